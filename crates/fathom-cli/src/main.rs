@@ -1,0 +1,2 @@
+//! The program `fathom`.
+fn main() {}

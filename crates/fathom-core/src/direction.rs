@@ -1,0 +1,111 @@
+//! Read, write, trim: the three ways data goes, and a value for each.
+
+use std::ops::{Index, IndexMut};
+
+/// Which way data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the device.
+    Read = 0,
+    /// To the device.
+    Write = 1,
+    /// Discard.
+    Trim = 2,
+}
+
+impl Direction {
+    /// All three, in fio's order.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+
+    /// 0, 1 or 2: fio's number for the direction.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// `read`, `write` or `trim`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+        }
+    }
+}
+
+/// Which of the system calls makes data durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyncKind {
+    /// `fsync(2)`: data and all metadata.
+    Full,
+    /// `fdatasync(2)`: data and the metadata needed to read it.
+    Data,
+}
+
+/// One value for each direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PerDirection<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+    /// For trims.
+    pub trim: T,
+}
+
+impl<T> PerDirection<T> {
+    /// Values for reads, writes and trims.
+    pub const fn new(read: T, write: T, trim: T) -> Self {
+        Self { read, write, trim }
+    }
+
+    /// The value that `f` makes for each direction.
+    pub fn from_fn(mut f: impl FnMut(Direction) -> T) -> Self {
+        Self::new(f(Direction::Read), f(Direction::Write), f(Direction::Trim))
+    }
+
+    /// Every value changed by `f`.
+    pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> PerDirection<U> {
+        PerDirection::new(f(self.read), f(self.write), f(self.trim))
+    }
+
+    /// Each direction with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (Direction, &T)> {
+        Direction::ALL
+            .into_iter()
+            .zip([&self.read, &self.write, &self.trim])
+    }
+}
+
+impl<T: Clone> PerDirection<T> {
+    /// The same value for all three.
+    pub fn all(value: T) -> Self {
+        Self::new(value.clone(), value.clone(), value)
+    }
+}
+
+impl<T> Index<Direction> for PerDirection<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+            Direction::Trim => &self.trim,
+        }
+    }
+}
+
+impl<T> IndexMut<Direction> for PerDirection<T> {
+    #[inline]
+    fn index_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::Read => &mut self.read,
+            Direction::Write => &mut self.write,
+            Direction::Trim => &mut self.trim,
+        }
+    }
+}

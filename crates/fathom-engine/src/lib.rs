@@ -1,0 +1,1 @@
+//! The engines: null, the sync family, mmap, libaio, io_uring.

@@ -1,0 +1,376 @@
+//! What was asked for: every job with every option, typed, defaults filled in.
+//!
+//! A plan is what was *written*; `fathom-run` turns it into what is *done*.
+
+use fathom_core::{Nanos, PerDirection};
+
+/// The jobs of one invocation, in order, and what holds for all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The jobs, one for each section (or `--name`), `numjobs` not yet multiplied out.
+    pub jobs: Vec<Job>,
+    /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report.
+    pub global_options: Vec<(String, String)>,
+}
+
+/// One section of a job file, or one `--name` of a command line.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Where the section begins.
+    pub origin: Origin,
+    /// Its own options as typed, in order, for the report.
+    pub typed: Vec<Typed>,
+    /// All options, typed, with defaults and globals folded in.
+    pub options: Options,
+}
+
+/// An option as the user wrote it.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    /// The option's canonical name (`rw`, not `readwrite`).
+    pub name: String,
+    /// Its value; empty for a bare flag.
+    pub value: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// Where something was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The job file; `command line` or `standard input` where there is none.
+    pub file: String,
+    /// Line, from 1; 0 on the command line.
+    pub line: u32,
+    /// Column in characters, from 1; on the command line the argument's number.
+    pub column: u32,
+}
+
+/// Settings that are not a job's: fio's command-line switches.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `--output`.
+    pub output: Option<String>,
+    /// `--output-format`, in the order asked; empty means normal.
+    pub formats: Vec<OutputFormat>,
+    /// `--readonly`: refuse whatever writes or trims.
+    pub read_only: bool,
+    /// `--parse-only`.
+    pub parse_only: bool,
+    /// `--warnings-fatal`.
+    pub warnings_fatal: bool,
+    /// `--section`: only these.
+    pub sections: Vec<String>,
+    /// `--eta`.
+    pub eta: EtaMode,
+    /// `--eta-interval`; `None` for 1 s.
+    pub eta_interval: Option<Nanos>,
+    /// `--eta-newline`.
+    pub eta_newline: Option<Nanos>,
+}
+
+/// One of the report's forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Text for people.
+    Normal,
+    /// fio's JSON.
+    Json,
+    /// fio's JSON with histogram bins.
+    JsonPlus,
+    /// Semicolons.
+    Terse,
+}
+
+/// When the status line is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EtaMode {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// A size in a job file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of what is there.
+    Percent(u32),
+}
+
+/// `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWrite {
+    /// `read`, `randread`.
+    Read,
+    /// `write`, `randwrite`.
+    Write,
+    /// `trim`, `randtrim`.
+    Trim,
+    /// `rw`, `randrw`.
+    Mixed,
+    /// `trimwrite`, `randtrimwrite`.
+    TrimWrite,
+}
+
+/// Op sizes of one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSize {
+    /// `bs`.
+    Fixed(u64),
+    /// `bsrange`.
+    Range {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// `bssplit`: size and percent; the percents add up to 100.
+    Split(Vec<(u64, u8)>),
+}
+
+/// `random_distribution`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RandomDistribution {
+    /// `random`.
+    Random,
+    /// `zipf[:theta[:center]]`.
+    Zipf(f64, Option<f64>),
+    /// `pareto[:h[:center]]`.
+    Pareto(f64, Option<f64>),
+    /// `normal[:dev[:center]]`.
+    Normal(f64, Option<f64>),
+}
+
+/// `random_generator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// Not given: 32 bits, 64 where there are more blocks than that.
+    Default,
+    /// `tausworthe`.
+    Tausworthe,
+    /// `tausworthe64`.
+    Tausworthe64,
+    /// `lfsr`.
+    Lfsr,
+}
+
+/// `fallocate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallocate {
+    /// `none`, `0`.
+    None,
+    /// `native`: try, and go on where the filesystem cannot.
+    Native,
+    /// `posix`, `1`.
+    Posix,
+    /// `keep`.
+    Keep,
+    /// `truncate`.
+    Truncate,
+}
+
+/// `verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Not at all.
+    None,
+    /// `crc32c`, `crc32c-intel`.
+    Crc32c,
+    /// `md5`.
+    Md5,
+    /// `pattern`.
+    Pattern,
+}
+
+/// `cpus_allowed_policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuPolicy {
+    /// Each job may run on all of them.
+    Shared,
+    /// Each job gets one.
+    Split,
+}
+
+/// `rate_process`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateProcess {
+    /// Even.
+    Linear,
+    /// Exponential gaps.
+    Poisson,
+}
+
+/// `clocksource`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockSource {
+    /// Not given: the processor's counter where it can be trusted.
+    Default,
+    /// `cpu`.
+    Cpu,
+    /// `clock_gettime`.
+    ClockGettime,
+    /// `gettimeofday`.
+    Gettimeofday,
+}
+
+/// `continue_on_error`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContinueOnError {
+    /// Reads.
+    pub read: bool,
+    /// Writes.
+    pub write: bool,
+    /// Verification.
+    pub verify: bool,
+}
+
+/// `rw=…:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequencerSuffix {
+    /// The number behind the colon: bytes for sequential, ops for random patterns.
+    pub number: i64,
+}
+
+/// The options of one job. Each field is the option of the same name, in the unit it says.
+#[derive(Clone, Debug)]
+#[expect(
+    missing_docs,
+    reason = "the field is the option; the option table is its documentation"
+)]
+pub struct Options {
+    // What it is.
+    pub description: Option<String>,
+    pub ioengine: String,
+    pub kb_base: u64,
+    pub unit_base: u64,
+    // What it does.
+    pub rw: ReadWrite,
+    pub random: bool,
+    pub rw_suffix: Option<SequencerSuffix>,
+    /// `rw_sequencer=identical`.
+    pub rw_identical: bool,
+    /// Percent of reads, from `rwmixread` or `rwmixwrite`, whichever came last.
+    pub rwmixread: u8,
+    pub block_sizes: PerDirection<BlockSize>,
+    pub blockalign: PerDirection<Option<u64>>,
+    pub size: Option<Size>,
+    pub io_size: Option<Size>,
+    pub filesize: Option<(u64, u64)>,
+    pub offset: Size,
+    pub offset_increment: Size,
+    pub number_ios: Option<u64>,
+    // Where.
+    pub nrfiles: u32,
+    pub filename: Option<Vec<String>>,
+    pub directory: Option<Vec<String>>,
+    pub filename_format: String,
+    // How often, how long, in what order.
+    pub numjobs: u32,
+    pub thread: bool,
+    pub runtime: Option<Nanos>,
+    pub time_based: bool,
+    pub ramp_time: Nanos,
+    pub startdelay: (Nanos, Nanos),
+    pub loops: u32,
+    pub stonewall: bool,
+    pub new_group: bool,
+    pub group_reporting: bool,
+    // The queue.
+    pub iodepth: u32,
+    /// 0 or more than `iodepth` means `iodepth`.
+    pub iodepth_batch: u32,
+    pub iodepth_batch_complete_min: u32,
+    /// 0 means `iodepth_batch_complete_min`.
+    pub iodepth_batch_complete_max: u32,
+    /// 0 means `iodepth`.
+    pub iodepth_low: u32,
+    pub direct: bool,
+    /// `sync=`: `O_SYNC` (1) or `O_DSYNC` (2) on every write; 0 none.
+    pub sync: u8,
+    // Randomness.
+    pub norandommap: bool,
+    pub softrandommap: bool,
+    pub randrepeat: bool,
+    pub randseed: Option<u64>,
+    pub random_generator: RandomGenerator,
+    pub random_distribution: RandomDistribution,
+    pub percentage_random: PerDirection<u8>,
+    // Pace.
+    pub rate: PerDirection<Option<u64>>,
+    pub rate_iops: PerDirection<Option<u64>>,
+    pub rate_min: PerDirection<Option<u64>>,
+    pub rate_iops_min: PerDirection<Option<u64>>,
+    pub rate_process: RateProcess,
+    pub rate_cycle: Nanos,
+    pub thinktime: Nanos,
+    pub thinktime_spin: Nanos,
+    pub thinktime_blocks: u32,
+    pub thinktime_blocks_issue: bool,
+    pub thinktime_iotime: Nanos,
+    // Durability.
+    pub fsync: u32,
+    pub fdatasync: u32,
+    pub end_fsync: bool,
+    pub fsync_on_close: bool,
+    // Files.
+    pub fallocate: Fallocate,
+    pub create_serialize: bool,
+    pub create_fsync: bool,
+    pub create_on_open: bool,
+    pub create_only: bool,
+    pub allow_file_create: bool,
+    pub allow_mounted_write: bool,
+    pub unlink: bool,
+    pub overwrite: bool,
+    pub invalidate: bool,
+    pub pre_read: bool,
+    // Content.
+    pub refill_buffers: bool,
+    pub zero_buffers: bool,
+    pub scramble_buffers: bool,
+    pub buffer_pattern: Option<Vec<u8>>,
+    pub verify: Verify,
+    pub do_verify: bool,
+    pub verify_pattern: Option<Vec<u8>>,
+    // What is measured and shown.
+    pub percentile_list: Vec<f64>,
+    /// Decimals of the longest number in `percentile_list`.
+    pub percentile_precision: u32,
+    pub clat_percentiles: bool,
+    pub lat_percentiles: bool,
+    pub slat_percentiles: bool,
+    pub disable_lat: bool,
+    pub disable_clat: bool,
+    pub disable_slat: bool,
+    pub disable_bw: bool,
+    pub gtod_reduce: bool,
+    pub clocksource: ClockSource,
+    pub continue_on_error: ContinueOnError,
+    pub stats: bool,
+    pub disk_util: bool,
+    pub significant_figures: u32,
+    // The process.
+    pub cpus_allowed: Option<Vec<u32>>,
+    pub cpus_allowed_policy: CpuPolicy,
+    pub nice: i32,
+    pub prio: u8,
+    pub prioclass: u8,
+    // Engines' own.
+    pub fixedbufs: bool,
+    pub registerfiles: bool,
+    pub sqthread_poll: bool,
+    pub sqthread_poll_cpu: Option<u32>,
+    pub hipri: bool,
+    pub nonvectored: bool,
+    pub force_async: u32,
+    pub uncached: bool,
+    pub userspace_reap: bool,
+}

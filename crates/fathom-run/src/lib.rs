@@ -1,0 +1,1 @@
+//! One run: check, lay out files, start, watch, stop, collect.

@@ -1,0 +1,1 @@
+//! Virtual time: an event heap and modelled devices behind the engine trait.

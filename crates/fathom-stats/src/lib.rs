@@ -1,0 +1,13 @@
+//! Histograms, summaries and series that never allocate while a job runs.
+#![forbid(unsafe_code)]
+
+mod histogram;
+mod latency;
+mod samples;
+mod summary;
+
+// Public items, listed once.
+pub use histogram::Histogram;
+pub use latency::Latency;
+pub use samples::SampleStats;
+pub use summary::Summary;

@@ -1,0 +1,1 @@
+//! System calls, rings, mapped memory, the clock: all of the unsafe code.

@@ -1,0 +1,332 @@
+//! What a worker is told to do: no option names, no defaults, every value final.
+//!
+//! `fathom-run` translates a plan into these; the loop and the patterns read nothing else.
+
+use fathom_core::{Nanos, PerDirection, SyncKind};
+
+/// Everything one worker needs to know.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// Where ops go and how large they are.
+    pub pattern: PatternConfig,
+    /// Slots: ops in flight at most, ≥ 1.
+    pub depth: u32,
+    /// How ops are grouped on their way in and out.
+    pub batching: Batching,
+    /// Bytes to issue in one pass; the pattern starts over if it ends earlier.
+    pub bytes_per_pass: u64,
+    /// Passes to make; ignored when `time_based`.
+    pub loops: u32,
+    /// Upper bound of the measured time.
+    pub runtime: Option<Nanos>,
+    /// Start over until `runtime` has passed.
+    pub time_based: bool,
+    /// Ops run but nothing is counted for this long.
+    pub ramp: Nanos,
+    /// Nothing happens for this long.
+    pub start_delay: Nanos,
+    /// Pace of each direction.
+    pub rate: PerDirection<Option<Rate>>,
+    /// Lower bounds on pace, checked every `rate_cycle`.
+    pub rate_min: PerDirection<Option<Pace>>,
+    /// How often `rate_min` is checked.
+    pub rate_cycle: Nanos,
+    /// Pauses between ops.
+    pub think: Option<Think>,
+    /// Syncs during and after the job.
+    pub sync: SyncRules,
+    /// Errors that do not end the job.
+    pub tolerate: Tolerate,
+    /// Write a header into what is written, read it back and compare.
+    pub verify: Option<VerifyConfig>,
+    /// What written buffers hold.
+    pub buffers: BufferConfig,
+    /// What is counted.
+    pub measure: Measure,
+    /// The kernel's I/O priority of every op (`ioprio`), 0 for the thread's own.
+    pub priority: u16,
+    /// Drop the page cache of each file when a time-based job starts over.
+    pub invalidate: bool,
+}
+
+/// Where ops go and how large they are.
+#[derive(Clone, Debug)]
+pub struct PatternConfig {
+    /// Directions and their shares.
+    pub mix: Mix,
+    /// Random offsets (else sequential).
+    pub random: bool,
+    /// `rw=…:N`.
+    pub sequencer: Sequencer,
+    /// The files, one op each in turn (round robin); at least one.
+    pub files: Vec<FileRange>,
+    /// Op sizes by direction.
+    pub sizes: PerDirection<SizeChoice>,
+    /// Random offsets are multiples of this, bytes; ≥ 1. (`blockalign`, by default the smallest size.)
+    pub align: PerDirection<u64>,
+    /// Whether each block is visited once per pass.
+    pub map: MapMode,
+    /// The generator of random offsets.
+    pub generator: RandomGenerator,
+    /// How random offsets are spread.
+    pub distribution: Distribution,
+    /// Chance in percent, 0–100, that an op of a random job is random and not sequential.
+    pub percentage_random: PerDirection<u8>,
+    /// All random streams derive from it: same seed, same ops, on every host and version.
+    pub seed: u64,
+}
+
+/// The part of one file that a job works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRange {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; ops lie wholly inside.
+    pub length: u64,
+}
+
+/// Directions and their shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Reads only.
+    Read,
+    /// Writes only.
+    Write,
+    /// Trims only.
+    Trim,
+    /// Reads and writes; the chance of a read in percent, 0–100.
+    ReadWrite {
+        /// Percent, 0–100.
+        read: u8,
+    },
+    /// A trim, then a write of the same block, and so on.
+    TrimWrite,
+}
+
+/// `rw=…:N`: what happens between random offsets, or after each sequential op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequencer {
+    /// No suffix.
+    None,
+    /// Sequential: this many bytes are added after each op (negative: backwards).
+    Skip(i64),
+    /// Random: a new offset every so many ops, sequential in between; ≥ 1.
+    Every(u32),
+    /// Random: a new offset every so many ops, the same one in between; ≥ 1.
+    Repeat(u32),
+}
+
+/// Op sizes of one direction, bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeChoice {
+    /// Always this.
+    Fixed(u32),
+    /// Between the two, in multiples of the smaller.
+    Range {
+        /// Smallest.
+        min: u32,
+        /// Largest.
+        max: u32,
+    },
+    /// Each size with its share in percent; the shares add up to 100.
+    Split(Vec<(u32, u8)>),
+}
+
+/// Whether each block is visited once per pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapMode {
+    /// Every block exactly once.
+    On,
+    /// As `On`, but without the map where there is no memory for it.
+    Soft,
+    /// Blocks may repeat.
+    Off,
+}
+
+/// `random_generator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// 32-bit combined Tausworthe; 64-bit when there are more than 2³² blocks, unless `explicit`.
+    Tausworthe {
+        /// The user named it.
+        explicit: bool,
+    },
+    /// 64-bit combined Tausworthe.
+    Tausworthe64,
+    /// Linear feedback shift register: each block once without a map.
+    Lfsr,
+}
+
+/// `random_distribution`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Uniform.
+    Uniform,
+    /// Zipf with exponent `theta` (> 0, ≠ 1); popular blocks are scattered unless `center` (0–1) is given.
+    Zipf {
+        /// Exponent.
+        theta: f64,
+        /// Where the most popular block lies, as a share of the range.
+        center: Option<f64>,
+    },
+    /// Pareto with power `h`, 0 < h < 1.
+    Pareto {
+        /// Power.
+        h: f64,
+        /// As for Zipf.
+        center: Option<f64>,
+    },
+    /// Normal around the middle; `deviation` in percent of the range, 0–100.
+    Normal {
+        /// Percent of the range.
+        deviation: f64,
+        /// As for Zipf.
+        center: Option<f64>,
+    },
+}
+
+/// How ops are grouped on their way in and out (fio's `iodepth_*` family).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batching {
+    /// Ops handed over per submission, 1..=depth.
+    pub submit: u32,
+    /// Completions to wait for when the queue is full; 0 polls.
+    pub complete_min: u32,
+    /// Completions taken at once, ≥ 1 and ≥ `complete_min`.
+    pub complete_max: u32,
+    /// Refill starts when no more than this many are in flight, 1..=depth.
+    pub low: u32,
+}
+
+/// Pace of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// The pace.
+    pub pace: Pace,
+    /// How due times are spaced.
+    pub process: RateProcess,
+}
+
+/// Bytes or ops per second; ≥ 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Bytes per second.
+    Bytes(u64),
+    /// Ops per second.
+    Ops(u64),
+}
+
+/// How due times are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateProcess {
+    /// Evenly.
+    Linear,
+    /// As a Poisson process: exponential gaps.
+    Poisson,
+}
+
+/// Pauses between ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Think {
+    /// How long.
+    pub time: Nanos,
+    /// How much of it burns the processor, first.
+    pub spin: Nanos,
+    /// After how many ops, ≥ 1.
+    pub blocks: u32,
+    /// Count ops when they are issued (else when they complete).
+    pub count_issues: bool,
+    /// Also pause whenever this much time was spent in I/O; zero: never.
+    pub io_time: Nanos,
+}
+
+/// Syncs during and after the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncRules {
+    /// After every so many writes; 0 never.
+    pub every: u32,
+    /// Which call.
+    pub kind: Option<SyncKind>,
+    /// One at the end of the job, not counted.
+    pub at_end: bool,
+    /// One before each file is closed, not counted.
+    pub on_close: bool,
+}
+
+/// Errors that do not end the job (`continue_on_error`): EIO and EILSEQ of these classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerate {
+    /// Failed reads.
+    pub read: bool,
+    /// Failed writes and trims.
+    pub write: bool,
+    /// Failed verification.
+    pub verify: bool,
+}
+
+/// Write a header into what is written, read it back and compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyConfig {
+    /// What is checked.
+    pub method: VerifyMethod,
+    /// The pattern of the payload, if the user gave one; not empty.
+    pub pattern: Option<Vec<u8>>,
+    /// Read back after the writes of each pass.
+    pub read_back: bool,
+    /// The job's number, 1-based, as in the block header.
+    pub thread: u16,
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyMethod {
+    /// Header and CRC-32C of the payload.
+    Crc32c,
+    /// Header and MD5 of the payload.
+    Md5,
+    /// No header: every byte is the pattern.
+    Pattern,
+}
+
+/// What written buffers hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferConfig {
+    /// How they are filled before the job starts.
+    pub fill: BufferFill,
+    /// Fill anew before every write.
+    pub refill: bool,
+    /// Change a few bytes of each 512 before every write.
+    pub scramble: bool,
+}
+
+/// How buffers are filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BufferFill {
+    /// Random bytes.
+    Random,
+    /// Zeros.
+    Zero,
+    /// A repeated pattern, not empty.
+    Pattern(Vec<u8>),
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Submission latency (asynchronous engines only).
+    pub slat: bool,
+    /// Completion latency.
+    pub clat: bool,
+    /// Total latency.
+    pub lat: bool,
+    /// Bandwidth and IOPS samples.
+    pub bandwidth: bool,
+    /// Histogram of slat.
+    pub slat_histogram: bool,
+    /// Histogram of clat.
+    pub clat_histogram: bool,
+    /// Histogram of lat.
+    pub lat_histogram: bool,
+    /// Length of one bandwidth or IOPS sample.
+    pub sample: Nanos,
+}

@@ -1,0 +1,2 @@
+//! House rules, benchmarks and continuous integration.
+fn main() {}
