@@ -1,1 +1,2 @@
 //! One run: check, lay out files, start, watch, stop, collect.
+#![forbid(unsafe_code)]
