@@ -1,9 +1,313 @@
 //! Latency histogram in fio's bucket layout, without its 17-second ceiling.
+//!
+//! ```text
+//! value    0 … 127   one bucket each                                  (groups 0 and 1)
+//! value  128 … 255   64 buckets of 2                                  (group 2)
+//! value  256 … 511   64 buckets of 4                                  (group 3)
+//!   …                each further power of two: 64 buckets, twice as wide
+//! ```
+//!
+//! A bucket is therefore no wider than 1/64 of its values, and its midpoint is less than 1/128
+//! away from each of them. The first 1856 buckets are fio's own (it ends there, at 2³⁴ ns); the
+//! layout simply goes on to the end of `u64`.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Counts of nanosecond values in buckets no wider than 1/64 of their value.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Counts of values (nanoseconds, as a rule) by bucket.
+///
+/// All memory, 32 KiB, is reserved by `new`; pages that no value falls into stay untouched.
+#[derive(Clone)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    counts: Box<[u64; SLOTS]>,
+}
+
+impl Histogram {
+    /// How many buckets cover all of `u64`; indices are below this.
+    pub const BUCKETS: usize = 59 * GROUP;
+
+    /// How many of them are fio's; the bucket of a value has the same index in both.
+    pub const FIO_BUCKETS: usize = 29 * GROUP;
+
+    /// An empty histogram.
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the length is a constant")]
+    pub fn new() -> Self {
+        let counts = vec![0; SLOTS].into_boxed_slice();
+        let counts = counts.try_into().expect("SLOTS is the length of both");
+        Self { counts }
+    }
+
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.counts[Self::index_of(value)] += 1;
+    }
+
+    /// Counts one value `times` times.
+    #[inline]
+    pub fn record_n(&mut self, value: u64, times: u64) {
+        self.counts[Self::index_of(value)] += times;
+    }
+
+    /// Counts each value.
+    #[inline]
+    pub fn record_all(&mut self, values: &[u64]) {
+        for &value in values {
+            self.record(value);
+        }
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (own, add) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *own += add;
+        }
+    }
+
+    /// Takes away what `earlier`, a former state of this histogram, had counted.
+    pub fn subtract(&mut self, earlier: &Self) {
+        for (own, take) in self.counts.iter_mut().zip(earlier.counts.iter()) {
+            *own = own.saturating_sub(*take);
+        }
+    }
+
+    /// Forgets everything; keeps the memory.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// How many values were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Midpoint of the smallest bucket up to whose end at least `percent` % of the values lie; 0 if
+    /// there are no values. `percent` is taken to nine decimals, within 0–100.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> u64 {
+        let rank = rank(percent, self.count());
+        let mut seen = 0;
+        for (index, count) in self.buckets() {
+            seen += count;
+            if seen >= rank {
+                return Self::midpoint(index);
+            }
+        }
+        0
+    }
+
+    /// Index and count of each bucket that is not empty, in ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|&(_, count)| count > 0)
+    }
+
+    /// Midpoint and count of each bucket that is not empty, in ascending order.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.buckets()
+            .map(|(index, count)| (Self::midpoint(index), count))
+    }
+
+    /// How many values lie below `bound`. A bucket that `bound` cuts is split in proportion, so
+    /// the answer is off by no more than that bucket's count.
+    #[must_use]
+    pub fn count_below(&self, bound: u64) -> u64 {
+        let cut = Self::index_of(bound);
+        let whole: u64 = self.counts[..cut].iter().sum();
+        let width = u128::from(Self::width(cut));
+        let part = u128::from(bound - Self::lower_bound(cut));
+        let split = u128::from(self.counts[cut]) * part / width;
+        // `part < width`, so the quotient is at most the count.
+        whole + u64::try_from(split).unwrap_or(u64::MAX)
+    }
+
+    /// The bucket that `value` falls into, below `BUCKETS`.
+    #[must_use]
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the shifted value is below 128"
+    )]
+    pub const fn index_of(value: u64) -> usize {
+        // Values below 128 have shift 0 and are their own index. Above, `value >> shift` lies in
+        // 64..128: its top bit carries into the group number.
+        let shift = 63 - (value | GROUP as u64).leading_zeros() - GROUP_BITS;
+        let index = ((shift as usize) << GROUP_BITS) + (value >> shift) as usize;
+        // Never changes the index; tells the compiler that it is inside the table.
+        index & (SLOTS - 1)
+    }
+
+    /// The value that stands for all of bucket `index`: its midpoint, rounded down.
+    #[must_use]
+    pub const fn midpoint(index: usize) -> u64 {
+        Self::lower_bound(index) + Self::width(index) / 2
+    }
+
+    /// Smallest value of bucket `index`.
+    const fn lower_bound(index: usize) -> u64 {
+        let shift = shift_of(index);
+        ((index - (shift << GROUP_BITS)) as u64) << shift
+    }
+
+    /// How many values share bucket `index`.
+    const fn width(index: usize) -> u64 {
+        1 << shift_of(index)
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.counts == other.counts
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.bins()).finish()
+    }
+}
+
+/// As `[[index, count], …]`, empty buckets left out.
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.buckets())
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Pairs)
+    }
+}
+
+/// Reads `[[index, count], …]`.
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = Histogram;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pairs of a bucket's index and its count")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Histogram, A::Error> {
+        let mut histogram = Histogram::new();
+        while let Some((index, count)) = pairs.next_element::<(usize, u64)>()? {
+            if index >= Histogram::BUCKETS {
+                return Err(A::Error::custom(format!("no bucket {index}")));
+            }
+            let slot = &mut histogram.counts[index];
+            *slot = slot.saturating_add(count);
+        }
+        Ok(histogram)
+    }
+}
+
+/// log₂ of the width of bucket `index`.
+const fn shift_of(index: usize) -> usize {
+    (index >> GROUP_BITS).saturating_sub(1)
+}
+
+/// Which of `count` values in ascending order, from 1, `percent` points at.
+///
+/// In integers, because 99.9 is not a binary fraction: 99.9 % of 1000 values is the 999th, not the
+/// first one above 999.00000000000006.
+fn rank(percent: f64, count: u64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "within 0..=10¹¹; NaN becomes 0"
+    )]
+    let billionths = (percent.clamp(0.0, 100.0) * 1e9).round() as u64;
+    let rank = (u128::from(billionths) * u128::from(count)).div_ceil(100_000_000_000);
+    u64::try_from(rank).unwrap_or(u64::MAX).max(1)
+}
+
+/// log₂ of the buckets in a group. fio's value: an error of 1/128 is far below what any device
+/// repeats, and the table of one histogram stays within a processor's first cache.
+const GROUP_BITS: u32 = 6;
+
+/// Buckets in a group.
+const GROUP: usize = 1 << GROUP_BITS;
+
+/// Length of the table: `BUCKETS` rounded up to a power of two, so that a mask bounds the index.
+const SLOTS: usize = Histogram::BUCKETS.next_power_of_two();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_bucket(value: u64, index: usize, midpoint: u64) {
+        assert_eq!(Histogram::index_of(value), index);
+        assert_eq!(Histogram::midpoint(index), midpoint);
+    }
+
+    #[test]
+    fn buckets_are_fios() {
+        // From the layout's definition: index ((e+1)<<6) + ((value>>e) & 63), midpoint
+        // 2^(e+6) + ((index & 63) + 0.5)·2^e rounded down, with e = msb − 6.
+        check_bucket(0, 0, 0);
+        check_bucket(63, 63, 63);
+        check_bucket(64, 64, 64);
+        check_bucket(127, 127, 127);
+        check_bucket(128, 128, 129);
+        check_bucket(129, 128, 129);
+        check_bucket(130, 129, 131);
+        check_bucket(255, 191, 255);
+        check_bucket(256, 192, 258);
+        check_bucket(1000, 317, 1004);
+        check_bucket(
+            (1 << 34) - 1,
+            Histogram::FIO_BUCKETS - 1,
+            (1 << 34) - (1 << 26),
+        );
+        check_bucket(1 << 34, Histogram::FIO_BUCKETS, (1 << 34) + (1 << 27));
+        check_bucket(u64::MAX, Histogram::BUCKETS - 1, u64::MAX - (1 << 56) + 1);
+    }
+
+    #[track_caller]
+    fn check_rank(percent: f64, count: u64, want: u64) {
+        assert_eq!(rank(percent, count), want, "{percent} % of {count}");
+    }
+
+    #[test]
+    fn ranks_are_those_of_decimal_fractions() {
+        check_rank(99.9, 1000, 999);
+        check_rank(50.0, 3, 2);
+        check_rank(0.0, 10, 1);
+        check_rank(100.0, 10, 10);
+        check_rank(99.9999, 1_000_000, 999_999);
+        check_rank(-5.0, 10, 1);
+        check_rank(f64::NAN, 10, 1);
+        check_rank(1e9, 10, 10);
+        check_rank(100.0, u64::MAX, u64::MAX);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_zero_percentiles() {
+        assert_eq!(Histogram::new().percentile(99.0), 0);
+        assert_eq!(Histogram::new().count_below(u64::MAX), 0);
+    }
+
+    #[test]
+    fn a_cut_bucket_is_split() {
+        let mut histogram = Histogram::new();
+        histogram.record_n(128, 10); // bucket 128..130
+        histogram.record_n(5, 3);
+        assert_eq!(histogram.count_below(5), 0);
+        assert_eq!(histogram.count_below(6), 3);
+        assert_eq!(histogram.count_below(128), 3);
+        assert_eq!(histogram.count_below(129), 8);
+        assert_eq!(histogram.count_below(130), 13);
+    }
 }

@@ -2,8 +2,219 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Exact running sums of nanosecond values.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+/// Exact running sums of values (nanoseconds, as a rule); merging loses nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
 pub struct Summary {
     count: u64,
+    /// `u64::MAX` while there is no value.
+    min: u64,
+    max: u64,
+    /// Cannot overflow: that would take 2⁶⁴ values.
+    sum: u128,
+    /// Saturates, which takes 2³² values of an hour and ten minutes each.
+    sum_of_squares: u128,
+}
+
+impl Summary {
+    /// A summary of nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+            sum_of_squares: 0,
+        }
+    }
+
+    /// Takes one value in.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        let wide = u128::from(value);
+        self.count += 1;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += wide;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(wide * wide);
+    }
+
+    /// Takes one value in `times` times.
+    #[inline]
+    pub fn record_n(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let wide = u128::from(value);
+        let squares = (wide * wide).saturating_mul(u128::from(times));
+        self.count += times;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += wide * u128::from(times);
+        self.sum_of_squares = self.sum_of_squares.saturating_add(squares);
+    }
+
+    /// Takes each value in.
+    #[inline]
+    pub fn record_all(&mut self, values: &[u64]) {
+        // A copy, so that the sums live in registers meanwhile.
+        let mut sums = *self;
+        for &value in values {
+            sums.record(value);
+        }
+        *self = sums;
+    }
+
+    /// Takes in all that `other` took in.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
+    }
+
+    /// How many values.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest value; 0 if there is none.
+    #[must_use]
+    pub const fn min(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+
+    /// The largest value; 0 if there is none.
+    #[must_use]
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The mean; 0 if there is no value.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        self.sum as f64 / self.count as f64
+    }
+
+    /// The standard deviation of a sample (n − 1 below the line); 0 for fewer than two values.
+    #[must_use]
+    pub fn stddev(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        // With sum = q·n + r: Σ(x−q)² = Σx² − q·(sum + r), an integer, and the mean q + r/n is so
+        // close to q that nothing cancels when r²/n, the rest, is taken off in floating point.
+        // `q·(sum + r)` is at most Σx², so it overflows only where Σx² has.
+        let count = u128::from(self.count);
+        let quotient = self.sum / count;
+        let rest = self.sum % count;
+        let below = quotient.saturating_mul(self.sum + rest);
+        let around_quotient = self.sum_of_squares.saturating_sub(below) as f64;
+        let rest = rest as f64;
+        let around_mean = (around_quotient - rest * (rest / self.count as f64)).max(0.0);
+        (around_mean / (self.count - 1) as f64).sqrt()
+    }
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How a summary is stored: sums as their upper and lower 64 bits, because JSON's readers do not
+/// keep longer integers.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: [u64; 2],
+    sum_of_squares: [u64; 2],
+}
+
+impl From<Summary> for Stored {
+    fn from(summary: Summary) -> Self {
+        Self {
+            count: summary.count,
+            min: summary.min(),
+            max: summary.max,
+            sum: split(summary.sum),
+            sum_of_squares: split(summary.sum_of_squares),
+        }
+    }
+}
+
+impl From<Stored> for Summary {
+    fn from(stored: Stored) -> Self {
+        Self {
+            count: stored.count,
+            min: if stored.count == 0 {
+                u64::MAX
+            } else {
+                stored.min
+            },
+            max: stored.max,
+            sum: join(stored.sum),
+            sum_of_squares: join(stored.sum_of_squares),
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each half is 64 bits")]
+const fn split(wide: u128) -> [u64; 2] {
+    [(wide >> 64) as u64, wide as u64]
+}
+
+const fn join([upper, lower]: [u64; 2]) -> u128 {
+    (upper as u128) << 64 | lower as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(values: &[u64], mean: f64, stddev: f64) {
+        let mut summary = Summary::new();
+        summary.record_all(values);
+        assert_eq!((summary.mean(), summary.stddev()), (mean, stddev));
+    }
+
+    #[test]
+    fn known_values() {
+        check(&[], 0.0, 0.0);
+        check(&[7], 7.0, 0.0);
+        check(&[5; 1000], 5.0, 0.0);
+        check(&[2, 4, 4, 4, 5, 5, 7, 9], 5.0, (32.0_f64 / 7.0).sqrt());
+        check(&[1, 2], 1.5, 0.5_f64.sqrt());
+        check(
+            &[0, u64::MAX],
+            9_223_372_036_854_775_807.5,
+            13_043_817_825_332_782_212.0,
+        );
+    }
+
+    #[test]
+    fn a_small_spread_far_from_zero_is_not_lost() {
+        // The textbook formula in floating point gives 0 or NaN here.
+        let hour = 3_600_000_000_000;
+        check(&[hour, hour + 1, hour + 2], (hour + 1) as f64, 1.0);
+    }
+
+    #[test]
+    fn absurd_values_do_not_panic() {
+        let mut summary = Summary::new();
+        summary.record_n(u64::MAX, u64::MAX / 2);
+        summary.record(1);
+        summary.record_n(3, 0);
+        assert_eq!((summary.min(), summary.max()), (1, u64::MAX));
+        assert!(summary.stddev().is_finite());
+    }
 }
