@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Machine, Validity, Warning};
 
 /// Everything a run leaves behind.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
     /// The layout's version; see `RECORD_VERSION`.
     pub version: u32,
@@ -18,6 +18,9 @@ pub struct Record {
     pub timestamp_ms: u64,
     /// The same as `ctime(3)` prints it, without the line feed.
     pub time: String,
+    /// Time since the program started, ms.
+    #[serde(default)]
+    pub elapsed_ms: u64,
     /// `[global]` options as typed.
     pub global_options: Vec<(String, String)>,
     /// The jobs (clones multiplied out), in the order they were made.
