@@ -4,3 +4,8 @@
 #![allow(unsafe_code, reason = "this crate exists to hold it")]
 
 // Public modules, listed once.
+pub mod files;
+pub mod meter;
+pub mod signals;
+pub mod system;
+pub mod thread;

@@ -1,0 +1,522 @@
+//! Files and block devices: opening, allocating, sizes, cached pages, room left.
+//!
+//! Not here: reading and writing (`rw`), mapping (`map`).
+
+use std::ffi::CString;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// How a file is opened; the default is for reading, buffered, never creating.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// For writing only; wins over `read_write`.
+    pub write_only: bool,
+    /// For reading and writing.
+    pub read_write: bool,
+    /// Make it where it is missing.
+    pub create: bool,
+    /// With `create`: fail where it exists.
+    pub exclusive: bool,
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Every write is durable when it returns: 1 for `O_SYNC`, 2 for `O_DSYNC`, 0 for neither.
+    pub sync: u8,
+    /// Leave the access time alone (`O_NOATIME`); refused by the kernel for other users' files.
+    pub keep_access_time: bool,
+}
+
+/// Opens `path`; a created file has mode 0644 less the umask, as fio's have.
+///
+/// # Errors
+/// What `open(2)` said.
+pub fn open(path: &Path, access: Access) -> io::Result<File> {
+    let mut flags = libc::O_NOCTTY;
+    if access.direct {
+        flags |= libc::O_DIRECT;
+    }
+    if access.keep_access_time {
+        flags |= libc::O_NOATIME;
+    }
+    flags |= match access.sync {
+        1 => libc::O_SYNC,
+        2 => libc::O_DSYNC,
+        _ => 0,
+    };
+    let writes = access.write_only || access.read_write;
+    OpenOptions::new()
+        .read(!access.write_only)
+        .write(writes)
+        .create(access.create && !access.exclusive)
+        .create_new(access.create && access.exclusive)
+        .mode(0o644)
+        .custom_flags(flags)
+        .open(path)
+}
+
+/// What kind of thing a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    Regular,
+    /// A block device.
+    Block,
+    /// A character device.
+    Character,
+    /// A directory.
+    Directory,
+    /// A pipe or a socket.
+    Other,
+}
+
+impl Kind {
+    /// The kind that `metadata` tells of.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        let kind = metadata.file_type();
+        match () {
+            () if kind.is_file() => Self::Regular,
+            () if kind.is_block_device() => Self::Block,
+            () if kind.is_char_device() => Self::Character,
+            () if kind.is_dir() => Self::Directory,
+            () => Self::Other,
+        }
+    }
+}
+
+/// A device's number: `major:minor`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceNumber {
+    /// The driver's part.
+    pub major: u32,
+    /// The device's part.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// Taken apart from the kernel's `dev_t`.
+    #[must_use]
+    pub fn from_raw(raw: u64) -> Self {
+        Self {
+            major: libc::major(raw),
+            minor: libc::minor(raw),
+        }
+    }
+
+    /// The device that a file lies on.
+    #[must_use]
+    pub fn under(metadata: &Metadata) -> Self {
+        Self::from_raw(metadata.dev())
+    }
+
+    /// The device that a device node stands for.
+    #[must_use]
+    pub fn of_node(metadata: &Metadata) -> Self {
+        Self::from_raw(metadata.rdev())
+    }
+}
+
+impl std::fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Bytes that can be read from a regular file or a block device; 0 for anything else.
+///
+/// # Errors
+/// What `fstat(2)` or the `BLKGETSIZE64` request said.
+pub fn size(file: &File) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    match Kind::of(&metadata) {
+        Kind::Regular => Ok(metadata.len()),
+        Kind::Block => block_device_size(file),
+        Kind::Character | Kind::Directory | Kind::Other => Ok(0),
+    }
+}
+
+fn block_device_size(fd: impl AsFd) -> io::Result<u64> {
+    let mut bytes: u64 = 0;
+    // SAFETY: the descriptor is open for the length of the call (`AsFd`), and BLKGETSIZE64 writes
+    // one u64 to the address, which is that of a live u64.
+    let rc = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKGETSIZE64, &raw mut bytes) };
+    check(rc)?;
+    Ok(bytes)
+}
+
+/// The logical block of a block device in bytes: what direct I/O must be a multiple of.
+///
+/// # Errors
+/// What the `BLKSSZGET` request said; `ENOTTY` for anything but a block device.
+pub fn logical_block_size(fd: impl AsFd) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is open for the length of the call (`AsFd`), and BLKSSZGET writes one
+    // int to the address, which is that of a live c_int.
+    let rc = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKSSZGET, &raw mut bytes) };
+    check(rc)?;
+    u32::try_from(bytes).map_err(|_negative| io::Error::from_raw_os_error(libc::EIO))
+}
+
+/// Writes out and drops the cached blocks of a block device (`BLKFLSBUF`); needs privileges.
+///
+/// # Errors
+/// What the request said.
+pub fn flush_block_device(fd: impl AsFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the length of the call (`AsFd`); BLKFLSBUF takes no
+    // argument.
+    check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKFLSBUF, 0) })
+}
+
+/// How room for a file is set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// `fallocate(2)`: the file grows; fails where the filesystem cannot.
+    Native,
+    /// `fallocate(2)` with `FALLOC_FL_KEEP_SIZE`: blocks are set aside, the size stays.
+    KeepSize,
+    /// `posix_fallocate(3)`: writes zeros where the filesystem cannot.
+    Posix,
+}
+
+/// Sets blocks aside for `length` bytes from `offset`.
+///
+/// # Errors
+/// What the call said: `EOPNOTSUPP` where the filesystem cannot, `ENOSPC` where there is no room.
+pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io::Result<()> {
+    let (offset, length) = (signed(offset)?, signed(length)?);
+    let fd = fd.as_fd().as_raw_fd();
+    let mode = match how {
+        Allocation::Native => 0,
+        Allocation::KeepSize => libc::FALLOC_FL_KEEP_SIZE,
+        Allocation::Posix => {
+            // SAFETY: plain integers; the descriptor is open for the length of the call.
+            return match unsafe { libc::posix_fallocate(fd, offset, length) } {
+                0 => Ok(()),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            };
+        }
+    };
+    // SAFETY: plain integers; the descriptor is open for the length of the call.
+    check(unsafe { libc::fallocate(fd, mode, offset, length) })
+}
+
+/// What the kernel is told about the use of a file's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing in particular.
+    Normal,
+    /// They will be read in order.
+    Sequential,
+    /// They will be read in no order.
+    Random,
+    /// They are not needed: clean ones are dropped from the cache.
+    DontNeed,
+}
+
+/// `posix_fadvise(2)` over `length` bytes from `offset`; length 0 means to the end.
+///
+/// # Errors
+/// What the call said.
+pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Result<()> {
+    let advice = match advice {
+        Advice::Normal => libc::POSIX_FADV_NORMAL,
+        Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        Advice::Random => libc::POSIX_FADV_RANDOM,
+        Advice::DontNeed => libc::POSIX_FADV_DONTNEED,
+    };
+    let (offset, length) = (signed(offset)?, signed(length)?);
+    // SAFETY: plain integers; the descriptor is open for the length of the call.
+    match unsafe { libc::posix_fadvise(fd.as_fd().as_raw_fd(), offset, length, advice) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Starts writing a range's dirty pages to the device, without waiting for them and without
+/// making them durable (`sync_file_range(2)`, `SYNC_FILE_RANGE_WRITE`).
+///
+/// # Errors
+/// What the call said.
+pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
+    let (offset, length) = (signed(offset)?, signed(length)?);
+    let flags = libc::SYNC_FILE_RANGE_WRITE;
+    // SAFETY: plain integers; the descriptor is open for the length of the call.
+    check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
+}
+
+/// Room on a filesystem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this process may still use.
+    pub available_bytes: u64,
+    /// Bytes that the filesystem holds in all.
+    pub total_bytes: u64,
+    /// The unit that it gives out.
+    pub block_bytes: u64,
+}
+
+/// How much room the filesystem of `path` has.
+///
+/// # Errors
+/// What `statvfs(3)` said.
+pub fn room(path: &Path) -> io::Result<Room> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `statvfs` is a plain C struct of integers, for which zeros are a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends in a nul byte and the struct lives through the call.
+    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    // SAFETY: no preconditions.
+    let privileged = unsafe { libc::geteuid() } == 0;
+    // The blocks kept back for the superuser are open to the superuser.
+    let blocks = if privileged {
+        stat.f_bfree
+    } else {
+        stat.f_bavail
+    };
+    Ok(Room {
+        available_bytes: blocks.saturating_mul(stat.f_frsize),
+        total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        block_bytes: stat.f_frsize,
+    })
+}
+
+/// Bytes of the first `length` of a file that are in the page cache.
+///
+/// Asks `cachestat(2)` (Linux 6.5), and `mincore(2)` where the kernel does not have it.
+///
+/// # Errors
+/// What the calls said; `EPERM` for a file that this process could neither write nor owns.
+pub fn cached_bytes(file: &File, length: u64) -> io::Result<u64> {
+    match cachestat(file, length) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            mincore_bytes(file, length.min(size(file)?), MINCORE_WINDOW)
+        }
+        pages => Ok(pages?
+            .saturating_mul(crate::system::page_size())
+            .min(length)),
+    }
+}
+
+fn cachestat(file: &File, length: u64) -> io::Result<u64> {
+    // Both structs are laid out as in <linux/mman.h>.
+    let range: [u64; 2] = [0, length];
+    let mut stat = [0_u64; 5];
+    // SAFETY: the number takes a descriptor, two addresses and flags; the kernel reads two and
+    // writes five u64, which is what is there, alive through the call.
+    let rc = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            stat.as_mut_ptr(),
+            0_u32,
+        )
+    };
+    match rc {
+        0 => Ok(stat[0]),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn mincore_bytes(file: &File, length: u64, window: u64) -> io::Result<u64> {
+    let page = crate::system::page_size();
+    let mut resident = 0_u64;
+    let mut offset = 0_u64;
+    while offset < length {
+        let span = window.min(length - offset);
+        resident += mincore_window(file, offset, span, page)?;
+        offset += span;
+    }
+    Ok(resident.saturating_mul(page).min(length))
+}
+
+/// Pages of one window that are resident; `offset` is a multiple of the page size.
+fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<u64> {
+    let bytes = usize::try_from(span).map_err(io::Error::other)?;
+    let pages = usize::try_from(span.div_ceil(page)).map_err(io::Error::other)?;
+    let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    let (fd, at) = (file.as_raw_fd(), signed(offset)?);
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours; the
+    // descriptor is open. It is never read through, so a shrinking file cannot fault.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, fd, at) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let mut states = vec![0_u8; pages];
+    // SAFETY: the range was mapped just now, and the kernel writes one byte for each of its pages,
+    // which is what the vector holds.
+    let rc = unsafe { libc::mincore(address, bytes, states.as_mut_ptr()) };
+    let result = check(rc);
+    // SAFETY: the same range, mapped above, with no reference into it.
+    unsafe { libc::munmap(address, bytes) };
+    result?;
+    Ok(states.iter().map(|state| u64::from(state & 1)).sum())
+}
+
+fn check(rc: libc::c_int) -> io::Result<()> {
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn signed(bytes: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(bytes).map_err(|_large| io::Error::from_raw_os_error(libc::EFBIG))
+}
+
+/// `_IO(0x12, 97)`, `_IO(0x12, 104)` and `_IOR(0x12, 114, size_t)` of <linux/fs.h>.
+const BLKFLSBUF: libc::c_ulong = 0x1261;
+const BLKSSZGET: libc::c_ulong = 0x1268;
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+/// The number of `cachestat`, the same on every architecture; not yet in the libc crate's tables
+/// for all of them.
+const SYS_CACHESTAT: libc::c_long = 451;
+/// A window of 1 GiB costs 256 KiB of states: large enough to be few calls, small enough to map.
+const MINCORE_WINDOW: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file that is removed when the test ends.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> (Self, File) {
+            let name = format!("fathom-sys-files-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let access = Access {
+                read_write: true,
+                create: true,
+                exclusive: true,
+                ..Access::default()
+            };
+            let file = open(&path, access).unwrap();
+            (Self(path), file)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _gone_is_fine = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn exclusive_creation_refuses_what_exists() {
+        let (scratch, _file) = Scratch::new("exclusive");
+        let access = Access {
+            write_only: true,
+            create: true,
+            exclusive: true,
+            ..Access::default()
+        };
+        let error = open(&scratch.0, access).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EEXIST));
+    }
+
+    #[test]
+    fn the_default_access_neither_creates_nor_writes() {
+        let (scratch, _file) = Scratch::new("default");
+        let mut file = open(&scratch.0, Access::default()).unwrap();
+        assert_eq!(
+            file.write(b"x").unwrap_err().raw_os_error(),
+            Some(libc::EBADF)
+        );
+        let missing = scratch.0.with_extension("missing");
+        assert!(open(&missing, Access::default()).is_err());
+        assert!(!missing.exists());
+    }
+
+    #[test]
+    fn allocation_sets_size_or_keeps_it() {
+        for (how, size_after) in [
+            (Allocation::Native, 1 << 20),
+            (Allocation::Posix, 1 << 20),
+            (Allocation::KeepSize, 0),
+        ] {
+            let (_scratch, file) = Scratch::new(&format!("allocate-{how:?}"));
+            match allocate(&file, how, 0, 1 << 20) {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    println!("skipped: the filesystem cannot allocate {how:?}");
+                }
+                result => {
+                    result.unwrap();
+                    assert_eq!(size(&file).unwrap(), size_after, "{how:?}");
+                    assert!(file.metadata().unwrap().blocks() >= 2048, "{how:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_beyond_what_the_kernel_counts_is_an_error() {
+        let (_scratch, file) = Scratch::new("beyond");
+        let error = allocate(&file, Allocation::Native, 0, u64::MAX).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFBIG));
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let kind = |path: &str| Kind::of(&std::fs::metadata(path).unwrap());
+        assert_eq!(kind("/dev/null"), Kind::Character);
+        assert_eq!(kind("/"), Kind::Directory);
+        assert_eq!(kind("/proc/self/exe"), Kind::Regular);
+        let null = DeviceNumber::of_node(&std::fs::metadata("/dev/null").unwrap());
+        assert_eq!(null.to_string(), "1:3");
+    }
+
+    #[test]
+    fn what_was_written_is_cached_until_it_is_dropped() {
+        let (_scratch, mut file) = Scratch::new("cached");
+        file.write_all(&vec![7; 256 << 10]).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(cached_bytes(&file, 256 << 10).unwrap(), 256 << 10);
+        assert_eq!(
+            mincore_bytes(&file, 256 << 10, 128 << 10).unwrap(),
+            256 << 10
+        );
+        advise(&file, Advice::DontNeed, 0, 0).unwrap();
+        let left = cached_bytes(&file, 256 << 10).unwrap();
+        if left == 256 << 10 {
+            println!("skipped: this filesystem lives in the page cache");
+            return;
+        }
+        assert_eq!(left, 0);
+        assert_eq!(mincore_bytes(&file, 256 << 10, 128 << 10).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_regular_file_has_no_logical_block() {
+        let (_scratch, file) = Scratch::new("block");
+        assert_eq!(
+            logical_block_size(&file).unwrap_err().raw_os_error(),
+            Some(libc::ENOTTY)
+        );
+        assert!(flush_block_device(&file).is_err());
+    }
+
+    #[test]
+    fn room_is_within_the_whole() {
+        let room = room(Path::new("/")).unwrap();
+        assert!(room.available_bytes <= room.total_bytes);
+        assert!(room.block_bytes.is_power_of_two());
+    }
+
+    #[test]
+    fn a_loop_device_has_a_size_and_a_logical_block() {
+        let Ok(device) = open(Path::new("/dev/loop0"), Access::default()) else {
+            println!("skipped: /dev/loop0 cannot be opened");
+            return;
+        };
+        assert!(logical_block_size(&device).unwrap() >= 512);
+        size(&device).unwrap();
+    }
+}

@@ -1,0 +1,76 @@
+//! Counts heap allocations: proof that a hot path makes none.
+//!
+//! A test file makes `CountingAllocator` its global allocator; nothing else does.
+//!
+//! ```
+//! use fathom_sys::meter::{CountingAllocator, thread_allocations};
+//!
+//! #[global_allocator]
+//! static COUNTING: CountingAllocator = CountingAllocator;
+//!
+//! let before = thread_allocations();
+//! let boxed = Box::new(7);
+//! assert_eq!(thread_allocations() - before, 1);
+//! assert_eq!(*boxed, 7);
+//! ```
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The system's allocator, with a count of the calls that may take memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CountingAllocator;
+
+// SAFETY: every call is passed on to the system's allocator as it came, and the counting neither
+// allocates nor unwinds: an atomic, and a thread-local cell that needs no initialisation and no
+// destructor.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are the callee's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are the callee's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are the callee's; the block came from `System` too.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are the callee's; the block came from `System` too.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Allocations of the whole process so far; 0 for ever where the allocator is not in use.
+#[must_use]
+pub fn allocations() -> u64 {
+    // Relaxed: a number by itself.
+    ALL.load(Ordering::Relaxed)
+}
+
+/// Allocations of the calling thread so far: what others do does not disturb it.
+#[must_use]
+pub fn thread_allocations() -> u64 {
+    OWN.get()
+}
+
+fn count() {
+    // Relaxed: a number by itself.
+    ALL.fetch_add(1, Ordering::Relaxed);
+    OWN.set(OWN.get() + 1);
+}
+
+static ALL: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static OWN: Cell<u64> = const { Cell::new(0) };
+}

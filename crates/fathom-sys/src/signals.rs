@@ -1,0 +1,162 @@
+//! Ctrl-C and its kin: counted, so that the driver can stop in order.
+//!
+//! The first `SIGINT` or `SIGTERM` is only counted; the second takes its default action, which
+//! ends the process at once.
+
+use std::io;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The right to ask how often the process was told to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupts(());
+
+impl Interrupts {
+    /// Takes over `SIGINT` and `SIGTERM` of the process, but not one that is ignored (as under
+    /// `nohup` and in a shell's background).
+    ///
+    /// # Errors
+    /// What `sigaction(2)` said.
+    pub fn install() -> io::Result<Self> {
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            if action_of(signal)? != libc::SIG_IGN {
+                set_handler(signal)?;
+            }
+        }
+        Ok(Self(()))
+    }
+
+    /// How many came since the process began.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        // Relaxed: the number guards no other memory.
+        RECEIVED.load(Ordering::Relaxed)
+    }
+}
+
+/// Keeps `SIGINT` and `SIGTERM` away from the calling thread, so that none of its system calls is
+/// broken off by them; they are delivered to a thread that has not asked for this.
+///
+/// # Errors
+/// What `pthread_sigmask(3)` said.
+pub fn block_in_this_thread() -> io::Result<()> {
+    // SAFETY: `sigset_t` is a plain C struct of integers, for which zeros are a value.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: the set is alive and ours alone.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the set was initialised above, and the number is a signal's.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    // SAFETY: the set lives through the call; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
+    // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
+    let mut old: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: no new action is given, and the struct for the old one lives through the call.
+    let rc = unsafe { libc::sigaction(signal, ptr::null(), &raw mut old) };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(old.sa_sigaction)
+}
+
+fn set_handler(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // Without SA_RESTART: the waiting driver is to notice at once.
+    action.sa_flags = 0;
+    // SAFETY: the mask is alive and ours alone.
+    unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
+    // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
+    // what is allowed in one: an atomic, `signal` and `raise`.
+    let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+extern "C" fn on_signal(signal: libc::c_int) {
+    // Relaxed: the number guards no other memory.
+    if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
+        return;
+    }
+    // SAFETY: async-signal-safe, and the default action needs nothing of ours.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: async-signal-safe; delivered when this handler returns.
+    unsafe { libc::raise(signal) };
+}
+
+/// Signals received since the process began.
+static RECEIVED: AtomicU32 = AtomicU32::new(0);
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, ExitStatus};
+
+    use super::*;
+
+    /// Runs this test alone in a process of its own, since signals are the process's.
+    fn in_a_child(test: &str) -> ExitStatus {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("signals::tests::{test}"), "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap()
+            .status
+    }
+
+    fn raise(signal: libc::c_int) {
+        // SAFETY: a plain integer.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+    }
+
+    #[test]
+    fn the_first_is_counted() {
+        if std::env::var_os(CHILD).is_none() {
+            assert!(in_a_child("the_first_is_counted").success());
+            return;
+        }
+        let interrupts = Interrupts::install().unwrap();
+        assert_eq!(interrupts.count(), 0);
+        raise(libc::SIGINT);
+        assert_eq!(interrupts.count(), 1);
+    }
+
+    #[test]
+    fn the_second_ends_the_process_whichever_it_is() {
+        if std::env::var_os(CHILD).is_none() {
+            let status = in_a_child("the_second_ends_the_process_whichever_it_is");
+            assert_eq!(status.signal(), Some(libc::SIGTERM));
+            return;
+        }
+        Interrupts::install().unwrap();
+        raise(libc::SIGINT);
+        raise(libc::SIGTERM);
+        panic!("still here");
+    }
+
+    #[test]
+    fn a_blocked_thread_is_not_interrupted() {
+        if std::env::var_os(CHILD).is_none() {
+            assert!(in_a_child("a_blocked_thread_is_not_interrupted").success());
+            return;
+        }
+        let interrupts = Interrupts::install().unwrap();
+        block_in_this_thread().unwrap();
+        // `raise` sends to the calling thread, where it stays pending.
+        raise(libc::SIGTERM);
+        assert_eq!(interrupts.count(), 0);
+    }
+
+    const CHILD: &str = "FATHOM_SYS_SIGNALS_CHILD";
+}

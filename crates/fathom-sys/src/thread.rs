@@ -1,0 +1,395 @@
+//! The calling thread: where and how urgently it runs, and what it has used.
+//!
+//! Linux keeps affinity, nice value and I/O priority for each thread by itself; so does this.
+
+use std::fs;
+use std::io;
+
+/// The kernel's number of the calling thread.
+#[must_use]
+pub fn id() -> u32 {
+    // SAFETY: no preconditions; always succeeds.
+    let id = unsafe { libc::gettid() };
+    id.unsigned_abs()
+}
+
+/// Processors that the calling thread may run on, ascending.
+///
+/// # Errors
+/// What `sched_getaffinity(2)` said.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let mut words = [0_u64; MASK_WORDS];
+    let size = size_of_val(&words);
+    // SAFETY: the raw call takes any size; it writes at most `size` bytes to the live array.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, words.as_mut_ptr()) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let numbers = (0_u32..).zip(words).flat_map(|(word, bits)| {
+        (0..64)
+            .filter(move |bit| bits >> bit & 1 == 1)
+            .map(move |bit| word * 64 + bit)
+    });
+    Ok(numbers.collect())
+}
+
+/// Confines the calling thread to these processors.
+///
+/// # Errors
+/// `EINVAL` if none of them is there to be used, or one has a number past 8191.
+pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
+    let mut words = [0_u64; MASK_WORDS];
+    for &cpu in cpus {
+        let word = usize::try_from(cpu / 64)
+            .ok()
+            .and_then(|word| words.get_mut(word));
+        *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? |= 1 << (cpu % 64);
+    }
+    let size = size_of_val(&words);
+    // SAFETY: the kernel reads `size` bytes from the live array.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, words.as_ptr()) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Sets the calling thread's nice value, −20 (urgent) to 19.
+///
+/// # Errors
+/// `EACCES` or `EPERM` when lowering it without the right to.
+pub fn set_nice(value: i32) -> io::Result<()> {
+    // SAFETY: plain integers; 0 is the calling thread.
+    let rc = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) };
+    zero_or_error(rc.into())
+}
+
+/// The calling thread's nice value.
+///
+/// # Errors
+/// What `getpriority(2)` said.
+pub fn nice() -> io::Result<i32> {
+    // The raw call gives 20 − nice, which cannot be taken for an error as the library's −1 can.
+    // SAFETY: plain integers; 0 is the calling thread.
+    let rc = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0) };
+    match i32::try_from(rc) {
+        Ok(value @ 0..) => Ok(20 - value),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// An I/O priority: class 0 (none), 1 (real time), 2 (best effort) or 3 (idle), level 0–7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoPriority {
+    /// The class.
+    pub class: u8,
+    /// The level within it; 0 is the most urgent.
+    pub level: u8,
+}
+
+/// Sets the calling thread's I/O priority.
+///
+/// # Errors
+/// `EPERM` for the real-time class without privileges, `EINVAL` for what does not exist.
+pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
+    let value = libc::c_int::from(priority.class) << IOPRIO_CLASS_SHIFT
+        | libc::c_int::from(priority.level & 7);
+    // SAFETY: plain integers; process 0 is the calling thread.
+    let rc = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, value) };
+    zero_or_error(rc)
+}
+
+/// The calling thread's I/O priority.
+///
+/// # Errors
+/// What `ioprio_get(2)` said.
+pub fn io_priority() -> io::Result<IoPriority> {
+    // SAFETY: plain integers; process 0 is the calling thread.
+    let rc = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
+    let value = u16::try_from(rc).map_err(|_negative| io::Error::last_os_error())?;
+    let [class, level] = [value >> IOPRIO_CLASS_SHIFT, value & 7].map(u8::try_from);
+    Ok(IoPriority {
+        class: class.map_err(io::Error::other)?,
+        level: level.map_err(io::Error::other)?,
+    })
+}
+
+/// Sets by how much the kernel may be late in waking the calling thread, ns; its default is
+/// 50,000.
+///
+/// # Errors
+/// What `prctl(2)` said.
+pub fn set_timer_slack_ns(ns: u64) -> io::Result<()> {
+    let ns = libc::c_ulong::from(ns.max(1));
+    // SAFETY: plain integers.
+    let rc = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) };
+    zero_or_error(rc.into())
+}
+
+/// By how much the kernel may be late in waking the calling thread, ns.
+///
+/// # Errors
+/// What `prctl(2)` said.
+pub fn timer_slack_ns() -> io::Result<u64> {
+    // SAFETY: plain integers.
+    let rc = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(rc).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// What a thread or a process has used since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// User time, µs.
+    pub user_us: u64,
+    /// System time, µs.
+    pub system_us: u64,
+    /// Times it gave the processor up.
+    pub voluntary_switches: u64,
+    /// Times it lost the processor.
+    pub involuntary_switches: u64,
+    /// Page faults that waited for a device.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+impl Usage {
+    /// What was used between `earlier` and this.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+            voluntary_switches: self
+                .voluntary_switches
+                .saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+        }
+    }
+}
+
+/// What the calling thread has used.
+#[must_use]
+pub fn usage() -> Usage {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+/// What the whole process has used, threads that have ended and kernel helpers included.
+#[must_use]
+pub fn process_usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+fn usage_of(who: libc::c_int) -> Usage {
+    // SAFETY: `rusage` is a plain C struct of integers, for which zeros are a value.
+    let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the struct lives through the call. It cannot fail with a valid `who`; if it did, the
+    // zeros would stand.
+    unsafe { libc::getrusage(who, &raw mut raw) };
+    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    let micros =
+        |time: libc::timeval| count(time.tv_sec).saturating_mul(1_000_000) + count(time.tv_usec);
+    Usage {
+        user_us: micros(raw.ru_utime),
+        system_us: micros(raw.ru_stime),
+        voluntary_switches: count(raw.ru_nvcsw),
+        involuntary_switches: count(raw.ru_nivcsw),
+        major_faults: count(raw.ru_majflt),
+        minor_faults: count(raw.ru_minflt),
+    }
+}
+
+/// A thread that the kernel runs for a ring of this process: `iou-wrk-N` or `iou-sqp-N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelHelper {
+    /// Its own number.
+    pub id: u32,
+    /// The thread whose ring it serves, directly or through that ring's poller.
+    pub owner: u32,
+    /// Processor time it has used, µs; all of it in the kernel.
+    pub system_us: u64,
+}
+
+/// The helpers that the kernel runs for this process's rings now.
+///
+/// A helper that has ended (idle for 5 s) is not seen any more, nor what it had used; it remains
+/// in `process_usage`. One look costs a few µs for each thread of the process.
+#[must_use]
+pub fn kernel_helpers() -> Vec<KernelHelper> {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    let mut helpers: Vec<KernelHelper> = tasks
+        .filter_map(|task| {
+            let id: u32 = task.ok()?.file_name().to_str()?.parse().ok()?;
+            let name = fs::read_to_string(format!("/proc/self/task/{id}/comm")).ok()?;
+            let owner = owner_in_name(name.trim_end())?;
+            let system_us = task_time_us(id)?;
+            Some(KernelHelper {
+                id,
+                owner,
+                system_us,
+            })
+        })
+        .collect();
+    // Workers of a polled ring belong to its poller; count them to the poller's owner.
+    let direct = helpers.clone();
+    for helper in &mut helpers {
+        if let Some(poller) = direct.iter().find(|other| other.id == helper.owner) {
+            helper.owner = poller.owner;
+        }
+    }
+    helpers
+}
+
+/// Processor time that the kernel's helpers of one thread's rings have used so far, µs.
+#[must_use]
+pub fn kernel_helpers_us(owner: u32) -> u64 {
+    let helpers = kernel_helpers();
+    let own = helpers.iter().filter(|helper| helper.owner == owner);
+    own.map(|helper| helper.system_us).sum()
+}
+
+fn owner_in_name(name: &str) -> Option<u32> {
+    let number = name
+        .strip_prefix("iou-wrk-")
+        .or_else(|| name.strip_prefix("iou-sqp-"))?;
+    number.parse().ok()
+}
+
+/// `schedstat` counts nanoseconds; `stat`, for kernels without it, hundredths of a second.
+fn task_time_us(id: u32) -> Option<u64> {
+    if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{id}/schedstat")) {
+        let ns: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+        return Some(ns / 1_000);
+    }
+    let text = fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?;
+    stat_time_us(&text)
+}
+
+/// User and system time are fields 14 and 15; a name in parentheses, which may hold spaces, is
+/// field 2.
+fn stat_time_us(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some((user + system).saturating_mul(crate::system::TICK_US))
+}
+
+fn zero_or_error(rc: libc::c_long) -> io::Result<()> {
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// 8192 processors, the most that a Linux kernel is built for.
+const MASK_WORDS: usize = 128;
+/// <linux/ioprio.h>.
+const IOPRIO_CLASS_SHIFT: u32 = 13;
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings of a thread end with it, so each test has one of its own.
+    fn on_a_thread(test: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_can_be_confined_to_one_processor() {
+        on_a_thread(|| {
+            let before = allowed_cpus().unwrap();
+            let last = *before.last().unwrap();
+            set_allowed_cpus(&[last]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [last]);
+        });
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_refused() {
+        on_a_thread(|| {
+            for cpu in [8191, 8192, u32::MAX] {
+                let error = set_allowed_cpus(&[cpu]).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{cpu}");
+            }
+        });
+    }
+
+    #[test]
+    fn nice_is_the_threads_own() {
+        let here = nice().unwrap();
+        on_a_thread(|| {
+            set_nice(19).unwrap();
+            assert_eq!(nice().unwrap(), 19);
+        });
+        assert_eq!(nice().unwrap(), here);
+    }
+
+    #[test]
+    fn io_priority_is_kept() {
+        on_a_thread(|| {
+            let wanted = IoPriority { class: 2, level: 7 };
+            set_io_priority(wanted).unwrap();
+            assert_eq!(io_priority().unwrap(), wanted);
+            let bad = IoPriority { class: 6, level: 0 };
+            assert_eq!(
+                set_io_priority(bad).unwrap_err().raw_os_error(),
+                Some(libc::EINVAL)
+            );
+        });
+    }
+
+    #[test]
+    fn timer_slack_is_kept() {
+        on_a_thread(|| {
+            set_timer_slack_ns(1).unwrap();
+            assert_eq!(timer_slack_ns().unwrap(), 1);
+        });
+    }
+
+    #[test]
+    fn work_shows_in_the_usage() {
+        on_a_thread(|| {
+            let before = usage();
+            let pages = vec![1_u8; 8 << 20];
+            let mut used = Usage::default();
+            while used.user_us + used.system_us < 1_000 {
+                std::hint::black_box(pages.iter().map(|&byte| u64::from(byte)).sum::<u64>());
+                used = usage().since(before);
+            }
+            assert!(usage().since(before).minor_faults > 0);
+            assert!(process_usage().minor_faults >= usage().minor_faults);
+        });
+    }
+
+    #[test]
+    fn helpers_are_known_by_their_names() {
+        assert_eq!(owner_in_name("iou-wrk-123"), Some(123));
+        assert_eq!(owner_in_name("iou-sqp-9"), Some(9));
+        assert_eq!(owner_in_name("kworker/0:1"), None);
+        assert_eq!(owner_in_name("iou-wrk-"), None);
+    }
+
+    #[test]
+    fn a_name_with_spaces_does_not_shift_the_fields() {
+        let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
+        assert_eq!(stat_time_us(stat), Some(420_000));
+        assert_eq!(stat_time_us("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn every_task_of_ours_has_a_time() {
+        assert!(task_time_us(id()).is_some());
+        let text = fs::read_to_string(format!("/proc/self/task/{}/stat", id())).unwrap();
+        assert!(stat_time_us(&text).is_some());
+    }
+}
