@@ -65,6 +65,45 @@ pub trait Engine {
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError>;
 }
 
+/// An engine behind a pointer, so that the rare ones need no loop compiled for each of them.
+impl<E: Engine + ?Sized> Engine for Box<E> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        (**self).open(file)
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        (**self).close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        (**self).invalidate(file)
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        (**self).buffer(slot)
+    }
+
+    fn prepare(&mut self, op: &Op) {
+        (**self).prepare(op);
+    }
+
+    fn submit(&mut self, want: u32) -> Submitted {
+        (**self).submit(want)
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        (**self).reap(out)
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        (**self).wait(min, until)
+    }
+}
+
 /// What `submit` did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {

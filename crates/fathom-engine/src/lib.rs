@@ -1,1 +1,14 @@
 //! The engines: null, the sync family, mmap, libaio, io_uring.
+//!
+//! Each is a thin translation of the engine contract of `fathom-core` into calls of `fathom-sys`;
+//! what is unsafe, and what the kernel's structures look like, is there.
+#![forbid(unsafe_code)]
+
+mod any;
+mod config;
+mod null;
+
+// Public items, listed once.
+pub use any::{AnyEngine, start};
+pub use config::{EngineConfig, EngineFile, EngineOptions};
+pub use null::Null;

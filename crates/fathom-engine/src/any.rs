@@ -1,0 +1,64 @@
+//! Any of the engines, chosen by name.
+
+use fathom_core::{Engine, EngineError};
+
+use crate::{EngineConfig, Null};
+
+/// One of the engines. A driver matches on it once and runs a loop made for what it finds.
+pub enum AnyEngine {
+    /// `null`.
+    Null(Null),
+    /// One that is rare or slow enough to be called through a pointer.
+    Boxed(Box<dyn Engine>),
+}
+
+/// Makes the engine called `config.name`: its rings and its memory, on the calling thread, which
+/// must be the one that uses it. Opens no file.
+///
+/// # Errors
+/// An engine that is not known, or that the kernel refuses.
+///
+/// # Panics
+/// If `depth` or `buffer_bytes` is 0.
+pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
+    assert!(config.depth > 0 && config.buffer_bytes > 0);
+    match config.name.as_str() {
+        "null" => Ok(AnyEngine::Null(Null::start(&config))),
+        _ => Err(EngineError {
+            what: "start engine",
+            target: format!("`{}`", config.name),
+            errno: 0,
+            hint: format!("choose one of {}", AnyEngine::NAMES.join(", ")),
+        }),
+    }
+}
+
+impl AnyEngine {
+    /// All engines, by their names in job files.
+    pub const NAMES: [&'static str; 9] = [
+        "psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "null",
+    ];
+
+    /// All engines, by their names in job files, for help texts.
+    #[must_use]
+    pub const fn names() -> &'static [&'static str] {
+        &Self::NAMES
+    }
+
+    /// What of the kernel's optional features is in use, for the record.
+    #[must_use]
+    pub fn features(&self) -> Vec<String> {
+        match self {
+            Self::Null(_) | Self::Boxed(_) => Vec::new(),
+        }
+    }
+
+    /// The engine behind a pointer, for callers that are not in a hurry.
+    #[must_use]
+    pub fn as_dyn(&mut self) -> &mut dyn Engine {
+        match self {
+            Self::Null(engine) => engine,
+            Self::Boxed(engine) => &mut **engine,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What an engine is told when it is made.
+
+use fathom_sys::clock::Clock;
+
+/// Everything an engine needs to know; final values, nothing to be looked up.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// The name in job files: `psync`, `io_uring`…
+    pub name: String,
+    /// Slots: ops in flight at most, ≥ 1.
+    pub depth: u32,
+    /// Bytes of each slot's buffer: the largest op that moves data, ≥ 1.
+    pub buffer_bytes: u32,
+    /// The job's files, in the order of their `FileIndex`.
+    pub files: Vec<EngineFile>,
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Every write is durable when it completes: 1 for `O_SYNC`, 2 for `O_DSYNC`, 0 for neither.
+    pub sync_flag: u8,
+    /// The engines' own options.
+    pub options: EngineOptions,
+    /// Where issue times are read.
+    pub clock: Clock,
+}
+
+/// A file of the job's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineFile {
+    /// Its path.
+    pub path: String,
+    /// The job reads it.
+    pub read: bool,
+    /// The job writes or trims it.
+    pub write: bool,
+    /// Made when it is opened and missing (`create_on_open`); never under /dev.
+    pub create: bool,
+}
+
+/// The engines' own options, by their names in job files. An engine reads those that are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// `io_uring`: buffers are registered, so the kernel need not look them up for each op.
+    pub fixedbufs: bool,
+    /// `io_uring`: files are registered, likewise.
+    pub registerfiles: bool,
+    /// `io_uring`: a kernel thread takes the ops; submitting needs no system call.
+    pub sqthread_poll: bool,
+    /// `io_uring`: the processor of that thread.
+    pub sqthread_poll_cpu: Option<u32>,
+    /// `io_uring`, `pvsync2`: completions are polled for.
+    pub hipri: bool,
+    /// `io_uring`: plain reads and writes; false for vectors of one.
+    pub nonvectored: bool,
+    /// `io_uring`: every so many ops one is handed to a kernel worker; 0 never.
+    pub force_async: u32,
+    /// `io_uring`, `pvsync2`: pages are dropped from the cache after use (`RWF_DONTCACHE`).
+    pub uncached: bool,
+    /// `io_uring`, `libaio`, `pvsync2`: fail with EAGAIN rather than block (`RWF_NOWAIT`).
+    pub nowait: bool,
+    /// `libaio`: completions are taken from the ring without a system call. Always done where the
+    /// ring can be read; asking for it makes it an error where it cannot.
+    pub userspace_reap: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            fixedbufs: false,
+            registerfiles: false,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            hipri: false,
+            nonvectored: true,
+            force_async: 0,
+            uncached: false,
+            nowait: false,
+            userspace_reap: false,
+        }
+    }
+}
