@@ -3,13 +3,17 @@
 //! Nothing here does I/O, reads a clock or takes a lock.
 #![forbid(unsafe_code)]
 
+mod block_map;
 mod direction;
 mod engine;
 mod op;
+mod random;
 mod time;
 
 // Public items, listed once.
+pub use block_map::{BlockMap, NoMemory};
 pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
+pub use random::{SplitMix64, Taus88, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};
