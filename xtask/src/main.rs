@@ -1,2 +1,58 @@
-//! House rules, benchmarks and continuous integration.
-fn main() {}
+//! House rules, benchmarks and continuous integration: `cargo xtask help`.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for developers: its output is the point"
+)]
+
+mod bench;
+mod ci;
+mod process;
+mod readme;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", args),
+    };
+    match command {
+        "tidy" => tidy::run(rest),
+        "bench" => bench::run(rest),
+        "ci" => ci::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => bail!("no command `{other}`: `cargo xtask help` lists them"),
+    }
+}
+
+const HELP: &str = "\
+cargo xtask tidy     hold the tree against the house rules
+cargo xtask bench    run fathom beside an installed fio and compare
+    --pairs N        pairs of runs per row (default 5)
+    --seconds S      measured seconds of each run (default 3)
+    --only NAME      only the rows whose name contains NAME
+    --directory DIR  where the test file goes (default: the target directory)
+    --list           list the rows and stop
+    --write          put the table into docs/BENCHMARKS.md
+cargo xtask ci       what continuous integration runs
+    --long           also the benchmark and many more random test cases
+";

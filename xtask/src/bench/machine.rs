@@ -1,0 +1,58 @@
+//! Where the figures come from.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::process;
+
+/// The machine in one line: processor, memory, kernel.
+pub(crate) fn describe() -> String {
+    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or_else(
+            || "unknown memory".into(),
+            |kib| format!("{} MiB of memory", kib >> 10),
+        );
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cpu}, {cores} cores, {memory}, Linux {}", kernel.trim())
+}
+
+/// File system type and device under a folder, from the mount that is nearest to it.
+pub(crate) fn storage(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let nearest = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?, words.next()?))
+        })
+        .filter(|(_, mount, _)| folder.starts_with(mount))
+        .max_by_key(|(_, mount, _)| mount.len());
+    nearest.map_or_else(
+        || "unknown".into(),
+        |(device, _, kind)| format!("{kind} on {device}"),
+    )
+}
+
+/// The commit that was measured; `+` if the tree had changes.
+pub(crate) fn commit() -> Option<String> {
+    let root = process::root().ok()?;
+    let git = |args: &[&str]| process::capture(Command::new("git").args(args).current_dir(&root));
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).ok()?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"]).ok()?;
+    let mark = if changes.trim().is_empty() { "" } else { "+" };
+    Some(format!("{}{mark}", commit.trim()))
+}
+
+/// The first `name : value` line of a file in /proc.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}

@@ -1,0 +1,135 @@
+//! What continuous integration runs, cheapest first; the first failure ends it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{bench, process, readme, tidy};
+
+/// `cargo xtask ci [--long]`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut long = false;
+    for arg in args {
+        match arg.as_str() {
+            "--long" => long = true,
+            other => bail!("ci has no option `{other}`: only --long"),
+        }
+    }
+    let root = process::root()?;
+    let start = process::now();
+    step("tidy", || tidy::run(&[]))?;
+    step("fmt", || cargo(&root, &["fmt", "--all", "--check"], &[]))?;
+    step("clippy", || {
+        let args = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        cargo(&root, &args, &[])
+    })?;
+    step("test", || test(&root, long))?;
+    step("doc", || {
+        let args = [
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ];
+        cargo(&root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
+    })?;
+    step("quick start", || quick_start(&root))?;
+    if long {
+        step("bench", || bench::run(&[]))?;
+    }
+    println!("ci: all passed in {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+/// Runs one step between a line with its name and a line with its time.
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("ci: {name}");
+    let start = process::now();
+    work().with_context(|| format!("ci: {name} failed"))?;
+    println!(
+        "ci: {name}: passed in {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+    let mut command = process::cargo();
+    command.args(args).envs(variables.iter().copied());
+    process::run(command.current_dir(root))
+}
+
+/// The README's test command, unit and documentation tests alike; then the tests of this tool.
+fn test(root: &Path, long: bool) -> Result<()> {
+    let cases: &[(&str, &str)] = if long {
+        &[("PROPTEST_CASES", LONG_CASES)]
+    } else {
+        &[]
+    };
+    let commands = readme::commands(root)?;
+    let tests: Vec<_> = commands
+        .iter()
+        .filter(|line| line.starts_with("cargo test"))
+        .collect();
+    if tests.is_empty() {
+        bail!("README.md has no `cargo test` line in a shell block");
+    }
+    for line in tests {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        cargo(root, &words, cases)?;
+    }
+    cargo(root, &["test", "--package", "xtask"], cases)
+}
+
+/// The README's first commands as they stand; they must leave nothing behind.
+fn quick_start(root: &Path) -> Result<()> {
+    let commands = readme::commands(root)?;
+    let runs: Vec<_> = commands
+        .iter()
+        .filter(|line| line.starts_with("cargo run"))
+        .collect();
+    if runs.len() < 2 {
+        bail!(
+            "README.md has {} `cargo run` lines in shell blocks, not 2",
+            runs.len()
+        );
+    }
+    let before = listing(root)?;
+    for line in runs {
+        println!("ci: $ {line}");
+        process::run(Command::new("bash").args(["-c", line]).current_dir(root))?;
+        let left: Vec<_> = listing(root)?.difference(&before).cloned().collect();
+        if !left.is_empty() {
+            bail!("`{line}` left files behind: {left:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The names in a folder, but for cargo's own.
+fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut names = BTreeSet::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        if name != "target" {
+            names.insert(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Random cases per property in a long run; proptest's own default is 256.
+const LONG_CASES: &str = "4096";

@@ -1,0 +1,92 @@
+//! Child processes, the workspace's places, and the one clock of this tool.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The moment, for timing child processes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times whole child processes; no part of the program that measures storage"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits before a child is looked at again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "polls a child process; no part of the program that measures storage"
+)]
+pub(crate) fn pause(time: std::time::Duration) {
+    std::thread::sleep(time);
+}
+
+/// The cargo that runs this tool.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The workspace's root folder.
+pub(crate) fn root() -> Result<PathBuf> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let root = manifest.parent().context("xtask has no parent folder")?;
+    root.canonicalize()
+        .with_context(|| format!("cannot find the workspace: {}", root.display()))
+}
+
+/// What `cargo metadata` says about the workspace alone, without the network.
+pub(crate) fn metadata() -> Result<Value> {
+    let mut command = cargo();
+    command
+        .args(["metadata", "--offline", "--no-deps", "--format-version=1"])
+        .current_dir(root()?);
+    let text = capture(&mut command)?;
+    serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")
+}
+
+/// Runs a command to its end with our own output; fails if it does.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = shown(command);
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command to its end and gives back its standard output; fails if it does.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let line = shown(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start `{line}`"))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        bail!("`{line}` failed: {}\n{stderr}{stdout}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
+}
+
+/// The command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+/// The full path of a program that is installed.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+}

@@ -1,0 +1,152 @@
+//! Which crate may depend on which: arrows point down only.
+
+use serde_json::Value;
+
+use super::Finding;
+
+/// Edges between the workspace's crates that the table does not allow.
+pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
+    let packages = metadata["packages"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let names: Vec<&str> = packages
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    packages
+        .iter()
+        .flat_map(|package| check_package(package, &names))
+        .collect()
+}
+
+fn check_package(package: &Value, workspace: &[&str]) -> Vec<Finding> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let path = format!("crates/{name}/Cargo.toml");
+    if name == "xtask" {
+        return Vec::new();
+    }
+    let Some((_, below)) = ALLOWED.iter().find(|(from, _)| *from == name) else {
+        let why = "give it a row in xtask/src/tidy/edges.rs and in docs/ARCHITECTURE.md";
+        return vec![Finding::new(
+            &path,
+            1,
+            format!("crate {name} has no row of edges"),
+            why,
+        )];
+    };
+    let mut findings = Vec::new();
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let to = dependency["name"].as_str().unwrap_or_default();
+        let for_tests = dependency["kind"].as_str() == Some("dev");
+        let excepted = for_tests && TEST_EDGES.contains(&(name, to));
+        if workspace.contains(&to) && !allows(below, to) && !excepted {
+            findings.push(Finding::new(
+                &path,
+                1,
+                format!("{name} → {to}"),
+                "not an edge of the table in xtask/src/tidy/edges.rs: a crate exists because it \
+                 may depend on what others may not",
+            ));
+        }
+    }
+    findings
+}
+
+fn allows(below: &[&str], to: &str) -> bool {
+    below == ["*"]
+        || to
+            .strip_prefix("fathom-")
+            .is_some_and(|short| below.contains(&short))
+}
+
+/// Crate → what it may depend on, without `fathom-`; `*` is everything.
+const ALLOWED: [(&str, &[&str]); 15] = [
+    ("fathom-core", &[]),
+    ("fathom-stats", &["core"]),
+    ("fathom-job", &["core"]),
+    ("fathom-workload", &["core", "stats"]),
+    ("fathom-block", &["core"]),
+    ("fathom-nvme", &["core"]),
+    ("fathom-record", &["core", "stats"]),
+    ("fathom-report", &["record", "core", "stats"]),
+    ("fathom-sys", &["core"]),
+    ("fathom-engine", &["sys", "core", "block"]),
+    ("fathom-net", &["sys", "core", "nvme", "block"]),
+    ("fathom-sim", &["core", "stats", "workload", "block"]),
+    (
+        "fathom-run",
+        &[
+            "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
+        ],
+    ),
+    ("fathom-lab", &["run", "record", "report", "stats", "job"]),
+    ("fathom-cli", &["*"]),
+];
+
+/// Edges that only tests may use, beyond those above.
+const TEST_EDGES: [(&str, &str); 1] = [
+    // What a run leaves behind is tested through what a user reads.
+    ("fathom-run", "fathom-report"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check_edge(from: &str, to: &str, kind: Option<&str>, allowed: bool) {
+        let metadata = json!({"packages": [
+            {"name": from, "dependencies": [{"name": to, "kind": kind}]},
+            {"name": to, "dependencies": []},
+        ]});
+        let found: Vec<_> = check(&metadata)
+            .into_iter()
+            .filter(|finding| finding.what.contains('→'))
+            .collect();
+        assert_eq!(found.is_empty(), allowed, "{from} → {to}: {found:?}");
+    }
+
+    #[test]
+    fn arrows_point_down_only() {
+        check_edge("fathom-stats", "fathom-core", None, true);
+        check_edge("fathom-core", "fathom-stats", None, false);
+        check_edge("fathom-workload", "fathom-job", None, false);
+        check_edge("fathom-engine", "fathom-workload", None, false);
+        check_edge("fathom-run", "fathom-report", None, false);
+        check_edge("fathom-run", "fathom-report", Some("dev"), true);
+        check_edge("fathom-cli", "fathom-report", None, true);
+    }
+
+    #[test]
+    fn other_peoples_crates_are_not_our_edges() {
+        let metadata = json!({"packages": [
+            {"name": "fathom-core", "dependencies": [{"name": "libm", "kind": null}]},
+        ]});
+        assert_eq!(check(&metadata), []);
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        let metadata = json!({"packages": [{"name": "fathom-extra", "dependencies": []}]});
+        assert_eq!(check(&metadata).len(), 1);
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        let short = |name: &'static str| name.strip_prefix("fathom-").unwrap_or(name);
+        for (from, below) in ALLOWED {
+            let mut reached: Vec<&str> = below.to_vec();
+            let mut next = 0;
+            while next < reached.len() {
+                let row = ALLOWED
+                    .iter()
+                    .find(|(name, _)| short(name) == reached[next]);
+                reached.extend(row.into_iter().flat_map(|(_, below)| below.iter().copied()));
+                next += 1;
+                assert!(next < 1000, "a circle below {from}");
+            }
+            assert!(!reached.contains(&short(from)), "{from} reaches itself");
+        }
+    }
+}
