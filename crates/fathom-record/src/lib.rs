@@ -3,6 +3,7 @@
 
 mod context;
 mod record;
+mod stored;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
@@ -10,3 +11,4 @@ pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, PerDirectionRecord, RECORD_VERSION,
     Record, SyncRecord, Tolerated,
 };
+pub use stored::RecordError;

@@ -1,7 +1,7 @@
 //! The result of a run: everything that any output is drawn from.
 //!
-//! Field names carry their units. A later version of this program reads older records: fields are
-//! added, never reused.
+//! Field names carry their units where they leave the program. A later version of this program
+//! reads older records: fields are added (with `#[serde(default)]`), never reused.
 
 use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
@@ -72,6 +72,7 @@ pub struct JobRecord {
     /// Depth asked for.
     pub iodepth: u32,
     /// Smallest and largest op size, bytes.
+    #[serde(rename = "block_sizes_bytes")]
     pub block_sizes: PerDirectionRecord<(u64, u64)>,
     /// What happened, by direction.
     pub directions: PerDirectionRecord<DirectionRecord>,
@@ -191,18 +192,25 @@ pub struct DirectionRecord {
     /// Measured time of this direction, ms.
     pub runtime_ms: u64,
     /// issue − start.
+    #[serde(rename = "slat_ns")]
     pub slat: Option<Latency>,
     /// complete − issue.
+    #[serde(rename = "clat_ns")]
     pub clat: Option<Latency>,
     /// complete − start.
+    #[serde(rename = "lat_ns")]
     pub lat: Option<Latency>,
     /// start − due; only where a rate was set.
+    #[serde(rename = "lag_ns")]
     pub lag: Option<Latency>,
     /// complete − due; only where a rate was set.
+    #[serde(rename = "resp_ns")]
     pub resp: Option<Latency>,
     /// Bandwidth samples, KiB/s.
+    #[serde(rename = "bandwidth_kib_per_s")]
     pub bandwidth: SampleStats,
     /// IOPS samples.
+    #[serde(rename = "iops_per_s")]
     pub iops: SampleStats,
 }
 
@@ -212,6 +220,7 @@ pub struct SyncRecord {
     /// How many.
     pub ios: u64,
     /// How long each took.
+    #[serde(rename = "lat_ns")]
     pub lat: Latency,
 }
 

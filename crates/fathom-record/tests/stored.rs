@@ -1,0 +1,132 @@
+//! Records are written and read back; old ones stay readable.
+
+use fathom_record::{
+    DirectionRecord, JobRecord, Machine, RECORD_VERSION, Record, RecordError, Storage, Tolerated,
+    Validity, Warning,
+};
+use fathom_stats::Latency;
+
+/// A record in which nothing has its default value that must survive.
+fn record() -> Record {
+    let mut record = Record {
+        version: RECORD_VERSION,
+        timestamp_ms: 1_795_297_636_781,
+        time: "Sat Nov 21 21:47:16 2026".to_owned(),
+        elapsed_ms: 2001,
+        global_options: vec![("bs".to_owned(), "4k".to_owned())],
+        jobs: vec![job()],
+        machine: Some(Machine {
+            kernel: "6.1".to_owned(),
+            storage: vec![Storage {
+                path: "/data/x".to_owned(),
+                ..Storage::default()
+            }],
+            ..Machine::default()
+        }),
+        ..Record::default()
+    };
+    record.validity.push(Validity {
+        job: "a".to_owned(),
+        figures: vec![("asked".to_owned(), 32.0)],
+        ..Validity::default()
+    });
+    record.warnings.push(Warning {
+        code: "depth_on_sync_engine".to_owned(),
+        ..Warning::default()
+    });
+    record
+}
+
+fn job() -> JobRecord {
+    let mut job = JobRecord {
+        name: "a".to_owned(),
+        tolerated: Some(Tolerated { total: 2, first: 5 }),
+        ..JobRecord::default()
+    };
+    job.block_sizes.read = (4096, 8192);
+    job.display.percentiles = vec![50.0, 99.9];
+    let mut clat = Latency::new(true);
+    clat.record_all(&[100, 2000, u64::MAX]);
+    let mut lag = Latency::new(false);
+    lag.record(7);
+    job.directions.read = DirectionRecord {
+        bytes: 1 << 40,
+        clat: Some(clat),
+        lag: Some(lag),
+        ..DirectionRecord::default()
+    };
+    job.directions.read.bandwidth.record(1000);
+    job.directions.read.bandwidth.record(3000);
+    job
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let text = record().to_json().unwrap();
+    assert!(!text.contains('\n'));
+    let read = Record::from_json(&text).unwrap();
+    assert_eq!(read.to_json().unwrap(), text);
+    let direction = &read.jobs[0].directions.read;
+    let clat = direction.clat.as_ref().unwrap();
+    assert_eq!((clat.summary.max(), clat.summary.count()), (u64::MAX, 3));
+    assert_eq!(clat.histogram.as_ref().unwrap().percentile(50.0), 2008);
+    assert!(direction.lag.as_ref().unwrap().histogram.is_none());
+    assert_eq!(direction.bandwidth.mean(), 2000.0);
+    assert_eq!(read.machine.unwrap().storage[0].path, "/data/x");
+}
+
+#[test]
+fn a_record_of_version_1_stays_readable() {
+    // Written by the first version of this program; never to be regenerated.
+    let read = Record::from_json(include_str!("data/record-1.json")).unwrap();
+    let clat = read.jobs[0].directions.read.clat.as_ref().unwrap();
+    assert_eq!(clat.summary.count(), 3);
+    assert_eq!(read.jobs[0].block_sizes.read, (4096, 8192));
+    assert_eq!(read.warnings[0].code, "depth_on_sync_engine");
+}
+
+#[test]
+fn a_later_version_is_refused_by_its_number() {
+    let error = Record::from_json(r#"{"version":2,"jobs":"of another kind"}"#).unwrap_err();
+    assert!(matches!(error, RecordError::Version { found: 2 }));
+    assert_eq!(
+        error.to_string(),
+        "a record of version 2: this program reads versions 1 to 1"
+    );
+}
+
+#[test]
+fn what_is_no_record_is_refused() {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        r#"{"version":1}"#,
+        r#"{"version":0}"#,
+    ] {
+        assert!(Record::from_json(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn durations_and_rates_carry_their_units() {
+    let text = record().to_json().unwrap();
+    for key in [
+        "clat_ns",
+        "lag_ns",
+        "bandwidth_kib_per_s",
+        "block_sizes_bytes",
+        "elapsed_ms",
+    ] {
+        assert!(text.contains(&format!("\"{key}\":")), "{key}");
+    }
+}
+
+/// Prints the golden file: `cargo test -p fathom-record -- --ignored --nocapture golden`.
+#[test]
+#[ignore = "only to make tests/data/record-N.json of a new version"]
+fn print_golden() {
+    println!("{}", record().to_json().unwrap());
+}
