@@ -63,7 +63,7 @@ impl Histogram {
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         for (own, add) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *own += add;
+            *own = own.saturating_add(*add);
         }
     }
 
@@ -82,7 +82,7 @@ impl Histogram {
     /// How many values were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        total(&self.counts[..])
     }
 
     /// Midpoint of the smallest bucket up to whose end at least `percent` % of the values lie; 0 if
@@ -90,9 +90,9 @@ impl Histogram {
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = rank(percent, self.count());
-        let mut seen = 0;
+        let mut seen = 0_u64;
         for (index, count) in self.buckets() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= rank {
                 return Self::midpoint(index);
             }
@@ -117,12 +117,12 @@ impl Histogram {
     #[must_use]
     pub fn count_below(&self, bound: u64) -> u64 {
         let cut = Self::index_of(bound);
-        let whole: u64 = self.counts[..cut].iter().sum();
+        let whole = total(&self.counts[..cut]);
         let width = u128::from(Self::width(cut));
         let part = u128::from(bound - Self::lower_bound(cut));
         let split = u128::from(self.counts[cut]) * part / width;
         // `part < width`, so the quotient is at most the count.
-        whole + u64::try_from(split).unwrap_or(u64::MAX)
+        whole.saturating_add(u64::try_from(split).unwrap_or(u64::MAX))
     }
 
     /// The bucket that `value` falls into, below `BUCKETS`.
@@ -211,6 +211,11 @@ impl<'de> Visitor<'de> for Pairs {
         }
         Ok(histogram)
     }
+}
+
+/// The sum of counts, which may have been read from a damaged file.
+fn total(counts: &[u64]) -> u64 {
+    counts.iter().copied().fold(0, u64::saturating_add)
 }
 
 /// log₂ of the width of bucket `index`.

@@ -33,7 +33,7 @@ impl SampleStats {
     /// Takes another job's samples into those of a group, as fio does: what jobs move at the same
     /// time adds up, so smallest, largest and mean are summed.
     pub fn add_group(&mut self, other: &Self) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.min = self.min.saturating_add(other.min);
         self.max = self.max.saturating_add(other.max);
         self.mean += other.mean;

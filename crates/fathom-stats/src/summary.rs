@@ -68,10 +68,10 @@ impl Summary {
 
     /// Takes in all that `other` took in.
     pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
     }
 
@@ -114,7 +114,7 @@ impl Summary {
         let count = u128::from(self.count);
         let quotient = self.sum / count;
         let rest = self.sum % count;
-        let below = quotient.saturating_mul(self.sum + rest);
+        let below = quotient.saturating_mul(self.sum.saturating_add(rest));
         let around_quotient = self.sum_of_squares.saturating_sub(below) as f64;
         let rest = rest as f64;
         let around_mean = (around_quotient - rest * (rest / self.count as f64)).max(0.0);
