@@ -19,7 +19,8 @@ pub struct Access {
     pub read_write: bool,
     /// Make it where it is missing.
     pub create: bool,
-    /// With `create`: fail where it exists.
+    /// With `create`: fail where it exists. Without, on a block device: fail with `EBUSY` where
+    /// somebody (a mount, swap, a RAID) has it for himself alone.
     pub exclusive: bool,
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,
@@ -40,6 +41,9 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     }
     if access.keep_access_time {
         flags |= libc::O_NOATIME;
+    }
+    if access.exclusive {
+        flags |= libc::O_EXCL;
     }
     flags |= match access.sync {
         1 => libc::O_SYNC,
@@ -283,6 +287,18 @@ pub fn room(path: &Path) -> io::Result<Room> {
     })
 }
 
+/// Whether this process may make files in a folder; a question, which another process may make
+/// untrue before the file is made.
+#[must_use]
+pub fn may_create_in(folder: &Path) -> bool {
+    let Ok(folder) = CString::new(folder.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let (mode, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
+    // SAFETY: the path ends in a nul byte.
+    unsafe { libc::faccessat(libc::AT_FDCWD, folder.as_ptr(), mode, flags) == 0 }
+}
+
 /// Bytes of the first `length` of a file that are in the page cache.
 ///
 /// Asks `cachestat(2)` (Linux 6.5), and `mincore(2)` where the kernel does not have it.
@@ -501,6 +517,13 @@ mod tests {
             Some(libc::ENOTTY)
         );
         assert!(flush_block_device(&file).is_err());
+    }
+
+    #[test]
+    fn files_are_made_only_in_folders_that_are_there() {
+        assert!(may_create_in(&std::env::temp_dir()));
+        assert!(!may_create_in(Path::new("/nowhere/at/all")));
+        assert!(!may_create_in(Path::new("a\0b")));
     }
 
     #[test]

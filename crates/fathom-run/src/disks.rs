@@ -1,0 +1,210 @@
+//! What the devices under the files did during the run, from /sys/block/*/stat.
+
+use std::path::Path;
+
+use fathom_core::Tick;
+use fathom_record::DiskRecord;
+
+use crate::block_tree::{BlockDevice, BlockTree};
+use crate::storage::disks_under;
+
+/// The devices under a run's files, and what their counters were when it began.
+#[derive(Debug)]
+pub struct DiskWatch {
+    disks: Vec<(BlockDevice, Counters)>,
+    since: Tick,
+}
+
+impl DiskWatch {
+    /// Notes the counters of every disk under these files: whole disks, and under a stacked device
+    /// (`dm-0`, `md0`) those that it is made of, each once.
+    #[must_use]
+    pub fn start<'a>(
+        files: impl IntoIterator<Item = &'a Path>,
+        tree: &BlockTree,
+        now: Tick,
+    ) -> Self {
+        let mut disks = Vec::new();
+        for disk in disks_under(files, tree) {
+            add_with_slaves(&disk, &mut disks);
+        }
+        Self { disks, since: now }
+    }
+
+    /// What each disk did since; a disk that has gone meanwhile is left out.
+    #[must_use]
+    pub fn finish(&self, now: Tick) -> Vec<DiskRecord> {
+        let wall_ms = (now - self.since).as_millis();
+        let each = self.disks.iter().filter_map(|(disk, before)| {
+            let after = Counters::read(disk)?;
+            Some(after.since(before).record(&disk.name, wall_ms))
+        });
+        each.collect()
+    }
+}
+
+fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>) {
+    if disks.iter().any(|(known, _)| known == disk) {
+        return;
+    }
+    let Some(counters) = Counters::read(disk) else {
+        return;
+    };
+    disks.push((disk.clone(), counters));
+    for slave in disk.slaves() {
+        add_with_slaves(&slave.whole(), disks);
+    }
+}
+
+/// The numbers of a `stat` file that are used, in its order; times in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    read_ios: u64,
+    read_merges: u64,
+    read_sectors: u64,
+    read_ticks: u64,
+    write_ios: u64,
+    write_merges: u64,
+    write_sectors: u64,
+    write_ticks: u64,
+    busy_ticks: u64,
+    queue_ticks: u64,
+}
+
+impl Counters {
+    fn read(disk: &BlockDevice) -> Option<Self> {
+        Self::parse(&disk.attribute("stat")?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        let mut fields = stat.split_ascii_whitespace().map(str::parse);
+        let mut next = || fields.next()?.ok();
+        Some(Self {
+            read_ios: next()?,
+            read_merges: next()?,
+            read_sectors: next()?,
+            read_ticks: next()?,
+            write_ios: next()?,
+            write_merges: next()?,
+            write_sectors: next()?,
+            write_ticks: next()?,
+            // The ninth number, ops in flight, is a state and not a count.
+            busy_ticks: {
+                let _in_flight: u64 = next()?;
+                next()?
+            },
+            queue_ticks: next()?,
+        })
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            read_ios: grown(before.read_ios, self.read_ios),
+            read_merges: grown(before.read_merges, self.read_merges),
+            read_sectors: grown(before.read_sectors, self.read_sectors),
+            read_ticks: grown(before.read_ticks, self.read_ticks),
+            write_ios: grown(before.write_ios, self.write_ios),
+            write_merges: grown(before.write_merges, self.write_merges),
+            write_sectors: grown(before.write_sectors, self.write_sectors),
+            write_ticks: grown(before.write_ticks, self.write_ticks),
+            busy_ticks: grown(before.busy_ticks, self.busy_ticks),
+            queue_ticks: grown(before.queue_ticks, self.queue_ticks),
+        }
+    }
+
+    fn record(self, name: &str, wall_ms: u64) -> DiskRecord {
+        DiskRecord {
+            name: name.to_owned(),
+            read_ios: self.read_ios,
+            write_ios: self.write_ios,
+            read_sectors: self.read_sectors,
+            write_sectors: self.write_sectors,
+            read_merges: self.read_merges,
+            write_merges: self.write_merges,
+            read_ticks_ms: self.read_ticks,
+            write_ticks_ms: self.write_ticks,
+            in_queue_ms: self.queue_ticks,
+            util_percent: percent(self.busy_ticks, wall_ms),
+        }
+    }
+}
+
+/// The kernel prints the times as 32-bit numbers, which come round after 49 days.
+fn grown(before: u64, after: u64) -> u64 {
+    after
+        .checked_sub(before)
+        .unwrap_or_else(|| (after + (1 << 32)).saturating_sub(before))
+}
+
+/// At most 100: the two clocks are not read at one moment.
+fn percent(part: u64, whole: u64) -> f64 {
+    // Hundredths, so that the division is one of integers as far as is printed.
+    let share = (part.saturating_mul(10_000))
+        .checked_div(whole)
+        .unwrap_or(0)
+        .min(10_000);
+    u32::try_from(share).map_or(100.0, |share| f64::from(share) / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::Nanos;
+
+    use super::*;
+    use crate::block_tree::tests::MadeUp;
+
+    #[test]
+    fn a_stat_file_is_read_by_position() {
+        let counters = Counters::parse("  1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n").unwrap();
+        let record = counters.record("vda", 20);
+        assert_eq!((record.read_ios, record.write_ios), (1, 5));
+        assert_eq!((record.read_merges, record.write_merges), (2, 6));
+        assert_eq!((record.read_sectors, record.write_sectors), (3, 7));
+        assert_eq!((record.read_ticks_ms, record.write_ticks_ms), (4, 8));
+        assert_eq!(record.in_queue_ms, 11);
+        assert!((record.util_percent - 50.0).abs() < 1e-9);
+        assert_eq!(Counters::parse("1 2 3"), None);
+        assert_eq!(Counters::parse(""), None);
+    }
+
+    #[test]
+    fn a_counter_that_came_round_has_grown() {
+        assert_eq!(grown(10, 30), 20);
+        assert_eq!(grown((1 << 32) - 5, 5), 10);
+    }
+
+    #[test]
+    fn utilisation_stays_within_bounds() {
+        for (part, whole, want) in [(0, 0, 0.0), (5, 0, 0.0), (30, 20, 100.0), (1, 3, 33.33)] {
+            assert!((percent(part, whole) - want).abs() < 1e-9, "{part}/{whole}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_stacked_device_are_watched_once() {
+        let made_up = MadeUp::new("stacked");
+        made_up
+            .device("sda", "8:0")
+            .device("sda/sda1", "8:1")
+            .device("sda/sda2", "8:2")
+            .device("md0", "9:0")
+            .stack("md0", "sda/sda1")
+            .stack("md0", "sda/sda2");
+        for disk in ["sda", "md0"] {
+            made_up.attribute(disk, "stat", "1 0 8 2 0 0 0 0 0 100 5\n");
+        }
+        let mut disks = Vec::new();
+        add_with_slaves(&made_up.tree().named("md0").unwrap(), &mut disks);
+        let watch = DiskWatch {
+            disks,
+            since: Tick::ZERO,
+        };
+        made_up.attribute("sda", "stat", "11 0 88 2 0 0 0 0 0 600 5\n");
+        let records = watch.finish(Tick::ZERO + Nanos::from_secs(1));
+        let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
+        assert_eq!(names, ["md0", "sda"]);
+        assert_eq!(records[1].read_ios, 10);
+        assert_eq!(records[1].read_sectors, 80);
+        assert!((records[1].util_percent - 50.0).abs() < 1e-9);
+    }
+}
