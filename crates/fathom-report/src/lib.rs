@@ -1,1 +1,37 @@
 //! A record in fio's text and JSON.
+//!
+//! Every number comes from the record alone; nothing here measures, reads a clock or does I/O.
+//! The forms are fio's to the blank, because scripts cut them apart; see the golden tests.
+#![forbid(unsafe_code)]
+
+mod distribution;
+mod document;
+mod group;
+mod header;
+mod json;
+mod number;
+mod ours;
+mod percentiles;
+mod rate;
+mod status;
+mod text;
+mod text_latency;
+mod worth;
+
+use fathom_record::Record;
+
+// Public items, listed once.
+pub use document::json;
+pub use header::{job_header, starting_line};
+pub use status::{Status, status_line};
+pub use text::text;
+pub use worth::notes;
+
+/// What stands in fio's place for its version, in JSON and before a report: scripts compare the
+/// number with the fio they need.
+pub const FIO_VERSION: &str = concat!("fio-3.42-fathom-", env!("CARGO_PKG_VERSION"));
+
+/// Whether the devices are shown: there are some, and not every job has `disk_util=0`.
+fn show_disks(record: &Record) -> bool {
+    !record.disks.is_empty() && record.jobs.iter().any(|job| job.display.disk_util)
+}

@@ -1,0 +1,231 @@
+//! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
+
+use fathom_core::{Direction, PerDirection};
+use fathom_record::{DirectionRecord, DiskRecord, Display, JobRecord, Record, SyncRecord};
+use fathom_stats::Latency;
+
+use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
+use crate::group::{Entry, entries};
+use crate::json::{Object, Value};
+use crate::number::percent;
+use crate::ours;
+use crate::percentiles::percentiles;
+use crate::rate::{GroupRate, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
+use crate::{FIO_VERSION, show_disks};
+
+/// The record in fio's JSON, `plus` its histograms (`json+`).
+#[must_use]
+pub fn json(record: &Record, plus: bool) -> String {
+    let entries = entries(record);
+    let mut document = Object::new();
+    document.set("fio version", FIO_VERSION);
+    document.set("timestamp", record.timestamp_ms / 1000);
+    document.set("timestamp_ms", record.timestamp_ms);
+    document.set("time", record.time.as_str());
+    if !record.global_options.is_empty() {
+        document.set("global options", options(&record.global_options));
+    }
+    let jobs: Vec<Object> = entries
+        .iter()
+        .map(|entry| {
+            let rates = GroupRate::of_group(&entries, entry.job.group_id);
+            job(record, entry, &rates, plus)
+        })
+        .collect();
+    document.set("jobs", jobs);
+    if show_disks(record) {
+        let disks: Vec<Object> = record.disks.iter().map(disk).collect();
+        document.set("disk_util", disks);
+    }
+    document.set("fathom", ours::run(record));
+    document.into_document()
+}
+
+/// One of `jobs`.
+fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus: bool) -> Object {
+    let job: &JobRecord = &entry.job;
+    let elapsed_s = record.elapsed_ms.div_ceil(1000);
+    let mut out = Object::new();
+    out.set("jobname", job.name.as_str());
+    out.set("groupid", job.group_id);
+    out.set("job_start", job.start_ms);
+    out.set("error", job.error);
+    out.set("eta", if elapsed_s < 3 { ETA_UNKNOWN } else { 0 });
+    out.set("elapsed", elapsed_s);
+    if !job.options.is_empty() {
+        out.set("job options", options(&job.options));
+    }
+    for kind in Direction::ALL {
+        let shown = Shown { job, plus };
+        out.set(kind.name(), direction(shown, kind, &rates[kind]));
+    }
+    out.set("sync", sync(&job.sync, &job.display, plus));
+    out.set("job_runtime", job.runtime_ms);
+    let cpu_share = |time_us: u64| percent(time_us as f64, job.cpu.wall_us as f64);
+    out.set("usr_cpu", cpu_share(job.cpu.user_us));
+    out.set("sys_cpu", cpu_share(job.cpu.system_us));
+    out.set("ctx", job.cpu.context_switches);
+    out.set("majf", job.cpu.major_faults);
+    out.set("minf", job.cpu.minor_faults);
+    distributions(&mut out, job);
+    if let Some(tolerated) = shown_errors(job) {
+        out.set("total_err", tolerated.total);
+        out.set("first_error", tolerated.first);
+    }
+    out.set("latency_depth", job.iodepth);
+    out.set("latency_target", 0_u64);
+    out.set("latency_target_ns", 0_u64);
+    out.set("latency_percentile", 100.0);
+    out.set("latency_window", 0_u64);
+    out.set("latency_window_us", 0_u64);
+    if let Some(description) = &job.description {
+        out.set("desc", description.as_str());
+    }
+    out.set("fathom", ours::job(entry, plus));
+    out
+}
+
+/// The tolerated errors, if they are to be shown.
+pub(crate) fn shown_errors(job: &JobRecord) -> Option<fathom_record::Tolerated> {
+    let tolerates = job.display.tolerates_errors;
+    job.tolerated.or_else(|| tolerates.then(Default::default))
+}
+
+fn options(options: &[(String, String)]) -> Object {
+    options
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+/// A job and whether its histograms are to be shown too.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    job: &'a JobRecord,
+    plus: bool,
+}
+
+/// `read`, `write` or `trim` of a job.
+fn direction(shown: Shown<'_>, kind: Direction, group: &GroupRate) -> Object {
+    let display = &shown.job.display;
+    let direction: &DirectionRecord = of_direction(shown.job, kind);
+    let bytes_per_s = bytes_per_s(direction);
+    let mut out = Object::new();
+    out.set("io_bytes", direction.bytes);
+    out.set("io_kbytes", direction.bytes / 1024);
+    out.set("bw_bytes", bytes_per_s);
+    out.set("bw", bytes_per_s / 1024);
+    out.set("iops", exact_ops_per_s(direction));
+    out.set("runtime", direction.runtime_ms);
+    out.set("total_ios", direction.ios);
+    out.set("short_ios", direction.short_ios);
+    out.set("drop_ios", direction.dropped_ios);
+    let slat = direction.slat.as_ref().filter(|_| shown.job.asynchronous);
+    let kinds = [
+        ("slat_ns", slat, display.slat_percentiles),
+        ("clat_ns", direction.clat.as_ref(), display.clat_percentiles),
+        ("lat_ns", direction.lat.as_ref(), display.lat_percentiles),
+    ];
+    for (key, latency_record, spread) in kinds {
+        out.set(key, latency(latency_record, display, spread, shown.plus));
+    }
+    let bandwidth = &direction.bandwidth;
+    out.set("bw_min", bandwidth.min());
+    out.set("bw_max", bandwidth.max());
+    out.set("bw_agg", group.share(bandwidth.mean()));
+    out.set("bw_mean", bandwidth.mean());
+    out.set("bw_dev", bandwidth.stddev());
+    out.set("bw_samples", bandwidth.count());
+    let iops = &direction.iops;
+    out.set("iops_min", iops.min());
+    out.set("iops_max", iops.max());
+    out.set("iops_mean", iops.mean());
+    out.set("iops_stddev", iops.stddev());
+    out.set("iops_samples", iops.count());
+    out
+}
+
+/// One kind of latency; `spread` asks for percentiles, and with `plus` for the histogram.
+pub(crate) fn latency(
+    latency: Option<&Latency>,
+    display: &Display,
+    spread: bool,
+    plus: bool,
+) -> Object {
+    let nothing = Latency::default();
+    let latency = latency.unwrap_or(&nothing);
+    let summary = &latency.summary;
+    let mut out = Object::new();
+    out.set("min", summary.min());
+    out.set("max", summary.max());
+    out.set("mean", summary.mean());
+    out.set("stddev", summary.stddev());
+    out.set("N", summary.count());
+    let histogram = latency
+        .histogram
+        .as_ref()
+        .filter(|_| spread && summary.count() > 0);
+    if let Some(histogram) = histogram {
+        let list: Object = percentiles(histogram, display)
+            .map(|(percent, ns)| (format!("{percent:.6}"), ns))
+            .collect();
+        out.set("percentile", list);
+        if plus {
+            let bins: Object = histogram
+                .bins()
+                .map(|(ns, count)| (ns.to_string(), count))
+                .collect();
+            out.set("bins", bins);
+        }
+    }
+    out
+}
+
+fn sync(sync: &SyncRecord, display: &Display, plus: bool) -> Object {
+    let mut out = Object::new();
+    out.set("total_ios", sync.ios);
+    out.set("lat_ns", latency(Some(&sync.lat), display, true, plus));
+    out
+}
+
+/// The shares of ops by queue depth and by completion latency.
+fn distributions(out: &mut Object, job: &JobRecord) {
+    let levels = depth_shares(&job.depth_level, total_ios(job));
+    let submits = depth_shares(&job.depth_submit, job.submissions);
+    let completes = depth_shares(&job.depth_complete, job.reapings);
+    let shares = LatencyShares::of(job);
+    out.set("iodepth_level", named(LEVELS, levels));
+    out.set("iodepth_submit", named(BATCHES, submits));
+    out.set("iodepth_complete", named(BATCHES, completes));
+    out.set("latency_ns", named(SHORT, shares.ns));
+    out.set("latency_us", named(SHORT, shares.us));
+    out.set("latency_ms", named(LONG, shares.ms));
+}
+
+fn named<const N: usize>(names: [&str; N], shares: [f64; N]) -> Object {
+    names.into_iter().zip(shares).collect()
+}
+
+fn disk(disk: &DiskRecord) -> Object {
+    let counts: [(&str, u64); 9] = [
+        ("read_ios", disk.read_ios),
+        ("write_ios", disk.write_ios),
+        ("read_sectors", disk.read_sectors),
+        ("write_sectors", disk.write_sectors),
+        ("read_merges", disk.read_merges),
+        ("write_merges", disk.write_merges),
+        ("read_ticks", disk.read_ticks_ms),
+        ("write_ticks", disk.write_ticks_ms),
+        ("in_queue", disk.in_queue_ms),
+    ];
+    let mut out = Object::new();
+    out.set("name", disk.name.as_str());
+    for (key, count) in counts {
+        out.set(key, Value::Integer(count));
+    }
+    out.set("util", disk.util_percent);
+    out
+}
+
+/// fio's word for "not known", printed by every run of less than three seconds.
+const ETA_UNKNOWN: u64 = 2_147_483_647;

@@ -1,0 +1,215 @@
+//! What a report shows as one: a job by itself, or neighbours of one group merged.
+
+use std::borrow::Cow;
+
+use fathom_record::{DirectionRecord, JobRecord, Record, SyncRecord, Tolerated};
+use fathom_stats::Latency;
+
+/// One block of a report.
+pub(crate) struct Entry<'a> {
+    /// The job, or the sum of the group's.
+    pub(crate) job: Cow<'a, JobRecord>,
+    /// How many jobs it stands for.
+    pub(crate) members: u32,
+}
+
+/// The blocks of a report, in order; hidden jobs are left out.
+pub(crate) fn entries(record: &Record) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for job in record.jobs.iter().filter(|job| !job.display.hidden) {
+        match entries.last_mut() {
+            Some(last) if job.group_reporting && last.job.group_id == job.group_id => {
+                merge(last.job.to_mut(), job);
+                last.members += 1;
+            }
+            _ => entries.push(Entry {
+                job: Cow::Borrowed(job),
+                members: 1,
+            }),
+        }
+    }
+    entries
+}
+
+/// Adds `job` to its group. Counts are summed, runtimes of a direction are the longest, the first
+/// error counts; name, pid and units are the first member's, options the last one's.
+fn merge(group: &mut JobRecord, job: &JobRecord) {
+    group.options.clone_from(&job.options);
+    if group.description.is_none() {
+        group.description.clone_from(&job.description);
+    }
+    if group.error == 0 {
+        group.error = job.error;
+        group.error_text.clone_from(&job.error_text);
+    }
+    merge_tolerated(&mut group.tolerated, job.tolerated);
+    group.asynchronous |= job.asynchronous;
+    let own = &mut group.directions;
+    merge_direction(&mut own.read, &job.directions.read);
+    merge_direction(&mut own.write, &job.directions.write);
+    merge_direction(&mut own.trim, &job.directions.trim);
+    merge_sync(&mut group.sync, &job.sync);
+    group.runtime_ms = group.runtime_ms.saturating_add(job.runtime_ms);
+    add_all(
+        [
+            &mut group.cpu.user_us,
+            &mut group.cpu.system_us,
+            &mut group.cpu.wall_us,
+            &mut group.cpu.context_switches,
+            &mut group.cpu.major_faults,
+            &mut group.cpu.minor_faults,
+        ],
+        [
+            job.cpu.user_us,
+            job.cpu.system_us,
+            job.cpu.wall_us,
+            job.cpu.context_switches,
+            job.cpu.major_faults,
+            job.cpu.minor_faults,
+        ],
+    );
+    add_all(group.depth_level.each_mut(), job.depth_level);
+    add_all(group.depth_submit.each_mut(), job.depth_submit);
+    add_all(group.depth_complete.each_mut(), job.depth_complete);
+    group.submissions = group.submissions.saturating_add(job.submissions);
+    group.reapings = group.reapings.saturating_add(job.reapings);
+}
+
+fn merge_direction(group: &mut DirectionRecord, job: &DirectionRecord) {
+    add_all(
+        [
+            &mut group.bytes,
+            &mut group.ios,
+            &mut group.short_ios,
+            &mut group.dropped_ios,
+        ],
+        [job.bytes, job.ios, job.short_ios, job.dropped_ios],
+    );
+    group.runtime_ms = group.runtime_ms.max(job.runtime_ms);
+    merge_latency(&mut group.slat, job.slat.as_ref());
+    merge_latency(&mut group.clat, job.clat.as_ref());
+    merge_latency(&mut group.lat, job.lat.as_ref());
+    merge_latency(&mut group.lag, job.lag.as_ref());
+    merge_latency(&mut group.resp, job.resp.as_ref());
+    group.bandwidth.add_group(&job.bandwidth);
+    group.iops.add_group(&job.iops);
+}
+
+fn merge_latency(group: &mut Option<Latency>, job: Option<&Latency>) {
+    match (group, job) {
+        (Some(group), Some(job)) => group.merge(job),
+        (group @ None, Some(job)) => *group = Some(job.clone()),
+        (_, None) => {}
+    }
+}
+
+fn merge_sync(group: &mut SyncRecord, job: &SyncRecord) {
+    group.ios = group.ios.saturating_add(job.ios);
+    group.lat.merge(&job.lat);
+}
+
+fn merge_tolerated(group: &mut Option<Tolerated>, job: Option<Tolerated>) {
+    match (group, job) {
+        (Some(group), Some(job)) => {
+            group.total = group.total.saturating_add(job.total);
+            if group.first == 0 {
+                group.first = job.first;
+            }
+        }
+        (group @ None, job) => *group = job,
+        (_, None) => {}
+    }
+}
+
+fn add_all<const N: usize>(own: [&mut u64; N], add: [u64; N]) {
+    for (own, add) in own.into_iter().zip(add) {
+        *own = own.saturating_add(add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, group_id: u32, group_reporting: bool) -> JobRecord {
+        let mut job = JobRecord {
+            name: name.to_owned(),
+            group_id,
+            group_reporting,
+            ..JobRecord::default()
+        };
+        job.directions.read.bytes = 1000;
+        job.directions.read.runtime_ms = 10;
+        job.runtime_ms = 10;
+        job
+    }
+
+    #[track_caller]
+    fn check(jobs: Vec<JobRecord>, want: &[(&str, u32)]) {
+        let record = Record {
+            jobs,
+            ..Record::default()
+        };
+        let entries = entries(&record);
+        let got: Vec<_> = entries
+            .iter()
+            .map(|e| (e.job.name.as_str(), e.members))
+            .collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn neighbours_of_one_group_are_one_entry() {
+        check(vec![], &[]);
+        check(
+            vec![job("a", 0, false), job("b", 0, false)],
+            &[("a", 1), ("b", 1)],
+        );
+        check(vec![job("a", 0, true), job("b", 0, true)], &[("a", 2)]);
+        check(
+            vec![job("a", 0, true), job("b", 1, true)],
+            &[("a", 1), ("b", 1)],
+        );
+        check(
+            vec![job("a", 0, true), job("b", 0, false)],
+            &[("a", 1), ("b", 1)],
+        );
+        let mut hidden = job("h", 0, true);
+        hidden.display.hidden = true;
+        check(
+            vec![job("a", 0, true), hidden, job("b", 0, true)],
+            &[("a", 2)],
+        );
+    }
+
+    #[test]
+    fn the_rules_of_merging() {
+        let mut first = job("a", 0, true);
+        first.pid = 1;
+        let mut second = job("b", 0, true);
+        second.pid = 2;
+        second.error = 5;
+        second.description = Some("later".to_owned());
+        second.options = vec![("rw".to_owned(), "read".to_owned())];
+        second.directions.read.runtime_ms = 30;
+        second.runtime_ms = 30;
+        second.directions.read.bandwidth.record(7);
+        second.tolerated = Some(Tolerated { total: 3, first: 5 });
+        let mut clat = Latency::new(true);
+        clat.record(9);
+        second.directions.read.clat = Some(clat);
+        second.depth_level[6] = 4;
+        merge(&mut first, &second);
+        assert_eq!((first.name.as_str(), first.pid, first.error), ("a", 1, 5));
+        assert_eq!(first.options, second.options);
+        assert_eq!(first.description, second.description);
+        let read = &first.directions.read;
+        assert_eq!(
+            (read.bytes, read.runtime_ms, first.runtime_ms),
+            (2000, 30, 40)
+        );
+        assert_eq!(read.clat.as_ref().map(|clat| clat.summary.count()), Some(1));
+        assert_eq!((read.bandwidth.min(), first.depth_level[6]), (7, 4));
+        assert_eq!(first.tolerated.map(|tolerated| tolerated.total), Some(3));
+    }
+}

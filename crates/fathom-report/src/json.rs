@@ -1,0 +1,215 @@
+//! JSON laid out as fio does: `"key" : value`, two blanks a level, floats with six decimals.
+//!
+//! Scripts cut the document out of mixed output by its looks, so the outer braces stand alone on
+//! their lines and there is no empty line inside.
+
+use std::fmt::Write as _;
+
+/// A JSON value; objects keep the order of their keys.
+pub(crate) enum Value {
+    Integer(u64),
+    Float(f64),
+    Bool(bool),
+    Text(String),
+    Array(Vec<Self>),
+    Object(Object),
+}
+
+/// Keys and values in order.
+#[derive(Default)]
+pub(crate) struct Object(Vec<(String, Value)>);
+
+impl Object {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a key at the end.
+    pub(crate) fn set(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        self.0.push((key.into(), value.into()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The object as a document, with a line feed at its end.
+    pub(crate) fn into_document(self) -> String {
+        let mut out = String::new();
+        print(&mut out, &Value::Object(self), 0);
+        out.push('\n');
+        out
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Object {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let pairs = pairs.into_iter();
+        Self(
+            pairs
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Integer(u64::from(value))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<Object> for Value {
+    fn from(value: Object) -> Self {
+        Self::Object(value)
+    }
+}
+
+impl<V: Into<Self>> From<Vec<V>> for Value {
+    fn from(values: Vec<V>) -> Self {
+        Self::Array(values.into_iter().map(Into::into).collect())
+    }
+}
+
+fn print(out: &mut String, value: &Value, level: usize) {
+    match value {
+        Value::Integer(value) => out.push_str(&value.to_string()),
+        // JSON has no infinity and no NaN; neither means anything in a report.
+        Value::Float(value) if !value.is_finite() => out.push_str("0.000000"),
+        Value::Float(value) => out.push_str(&format!("{value:.6}")),
+        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Text(value) => print_text(out, value),
+        Value::Array(values) => print_list(out, "[]", values, level, |out, value| {
+            print(out, value, level + 1);
+        }),
+        Value::Object(object) => print_list(out, "{}", &object.0, level, |out, (key, value)| {
+            print_text(out, key);
+            out.push_str(" : ");
+            print(out, value, level + 1);
+        }),
+    }
+}
+
+/// Items between brackets, each on a line of its own; just the brackets if there are none.
+fn print_list<T>(
+    out: &mut String,
+    brackets: &str,
+    items: &[T],
+    level: usize,
+    print_item: impl Fn(&mut String, &T),
+) {
+    let (open, close) = brackets.split_at(1);
+    out.push_str(open);
+    for (index, item) in items.iter().enumerate() {
+        out.push_str(if index == 0 { "\n" } else { ",\n" });
+        indent(out, level + 1);
+        print_item(out, item);
+    }
+    if !items.is_empty() {
+        out.push('\n');
+        indent(out, level);
+    }
+    out.push_str(close);
+}
+
+fn indent(out: &mut String, level: usize) {
+    for _ in 0..level {
+        out.push_str("  ");
+    }
+}
+
+fn print_text(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            control if control.is_control() => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            plain => out.push(plain),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_fios() {
+        let mut inner = Object::new();
+        inner.set("N", 3_u64);
+        inner.set("mean", 24.079_994_4);
+        let mut document = Object::new();
+        document.set("fio version", "fio-3.42");
+        document.set("jobs", vec![inner]);
+        document.set("list", vec![1.0, 2.5]);
+        document.set("none", Vec::<u64>::new());
+        document.set("empty", Object::new());
+        document.set("ok", true);
+        let want = r#"{
+  "fio version" : "fio-3.42",
+  "jobs" : [
+    {
+      "N" : 3,
+      "mean" : 24.079994
+    }
+  ],
+  "list" : [
+    1.000000,
+    2.500000
+  ],
+  "none" : [],
+  "empty" : {},
+  "ok" : true
+}
+"#;
+        assert_eq!(document.into_document(), want);
+    }
+
+    #[test]
+    fn any_text_is_read_back() {
+        let text = "a\"b\\c\n\r\t\u{8}\u{c}\u{1}\u{7f}\u{85}ü😀/";
+        let mut document = Object::new();
+        document.set(text, text);
+        document.set("nan", f64::NAN);
+        document.set("huge", 1e300);
+        let document = document.into_document();
+        assert_eq!(document.lines().count(), 5);
+        let read: serde_json::Value = serde_json::from_str(&document).unwrap();
+        assert_eq!(read[text], text);
+        assert_eq!(read["nan"], 0.0);
+    }
+}

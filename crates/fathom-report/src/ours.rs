@@ -1,0 +1,108 @@
+//! What this program adds to fio's JSON, nested under `"fathom"` where no reader of fio's scalars
+//! meets it: where the run took place, what its numbers are worth, lag and response times.
+
+use fathom_core::Direction;
+use fathom_record::{DirectionRecord, Machine, RECORD_VERSION, Record, Storage, Validity, Warning};
+
+use crate::document::latency;
+use crate::group::Entry;
+use crate::json::Object;
+use crate::rate::of_direction;
+
+/// Of the whole run.
+pub(crate) fn run(record: &Record) -> Object {
+    let mut out = Object::new();
+    out.set("version", env!("CARGO_PKG_VERSION"));
+    out.set("record_version", RECORD_VERSION);
+    out.set("elapsed_ms", record.elapsed_ms);
+    if let Some(found) = &record.machine {
+        out.set("machine", machine(found));
+    }
+    let validity: Vec<Object> = record.validity.iter().map(validity).collect();
+    out.set("validity", validity);
+    let warnings: Vec<Object> = record.warnings.iter().map(warning).collect();
+    out.set("warnings", warnings);
+    out
+}
+
+/// Of one job, or one group.
+pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
+    let job = &entry.job;
+    let mut out = Object::new();
+    out.set("members", entry.members);
+    out.set("number", job.number);
+    out.set("pid", job.pid);
+    out.set("rw", job.rw.as_str());
+    out.set("engine", job.engine.as_str());
+    out.set("iodepth", job.iodepth);
+    if let Some(text) = &job.error_text {
+        out.set("error_text", text.as_str());
+    }
+    for kind in Direction::ALL {
+        let DirectionRecord { lag, resp, .. } = of_direction(job, kind);
+        let mut times = Object::new();
+        for (key, record) in [("lag_ns", lag), ("resp_ns", resp)] {
+            if record.is_some() {
+                times.set(key, latency(record.as_ref(), &job.display, true, plus));
+            }
+        }
+        if !times.is_empty() {
+            out.set(kind.name(), times);
+        }
+    }
+    out
+}
+
+fn machine(machine: &Machine) -> Object {
+    let mut out = Object::new();
+    out.set("kernel", machine.kernel.as_str());
+    out.set("cpu", machine.cpu.as_str());
+    out.set("cpus_online", machine.cpus_online);
+    out.set("memory_bytes", machine.memory_bytes);
+    out.set("clock_source", machine.clock_source.as_str());
+    out.set("clock_hz", machine.clock_hz);
+    out.set("clock_read_ns", machine.clock_read_ns);
+    let storage: Vec<Object> = machine.storage.iter().map(storage).collect();
+    out.set("storage", storage);
+    let features: Vec<&str> = machine.engine_features.iter().map(String::as_str).collect();
+    out.set("engine_features", features);
+    out
+}
+
+fn storage(storage: &Storage) -> Object {
+    let mut out = Object::new();
+    out.set("path", storage.path.as_str());
+    out.set("mount", storage.mount.as_str());
+    out.set("filesystem", storage.filesystem.as_str());
+    out.set("device", storage.device.as_str());
+    out.set("scheduler", storage.scheduler.as_str());
+    out.set("logical_block_bytes", storage.logical_block_bytes);
+    out.set("physical_block_bytes", storage.physical_block_bytes);
+    out.set("nr_requests", storage.nr_requests);
+    out.set("max_sectors_kib", storage.max_sectors_kib);
+    out.set("rotational", storage.rotational);
+    out
+}
+
+fn validity(validity: &Validity) -> Object {
+    let figures = validity.figures.iter();
+    let figures: Object = figures
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let mut out = Object::new();
+    out.set("job", validity.job.as_str());
+    out.set("check", validity.check.as_str());
+    out.set("ok", validity.ok);
+    out.set("sentence", validity.sentence.as_str());
+    out.set("figures", figures);
+    out
+}
+
+fn warning(warning: &Warning) -> Object {
+    let mut out = Object::new();
+    out.set("code", warning.code.as_str());
+    out.set("job", warning.job.as_str());
+    out.set("message", warning.message.as_str());
+    out.set("hint", warning.hint.as_str());
+    out
+}

@@ -1,0 +1,28 @@
+//! Which percentiles of a distribution are shown.
+
+use fathom_record::Display;
+use fathom_stats::Histogram;
+
+/// The percentiles asked for, or fio's usual ones, with their values.
+pub(crate) fn percentiles(
+    histogram: &Histogram,
+    display: &Display,
+) -> impl Iterator<Item = (f64, u64)> {
+    list(display)
+        .iter()
+        .map(|&percent| (percent, histogram.percentile(percent)))
+}
+
+fn list(display: &Display) -> &[f64] {
+    if display.percentiles.is_empty() {
+        &USUAL
+    } else {
+        &display.percentiles
+    }
+}
+
+/// What fio shows if no `percentile_list` is given.
+const USUAL: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];

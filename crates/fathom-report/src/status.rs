@@ -1,0 +1,276 @@
+//! The status line of a run, as fio prints it on a terminal.
+
+use fathom_core::PerDirection;
+
+use crate::number::{Prefix, compact_from};
+use crate::rate::Units;
+
+/// How a run is going.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// Time since the run started, ms. Until three seconds are over only the first part is shown.
+    pub elapsed_ms: u64,
+    /// Jobs that run (ramping ones too).
+    pub running: u32,
+    /// Files that are open.
+    pub open_files: u32,
+    /// Sums of `rate_min` and `rate` over the running jobs, bytes per second; where any is set.
+    pub rate_bytes: Option<(u64, u64)>,
+    /// The same of `rate_iops_min` and `rate_iops`.
+    pub rate_iops: Option<(u64, u64)>,
+    /// fio's letter for each job's state, in the order of the jobs: `P` not created, `I` setting
+    /// up, `C` created, `/` ramping, `R` `W` `M` sequential, `r` `w` `m` random, `D` `d` trim,
+    /// `V` verifying, `F` syncing, `f` finishing, `E` exited, `_` reaped, `X` reaped with an error.
+    pub states: String,
+    /// How much is done, 0–100; `None` while it is not known.
+    pub percent: Option<f64>,
+    /// Bytes per second since the last line.
+    pub bytes_per_s: PerDirection<u64>,
+    /// Ops per second since the last line.
+    pub ops_per_s: PerDirection<u64>,
+    /// Time that is left, s; `None` while it is not known.
+    pub eta_s: Option<u64>,
+    /// As in `Display`.
+    pub kb_base: u64,
+    /// As in `Display`.
+    pub unit_base: u64,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            elapsed_ms: 0,
+            running: 0,
+            open_files: 0,
+            rate_bytes: None,
+            rate_iops: None,
+            states: String::new(),
+            percent: None,
+            bytes_per_s: PerDirection::all(0),
+            ops_per_s: PerDirection::all(0),
+            eta_s: None,
+            kb_base: 1024,
+            unit_base: 0,
+        }
+    }
+}
+
+/// The line, without carriage return or line feed; whoever prints it pads it with blanks to the
+/// length of the one before.
+#[must_use]
+pub fn status_line(status: &Status) -> String {
+    let mut out = format!("Jobs: {} (f={})", status.running, status.open_files);
+    let units = Units::new(status.kb_base, status.unit_base, DIGITS);
+    if let Some((min, max)) = status.rate_bytes {
+        out += &format!(", {}-{}", units.bandwidth(min).0, units.bandwidth(max).0);
+    } else if let Some((min, max)) = status.rate_iops {
+        out += &format!(", {min}-{max} IOPS");
+    }
+    if status.elapsed_ms < FULL_LINE_MS {
+        return out;
+    }
+    let percent = match status.percent {
+        Some(percent) if percent.is_finite() => format!("{:.1}", percent.clamp(0.0, 100.0)),
+        _ => "-.-".to_owned(),
+    };
+    out += &format!(": [{}][{percent}%]", runs(&status.states));
+    let ramping = status.percent.is_none();
+    let bandwidth = |bytes_per_s| bandwidth(status, bytes_per_s);
+    out += &bracket(&status.bytes_per_s, ramping, bandwidth, "");
+    out += &bracket(&status.ops_per_s, ramping, |ops| units.iops(ops), " IOPS");
+    out += &format!("[eta {}]", eta(status.eta_s));
+    out
+}
+
+/// `[r=1024KiB/s,w=2048KiB/s]`; directions at rest are left out.
+fn bracket(
+    rates: &PerDirection<u64>,
+    ramping: bool,
+    text: impl Fn(u64) -> String,
+    unit: &str,
+) -> String {
+    let cells: Vec<String> = rates
+        .iter()
+        .zip(["r", "w", "t"])
+        .filter(|&((_, &rate), _)| rate > 0)
+        .map(|((_, &rate), letter)| format!("{letter}={}", text(rate)))
+        .collect();
+    if cells.is_empty() || ramping {
+        return String::new();
+    }
+    format!("[{}{unit}]", cells.join(","))
+}
+
+/// Whole KiB (or kB) at least, as fio counts here.
+fn bandwidth(status: &Status, bytes_per_s: u64) -> String {
+    let prefix = Prefix::of_base(status.kb_base);
+    let step = if prefix == Prefix::Decimal {
+        1000
+    } else {
+        1024
+    };
+    let (value, unit) = if status.unit_base == 1 {
+        (bytes_per_s.saturating_mul(8), "bit/s")
+    } else {
+        (bytes_per_s, "B/s")
+    };
+    compact_from(value / step, DIGITS, prefix, 1) + unit
+}
+
+/// `P(2),w(1)`: each letter with how often it follows itself.
+fn runs(states: &str) -> String {
+    let mut runs: Vec<(char, u32)> = Vec::new();
+    for state in states.chars() {
+        match runs.last_mut() {
+            Some((last, count)) if *last == state => *count += 1,
+            _ => runs.push((state, 1)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .into_iter()
+        .map(|(state, count)| format!("{state}({count})"))
+        .collect();
+    runs.join(",")
+}
+
+/// `00m:05s`, with hours and days in front where there are any.
+fn eta(seconds: Option<u64>) -> String {
+    let Some(seconds) = seconds else {
+        return "--".to_owned();
+    };
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let mut out = String::new();
+    if days > 0 {
+        out += &format!("{days:02}d:");
+    }
+    if days > 0 || hours > 0 {
+        out += &format!("{hours:02}h:");
+    }
+    out + &format!("{:02}m:{:02}s", seconds / 60 % 60, seconds % 60)
+}
+
+/// The rest of the line is shown from here on, ms: before, rates would be those of starting up.
+const FULL_LINE_MS: u64 = 3000;
+
+/// Digits of rates in the line.
+const DIGITS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: &Status, want: &str) {
+        assert_eq!(status_line(status), want);
+    }
+
+    fn late() -> Status {
+        Status {
+            elapsed_ms: 3000,
+            running: 1,
+            open_files: 1,
+            states: "R".to_owned(),
+            percent: Some(75.0),
+            eta_s: Some(1),
+            ..Status::default()
+        }
+    }
+
+    // The lines are those of fio 3.33 for jobs with these rates and states.
+    #[test]
+    fn early_lines_are_short() {
+        let early = Status {
+            elapsed_ms: 2999,
+            ..late()
+        };
+        check(&early, "Jobs: 1 (f=1)");
+        let rate_iops = Some((0, 10_500));
+        check(
+            &Status {
+                rate_iops,
+                ..early.clone()
+            },
+            "Jobs: 1 (f=1), 0-10500 IOPS",
+        );
+        let rate_bytes = Some((204_800, 3 << 20));
+        check(
+            &Status {
+                rate_bytes,
+                ..early.clone()
+            },
+            "Jobs: 1 (f=1), 200KiB/s-3072KiB/s",
+        );
+        let rate_bytes = Some((0, 10_240));
+        check(
+            &Status {
+                rate_bytes,
+                ..early
+            },
+            "Jobs: 1 (f=1), 0B/s-10.0KiB/s",
+        );
+    }
+
+    #[test]
+    fn full_lines() {
+        let mut status = Status {
+            running: 3,
+            open_files: 3,
+            rate_bytes: Some((204_800, 3 << 20)),
+            states: "mDD".to_owned(),
+            percent: Some(60.0),
+            eta_s: Some(2),
+            bytes_per_s: PerDirection::new(1 << 20, 2 << 20, 7872 << 10),
+            ops_per_s: PerDirection::new(256, 512, 1968),
+            ..late()
+        };
+        check(
+            &status,
+            "Jobs: 3 (f=3), 200KiB/s-3072KiB/s: [m(1),D(2)][60.0%]\
+             [r=1024KiB/s,w=2048KiB/s,t=7872KiB/s][r=256,w=512,t=1968 IOPS][eta 00m:02s]",
+        );
+        status.rate_bytes = None;
+        status.bytes_per_s = PerDirection::new(40_040 << 10, 2000 << 10, 0);
+        status.ops_per_s = PerDirection::new(10_010, 500, 0);
+        status.states = "m__".to_owned();
+        check(
+            &status,
+            "Jobs: 3 (f=3): [m(1),_(2)][60.0%][r=39.1MiB/s,w=2000KiB/s]\
+             [r=10.0k,w=500 IOPS][eta 00m:02s]",
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_shown() {
+        let status = Status {
+            open_files: 0,
+            states: "/".to_owned(),
+            percent: None,
+            eta_s: Some(5),
+            ops_per_s: PerDirection::all(9),
+            ..late()
+        };
+        check(&status, "Jobs: 1 (f=0): [/(1)][-.-%][eta 00m:05s]");
+        check(
+            &Status {
+                eta_s: None,
+                ..status
+            },
+            "Jobs: 1 (f=0): [/(1)][-.-%][eta --]",
+        );
+        check(
+            &Status {
+                percent: Some(f64::NAN),
+                ..late()
+            },
+            "Jobs: 1 (f=1): [R(1)][-.-%][eta 00m:01s]",
+        );
+    }
+
+    #[test]
+    fn long_times_have_hours_and_days() {
+        assert_eq!(eta(Some(3599)), "59m:59s");
+        assert_eq!(eta(Some(3600)), "01h:00m:00s");
+        assert_eq!(eta(Some(90_061)), "01d:01h:01m:01s");
+        assert_eq!(eta(Some(86_400)), "01d:00h:00m:00s");
+    }
+}

@@ -1,0 +1,289 @@
+//! The report for people, in fio's lines.
+
+use fathom_core::{Direction, PerDirection};
+use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record};
+use fathom_stats::SampleStats;
+
+use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
+use crate::document::shown_errors;
+use crate::group::{Entry, entries};
+use crate::number::percent;
+use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::show_disks;
+use crate::text_latency::{percentile_table, summary_line};
+use crate::worth::notes;
+
+/// The record as text: jobs, groups, devices, and then what the reader should know.
+#[must_use]
+pub fn text(record: &Record) -> String {
+    let entries = entries(record);
+    let mut out = String::from("\n");
+    for entry in &entries {
+        let rates = GroupRate::of_group(&entries, entry.job.group_id);
+        out += &block(entry, &record.time, &rates);
+    }
+    let mut group_ids: Vec<u32> = entries.iter().map(|entry| entry.job.group_id).collect();
+    group_ids.sort_unstable();
+    group_ids.dedup();
+    for group_id in group_ids {
+        out += &group_status(&entries, group_id);
+    }
+    if show_disks(record) {
+        out += "\nDisk stats (read/write):\n";
+        out.extend(record.disks.iter().map(disk_line));
+    }
+    out += &notes(record);
+    out
+}
+
+/// All of one job, or group; nothing for one that never did an op and did not fail.
+fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> String {
+    let job: &JobRecord = &entry.job;
+    let moved = job
+        .directions
+        .each()
+        .iter()
+        .any(|d| d.bytes > 0 || d.ios > 0);
+    if !moved && job.error == 0 {
+        return String::new();
+    }
+    let mut out = format!(
+        "{}: (groupid={}, jobs={}): err={:2}{}: pid={}: {time}\n",
+        job.name,
+        job.group_id,
+        entry.members,
+        job.error,
+        error_text(job),
+        job.pid,
+    );
+    if let Some(description) = &job.description {
+        out += &format!("  Description  : [{description}]\n");
+    }
+    for direction in Direction::ALL {
+        out += &direction_lines(job, direction, &rates[direction]);
+    }
+    out += &latency_shares(job);
+    out += &sync_lines(job);
+    out += &cpu_line(job);
+    out += &depth_lines(job);
+    if let Some(errors) = shown_errors(job) {
+        let text = errno_text(errors.first);
+        out += &format!(
+            "     errors    : total={}, first_error={}/<{text}>\n",
+            errors.total, errors.first
+        );
+    }
+    let depth = job.iodepth;
+    out += &format!(
+        "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={depth}\n"
+    );
+    out
+}
+
+/// ` (what went wrong)`, for a job that failed.
+fn error_text(job: &JobRecord) -> String {
+    match (&job.error_text, job.error) {
+        (_, 0) => String::new(),
+        (Some(text), _) => format!(" ({text})"),
+        (None, error) => format!(" ({})", errno_text(error)),
+    }
+}
+
+/// The system's words for an errno.
+fn errno_text(errno: u32) -> String {
+    let code = i32::try_from(errno).unwrap_or(i32::MAX);
+    let text = std::io::Error::from_raw_os_error(code).to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+/// Rates, latencies and samples of one direction; nothing if it moved nothing.
+fn direction_lines(job: &JobRecord, kind: Direction, group: &GroupRate) -> String {
+    let direction: &DirectionRecord = of_direction(job, kind);
+    if direction.bytes == 0 {
+        return String::new();
+    }
+    let display = &job.display;
+    let units = Units::of(display);
+    let (bandwidth, other_bandwidth) = units.bandwidth(bytes_per_s(direction));
+    let mut out = format!(
+        "  {}: IOPS={}, BW={bandwidth} ({other_bandwidth})({}/{}msec)\n",
+        kind.name(),
+        units.iops(ops_per_s(direction)),
+        units.size(direction.bytes).0,
+        direction.runtime_ms,
+    );
+    let slat = direction.slat.as_ref().filter(|_| job.asynchronous);
+    let kinds = [
+        ("slat", slat, display.slat_percentiles),
+        ("clat", direction.clat.as_ref(), display.clat_percentiles),
+        ("lat", direction.lat.as_ref(), display.lat_percentiles),
+    ];
+    for (title, latency, _) in kinds {
+        out += &summary_line(title, latency);
+    }
+    for (title, latency, _) in kinds.into_iter().filter(|&(_, _, spread)| spread) {
+        out += &percentile_table(title, latency, display);
+    }
+    // Ours: what an op's owner waited for, where a rate said when it was due.
+    out += &summary_line("resp", direction.resp.as_ref());
+    out += &percentile_table("resp", direction.resp.as_ref(), display);
+    out += &summary_line("lag", direction.lag.as_ref());
+    out += &bandwidth_line(&direction.bandwidth, group);
+    out += &iops_line(&direction.iops);
+    out
+}
+
+fn bandwidth_line(samples: &SampleStats, group: &GroupRate) -> String {
+    if samples.count() == 0 {
+        return String::new();
+    }
+    // KiB or MiB whatever `kb_base`, as the label says.
+    let (unit, divisor) = if samples.mean() > (1024 * 1024) as f64 {
+        ("MiB/s", 1024)
+    } else {
+        ("KiB/s", 1)
+    };
+    format!(
+        "   bw ({unit:>7}): min={:5}, max={:5}, per={:.2}%, avg={:5.2}, stdev={:5.2}, samples={}\n",
+        samples.min() / divisor,
+        samples.max() / divisor,
+        group.share(samples.mean()),
+        samples.mean() / divisor as f64,
+        samples.stddev() / divisor as f64,
+        samples.count(),
+    )
+}
+
+fn iops_line(samples: &SampleStats) -> String {
+    if samples.count() == 0 {
+        return String::new();
+    }
+    format!(
+        "   iops        : min={:5}, max={:5}, avg={:5.2}, stdev={:5.2}, samples={}\n",
+        samples.min(),
+        samples.max(),
+        samples.mean(),
+        samples.stddev(),
+        samples.count(),
+    )
+}
+
+/// The lines `lat (usec)   : 50=37.50%, …`, five shares a line, none for empty units.
+fn latency_shares(job: &JobRecord) -> String {
+    let shares = LatencyShares::of(job);
+    share_lines("nsec", &SHORT, &shares.ns)
+        + &share_lines("usec", &SHORT, &shares.us)
+        + &share_lines("msec", &LONG, &shares.ms)
+}
+
+fn share_lines(unit: &str, names: &[&str], shares: &[f64]) -> String {
+    let there = names.iter().zip(shares).filter(|&(_, &share)| share > 0.0);
+    let cells: Vec<String> = there
+        .map(|(name, share)| format!("{name}={share:.2}%"))
+        .collect();
+    let line = |cells: &[String]| format!("  lat ({unit})   : {}\n", cells.join(", "));
+    cells.chunks(5).map(line).collect()
+}
+
+fn sync_lines(job: &JobRecord) -> String {
+    let lat = Some(&job.sync.lat);
+    let line = summary_line("sync", lat);
+    if line.is_empty() {
+        return line;
+    }
+    let table = percentile_table("sync", lat, &job.display);
+    format!("  fsync/fdatasync/sync_file_range/syncfs:\n{line}{table}")
+}
+
+fn cpu_line(job: &JobRecord) -> String {
+    let cpu = &job.cpu;
+    let share = |time_us: u64| percent(time_us as f64, cpu.wall_us as f64);
+    format!(
+        "  cpu          : usr={:.2}%, sys={:.2}%, ctx={}, majf={}, minf={}\n",
+        share(cpu.user_us),
+        share(cpu.system_us),
+        cpu.context_switches,
+        cpu.major_faults,
+        cpu.minor_faults,
+    )
+}
+
+fn depth_lines(job: &JobRecord) -> String {
+    let line = |title: &str, names: [&str; 7], shares: [f64; 7]| {
+        let cells: Vec<String> = names
+            .iter()
+            .zip(shares)
+            .map(|(name, share)| format!("{name}={share:.1}%"))
+            .collect();
+        format!("  {title}: {}\n", cells.join(", "))
+    };
+    let counts = |f: fn(&DirectionRecord) -> u64| job.directions.each().map(f);
+    let [reads, writes, trims] = counts(|direction| direction.ios);
+    let [short_reads, short_writes, short_trims] = counts(|direction| direction.short_ios);
+    let [lost_reads, lost_writes, lost_trims] = counts(|direction| direction.dropped_ios);
+    line(
+        "IO depths    ",
+        LEVELS,
+        depth_shares(&job.depth_level, total_ios(job)),
+    ) + &line(
+        "   submit    ",
+        BATCHES,
+        depth_shares(&job.depth_submit, job.submissions),
+    ) + &line(
+        "   complete  ",
+        BATCHES,
+        depth_shares(&job.depth_complete, job.reapings),
+    ) + &format!(
+        "     issued rwts: total={reads},{writes},{trims},{} \
+             short={short_reads},{short_writes},{short_trims},0 \
+             dropped={lost_reads},{lost_writes},{lost_trims},0\n",
+        job.sync.ios,
+    )
+}
+
+/// What all jobs of a group did together.
+fn group_status(entries: &[Entry<'_>], group_id: u32) -> String {
+    let mut out = format!("\nRun status group {group_id} (all jobs):\n");
+    let first = entries.iter().find(|entry| entry.job.group_id == group_id);
+    let Some(first) = first else {
+        return out;
+    };
+    let units = Units::of(&first.job.display);
+    for (direction, rate) in GroupRate::of_group(entries, group_id).iter() {
+        if rate.bytes == 0 {
+            continue;
+        }
+        let (all, all_other) = units.bandwidth(rate.bytes_per_s());
+        let (slowest, slowest_other) = units.bandwidth(rate.slowest_bytes_per_s);
+        let (fastest, fastest_other) = units.bandwidth(rate.fastest_bytes_per_s);
+        let (size, size_other) = units.size(rate.bytes);
+        out += &format!(
+            "{:>7}: bw={all} ({all_other}), {slowest}-{fastest} ({slowest_other}-{fastest_other}), \
+             io={size} ({size_other}), run={}-{}msec\n",
+            direction.name().to_uppercase(),
+            rate.shortest_ms,
+            rate.longest_ms,
+        );
+    }
+    out
+}
+
+fn disk_line(disk: &DiskRecord) -> String {
+    format!(
+        "  {}: ios={}/{}, sectors={}/{}, merge={}/{}, ticks={}/{}, in_queue={}, util={:.2}%\n",
+        disk.name,
+        disk.read_ios,
+        disk.write_ios,
+        disk.read_sectors,
+        disk.write_sectors,
+        disk.read_merges,
+        disk.write_merges,
+        disk.read_ticks_ms,
+        disk.write_ticks_ms,
+        disk.in_queue_ms,
+        disk.util_percent,
+    )
+}

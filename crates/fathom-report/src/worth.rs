@@ -1,0 +1,64 @@
+//! What a reader should know before trusting the numbers; printed below fio's part of a report.
+
+use fathom_record::Record;
+
+/// A short block, in plain sentences; empty if there is nothing to say.
+#[must_use]
+pub fn notes(record: &Record) -> String {
+    let doubts = record.validity.iter().filter(|validity| !validity.ok);
+    let mut out = String::new();
+    for validity in doubts {
+        out += &note(&validity.job, &validity.sentence, "");
+    }
+    for warning in &record.warnings {
+        out += &note(&warning.job, &warning.message, &warning.hint);
+    }
+    if out.is_empty() {
+        return out;
+    }
+    format!("\nWhat to know about these numbers:\n{out}")
+}
+
+fn note(job: &str, sentence: &str, hint: &str) -> String {
+    let whose = if job.is_empty() {
+        String::new()
+    } else {
+        format!("{job}: ")
+    };
+    let mut out = format!("  {whose}{sentence}\n");
+    if !hint.is_empty() {
+        out += &format!("    hint: {hint}\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_record::{Validity, Warning};
+
+    #[test]
+    fn only_doubts_and_warnings_are_told() {
+        let mut record = Record::default();
+        assert_eq!(notes(&record), "");
+        let validity = |ok, sentence: &str| Validity {
+            job: "a".to_owned(),
+            ok,
+            sentence: sentence.to_owned(),
+            ..Validity::default()
+        };
+        record.validity = vec![
+            validity(true, "All is well."),
+            validity(false, "It is not."),
+        ];
+        record.warnings = vec![Warning {
+            message: "the whole run".to_owned(),
+            hint: "do less".to_owned(),
+            ..Warning::default()
+        }];
+        assert_eq!(
+            notes(&record),
+            "\nWhat to know about these numbers:\n  a: It is not.\n  the whole run\n    hint: do less\n"
+        );
+    }
+}
