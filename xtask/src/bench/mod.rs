@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::process;
-use programs::Programs;
+use programs::{Programs, TestFile};
 use rows::{ROWS, Row};
 use table::Outcome;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     let Some(fio) = process::find("fio") else {
-        println!("skipped: no fio");
+        println!("bench: skipped: no fio");
         return Ok(());
     };
     let programs = Programs::build(fio)?;
@@ -67,11 +67,14 @@ fn measure_all<'a>(
     options: &Options,
     folder: &Path,
 ) -> Result<Vec<Outcome<'a>>> {
-    let file = programs::TestFile::make(folder)?;
+    // Kept until the last row is done.
+    let needed = rows.iter().any(|row| row.needs_file());
+    let _made = needed.then(|| TestFile::make(folder)).transpose()?;
+    let file = TestFile::place(folder);
     let mut outcomes = Vec::new();
     for row in rows {
         println!("bench: {}: {}", row.name, row.what);
-        let pairs = pairs::measure(programs, row, options, file.path())
+        let pairs = pairs::measure(programs, row, options, &file)
             .with_context(|| format!("bench: {} failed", row.name))?;
         let outcome = Outcome::new(row, pairs);
         println!("bench: {}", outcome.line());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::rows::{Measure, Row};
+use super::rows::{Before, Measure, Row};
 use crate::process;
 
 /// Both programs, ready to run, and the core that they share.
@@ -73,6 +73,10 @@ impl Programs {
                 .arg("--time_based")
                 .arg(format!("--runtime={seconds}s"));
         }
+        match row.before {
+            Before::Nothing => {}
+            Before::ReadFile => read_through(file)?,
+        }
         match row.measure {
             Measure::Iops => iops(&process::capture(&mut command)?),
             Measure::PeakMemory => peak_memory(&mut command),
@@ -103,6 +107,13 @@ impl Programs {
         }
         command
     }
+}
+
+/// Reads a file from end to end, so that it is in the page cache.
+fn read_through(path: &Path) -> Result<()> {
+    let file = File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+    file.map(drop)
+        .with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Reads and writes per second, over all jobs of a JSON report.
@@ -184,10 +195,10 @@ pub(crate) struct TestFile {
 }
 
 impl TestFile {
-    /// Writes the file, so that no row lays one out, and leaves its pages in the page cache.
+    /// Writes the file, so that no row lays one out.
     pub(crate) fn make(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder)?;
-        let path = folder.join("xtask-bench.data");
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = Self::place(folder);
         let made = Self { path };
         let what = || format!("cannot write {}", made.path.display());
         let mut file = File::create(&made.path).with_context(what)?;
@@ -205,9 +216,9 @@ impl TestFile {
         Ok(made)
     }
 
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Where it is, or would be.
+    pub(crate) fn place(folder: &Path) -> PathBuf {
+        folder.join("xtask-bench.data")
     }
 }
 

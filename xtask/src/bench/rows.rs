@@ -11,10 +11,28 @@ pub(crate) struct Row {
     pub(crate) what: &'static str,
     /// Options that both programs get, word for word. `FILE` stands for the test file's path.
     pub(crate) job: &'static [&'static str],
+    /// What is done before each run.
+    pub(crate) before: Before,
     /// What is read off a run.
     pub(crate) measure: Measure,
     /// What is to be reached.
     pub(crate) figure: Figure,
+}
+
+impl Row {
+    /// Whether the job uses the test file.
+    pub(crate) fn needs_file(&self) -> bool {
+        self.job.iter().any(|word| word.contains("FILE"))
+    }
+}
+
+/// What is done before each run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing.
+    Nothing,
+    /// The test file is read once, so that all of it is in the page cache.
+    ReadFile,
 }
 
 /// What is read off a run.
@@ -72,6 +90,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--iodepth=32",
             "--norandommap",
         ],
+        before: Before::Nothing,
         measure: Measure::Iops,
         figure: Figure::Ratio(4.0),
     },
@@ -85,6 +104,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1g",
             "--iodepth=32",
         ],
+        before: Before::Nothing,
         measure: Measure::Iops,
         figure: Figure::Ratio(4.0),
     },
@@ -98,6 +118,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1t",
             "--iodepth=32",
         ],
+        before: Before::Nothing,
         measure: Measure::Iops,
         figure: Figure::Ratio(4.0),
     },
@@ -112,6 +133,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--iodepth=32",
             "--direct=1",
         ],
+        before: Before::Nothing,
         measure: Measure::Iops,
         figure: Figure::Ratio(1.0),
     },
@@ -125,6 +147,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--filename=FILE",
             "--invalidate=0",
         ],
+        before: Before::ReadFile,
         measure: Measure::Iops,
         figure: Figure::Ratio(1.0),
     },
@@ -138,6 +161,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1g",
             "--iodepth=32",
         ],
+        before: Before::Nothing,
         measure: Measure::PeakMemory,
         figure: Figure::Mebibytes(16.0),
     },
@@ -153,6 +177,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--numjobs=512",
             "--group_reporting",
         ],
+        before: Before::Nothing,
         measure: Measure::PeakMemory,
         figure: Figure::Mebibytes(256.0),
     },
@@ -166,6 +191,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--filename=FILE",
             "--io_size=4k",
         ],
+        before: Before::Nothing,
         measure: Measure::WholeRun,
         figure: Figure::Milliseconds(30.0),
     },

@@ -201,16 +201,12 @@ const END: &str = "<!-- bench: end -->";
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::ROWS;
+    use super::super::rows::{Before, ROWS};
     use super::*;
 
     #[track_caller]
     fn check(figure: Figure, pairs: &[(f64, f64)], want: Verdict) {
-        let row = Row {
-            figure,
-            job: &[],
-            ..SAMPLE
-        };
+        let row = Row { figure, ..SAMPLE };
         let pairs = pairs
             .iter()
             .map(|&(fio, fathom)| Pair { fio, fathom })
@@ -222,6 +218,7 @@ mod tests {
         name: "a",
         what: "b",
         job: &[],
+        before: Before::Nothing,
         measure: Measure::Iops,
         figure: Figure::Ratio(1.0),
     };
