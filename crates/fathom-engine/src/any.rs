@@ -2,12 +2,20 @@
 
 use fathom_core::{Engine, EngineError};
 
-use crate::{EngineConfig, Null};
+use crate::{EngineConfig, Null, Sync, Uring};
 
 /// One of the engines. A driver matches on it once and runs a loop made for what it finds.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per worker, and never moved while it runs"
+)]
 pub enum AnyEngine {
     /// `null`.
     Null(Null),
+    /// `psync`, `sync`, `vsync`, `pvsync`, `pvsync2`.
+    Sync(Sync),
+    /// `io_uring`.
+    Uring(Uring),
     /// One that is rare or slow enough to be called through a pointer.
     Boxed(Box<dyn Engine>),
 }
@@ -22,8 +30,12 @@ pub enum AnyEngine {
 /// If `depth` or `buffer_bytes` is 0.
 pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     assert!(config.depth > 0 && config.buffer_bytes > 0);
+    if let Some(engine) = Sync::start(&config) {
+        return engine.map(AnyEngine::Sync);
+    }
     match config.name.as_str() {
         "null" => Ok(AnyEngine::Null(Null::start(&config))),
+        "io_uring" => Uring::start(&config).map(AnyEngine::Uring),
         _ => Err(EngineError {
             what: "start engine",
             target: format!("`{}`", config.name),
@@ -49,6 +61,8 @@ impl AnyEngine {
     #[must_use]
     pub fn features(&self) -> Vec<String> {
         match self {
+            Self::Sync(engine) => engine.features(),
+            Self::Uring(engine) => engine.features(),
             Self::Null(_) | Self::Boxed(_) => Vec::new(),
         }
     }
@@ -58,6 +72,8 @@ impl AnyEngine {
     pub fn as_dyn(&mut self) -> &mut dyn Engine {
         match self {
             Self::Null(engine) => engine,
+            Self::Sync(engine) => engine,
+            Self::Uring(engine) => engine,
             Self::Boxed(engine) => &mut **engine,
         }
     }

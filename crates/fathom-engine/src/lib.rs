@@ -6,9 +6,15 @@
 
 mod any;
 mod config;
+mod error;
+mod files;
 mod null;
+mod sync;
+mod uring;
 
 // Public items, listed once.
 pub use any::{AnyEngine, start};
 pub use config::{EngineConfig, EngineFile, EngineOptions};
 pub use null::Null;
+pub use sync::Sync;
+pub use uring::Uring;

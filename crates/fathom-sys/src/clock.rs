@@ -210,8 +210,8 @@ fn timeofday_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
 }
 
-/// Times past what the kernel can hold become the latest it can.
-fn timespec(ns: u64) -> libc::timespec {
+/// As the kernel takes it; times past what it can hold become the latest it can.
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),

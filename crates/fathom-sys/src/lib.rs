@@ -4,9 +4,15 @@
 #![allow(unsafe_code, reason = "this crate exists to hold it")]
 
 // Public modules, listed once.
+pub mod calendar;
 pub mod clock;
+pub mod errno;
 pub mod files;
+pub mod flight;
+pub mod memory;
 pub mod meter;
+pub mod rw;
 pub mod signals;
 pub mod system;
 pub mod thread;
+pub mod uring;

@@ -1,0 +1,28 @@
+//! Errors that several engines share.
+
+use std::io;
+
+use fathom_core::EngineError;
+
+use crate::EngineConfig;
+
+/// The slots' buffers could not be had.
+pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError {
+    let bytes = u64::from(config.depth) * u64::from(config.buffer_bytes);
+    EngineError {
+        what: "map buffers",
+        target: format!("{bytes} bytes for engine `{}`", config.name),
+        errno: error.raw_os_error().unwrap_or(0),
+        hint: "lower iodepth or bs".into(),
+    }
+}
+
+/// A queue that the kernel no longer serves.
+pub(crate) fn broken(what: &'static str, engine: &str, error: &io::Error) -> EngineError {
+    EngineError {
+        what,
+        target: format!("engine `{engine}`"),
+        errno: error.raw_os_error().unwrap_or(0),
+        hint: String::new(),
+    }
+}

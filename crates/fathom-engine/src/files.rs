@@ -1,0 +1,195 @@
+//! The job's files as an engine sees them: opened, closed, looked up by index.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use fathom_core::{EngineError, FileIndex};
+use fathom_sys::files::{self, Access, Advice, Kind};
+use fathom_sys::rw::Descriptor;
+
+use crate::{EngineConfig, EngineFile};
+
+/// The files of a job, each open or not.
+#[derive(Debug)]
+pub(crate) struct Files {
+    list: Vec<EngineFile>,
+    /// Four bytes each, so that a lookup per op touches little.
+    open: Vec<Option<File>>,
+    kinds: Vec<Kind>,
+    direct: bool,
+    sync: u8,
+}
+
+impl Files {
+    pub(crate) fn new(config: &EngineConfig) -> Self {
+        Self {
+            list: config.files.clone(),
+            open: config.files.iter().map(|_| None).collect(),
+            kinds: vec![Kind::Other; config.files.len()],
+            direct: config.direct,
+            sync: config.sync_flag,
+        }
+    }
+
+    pub(crate) fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let asked = &self.list[file.index()];
+        assert!(self.open[file.index()].is_none(), "{} is open", asked.path);
+        let access = Access {
+            write_only: asked.write && !asked.read,
+            read_write: asked.write && asked.read,
+            create: asked.create && may_create(Path::new(&asked.path)),
+            direct: self.direct,
+            sync: self.sync,
+            ..Access::default()
+        };
+        let opened = files::open(Path::new(&asked.path), access)
+            .and_then(|opened| Ok((Kind::of(&opened.metadata()?), opened)));
+        match opened {
+            Ok((kind, opened)) => {
+                self.kinds[file.index()] = kind;
+                self.open[file.index()] = Some(opened);
+                Ok(())
+            }
+            Err(error) => {
+                let hint = open_hint(&error, asked, self.direct);
+                Err(self.error("open", file, &error, hint))
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        match self.open[file.index()].take() {
+            Some(_closed_by_dropping) => Ok(()),
+            None => Err(self.not_open("close", file)),
+        }
+    }
+
+    /// Drops the file's clean pages from the page cache.
+    pub(crate) fn invalidate(&self, file: FileIndex) -> Result<(), EngineError> {
+        let Some(opened) = &self.open[file.index()] else {
+            return Err(self.not_open("invalidate", file));
+        };
+        let (what, done) = match self.kinds[file.index()] {
+            Kind::Regular => (
+                "posix_fadvise",
+                files::advise(opened, Advice::DontNeed, 0, 0),
+            ),
+            Kind::Block => ("ioctl BLKFLSBUF", files::flush_block_device(opened)),
+            Kind::Character | Kind::Directory | Kind::Other => return Ok(()),
+        };
+        done.map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "only root may flush a block device's cache: run as root, or set invalidate=0"
+                }
+                _ => "",
+            };
+            self.error(what, file, &error, hint.into())
+        })
+    }
+
+    /// The open file, if it is.
+    #[inline]
+    pub(crate) fn descriptor(&self, file: FileIndex) -> Descriptor<'_> {
+        self.open[file.index()].as_ref().map(File::as_fd)
+    }
+
+    /// The open file, if it is.
+    pub(crate) fn get(&self, file: FileIndex) -> Option<&File> {
+        self.open[file.index()].as_ref()
+    }
+
+    /// What kind of thing an open file is.
+    pub(crate) fn kind(&self, file: FileIndex) -> Kind {
+        self.kinds[file.index()]
+    }
+
+    pub(crate) fn error(
+        &self,
+        what: &'static str,
+        file: FileIndex,
+        error: &io::Error,
+        hint: String,
+    ) -> EngineError {
+        EngineError {
+            what,
+            target: self.list[file.index()].path.clone(),
+            errno: error.raw_os_error().unwrap_or(0),
+            hint,
+        }
+    }
+
+    fn not_open(&self, what: &'static str, file: FileIndex) -> EngineError {
+        let error = io::Error::from_raw_os_error(EBADF);
+        self.error(what, file, &error, String::new())
+    }
+}
+
+/// Whether a missing file may be made: not among the device nodes, where it would be a file in
+/// memory with a device's name. /dev/shm and /dev/hugepages are for files.
+fn may_create(path: &Path) -> bool {
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return false,
+    };
+    // Looked up, so that `../dev`, `//dev` and links are seen for what they are. A folder that
+    // cannot be found is an error of the open itself.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
+    !folder.starts_with("/dev")
+        || folder.starts_with("/dev/shm")
+        || folder.starts_with("/dev/hugepages")
+}
+
+fn open_hint(error: &io::Error, file: &EngineFile, direct: bool) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidInput if direct => {
+            "this filesystem does not take direct I/O: set direct=0, or use another filesystem"
+                .into()
+        }
+        io::ErrorKind::NotFound if file.create && !may_create(Path::new(&file.path)) => {
+            "no files are made under /dev: check the device's name".into()
+        }
+        io::ErrorKind::PermissionDenied if file.write => {
+            "this user may not write to it: change its permissions, or run as its owner".into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "this user may not read it: change its permissions, or run as its owner".into()
+        }
+        io::ErrorKind::ExecutableFileBusy => {
+            "it is a running program or swap space: choose another file".into()
+        }
+        _ if error.raw_os_error() == Some(EMFILE) => {
+            "too many open files: raise the limit with `ulimit -n`".into()
+        }
+        _ => String::new(),
+    }
+}
+
+/// The same on every architecture of Linux.
+const EBADF: i32 = 9;
+const EMFILE: i32 = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, want: bool) {
+        assert_eq!(may_create(Path::new(path)), want, "{path}");
+    }
+
+    #[test]
+    fn nothing_is_made_among_the_device_nodes() {
+        check("job.0.0", true);
+        check("/tmp/x", true);
+        check("/dev/nvme7n1", false);
+        check("//dev/nvme7n1", false);
+        check("/tmp/../dev/nvme7n1", false);
+        check("/dev/no-such-folder/x", false);
+        check("/dev/shm/x", Path::new("/dev/shm").exists());
+        check("/", false);
+    }
+}

@@ -1,0 +1,306 @@
+//! The engines that do one system call for each op and wait for it: `psync`, `sync`, `vsync`,
+//! `pvsync`, `pvsync2`.
+
+use std::mem;
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Submitted, Tick,
+};
+use fathom_sys::clock::Clock;
+use fathom_sys::flight::Ready;
+use fathom_sys::memory::Buffers;
+use fathom_sys::rw::{self, RwFlags, Vectors};
+
+use crate::EngineConfig;
+use crate::error::no_memory;
+use crate::files::Files;
+
+/// Any of the synchronous engines; ops are done in `submit`, in the order they were laid down.
+#[derive(Debug)]
+pub struct Sync {
+    call: Call,
+    flags: RwFlags,
+    clock: Clock,
+    depth: u32,
+    buffers: Buffers,
+    files: Files,
+    /// Laid down, not yet done.
+    pending: Vec<Op>,
+    done: Ready,
+    /// Where each file's position is, for the calls that go by it.
+    positions: Vec<u64>,
+    vectors: Vectors,
+}
+
+/// Which system calls move the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// `pread`, `pwrite`.
+    Psync,
+    /// `lseek`, `read`, `write`.
+    Sync,
+    /// `lseek`, `readv`, `writev`, one call for a run of adjacent ops.
+    Vsync,
+    /// `preadv`, `pwritev`.
+    Pvsync,
+    /// `preadv2`, `pwritev2`.
+    Pvsync2,
+}
+
+impl Sync {
+    /// The engine called `config.name`; `None` if that is not one of these.
+    pub(crate) fn start(config: &EngineConfig) -> Option<Result<Self, EngineError>> {
+        let call = match config.name.as_str() {
+            "psync" => Call::Psync,
+            "sync" => Call::Sync,
+            "vsync" => Call::Vsync,
+            "pvsync" => Call::Pvsync,
+            "pvsync2" => Call::Pvsync2,
+            _ => return None,
+        };
+        let buffers = Buffers::new(config.depth, config.buffer_bytes);
+        let buffers = buffers.map_err(|error| no_memory(config, &error));
+        Some(buffers.map(|buffers| Self::with(call, config, buffers)))
+    }
+
+    fn with(call: Call, config: &EngineConfig, buffers: Buffers) -> Self {
+        let options = &config.options;
+        let flags = match call {
+            Call::Pvsync2 => RwFlags::new(options.hipri, options.nowait, options.uncached),
+            _ => RwFlags::default(),
+        };
+        let depth = config.depth as usize;
+        Self {
+            call,
+            flags,
+            clock: config.clock,
+            depth: config.depth,
+            buffers,
+            files: Files::new(config),
+            pending: Vec::with_capacity(depth),
+            done: Ready::new(config.depth),
+            positions: vec![UNKNOWN; config.files.len()],
+            vectors: Vectors::new(depth),
+        }
+    }
+
+    /// What of the kernel's optional features is in use.
+    pub(crate) fn features(&self) -> Vec<String> {
+        self.flags.names().map(String::from).collect()
+    }
+
+    /// Does one op by itself.
+    #[inline]
+    fn perform(&mut self, op: &Op) -> i32 {
+        let file = self.files.descriptor(op.file);
+        let OpKind::Data(direction @ (Direction::Read | Direction::Write)) = op.kind else {
+            return rw::perform_dataless(file, self.files.kind(op.file), op);
+        };
+        let write = direction == Direction::Write;
+        let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
+        match (self.call, write) {
+            (Call::Psync, false) => rw::pread(file, part, op.offset),
+            (Call::Psync, true) => rw::pwrite(file, part, op.offset),
+            (Call::Pvsync | Call::Pvsync2, false) => rw::preadv(file, part, op.offset, self.flags),
+            (Call::Pvsync | Call::Pvsync2, true) => rw::pwritev(file, part, op.offset, self.flags),
+            (Call::Sync | Call::Vsync, _) => self.perform_run(std::slice::from_ref(op), write),
+        }
+    }
+
+    /// Moves the data of adjacent ops in one call, from the file's position. The result is the
+    /// call's; it may cover only a part of the run.
+    fn perform_run(&mut self, run: &[Op], write: bool) -> i32 {
+        let first = &run[0];
+        let file = self.files.descriptor(first.file);
+        let position = &mut self.positions[first.file.index()];
+        if *position != first.offset {
+            let failed = rw::seek(file, first.offset);
+            if failed < 0 {
+                *position = UNKNOWN;
+                return failed;
+            }
+        }
+        let result = if self.call == Call::Vsync {
+            self.vectors.transfer(file, write, &mut self.buffers, run)
+        } else {
+            let part = self
+                .buffers
+                .part(first.slot, first.buffer_offset, first.length);
+            if write {
+                rw::write(file, part)
+            } else {
+                rw::read(file, part)
+            }
+        };
+        *position = match u64::try_from(result) {
+            Ok(moved) => first.offset + moved,
+            Err(_failed) => UNKNOWN,
+        };
+        result
+    }
+
+    /// Does the laid-down ops, runs of adjacent ones together.
+    fn perform_runs(&mut self, ops: &[Op]) {
+        let mut rest = ops;
+        while let Some(first) = rest.first() {
+            let write = match first.kind {
+                OpKind::Data(Direction::Read) => false,
+                OpKind::Data(Direction::Write) => true,
+                OpKind::Data(Direction::Trim) | OpKind::Sync(_) => {
+                    let result = self.perform(first);
+                    self.complete(first, result);
+                    rest = &rest[1..];
+                    continue;
+                }
+            };
+            let run = &rest[..run_length(rest, self.vectors.room())];
+            let result = self.perform_run(run, write);
+            let covered = self.share_out(run, result);
+            rest = &rest[covered..];
+        }
+    }
+
+    /// Completes the ops of a run that a result of it covers, wholly or in part; at least one.
+    /// Those that the kernel did not come to are done again from the first of them.
+    fn share_out(&mut self, run: &[Op], result: i32) -> usize {
+        let Ok(mut left) = u32::try_from(result) else {
+            self.complete(&run[0], result);
+            return 1;
+        };
+        for (index, op) in run.iter().enumerate() {
+            if left == 0 && index > 0 {
+                return index;
+            }
+            let moved = left.min(op.length);
+            left -= moved;
+            self.complete(op, moved.cast_signed());
+        }
+        run.len()
+    }
+
+    #[inline]
+    fn complete(&mut self, op: &Op, result: i32) {
+        self.done.push(op.slot, result);
+    }
+}
+
+impl Engine for Sync {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: match self.call {
+                Call::Psync => "psync",
+                Call::Sync => "sync",
+                Call::Vsync => "vsync",
+                Call::Pvsync => "pvsync",
+                Call::Pvsync2 => "pvsync2",
+            },
+            synchronous: self.call != Call::Vsync || self.depth == 1,
+            moves_data: true,
+            queued_sync: true,
+            queued_trim: true,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.positions[file.index()] = UNKNOWN;
+        self.files.open(file)
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.invalidate(file)
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        debug_assert!(self.pending.iter().all(|op| op.slot != slot), "in flight");
+        self.buffers.get(slot)
+    }
+
+    #[inline]
+    fn prepare(&mut self, op: &Op) {
+        let in_flight = self.pending.len() + self.done.count();
+        assert!(in_flight < self.depth as usize, "more ops than slots");
+        self.pending.push(*op);
+    }
+
+    fn submit(&mut self, _want: u32) -> Submitted {
+        let ops = mem::take(&mut self.pending);
+        let issue = self.clock.now();
+        if self.call == Call::Vsync {
+            self.perform_runs(&ops);
+        } else {
+            for op in &ops {
+                let result = self.perform(op);
+                self.complete(op, result);
+            }
+        }
+        let now = self.clock.now();
+        // The vector goes back with its memory.
+        self.pending = ops;
+        self.pending.clear();
+        Submitted::Issued { issue, now }
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        self.done.take(out)
+    }
+
+    fn wait(&mut self, min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
+        assert!(
+            self.done.count() >= min as usize,
+            "everything submitted has completed"
+        );
+        Ok(())
+    }
+}
+
+/// How many ops from the first on lie one behind the other: same file, same direction, adjacent.
+fn run_length(ops: &[Op], most: usize) -> usize {
+    let follows = |pair: &[Op]| {
+        let [one, next] = pair else { return false };
+        let adjacent = one.offset.checked_add(one.length.into()) == Some(next.offset);
+        adjacent && one.file == next.file && one.kind == next.kind
+    };
+    let pairs = ops.windows(2).take_while(|pair| follows(pair));
+    (pairs.count() + 1).min(most)
+}
+
+/// A position that no op has: the largest offset of a file is 2⁶³ − 1.
+const UNKNOWN: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(ops: &[(u32, u64, u32)], most: usize, want: usize) {
+        let list: Vec<Op> = ops
+            .iter()
+            .map(|&(file, offset, length)| Op {
+                slot: Slot::new(0),
+                kind: OpKind::Data(Direction::Read),
+                priority: 0,
+                file: FileIndex::new(file),
+                length,
+                buffer_offset: 0,
+                offset,
+                sequence: 0,
+            })
+            .collect();
+        assert_eq!(run_length(&list, most), want);
+    }
+
+    #[test]
+    fn a_run_is_adjacent_ops_of_one_file() {
+        check(&[(0, 0, 8)], 9, 1);
+        check(&[(0, 0, 8), (0, 8, 4), (0, 12, 8)], 9, 3);
+        check(&[(0, 0, 8), (0, 8, 4), (0, 12, 8)], 2, 2);
+        check(&[(0, 0, 8), (1, 8, 4)], 9, 1);
+        check(&[(0, 0, 8), (0, 9, 4)], 9, 1);
+        check(&[(0, u64::MAX, 8), (0, 7, 4)], 9, 1);
+    }
+}

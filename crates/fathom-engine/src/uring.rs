@@ -1,0 +1,293 @@
+//! `io_uring`: submission and completion rings shared with the kernel.
+
+use std::io;
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Submitted, Tick,
+};
+use fathom_sys::clock::Clock;
+use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::rw::{self, RwFlags};
+use fathom_sys::uring::{MOST_ENTRIES, Ring, RingConfig, RingError};
+
+use crate::EngineConfig;
+use crate::error::{broken, no_memory};
+use crate::files::Files;
+
+/// One ring, its buffers, and the job's files.
+pub struct Uring {
+    ring: Ring,
+    clock: Clock,
+    files: Files,
+    polled: bool,
+    /// A trim or a sync that the ring cannot take; the queue is empty but for it.
+    alone: Option<Op>,
+    /// Why the ring can no longer be used.
+    broken: Option<EngineError>,
+}
+
+impl Uring {
+    pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        check(config)?;
+        let options = &config.options;
+        let ring = Ring::new(&RingConfig {
+            slots: config.depth,
+            buffer_bytes: config.buffer_bytes,
+            files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
+            fixed_buffers: options.fixedbufs,
+            fixed_files: options.registerfiles,
+            kernel_thread: options.sqthread_poll,
+            kernel_thread_cpu: options.sqthread_poll_cpu,
+            polled: options.hipri,
+            vectored: !options.nonvectored,
+            force_async: options.force_async,
+            flags: RwFlags::new(false, options.nowait, options.uncached),
+        });
+        Ok(Self {
+            ring: ring.map_err(|error| refused(config, &error))?,
+            clock: config.clock,
+            files: Files::new(config),
+            polled: options.hipri,
+            alone: None,
+            broken: None,
+        })
+    }
+
+    /// What of the kernel's optional features is in use.
+    pub(crate) fn features(&self) -> Vec<String> {
+        self.ring
+            .features()
+            .iter()
+            .copied()
+            .map(String::from)
+            .collect()
+    }
+
+    /// Does what the ring cannot take, by a system call of its own.
+    #[cold]
+    fn submit_alone(&mut self, op: &Op) -> Submitted {
+        let issue = self.clock.now();
+        let file = self.files.descriptor(op.file);
+        let result = rw::perform_dataless(file, self.files.kind(op.file), op);
+        self.ring.complete(op.slot, result);
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    /// The kernel's word that the ring is unusable, kept for the next `wait` to report.
+    #[cold]
+    fn fail(&mut self, error: &io::Error) {
+        self.broken
+            .get_or_insert_with(|| broken("io_uring_enter", "io_uring", error));
+    }
+}
+
+impl Engine for Uring {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "io_uring",
+            synchronous: false,
+            moves_data: true,
+            // A polled ring takes nothing but reads and writes.
+            queued_sync: !self.polled,
+            queued_trim: false,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.open(file)?;
+        if self.polled {
+            self.check_polling(file)?;
+        }
+        let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
+        registered.map_err(|error| {
+            self.files
+                .error("register file", file, &error, String::new())
+        })
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let taken_out = self.ring.set_file(file.get(), None);
+        taken_out.map_err(|error| {
+            self.files
+                .error("unregister file", file, &error, String::new())
+        })?;
+        self.files.close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.invalidate(file)
+    }
+
+    #[inline]
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.ring.buffer(slot)
+    }
+
+    #[inline]
+    fn prepare(&mut self, op: &Op) {
+        let queued = match op.kind {
+            OpKind::Data(Direction::Read | Direction::Write) => true,
+            OpKind::Data(Direction::Trim) => false,
+            OpKind::Sync(_) => !self.polled,
+        };
+        if queued {
+            self.ring.push(op, self.files.descriptor(op.file));
+        } else {
+            assert!(
+                self.ring.in_flight() == 0 && self.alone.is_none(),
+                "{:?} while others are in flight",
+                op.kind
+            );
+            self.alone = Some(*op);
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, want: u32) -> Submitted {
+        if let Some(op) = self.alone.take() {
+            return self.submit_alone(&op);
+        }
+        if let Err(error) = self.ring.submit(want) {
+            self.fail(&error);
+        }
+        let now = self.clock.now();
+        Submitted::Issued { issue: now, now }
+    }
+
+    #[inline]
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        self.ring.reap(out)
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let span = until.map(|until| until - self.clock.now());
+        self.ring
+            .wait(min, span)
+            .map_err(|error| broken("io_uring_enter", "io_uring", &error))
+    }
+}
+
+impl Uring {
+    /// Refuses a device that does not poll: the kernel would fail every op on it.
+    fn check_polling(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let polls = self.files.get(file).and_then(|opened| {
+            let metadata = opened.metadata().ok()?;
+            let device = match Kind::of(&metadata) {
+                Kind::Block => DeviceNumber::of_node(&metadata),
+                _ => DeviceNumber::under(&metadata),
+            };
+            // A partition has no queue of its own.
+            ["queue/io_poll", "../queue/io_poll"]
+                .iter()
+                .find_map(|name| {
+                    std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok()
+                })
+        });
+        // Where nothing is said (a network filesystem), the ops themselves will tell.
+        if polls.is_none_or(|polls| polls.trim() != "0") {
+            return Ok(());
+        }
+        let error = io::Error::from_raw_os_error(EOPNOTSUPP);
+        let hint = "the device has no polled queues: leave out hipri, or load its driver with some \
+                    (nvme: poll_queues=N)";
+        let refused = self.files.error("hipri", file, &error, hint.into());
+        self.files.close(file)?;
+        Err(refused)
+    }
+}
+
+/// What can be seen to be wrong without asking the kernel.
+fn check(config: &EngineConfig) -> Result<(), EngineError> {
+    let refuse = |what, target: String, hint: &str| {
+        Err(EngineError {
+            what,
+            target,
+            errno: 0,
+            hint: hint.into(),
+        })
+    };
+    if config.depth > MOST_ENTRIES {
+        let target = format!("a ring of {} entries", config.depth);
+        return refuse(
+            "io_uring_setup",
+            target,
+            "the kernel takes at most iodepth=32768",
+        );
+    }
+    if config.options.fixedbufs && config.depth > MOST_FIXED_BUFFERS {
+        let target = format!("{} buffers", config.depth);
+        return refuse(
+            "register buffers",
+            target,
+            "the kernel takes at most iodepth=16384 with fixedbufs=1",
+        );
+    }
+    if config.options.hipri && !config.direct {
+        let target = "engine `io_uring`".into();
+        return refuse("hipri", target, "polling needs direct I/O: set direct=1");
+    }
+    Ok(())
+}
+
+/// Why there is no ring, and what would help.
+fn refused(config: &EngineConfig, refused: &RingError) -> EngineError {
+    let errno = refused.error.raw_os_error().unwrap_or(0);
+    let hint = match (refused.what, errno) {
+        ("map buffers", _) => return no_memory(config, &refused.error),
+        ("register buffers", ENOMEM) => format!(
+            "{} KiB must be locked in memory: raise `ulimit -l`, lower iodepth or bs, or leave out \
+             fixedbufs",
+            u64::from(config.depth) * u64::from(config.buffer_bytes) / 1024
+        ),
+        ("io_uring_setup", EPERM) => disabled_hint(),
+        ("io_uring_setup", ENOSYS) => {
+            "this kernel has no io_uring (it came with Linux 5.1, and containers may hide it): run \
+             with `--ioengine=libaio`"
+                .into()
+        }
+        ("io_uring_setup", ENOMEM) => {
+            "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
+        }
+        ("io_uring_setup", EINVAL) if config.options.sqthread_poll_cpu.is_some() => {
+            "check that the processor of sqthread_poll_cpu is there and online".into()
+        }
+        _ => String::new(),
+    };
+    EngineError {
+        what: refused.what,
+        target: "engine `io_uring`".into(),
+        errno,
+        hint,
+    }
+}
+
+/// io_uring is there and this user may not have it.
+fn disabled_hint() -> String {
+    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    match sysctl.as_deref().map(str::trim) {
+        Ok(level @ ("1" | "2")) => format!(
+            "kernel.io_uring_disabled is {level} on this machine — set it to 0, or run with \
+             `--ioengine=libaio`"
+        ),
+        _ => {
+            "a security policy (seccomp, in a container) forbids io_uring — allow it, or run with \
+              `--ioengine=libaio`"
+                .into()
+        }
+    }
+}
+
+/// The same on every architecture of Linux that io_uring runs on.
+const EPERM: i32 = 1;
+const ENOMEM: i32 = 12;
+const EINVAL: i32 = 22;
+const ENOSYS: i32 = 38;
+const EOPNOTSUPP: i32 = 95;
+
+/// IORING_MAX_REG_BUFFERS of the kernel.
+const MOST_FIXED_BUFFERS: u32 = 16_384;

@@ -1,0 +1,382 @@
+//! A workbench for one engine: a file with known content, and an account of every op.
+
+use std::collections::HashSet;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_core::{
+    Capabilities, Completion, Direction, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Tick,
+};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_sys::clock::Clock;
+
+/// Bytes of an op.
+const BLOCK: u32 = 4096;
+
+/// Linux numbers, the same on every architecture that the tests run on.
+pub(crate) const EBADF: i32 = 9;
+pub(crate) const EOPNOTSUPP: i32 = 95;
+
+/// Which engine, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) name: &'static str,
+    pub(crate) variant: &'static str,
+    pub(crate) depth: u32,
+    pub(crate) direct: bool,
+    pub(crate) options: EngineOptions,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            name: "",
+            variant: "",
+            depth: 1,
+            direct: false,
+            options: EngineOptions::default(),
+        }
+    }
+}
+
+impl Setup {
+    /// Every engine with depth 1 and 16, and the engines' own options one by one.
+    pub(crate) fn all(base: &Self) -> Vec<Self> {
+        let mut all = Vec::new();
+        for &name in AnyEngine::names()
+            .iter()
+            .filter(|&&n| n != "mmap" && n != "libaio")
+        {
+            for depth in [1, 16] {
+                all.push(Self {
+                    name,
+                    depth,
+                    ..base.clone()
+                });
+            }
+        }
+        let mut add = |name, variant, change: &dyn Fn(&mut EngineOptions)| {
+            let mut setup = Self {
+                name,
+                variant,
+                depth: 16,
+                ..base.clone()
+            };
+            change(&mut setup.options);
+            all.push(setup);
+        };
+        add("io_uring", "fixedbufs", &|o| o.fixedbufs = true);
+        add("io_uring", "registerfiles", &|o| o.registerfiles = true);
+        add("io_uring", "vectored", &|o| o.nonvectored = false);
+        add("io_uring", "force_async", &|o| o.force_async = 3);
+        add("io_uring", "all registered", &|o| {
+            o.fixedbufs = true;
+            o.registerfiles = true;
+        });
+        add("io_uring", "sqthread_poll", &|o| {
+            o.sqthread_poll = true;
+            o.registerfiles = true;
+        });
+        add("libaio", "userspace_reap", &|o| o.userspace_reap = true);
+        all
+    }
+
+    fn title(&self) -> String {
+        format!("{} {} depth {}", self.name, self.variant, self.depth)
+    }
+}
+
+/// An engine, its file, and what is in flight.
+pub(crate) struct Bench {
+    title: String,
+    engine: AnyEngine,
+    path: PathBuf,
+    depth: u32,
+    in_flight: HashSet<Slot>,
+    sequence: u64,
+    data: bool,
+    latest: Tick,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _already_gone = fs::remove_file(&self.path);
+    }
+}
+
+/// The bytes of a block: a different run for each.
+fn content(block: u32) -> impl Iterator<Item = u8> {
+    (0..BLOCK).map(move |at| ((block + 1) * 37 + at / 8 + at % 8 * 3).to_le_bytes()[0])
+}
+
+fn config(setup: &Setup, path: &str) -> EngineConfig {
+    EngineConfig {
+        name: setup.name.into(),
+        depth: setup.depth,
+        buffer_bytes: BLOCK,
+        files: vec![EngineFile {
+            path: path.into(),
+            read: true,
+            write: true,
+            create: true,
+        }],
+        direct: setup.direct,
+        sync_flag: 0,
+        options: setup.options.clone(),
+        clock: Clock::monotonic(),
+    }
+}
+
+/// Opening what is not there under /dev fails, and makes nothing.
+pub(crate) fn missing_file(setup: &Setup, path: &str) {
+    let Ok(mut engine) = start(config(setup, path)) else {
+        return;
+    };
+    if setup.name == "null" {
+        return;
+    }
+    let error = engine.as_dyn().open(FileIndex::new(0)).unwrap_err();
+    assert_eq!((error.target.as_str(), error.errno), (path, 2));
+    assert!(error.hint.contains("/dev"), "{error:?}");
+    assert!(!fs::exists(path).unwrap());
+}
+
+impl Bench {
+    /// Makes the engine; says why not where the kernel lacks something.
+    pub(crate) fn new(setup: &Setup) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("engine-{}-{number}", std::process::id());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // The file is there from the start: some engines map it when it is opened.
+        let blocks: Vec<u8> = (0..64).flat_map(content).collect();
+        fs::write(&path, blocks).unwrap();
+        let mut engine = match start(config(setup, path.to_str().unwrap())) {
+            Ok(engine) => engine,
+            Err(error) => {
+                let _gone = fs::remove_file(&path);
+                let kernel_has_it = !["io_uring", "libaio"].contains(&setup.name);
+                assert!(!kernel_has_it, "{}: {error}", setup.title());
+                println!("skipped: {}: {error} ({})", setup.title(), error.hint);
+                return None;
+            }
+        };
+        if let Err(error) = engine.as_dyn().open(FileIndex::new(0)) {
+            let _gone = fs::remove_file(&path);
+            assert!(setup.direct, "{}: {error}", setup.title());
+            println!("skipped: {}: {error} ({})", setup.title(), error.hint);
+            return None;
+        }
+        let data = engine.as_dyn().capabilities().moves_data;
+        Some(Self {
+            title: setup.title(),
+            engine,
+            path,
+            depth: setup.depth,
+            in_flight: HashSet::new(),
+            sequence: 0,
+            data,
+            latest: Tick::ZERO,
+        })
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    pub(crate) fn block(&self) -> u32 {
+        BLOCK
+    }
+
+    /// What a whole op gives back.
+    pub(crate) fn block_bytes(&self) -> i32 {
+        BLOCK.cast_signed()
+    }
+
+    pub(crate) fn moves_data(&self) -> bool {
+        self.data
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    pub(crate) fn capabilities(&mut self) -> Capabilities {
+        self.engine.as_dyn().capabilities()
+    }
+
+    pub(crate) fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.engine.as_dyn().buffer(Slot::new(slot))
+    }
+
+    pub(crate) fn truncate(&self, bytes: u64) {
+        let file = fs::OpenOptions::new().write(true).open(&self.path).unwrap();
+        file.set_len(bytes).unwrap();
+    }
+
+    pub(crate) fn open(&mut self) {
+        self.engine.as_dyn().open(FileIndex::new(0)).unwrap();
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.engine.as_dyn().close(FileIndex::new(0)).unwrap();
+    }
+
+    pub(crate) fn invalidate(&mut self) {
+        self.engine.as_dyn().invalidate(FileIndex::new(0)).unwrap();
+    }
+
+    pub(crate) fn read(&self, slot: u32, block: u32) -> Op {
+        Op {
+            slot: Slot::new(slot),
+            kind: OpKind::Data(Direction::Read),
+            priority: 0,
+            file: FileIndex::new(0),
+            length: BLOCK,
+            buffer_offset: 0,
+            offset: u64::from(block) * u64::from(BLOCK),
+            sequence: 0,
+        }
+    }
+
+    pub(crate) fn write(&self, slot: u32, block: u32) -> Op {
+        Op {
+            kind: OpKind::Data(Direction::Write),
+            ..self.read(slot, block)
+        }
+    }
+
+    pub(crate) fn sync(&self, slot: u32, kind: SyncKind) -> Op {
+        Op {
+            kind: OpKind::Sync(kind),
+            length: 0,
+            offset: 0,
+            ..self.read(slot, 0)
+        }
+    }
+
+    /// Puts a block's content into a slot's buffer.
+    pub(crate) fn fill(&mut self, slot: u32, block: u32) {
+        for (byte, value) in self.buffer(slot).iter_mut().zip(content(block)) {
+            *byte = value;
+        }
+    }
+
+    /// The slot's buffer holds the block's content.
+    #[track_caller]
+    pub(crate) fn check(&mut self, slot: u32, block: u32) {
+        self.check_part(slot, block, 0..BLOCK as usize);
+    }
+
+    #[track_caller]
+    pub(crate) fn check_part(&mut self, slot: u32, block: u32, part: Range<usize>) {
+        if self.data {
+            let want: Vec<u8> = content(block).collect();
+            let title = self.title.clone();
+            let same = self.buffer(slot)[part.clone()] == want[part];
+            assert!(same, "{title}: slot {slot} does not hold block {block}");
+        }
+    }
+
+    /// The file itself holds at `block` the content of `want`.
+    #[track_caller]
+    pub(crate) fn check_file_holds(&self, block: u32, want: u32) {
+        if self.data {
+            let mut bytes = vec![0; BLOCK as usize];
+            let file = fs::File::open(&self.path).unwrap();
+            let offset = u64::from(block) * u64::from(BLOCK);
+            file.read_exact_at(&mut bytes, offset).unwrap();
+            assert!(
+                bytes.into_iter().eq(content(want)),
+                "{}: block {block}",
+                self.title
+            );
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn prepare(&mut self, op: Op) {
+        assert!(self.in_flight.insert(op.slot), "the test uses a slot twice");
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.engine.as_dyn().prepare(&Op { sequence, ..op });
+    }
+
+    #[track_caller]
+    pub(crate) fn submit(&mut self, want: u32) {
+        match self.engine.as_dyn().submit(want) {
+            Submitted::Issued { issue, now } => {
+                assert!(self.latest <= issue && issue <= now, "{}", self.title);
+                self.latest = now;
+            }
+            Submitted::Blocked => panic!("{}: blocked", self.title),
+        }
+    }
+
+    pub(crate) fn wait(&mut self, min: u32, until: Option<Tick>) {
+        self.engine.as_dyn().wait(min, until).unwrap();
+    }
+
+    /// At most so many completions, each of an op that is in flight.
+    #[track_caller]
+    pub(crate) fn reap(&mut self, most: u32) -> Vec<Completion> {
+        let mut out = vec![Completion::default(); most as usize];
+        let count = self.engine.as_dyn().reap(&mut out);
+        out.truncate(count);
+        for completion in &out {
+            let known = self.in_flight.remove(&completion.slot);
+            assert!(known, "{}: {completion:?} was not in flight", self.title);
+        }
+        out
+    }
+
+    /// All that is in flight and submitted.
+    #[track_caller]
+    pub(crate) fn collect(&mut self) -> Vec<Completion> {
+        let mut all = Vec::new();
+        while !self.in_flight.is_empty() {
+            self.wait(1, None);
+            all.extend(self.reap(self.depth));
+        }
+        assert_eq!(self.reap(1), [], "{}: one too many", self.title);
+        all
+    }
+
+    /// As `collect`; each must be whole.
+    #[track_caller]
+    pub(crate) fn finish_all(&mut self) {
+        for completion in self.collect() {
+            let whole = [0, self.block_bytes()].contains(&completion.result);
+            assert!(whole, "{}: {completion:?}", self.title);
+        }
+    }
+
+    /// One op by itself.
+    #[track_caller]
+    pub(crate) fn run(&mut self, op: Op) -> Completion {
+        self.prepare(op);
+        self.submit(0);
+        self.collect().remove(0)
+    }
+
+    /// One op by itself, which must be whole.
+    #[track_caller]
+    pub(crate) fn run_one(&mut self, op: Op) {
+        let completion = self.run(op);
+        assert_eq!(completion.result, self.block_bytes(), "{}", self.title);
+    }
+
+    /// The end of a case: nothing is left over.
+    #[track_caller]
+    pub(crate) fn finish(mut self) {
+        assert!(self.in_flight.is_empty(), "{}: ops left over", self.title);
+        self.close();
+    }
+}

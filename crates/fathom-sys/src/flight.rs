@@ -1,0 +1,183 @@
+//! What is with the kernel, and what has come back: fixed tables, nothing allocated per op.
+
+use fathom_core::{Completion, Slot};
+
+/// Which slots are with the kernel. Each stay has its own number, so that a completion that comes
+/// twice, or for an op that never was, is found out.
+///
+/// A slot's generation is odd while it is in flight and even while it is not; the kernel's user
+/// data is slot and generation.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    generations: Box<[u32]>,
+    count: u32,
+}
+
+impl InFlight {
+    pub(crate) fn new(slots: u32) -> Self {
+        Self {
+            generations: vec![0; slots as usize].into_boxed_slice(),
+            count: 0,
+        }
+    }
+
+    /// How many are in flight.
+    #[inline]
+    pub(crate) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether this slot is.
+    #[inline]
+    pub(crate) fn contains(&self, slot: Slot) -> bool {
+        self.generations[slot.index()] % 2 == 1
+    }
+
+    /// The slot goes out; what the kernel is to say when it comes back.
+    ///
+    /// # Panics
+    /// If it is out already.
+    #[inline]
+    pub(crate) fn begin(&mut self, slot: Slot) -> u64 {
+        let generation = &mut self.generations[slot.index()];
+        assert!(
+            generation.is_multiple_of(2),
+            "slot {} is in flight",
+            slot.get()
+        );
+        *generation = generation.wrapping_add(1);
+        self.count += 1;
+        u64::from(*generation) << 32 | u64::from(slot.get())
+    }
+
+    /// The slot is back.
+    ///
+    /// # Panics
+    /// If no op that is out was given this number.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the halves of the number are taken apart"
+    )]
+    pub(crate) fn end(&mut self, user_data: u64) -> Slot {
+        let (slot, generation) = (Slot::new(user_data as u32), (user_data >> 32) as u32);
+        let known = self.generations.get_mut(slot.index());
+        match known {
+            Some(known) if *known == generation && generation % 2 == 1 => {
+                *known = known.wrapping_add(1);
+                self.count -= 1;
+                slot
+            }
+            _ => panic!("a completion for an op that is not in flight: {user_data:#x}"),
+        }
+    }
+}
+
+/// Completions that are known but not yet handed out, oldest first; room for one per slot.
+#[derive(Debug)]
+pub struct Ready {
+    list: Vec<Completion>,
+    /// Those before it were handed out.
+    next: usize,
+}
+
+impl Ready {
+    /// Room for a completion of every slot.
+    #[must_use]
+    pub fn new(slots: u32) -> Self {
+        Self {
+            list: Vec::with_capacity(slots as usize),
+            next: 0,
+        }
+    }
+
+    /// How many are there.
+    #[must_use]
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.list.len() - self.next
+    }
+
+    /// One more; never allocates while there is at most one for each slot.
+    #[inline]
+    pub fn push(&mut self, slot: Slot, result: i32) {
+        if self.list.len() == self.list.capacity() {
+            self.list.drain(..self.next);
+            self.next = 0;
+        }
+        self.list.push(Completion { slot, result });
+    }
+
+    /// Hands out as many as fit; returns how many.
+    #[inline]
+    pub fn take(&mut self, out: &mut [Completion]) -> usize {
+        let ready = &self.list[self.next..];
+        let count = ready.len().min(out.len());
+        out[..count].copy_from_slice(&ready[..count]);
+        self.next += count;
+        if self.next == self.list.len() {
+            self.list.clear();
+            self.next = 0;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stay_has_its_own_number() {
+        let mut flight = InFlight::new(2);
+        let first = flight.begin(Slot::new(1));
+        assert!(flight.contains(Slot::new(1)) && !flight.contains(Slot::new(0)));
+        assert_eq!(flight.end(first), Slot::new(1));
+        let second = flight.begin(Slot::new(1));
+        assert_ne!(first, second);
+        assert_eq!((flight.count(), flight.end(second)), (1, Slot::new(1)));
+        assert_eq!(flight.count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "not in flight")]
+    fn a_completion_that_comes_twice_is_found_out() {
+        let mut flight = InFlight::new(1);
+        let number = flight.begin(Slot::new(0));
+        flight.end(number);
+        flight.end(number);
+    }
+
+    #[test]
+    #[should_panic(expected = "not in flight")]
+    fn a_completion_of_no_slot_is_found_out() {
+        InFlight::new(1).end(1 << 32 | 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "slot 0 is in flight")]
+    fn a_slot_goes_out_once() {
+        let mut flight = InFlight::new(1);
+        flight.begin(Slot::new(0));
+        flight.begin(Slot::new(0));
+    }
+
+    #[test]
+    fn completions_come_out_in_order_and_in_the_room_there_is() {
+        let mut ready = Ready::new(4);
+        let mut out = [Completion::default(); 3];
+        let (mut pushed, mut taken) = (0, 0);
+        for round in 0..100 {
+            while ready.count() < 4 {
+                ready.push(Slot::new(pushed % 4), pushed.cast_signed());
+                pushed += 1;
+            }
+            let count = ready.take(&mut out[..1 + round % 3]);
+            for completion in &out[..count] {
+                assert_eq!(completion.result, taken);
+                taken += 1;
+            }
+        }
+        assert!(ready.list.capacity() < 8, "it grew");
+    }
+}

@@ -1,0 +1,258 @@
+//! The system calls that move data one op at a time, as the kernel says them: the result is bytes
+//! moved, or a negated errno.
+//!
+//! A descriptor that is not there is passed on as −1, so that the kernel says EBADF.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use fathom_core::{Direction, Op, OpKind, SyncKind};
+
+use crate::files::Kind;
+use crate::memory::Buffers;
+
+/// An open file, or none.
+pub type Descriptor<'a> = Option<BorrowedFd<'a>>;
+
+/// `pread(2)`.
+#[inline]
+pub fn pread(file: Descriptor<'_>, buffer: &mut [u8], offset: u64) -> i32 {
+    let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the kernel writes at most `length` bytes to the borrowed buffer.
+    outcome(unsafe { libc::pread(raw(file), address, length, offset.cast_signed()) })
+}
+
+/// `pwrite(2)`.
+#[inline]
+pub fn pwrite(file: Descriptor<'_>, buffer: &[u8], offset: u64) -> i32 {
+    let (address, length) = (buffer.as_ptr().cast(), buffer.len());
+    // SAFETY: the kernel reads at most `length` bytes of the borrowed buffer.
+    outcome(unsafe { libc::pwrite(raw(file), address, length, offset.cast_signed()) })
+}
+
+/// `lseek(2)` from the file's beginning: 0, or a negated errno.
+#[inline]
+pub fn seek(file: Descriptor<'_>, offset: u64) -> i32 {
+    // SAFETY: plain integers.
+    let position = unsafe { libc::lseek(raw(file), offset.cast_signed(), libc::SEEK_SET) };
+    if position < 0 { failure() } else { 0 }
+}
+
+/// `read(2)` at the file's position.
+#[inline]
+pub fn read(file: Descriptor<'_>, buffer: &mut [u8]) -> i32 {
+    let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the kernel writes at most `length` bytes to the borrowed buffer.
+    outcome(unsafe { libc::read(raw(file), address, length) })
+}
+
+/// `write(2)` at the file's position.
+#[inline]
+pub fn write(file: Descriptor<'_>, buffer: &[u8]) -> i32 {
+    let (address, length) = (buffer.as_ptr().cast(), buffer.len());
+    // SAFETY: the kernel reads at most `length` bytes of the borrowed buffer.
+    outcome(unsafe { libc::write(raw(file), address, length) })
+}
+
+/// Flags of one op (`RWF_*`), as `preadv2`, libaio and io_uring take them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RwFlags(i32);
+
+impl RwFlags {
+    /// Poll for completion, fail rather than block, drop pages after use.
+    #[must_use]
+    pub const fn new(hipri: bool, nowait: bool, uncached: bool) -> Self {
+        let mut bits = 0;
+        if hipri {
+            bits |= libc::RWF_HIPRI;
+        }
+        if nowait {
+            bits |= libc::RWF_NOWAIT;
+        }
+        if uncached {
+            bits |= RWF_DONTCACHE;
+        }
+        Self(bits)
+    }
+
+    /// Their names as the kernel spells them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let table = [
+            (libc::RWF_HIPRI, "RWF_HIPRI"),
+            (libc::RWF_NOWAIT, "RWF_NOWAIT"),
+            (RWF_DONTCACHE, "RWF_DONTCACHE"),
+        ];
+        let set = table.into_iter().filter(move |row| self.0 & row.0 != 0);
+        set.map(|row| row.1)
+    }
+
+    /// As the kernel takes them.
+    #[must_use]
+    pub const fn bits(self) -> i32 {
+        self.0
+    }
+}
+
+/// `preadv(2)` with a vector of one, or `preadv2(2)` if there are flags.
+#[inline]
+pub fn preadv(file: Descriptor<'_>, buffer: &mut [u8], offset: u64, flags: RwFlags) -> i32 {
+    let vector = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    let (file, offset) = (raw(file), offset.cast_signed());
+    if flags == RwFlags::default() {
+        // SAFETY: the vector is alive, and the kernel writes within the buffer it names.
+        outcome(unsafe { libc::preadv(file, &raw const vector, 1, offset) })
+    } else {
+        // SAFETY: as above.
+        outcome(unsafe { libc::preadv2(file, &raw const vector, 1, offset, flags.0) })
+    }
+}
+
+/// `pwritev(2)` with a vector of one, or `pwritev2(2)` if there are flags.
+#[inline]
+pub fn pwritev(file: Descriptor<'_>, buffer: &[u8], offset: u64, flags: RwFlags) -> i32 {
+    let vector = libc::iovec {
+        iov_base: buffer.as_ptr().cast_mut().cast(),
+        iov_len: buffer.len(),
+    };
+    let (file, offset) = (raw(file), offset.cast_signed());
+    if flags == RwFlags::default() {
+        // SAFETY: the vector is alive, and the kernel only reads the buffer it names.
+        outcome(unsafe { libc::pwritev(file, &raw const vector, 1, offset) })
+    } else {
+        // SAFETY: as above.
+        outcome(unsafe { libc::pwritev2(file, &raw const vector, 1, offset, flags.0) })
+    }
+}
+
+/// `readv(2)` and `writev(2)` over the buffers of several slots; the vectors are allocated once.
+#[derive(Debug)]
+pub struct Vectors {
+    list: Vec<libc::iovec>,
+}
+
+impl Vectors {
+    /// Room for runs of `ops` ops, and never more than the kernel takes at once.
+    #[must_use]
+    pub fn new(ops: usize) -> Self {
+        Self {
+            list: Vec::with_capacity(ops.min(MOST_VECTORS)),
+        }
+    }
+
+    /// Ops that fit one call.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.list.capacity().min(MOST_VECTORS)
+    }
+
+    /// Moves the data of `run` in one call at the file's position.
+    ///
+    /// # Panics
+    /// If an op does not lie in its slot's buffer, or there are more of them than `room`.
+    pub fn transfer(
+        &mut self,
+        file: Descriptor<'_>,
+        write: bool,
+        buffers: &mut Buffers,
+        run: &[Op],
+    ) -> i32 {
+        assert!(run.len() <= self.room(), "a run of {} ops", run.len());
+        self.list.clear();
+        self.list.extend(run.iter().map(|op| libc::iovec {
+            iov_base: buffers.address(op.slot, op.buffer_offset, op.length).cast(),
+            iov_len: op.length as usize,
+        }));
+        let (first, count) = (self.list.as_ptr(), run.len());
+        // At most MOST_VECTORS = 1024.
+        let count = libc::c_int::try_from(count).unwrap_or(libc::c_int::MAX);
+        if write {
+            // SAFETY: the vectors name parts of `buffers`, borrowed for the length of the call.
+            outcome(unsafe { libc::writev(raw(file), first, count) })
+        } else {
+            // SAFETY: as above, and borrowed mutably, so nobody else looks at them.
+            outcome(unsafe { libc::readv(raw(file), first, count) })
+        }
+    }
+}
+
+/// `fsync(2)` or `fdatasync(2)`: 0, or a negated errno.
+pub fn sync(file: Descriptor<'_>, kind: SyncKind) -> i32 {
+    let file = raw(file);
+    let failed = match kind {
+        // SAFETY: a plain integer.
+        SyncKind::Full => unsafe { libc::fsync(file) },
+        // SAFETY: a plain integer.
+        SyncKind::Data => unsafe { libc::fdatasync(file) },
+    };
+    if failed == 0 { 0 } else { failure() }
+}
+
+/// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. The result is
+/// `length` (at most 2 GiB less a byte), or a negated errno.
+pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i32 {
+    let fd = raw(file);
+    let failed = match kind {
+        Kind::Block => {
+            let range = [offset, u64::from(length)];
+            // SAFETY: BLKDISCARD reads two u64 from the address, which is that of a live array.
+            unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }
+        }
+        Kind::Regular | Kind::Character | Kind::Directory | Kind::Other => {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            // SAFETY: plain integers.
+            unsafe { libc::fallocate(fd, mode, offset.cast_signed(), i64::from(length)) }
+        }
+    };
+    if failed == 0 {
+        length.min(i32::MAX.unsigned_abs()).cast_signed()
+    } else {
+        failure()
+    }
+}
+
+/// A trim or a sync: what moves no data, and what most queues cannot take.
+///
+/// # Panics
+/// If the op is a read or a write.
+pub fn perform_dataless(file: Descriptor<'_>, kind: Kind, op: &Op) -> i32 {
+    match op.kind {
+        OpKind::Data(Direction::Trim) => discard(file, kind, op.offset, op.length),
+        OpKind::Sync(kind) => sync(file, kind),
+        OpKind::Data(Direction::Read | Direction::Write) => panic!("{op:?} moves data"),
+    }
+}
+
+#[inline]
+pub(crate) fn raw(file: Descriptor<'_>) -> libc::c_int {
+    file.map_or(-1, |file| file.as_raw_fd())
+}
+
+#[inline]
+fn outcome(result: isize) -> i32 {
+    if result < 0 {
+        failure()
+    } else {
+        // The kernel moves at most 2 GiB less a page at once.
+        i32::try_from(result).unwrap_or(i32::MAX)
+    }
+}
+
+/// The negated errno of the call that has just failed.
+#[cold]
+pub(crate) fn failure() -> i32 {
+    -std::io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}
+
+/// UIO_MAXIOV of <linux/uio.h>.
+const MOST_VECTORS: usize = 1024;
+
+/// `_IO(0x12, 119)` of <linux/fs.h>.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+
+/// Of <linux/fs.h>, Linux 6.14; older kernels answer EOPNOTSUPP. Not in the libc crate for every
+/// target.
+const RWF_DONTCACHE: i32 = 0x80;
