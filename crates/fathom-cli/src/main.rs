@@ -1,2 +1,25 @@
-//! The program `fathom`.
-fn main() {}
+//! The program `fathom`; called by the name `fio`, it takes fio's words directly.
+#![forbid(unsafe_code)]
+
+mod bug;
+mod commands;
+mod exit;
+mod output;
+mod report;
+mod run_command;
+mod status;
+mod surroundings;
+
+use std::process::ExitCode;
+
+use crate::exit::End;
+
+fn main() -> ExitCode {
+    bug::install_hook();
+    let words: Vec<_> = std::env::args_os().collect();
+    let dialect = commands::dialect(words.first());
+    let ended = std::panic::catch_unwind(|| commands::run(&words, dialect));
+    // The hook has told the user what happened.
+    let end = ended.unwrap_or(End::Bug);
+    ExitCode::from(exit::code(dialect, end))
+}

@@ -251,6 +251,20 @@ pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()
     check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
 }
 
+/// Waits until a range's pages are written to the device, which does not make them durable
+/// (`sync_file_range(2)` with all its flags).
+///
+/// # Errors
+/// What the call said, or what writing the pages said.
+pub fn finish_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
+    let (offset, length) = (signed(offset)?, signed(length)?);
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: plain integers; the descriptor is open for the length of the call.
+    check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
+}
+
 /// Room on a filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {

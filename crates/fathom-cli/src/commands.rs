@@ -1,0 +1,86 @@
+//! Which command was given: `run` takes fio's words as they are, the rest is clap's.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+use fathom_job::Dialect;
+
+use crate::exit::End;
+use crate::output::{self, Stream};
+use crate::run_command;
+
+/// fio jobs, at a fraction of the cost, with the truth about latency.
+#[derive(Parser)]
+#[command(name = "fathom", version, about, long_about = None, arg_required_else_help = true)]
+#[command(after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run fio jobs: job files, `-` for standard input, and fio's options
+    ///
+    /// Everything behind `run` is read as fio would read it; see `fathom run --help`.
+    #[command(disable_help_flag = true)]
+    Run {
+        /// What fio would be given.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO'S WORDS")]
+        words: Vec<OsString>,
+    },
+}
+
+/// The dialect that the program's name stands for.
+pub(crate) fn dialect(name: Option<&OsString>) -> Dialect {
+    let name = name.and_then(|name| Path::new(name).file_name());
+    if name.is_some_and(|name| name == "fio") { Dialect::Fio } else { Dialect::Fathom }
+}
+
+/// Does what the command line says.
+pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
+    let rest = words.get(1..).unwrap_or_default();
+    if dialect == Dialect::Fio {
+        return run_command::run(rest, Dialect::Fio);
+    }
+    // Looked at before clap, which would take `--` and abbreviations its own way.
+    if let Some((first, rest)) = rest.split_first()
+        && first == "run"
+    {
+        return run_command::run(rest, Dialect::Fathom);
+    }
+    match Arguments::try_parse_from(words) {
+        Ok(Arguments { command: Command::Run { words } }) => {
+            run_command::run(&words, Dialect::Fathom)
+        }
+        Err(error) if error.use_stderr() => {
+            output::print(Stream::Error, &error.render().to_string());
+            if looks_like_fio(rest) {
+                let hint = "hint: fio's options and job files come behind `run`: `fathom run …`\n";
+                output::print(Stream::Error, hint);
+            }
+            End::Refused
+        }
+        Err(error) => {
+            output::print(Stream::Data, &error.render().to_string());
+            End::Printed
+        }
+    }
+}
+
+/// Somebody forgot `run`.
+fn looks_like_fio(words: &[OsString]) -> bool {
+    words.iter().any(|word| {
+        let text = word.to_string_lossy();
+        text.ends_with(".fio") || text.starts_with("--name") || Path::new(word).is_file()
+    })
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom run examples/quickstart.fio
+  fathom run --name=t --rw=randread --bs=4k --size=1g --ioengine=io_uring --iodepth=32 --direct=1
+
+Called by the name `fio` (a link or a copy), it takes fio's words directly.
+Exit codes: 0 done; 1 done, and a check failed; 2 could not do it.";

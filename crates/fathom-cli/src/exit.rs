@@ -1,0 +1,74 @@
+//! The exit code, decided in one place.
+
+use fathom_job::Dialect;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It printed what was asked for (help, a version, parsed options), or ran nothing on purpose.
+    Printed,
+    /// It ran its jobs and reported.
+    Ran {
+        /// Jobs that ended with an error.
+        failed_jobs: usize,
+        /// Errors that jobs were told to tolerate, and did.
+        tolerated_errors: u64,
+        /// It was told to stop half-way.
+        interrupted: bool,
+    },
+    /// What it was given makes no sense or cannot be done; nothing was run.
+    Refused,
+    /// The report could not be written where it was to go.
+    NotReported,
+    /// A panic.
+    Bug,
+}
+
+/// `fathom`: 0 done; 1 done, and a check failed (errors, verify); 2 could not do it, or not to the
+/// end. `fio`: as fio's own.
+pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
+    match (dialect, end) {
+        (_, End::Printed) => 0,
+        (_, End::Bug) => 2,
+        (Dialect::Fathom, End::Refused | End::NotReported) => 2,
+        (Dialect::Fio, End::Refused | End::NotReported) => 1,
+        (Dialect::Fathom, End::Ran { interrupted: true, .. }) => 2,
+        (Dialect::Fio, End::Ran { interrupted: true, .. }) => 128,
+        (Dialect::Fathom, End::Ran { failed_jobs, tolerated_errors, .. }) => {
+            u8::from(failed_jobs > 0 || tolerated_errors > 0)
+        }
+        // fio's count is cut to eight bits by the system, which makes a success of 256 failures;
+        // that much likeness would help nobody.
+        (Dialect::Fio, End::Ran { failed_jobs, .. }) => u8::try_from(failed_jobs).unwrap_or(255),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_as_documented() {
+        let ran = |failed_jobs, tolerated_errors, interrupted| End::Ran {
+            failed_jobs,
+            tolerated_errors,
+            interrupted,
+        };
+        let cases = [
+            // (end, as fathom, as fio)
+            (End::Printed, 0, 0),
+            (ran(0, 0, false), 0, 0),
+            (ran(3, 0, false), 1, 3),
+            (ran(0, 5, false), 1, 0),
+            (ran(256, 0, false), 1, 255),
+            (ran(0, 0, true), 2, 128),
+            (End::Refused, 2, 1),
+            (End::NotReported, 2, 1),
+            (End::Bug, 2, 2),
+        ];
+        for (end, fathom, fio) in cases {
+            assert_eq!(code(Dialect::Fathom, end), fathom, "{end:?}");
+            assert_eq!(code(Dialect::Fio, end), fio, "{end:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where text goes: data to standard output or `--output`, everything else to standard error.
+//!
+//! A closed pipe is not an error: whoever read it has seen enough.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// One of the two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Data,
+    /// Standard error.
+    Error,
+}
+
+/// Prints to a stream that may be closed.
+pub(crate) fn print(stream: Stream, text: &str) {
+    // With standard error gone there is nobody left to tell; with standard output gone, see above.
+    let _closed = match stream {
+        Stream::Data => write_all(&mut io::stdout().lock(), text),
+        Stream::Error => write_all(&mut io::stderr().lock(), text),
+    };
+}
+
+fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+/// Where the report goes.
+#[derive(Debug)]
+pub(crate) enum Data {
+    /// Standard output, as it comes.
+    Stdout,
+    /// A file, written beside its name when all is there, and renamed.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// What it will hold.
+        text: String,
+    },
+}
+
+impl Data {
+    /// Standard output, or the file that `--output` names.
+    pub(crate) fn new(output: Option<&str>) -> Self {
+        match output {
+            None => Self::Stdout,
+            Some(path) => Self::File {
+                path: path.into(),
+                text: String::new(),
+            },
+        }
+    }
+
+    /// Whether a file can be written there; asked before a long run, not after it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self::File { path, .. } = self else {
+            return Ok(());
+        };
+        if path.is_dir() {
+            anyhow::bail!("--output: {} is a directory", path.display());
+        }
+        if is_special(path) {
+            return Ok(());
+        }
+        let beside = beside(path);
+        File::create(&beside).with_context(|| format!("--output: {}", path.display()))?;
+        fs::remove_file(&beside).with_context(|| format!("--output: {}", beside.display()))
+    }
+
+    /// Adds text.
+    pub(crate) fn add(&mut self, more: &str) -> Result<()> {
+        match self {
+            Self::File { text, .. } => text.push_str(more),
+            Self::Stdout => match write_all(&mut io::stdout().lock(), more) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                result => result.context("standard output")?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Puts the file in place; readers see the old one or the whole new one.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self::File { path, text } = self else {
+            return Ok(());
+        };
+        let name = path.display().to_string();
+        if is_special(&path) {
+            let written = File::create(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+            return written.with_context(|| format!("--output: {name}"));
+        }
+        let beside = beside(&path);
+        let written = File::create(&beside).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        let placed = written.and_then(|()| fs::rename(&beside, &path));
+        if placed.is_err() {
+            // It may be there half-written, or not at all.
+            let _gone = fs::remove_file(&beside);
+        }
+        placed.with_context(|| format!("--output: {name}"))
+    }
+}
+
+/// A pipe or a device has no name to rename to.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// The name that a file is written under first.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = std::env::temp_dir().join(format!("fathom-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("report.json");
+        let mut data = Data::new(path.to_str());
+        data.check().unwrap();
+        data.add("{\n").unwrap();
+        assert!(!path.exists());
+        data.add("}\n").unwrap();
+        data.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\n}\n");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(Data::new(path.to_str()).check().is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! What is said while a run goes on and when it is over, and on which stream.
+//!
+//! | | as `fathom` | as `fio` |
+//! |---|---|---|
+//! | report | standard output, or `--output` | the same |
+//! | notes | standard error | text: before the report; JSON: under `"fathom"` only |
+//! | errors | standard error | standard error, or `--output` |
+//! | status line | standard error | standard output |
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Result;
+use fathom_core::Nanos;
+use fathom_job::{Diagnostics, Dialect, EtaMode, OutputFormat, Plan, Settings, Severity};
+use fathom_record::{JobRecord, Record, Warning};
+use fathom_run::Event;
+
+use crate::output::{self, Data, Stream};
+use crate::run_command::{name, rendered};
+use crate::status::StatusLine;
+
+/// The report in the making.
+pub(crate) struct Report {
+    dialect: Dialect,
+    /// Whether text for people is among the formats.
+    normal: bool,
+    json: Option<Json>,
+    data: Data,
+    /// Whether `data` is a file.
+    to_file: bool,
+    /// The first write that failed.
+    failed: Option<anyhow::Error>,
+    status: StatusLine,
+    /// The parser's notes, for the record.
+    warnings: Vec<Warning>,
+}
+
+/// Which JSON.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Json {
+    Plain,
+    Plus,
+}
+
+impl Report {
+    /// A report in the formats that the settings ask for.
+    pub(crate) fn new(dialect: Dialect, settings: &Settings, data: Data) -> Self {
+        let has = |format| settings.formats.contains(&format);
+        let stream = match dialect {
+            Dialect::Fio => Stream::Data,
+            Dialect::Fathom => Stream::Error,
+        };
+        Self {
+            dialect,
+            normal: settings.formats.is_empty() || has(OutputFormat::Normal),
+            json: match (has(OutputFormat::JsonPlus), has(OutputFormat::Json)) {
+                (true, _) => Some(Json::Plus),
+                (false, true) => Some(Json::Plain),
+                (false, false) => None,
+            },
+            to_file: settings.output.is_some(),
+            data,
+            failed: None,
+            status: StatusLine::new(stream, settings.eta_newline),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whether the report can be put where it is to go.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.data.check()
+    }
+
+    /// How often the status line is drawn; `None` for never.
+    pub(crate) fn progress_interval(&self, settings: &Settings) -> Option<Nanos> {
+        let terminal = match self.dialect {
+            Dialect::Fio => io::stdout().is_terminal() && (self.normal || self.to_file),
+            Dialect::Fathom => io::stderr().is_terminal(),
+        };
+        let wanted = match settings.eta {
+            EtaMode::Always => true,
+            EtaMode::Never => false,
+            EtaMode::Auto => terminal,
+        };
+        let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
+        wanted.then(|| interval.max(SHORTEST_INTERVAL))
+    }
+
+    /// What the parser had to say.
+    pub(crate) fn notes(&mut self, notes: &Diagnostics) {
+        if !notes.is_empty() {
+            self.note(&rendered(notes));
+        }
+        let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
+        self.warnings = worth_keeping
+            .map(|note| Warning {
+                code: note.code.into(),
+                job: String::new(),
+                message: note.message.clone(),
+                hint: note.hint.clone().unwrap_or_default(),
+            })
+            .collect();
+    }
+
+    /// The parser's notes, to be kept in the record.
+    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Something happened in the run.
+    pub(crate) fn hear(&mut self, plan: &Plan, event: &Event<'_>) {
+        match event {
+            Event::Planned(jobs) => self.headers(plan, jobs),
+            Event::Warning(warning) => {
+                let hint = match warning.hint.as_str() {
+                    "" => String::new(),
+                    hint => format!("hint: {hint}\n"),
+                };
+                self.note(&format!("note: {}: {}\n{hint}", warning.job, warning.message));
+            }
+            Event::Starting(jobs) => {
+                let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
+                self.text(&fathom_report::starting_line(jobs, 0));
+            }
+            Event::LayingOut { job, files, bytes } => {
+                let word = if *files == 1 { "file" } else { "files" };
+                let mib = bytes >> 20;
+                self.text(&format!("{job}: Laying out IO file ({files} {word} / {mib}MiB)\n"));
+            }
+            Event::Progress(snapshot) => self.status.draw(plan, snapshot),
+            Event::Stopping => {
+                self.status.clear();
+                match self.dialect {
+                    Dialect::Fio => self.text("\nfio: terminating on signal 2\n"),
+                    Dialect::Fathom => output::print(
+                        Stream::Error,
+                        "fathom: stopping: waiting for what is in flight (once more to leave at \
+                         once)\n",
+                    ),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The finished record, in every format asked for; JSON first, as in fio.
+    pub(crate) fn tell_record(&mut self, record: &Record) {
+        self.status.clear();
+        for job in record.jobs.iter().filter(|job| job.error != 0) {
+            self.job_error(job);
+        }
+        if let Some(json) = self.json {
+            let mut text = fathom_report::json(record, json == Json::Plus);
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            self.data(&text);
+        }
+        if self.normal {
+            self.data(&fathom_report::text(record));
+        }
+    }
+
+    /// Tells of what ended the run or kept it from beginning.
+    pub(crate) fn fail(&mut self, message: &str) {
+        self.status.clear();
+        let name = name(self.dialect);
+        let lines = message.lines().map(|line| match line.starts_with("hint: ") {
+            true => format!("{line}\n"),
+            false => format!("{name}: {line}\n"),
+        });
+        self.error(&lines.collect::<String>());
+    }
+
+    /// Puts the report in place.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.data.finish(),
+        }
+    }
+
+    /// One line for each section, and the version.
+    fn headers(&mut self, plan: &Plan, jobs: &[JobRecord]) {
+        let mut first = 0;
+        for section in &plan.jobs {
+            let clones = section.options.numjobs.max(1);
+            if let Some(job) = jobs.get(first) {
+                self.text(&fathom_report::job_header(job, clones));
+            }
+            first += usize::try_from(clones).unwrap_or(usize::MAX);
+        }
+        match self.dialect {
+            Dialect::Fio => self.text(&format!("{}\n", fathom_report::FIO_VERSION)),
+            Dialect::Fathom => self.text(&format!("fathom {}\n", env!("CARGO_PKG_VERSION"))),
+        }
+    }
+
+    fn job_error(&mut self, job: &JobRecord) {
+        let text = job.error_text.as_deref().unwrap_or("failed");
+        let line = match self.dialect {
+            Dialect::Fathom => format!("fathom: job `{}`: {text}\n", job.name),
+            Dialect::Fio => format!("fio: pid={}, err={}, error={text}\n", job.pid, job.error),
+        };
+        self.error(&line);
+    }
+
+    /// Text for people that is part of the report.
+    fn text(&mut self, text: &str) {
+        if self.normal {
+            self.data(text);
+        }
+    }
+
+    /// What is worth knowing.
+    fn note(&mut self, text: &str) {
+        match self.dialect {
+            Dialect::Fathom => output::print(Stream::Error, text),
+            Dialect::Fio if self.json.is_none() => self.text(text),
+            Dialect::Fio => {}
+        }
+    }
+
+    fn error(&mut self, text: &str) {
+        if self.dialect == Dialect::Fio && self.to_file {
+            self.data(text);
+        } else {
+            output::print(Stream::Error, text);
+        }
+    }
+
+    fn data(&mut self, text: &str) {
+        let result = self.data.add(text);
+        self.failed = self.failed.take().or(result.err());
+    }
+}
+
+/// As in fio.
+const SHORTEST_INTERVAL: Nanos = Nanos::from_millis(250);

@@ -1,0 +1,148 @@
+//! `fathom run …`, or the whole of `fio …`.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+use fathom_job::{Diagnostics, Dialect, Invocation, OutputFormat, Plan, Settings, parse};
+use fathom_record::Record;
+use fathom_run::{RunError, Session};
+use fathom_sys::signals::Interrupts;
+
+use crate::exit::End;
+use crate::output::{self, Data, Stream};
+use crate::report::Report;
+use crate::surroundings::Process;
+
+/// Parses and does what was asked.
+pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
+    let words = match texts(words) {
+        Ok(words) => words,
+        Err(message) => {
+            output::print(Stream::Error, &format!("{}: {message}\n", name(dialect)));
+            return End::Refused;
+        }
+    };
+    match parse(&words, dialect, &Process) {
+        Ok(Invocation::Print(text)) => {
+            output::print(Stream::Data, &text);
+            End::Printed
+        }
+        Ok(Invocation::Run { plan, settings, notes }) => {
+            execute(&plan, &settings, &notes, dialect)
+        }
+        Err(diagnostics) => {
+            output::print(Stream::Error, &rendered(&diagnostics));
+            End::Refused
+        }
+    }
+}
+
+/// Runs a plan and reports.
+fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> End {
+    if settings.parse_only {
+        if dialect == Dialect::Fathom {
+            output::print(Stream::Error, &rendered(notes));
+        }
+        return End::Printed;
+    }
+    let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
+    let result = match report.check() {
+        Ok(()) => run_and_report(plan, settings, notes, &mut report),
+        Err(error) => Err(Failure::NotReported(error)),
+    };
+    let end = match result {
+        Ok(end) => end,
+        Err(Failure::Refused(error)) => {
+            report.fail(&error.to_string());
+            End::Refused
+        }
+        Err(Failure::NotReported(error)) => {
+            output::print(Stream::Error, &format!("{}: {error:#}\n", name(dialect)));
+            return End::NotReported;
+        }
+    };
+    match report.finish() {
+        Ok(()) => end,
+        Err(error) => {
+            output::print(Stream::Error, &format!("{}: {error:#}\n", name(dialect)));
+            End::NotReported
+        }
+    }
+}
+
+/// Why there is no report.
+enum Failure {
+    Refused(RunError),
+    NotReported(anyhow::Error),
+}
+
+fn run_and_report(
+    plan: &Plan,
+    settings: &Settings,
+    notes: &Diagnostics,
+    report: &mut Report,
+) -> Result<End, Failure> {
+    let terse = settings.formats.contains(&OutputFormat::Terse);
+    if terse {
+        let why = "--output-format=terse: known to fio, not yet to fathom";
+        return Err(Failure::NotReported(anyhow::anyhow!(why)));
+    }
+    report.notes(notes);
+    let interrupts = Interrupts::install()
+        .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
+    let progress = report.progress_interval(settings);
+    let layout_bar = progress.is_some() && io::stderr().is_terminal();
+    let record = {
+        let mut session = Session {
+            tell: &mut |event| report.hear(plan, &event),
+            stops: &|| interrupts.count(),
+            progress,
+            layout_bar,
+        };
+        fathom_run::run(plan, settings, &mut session)
+    };
+    let mut record = record.map_err(Failure::Refused)?;
+    record.warnings.splice(0..0, report.take_warnings());
+    report.tell_record(&record);
+    Ok(ended(&record, interrupts.count() > 0))
+}
+
+fn ended(record: &Record, interrupted: bool) -> End {
+    let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
+    End::Ran {
+        failed_jobs: record.jobs.iter().filter(|job| job.error != 0).count(),
+        tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum(),
+        interrupted,
+    }
+}
+
+/// The words as text; job files and options are text.
+fn texts(words: &[OsString]) -> Result<Vec<String>, String> {
+    let text = |(number, word): (usize, &OsString)| {
+        word.clone()
+            .into_string()
+            .map_err(|word| format!("argument {number} is not UTF-8: {}", word.to_string_lossy()))
+    };
+    (1..).zip(words).map(text).collect()
+}
+
+/// Findings for a person: with colour where there is somebody to see it.
+pub(crate) fn rendered(diagnostics: &Diagnostics) -> String {
+    if diagnostics.is_empty() {
+        return String::new();
+    }
+    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut text = diagnostics.render(colour);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The name that messages begin with.
+pub(crate) fn name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Fio => "fio",
+        Dialect::Fathom => "fathom",
+    }
+}

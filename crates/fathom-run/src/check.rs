@@ -1,0 +1,233 @@
+//! The whole plan is checked here before the first file is created: what would harm, what cannot
+//! work, what would measure nonsense. Every problem of every job is found in one go.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use fathom_core::Direction;
+use fathom_job::{BlockSize, Job, Plan, Settings};
+use fathom_sys::files::{self, Access};
+use fathom_sys::system;
+
+use crate::block_tree::BlockTree;
+use crate::engines;
+use crate::error::Problem;
+use crate::found::Found;
+use crate::safety;
+use crate::storage::storage_under;
+use crate::translate::pattern::{bounds, smallest, uses};
+use crate::translate::{FileSetup, JobSetup};
+
+/// Everything that stands in the way of the plan.
+pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Problem> {
+    let mut checker = Checker {
+        problems: Vec::new(),
+        looked_at: HashSet::new(),
+        tree: BlockTree::default(),
+    };
+    for (section, job) in plan.jobs.iter().enumerate() {
+        checker.job(job, settings);
+        for setup in setups.iter().filter(|setup| setup.place.section == section) {
+            checker.setup(job, setup);
+        }
+    }
+    checker.problems.extend(memory(setups));
+    checker.problems
+}
+
+struct Checker {
+    problems: Vec<Problem>,
+    /// Files that were judged for a job: path, written, and whether direct.
+    looked_at: HashSet<(String, bool, bool)>,
+    tree: BlockTree,
+}
+
+impl Checker {
+    /// What is wrong with a job whatever its files are.
+    fn job(&mut self, job: &Job, settings: &Settings) {
+        let options = &job.options;
+        if !engines::is_known(&options.ioengine) {
+            let known: Vec<_> = engines::names().collect();
+            let message = format!("there is no engine `{}`", options.ioengine);
+            let hint = format!("choose one of {}", known.join(", "));
+            self.add(job, "ioengine", Problem::new("unknown_engine", message).hint(hint));
+        }
+        if settings.read_only && writes(job) {
+            let message = "the job writes or trims, and --readonly forbids it";
+            self.add(job, "rw", Problem::new("read_only", message));
+        }
+        if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
+            && cpu >= system::cpus_configured()
+        {
+            let message =
+                format!("there is no CPU {cpu}: this machine has {}", system::cpus_configured());
+            self.add(job, "cpus_allowed", Problem::new("no_such_cpu", message));
+        }
+        for directory in options.directory.iter().flatten() {
+            if !engines::is_diskless(&options.ioengine) && !Path::new(directory).is_dir() {
+                let message = format!("there is no directory {directory}");
+                let problem = Problem::new("no_directory", message).hint("create it first");
+                self.add(job, "directory", problem);
+            }
+        }
+    }
+
+    /// What is wrong with one clone and its files.
+    fn setup(&mut self, job: &Job, setup: &JobSetup) {
+        for file in &setup.files {
+            let smallest = smallest(&job.options);
+            if file.length < smallest {
+                let message = format!(
+                    "block size {smallest} B is larger than the {} B that the job has in {}",
+                    file.length, file.path
+                );
+                let problem = Problem::new("block_size_beyond_file", message);
+                self.add(job, "bs", problem.hint("make `bs` smaller or `size` larger"));
+                break;
+            }
+        }
+        if setup.diskless {
+            return;
+        }
+        for file in &setup.files {
+            let key = (file.path.clone(), writes(job), job.options.direct);
+            if self.looked_at.insert(key) {
+                self.file(job, file);
+            }
+        }
+    }
+
+    /// What is wrong with one file.
+    fn file(&mut self, job: &Job, file: &FileSetup) {
+        let path = Path::new(&file.path);
+        let allowed = job.options.allow_mounted_write;
+        let refused = safety::check(path, writes(job), allowed, &self.tree).err();
+        let problem = match (refused, file.found) {
+            (Some(refusal), _) => {
+                Some(Problem::new(refusal.code(), refusal.to_string()).hint(refusal.hint()))
+            }
+            (None, Found::Directory) => {
+                let message = format!("{} is a directory", file.path);
+                let problem = Problem::new("is_a_directory", message);
+                Some(problem.hint("name a file in it, or use `directory=`"))
+            }
+            (None, Found::Missing) => missing(job, path),
+            // It may be one that an earlier job will have made.
+            (None, Found::Regular(_)) if !path.exists() => missing(job, path),
+            (None, Found::Regular(_)) => closed(job, path),
+            (None, Found::Stream | Found::Block { .. }) => None,
+        };
+        if let Some(problem) = problem {
+            self.add(job, "filename", problem);
+        } else if job.options.direct {
+            self.alignment(job, file);
+        }
+    }
+
+    /// Direct ops must be multiples of the device's logical block.
+    fn alignment(&mut self, job: &Job, file: &FileSetup) {
+        let block = match file.found {
+            Found::Block { logical_block, .. } => u64::from(logical_block),
+            _ => storage_under(Path::new(&file.path), &self.tree).logical_block_bytes,
+        };
+        if block == 0 {
+            return; // nothing is known, and the kernel will say
+        }
+        let name = &file.path;
+        if let Some(size) = sizes_in_use(job).into_iter().find(|size| size % block != 0) {
+            let message = format!(
+                "block size {size} B is not a multiple of the {block} B logical block of {name}"
+            );
+            let hint = format!("make `bs` a multiple of {block}, or leave `direct` out");
+            self.add(job, "bs", Problem::new("unaligned_block_size", message).hint(hint));
+        } else if file.offset % block != 0 {
+            let message = format!(
+                "offset {} B is not a multiple of the {block} B logical block of {name}",
+                file.offset
+            );
+            self.add(job, "offset", Problem::new("unaligned_offset", message));
+        }
+    }
+
+    fn add(&mut self, job: &Job, option: &str, problem: Problem) {
+        self.problems.push(problem.at(job, option));
+    }
+}
+
+/// Whether the job writes or trims.
+pub(crate) fn writes(job: &Job) -> bool {
+    uses(&job.options, Direction::Write) || uses(&job.options, Direction::Trim)
+}
+
+/// A file that is not there: can it be made?
+fn missing(job: &Job, path: &Path) -> Option<Problem> {
+    let name = path.display();
+    if !job.options.allow_file_create {
+        let message = format!("{name} does not exist, and allow_file_create=0 forbids to make it");
+        return Some(Problem::new("file_create_forbidden", message));
+    }
+    let parent = existing_parent(path);
+    if !parent.is_dir() {
+        let message = format!("{} is not a directory", parent.display());
+        return Some(Problem::new("not_a_directory", message));
+    }
+    if !files::may_create_in(&parent) {
+        let message = format!("{name} cannot be made: {} is not writable", parent.display());
+        return Some(Problem::new("directory_not_writable", message)
+            .hint("choose another `directory=`"));
+    }
+    None
+}
+
+/// The nearest directory above `path` that exists; those below it would be made.
+fn existing_parent(path: &Path) -> PathBuf {
+    let above = path.ancestors().skip(1).find(|above| above.exists());
+    match above {
+        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
+        _ if path.is_absolute() => PathBuf::from("/"),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A file that is there, but not for us.
+fn closed(job: &Job, path: &Path) -> Option<Problem> {
+    let access = Access {
+        read_write: writes(job),
+        ..Access::default()
+    };
+    let error = files::open(path, access).err()?;
+    Some(Problem::new("file_closed_to_us", format!("{}: {error}", path.display())))
+}
+
+/// All op sizes that the job may draw.
+fn sizes_in_use(job: &Job) -> Vec<u64> {
+    let options = &job.options;
+    let used = Direction::ALL.into_iter().filter(|&d| uses(options, d));
+    used.flat_map(|direction| match &options.block_sizes[direction] {
+        BlockSize::Split(parts) => parts.iter().map(|&(size, _)| size).collect(),
+        // Sizes between are multiples of the smallest.
+        BlockSize::Fixed(_) | BlockSize::Range { .. } => {
+            let (smallest, largest) = bounds(options, direction);
+            vec![smallest, largest]
+        }
+    })
+    .collect()
+}
+
+/// Buffers that cannot be had would end the program, not the job.
+fn memory(setups: &[JobSetup]) -> Option<Problem> {
+    let per_job = |setup: &JobSetup| {
+        let slot = u128::from(setup.buffer_bytes) + SLOT_BYTES;
+        u128::from(setup.worker.depth) * slot
+    };
+    let needed: u128 = setups.iter().map(per_job).sum();
+    let memory = u128::from(system::memory_bytes());
+    (memory > 0 && needed > memory).then(|| {
+        let message =
+            format!("the jobs' buffers take {needed} B, and this machine has {memory} B of memory");
+        Problem::new("too_much_memory", message).hint("make `iodepth`, `bs` or `numjobs` smaller")
+    })
+}
+
+/// About what a worker and an engine keep for each op in flight beside its buffer.
+const SLOT_BYTES: u128 = 256;

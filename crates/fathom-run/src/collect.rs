@@ -1,0 +1,205 @@
+//! From what the workers measured to the record that every report is drawn from.
+
+use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_job::{Job, Options};
+use fathom_record::{CpuRecord, DirectionRecord, Display, JobRecord, SyncRecord, Tolerated};
+use fathom_stats::Latency;
+use fathom_sys::clock::{Clock, wall_ms};
+use fathom_workload::{DirectionResults, JobError, Measure, Results};
+
+use crate::drive::{Fault, Outcome};
+use crate::engines;
+use crate::translate::JobSetup;
+use crate::translate::pattern::{bounds, rw_name};
+
+/// A job as far as it is known before it runs.
+pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
+    let options = &job.options;
+    let typed = job.typed.iter().map(|typed| (typed.name.clone(), typed.value.clone()));
+    JobRecord {
+        name: job.name.clone(),
+        description: options.description.clone(),
+        group_id: setup.place.group,
+        group_reporting: options.group_reporting,
+        number: setup.place.number,
+        options: typed.collect(),
+        rw: rw_name(options).into(),
+        engine: options.ioengine.clone(),
+        asynchronous: !engines::is_synchronous(&options.ioengine, setup.worker.depth),
+        iodepth: options.iodepth,
+        block_sizes: PerDirection::from_fn(|direction| bounds(options, direction)).into(),
+        display: display(options),
+        ..JobRecord::default()
+    }
+}
+
+/// Adds what came of it; `None` if it was never started.
+pub(crate) fn complete(
+    mut record: JobRecord,
+    setup: &JobSetup,
+    outcome: Option<Outcome>,
+    clock: &Clock,
+) -> JobRecord {
+    let Some(outcome) = outcome else {
+        return record;
+    };
+    record.pid = outcome.thread_id;
+    if let Some(engine) = outcome.engine {
+        record.asynchronous = !engine.synchronous;
+    }
+    record.cpu = CpuRecord {
+        user_us: outcome.usage.user_us,
+        system_us: outcome.usage.system_us + outcome.helpers_us,
+        wall_us: outcome.wall.get() / 1_000,
+        context_switches: outcome.usage.voluntary_switches + outcome.usage.involuntary_switches,
+        major_faults: outcome.usage.major_faults,
+        minor_faults: outcome.usage.minor_faults,
+    };
+    if let Some(results) = outcome.results {
+        measured(&mut record, setup, results, clock);
+    }
+    if let Some(fault) = outcome.fault {
+        broken(&mut record, &fault);
+    }
+    record
+}
+
+/// What the worker measured.
+fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results, clock: &Clock) {
+    if let Some(error) = &results.error {
+        record.error = error.errno;
+        record.error_text = Some(error_text(error, setup));
+    }
+    record.tolerated = results.tolerated.as_ref().map(|tolerated| Tolerated {
+        total: tolerated.total,
+        first: tolerated.first.errno,
+    });
+    record.start_ms = wall_of(results.started, clock);
+    record.depth_level = depth_buckets(&results.depth_at_issue);
+    record.depth_submit = results.submit_sizes;
+    record.depth_complete = results.complete_sizes;
+    record.submissions = results.submit_sizes.iter().sum();
+    record.reapings = results.complete_sizes.iter().sum();
+    record.sync = SyncRecord {
+        ios: results.sync.summary.count,
+        lat: results.sync,
+    };
+    let measure = setup.worker.measure;
+    record.directions = results.directions.map(|results| direction(results, measure)).into();
+    let runtimes = record.directions.each().map(|direction| direction.runtime_ms);
+    record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
+}
+
+fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
+    let kept = |latency: Latency, kept: bool| kept.then_some(latency);
+    DirectionRecord {
+        bytes: results.bytes,
+        ios: results.ios,
+        short_ios: results.short_ios,
+        dropped_ios: 0,
+        runtime_ms: runtime_ms(results.runtime, results.ios),
+        slat: kept(results.slat, measure.slat),
+        clat: kept(results.clat, measure.clat),
+        lat: kept(results.lat, measure.lat),
+        lag: results.lag,
+        resp: results.resp,
+        bandwidth: results.bandwidth,
+        iops: results.iops,
+    }
+}
+
+fn broken(record: &mut JobRecord, fault: &Fault) {
+    if record.error != 0 {
+        return; // the first error is the job's
+    }
+    record.error = fault.errno;
+    let hint = match fault.hint.as_str() {
+        "" => String::new(),
+        hint => format!(" (hint: {hint})"),
+    };
+    record.error_text = Some(format!("{}{hint}", fault.text));
+}
+
+/// `write: /tmp/x: offset 4096, length 4096: No space left on device`.
+fn error_text(error: &JobError, setup: &JobSetup) -> String {
+    let system = std::io::Error::from_raw_os_error(error.errno.cast_signed());
+    let mut text = error.what.to_owned();
+    if error.length > 0 {
+        let file = setup.files.get(error.file.index());
+        let path = file.map_or("", |file| file.path.as_str());
+        text += &format!(": {path}: offset {}, length {}", error.offset, error.length);
+    }
+    text += &format!(": {system}");
+    if let Some(detail) = &error.detail {
+        text += &format!(": {detail}");
+    }
+    text
+}
+
+/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it.
+fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
+    let rounded = (runtime.get() + 500_000) / 1_000_000;
+    rounded.max(u64::from(ios > 0))
+}
+
+/// When the clock showed `tick`, in milliseconds since 1970.
+fn wall_of(tick: Tick, clock: &Clock) -> u64 {
+    wall_ms().saturating_sub((clock.now() - tick).as_millis())
+}
+
+/// Ops by depth, gathered into 1, 2–3, 4–7, 8–15, 16–31, 32–63, more.
+fn depth_buckets(by_depth: &[u64]) -> [u64; 7] {
+    let mut buckets = [0; 7];
+    for (depth, count) in by_depth.iter().enumerate().skip(1) {
+        let bucket = usize::try_from(depth.ilog2()).unwrap_or(6).min(6);
+        buckets[bucket] += count;
+    }
+    buckets
+}
+
+fn display(options: &Options) -> Display {
+    let on = |wanted: bool, disabled: bool| wanted && !disabled && !options.gtod_reduce;
+    let tolerate = options.continue_on_error;
+    Display {
+        kb_base: options.kb_base,
+        unit_base: options.unit_base,
+        percentiles: options.percentile_list.clone(),
+        percentile_precision: options.percentile_precision,
+        slat_percentiles: on(options.slat_percentiles, options.disable_slat),
+        clat_percentiles: on(options.clat_percentiles, options.disable_clat),
+        lat_percentiles: on(options.lat_percentiles, options.disable_lat),
+        significant_figures: options.significant_figures,
+        tolerates_errors: tolerate.read || tolerate.write || tolerate.verify,
+        hidden: !options.stats,
+        disk_util: options.disk_util,
+    }
+}
+
+/// The directions of a record with their names.
+pub(crate) fn each_direction(
+    record: &JobRecord,
+) -> impl Iterator<Item = (Direction, &DirectionRecord)> {
+    Direction::ALL.into_iter().zip(record.directions.each())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_fall_into_fios_buckets() {
+        let mut by_depth = vec![0; 129];
+        for (depth, count) in [(1, 1), (2, 10), (3, 20), (4, 100), (63, 1000), (64, 2), (128, 3)] {
+            by_depth[depth] = count;
+        }
+        assert_eq!(depth_buckets(&by_depth), [1, 30, 100, 0, 0, 1000, 5]);
+        assert_eq!(depth_buckets(&[]), [0; 7]);
+    }
+
+    #[test]
+    fn a_direction_that_moved_ran_at_least_a_millisecond() {
+        assert_eq!(runtime_ms(Nanos::new(10), 1), 1);
+        assert_eq!(runtime_ms(Nanos::new(10), 0), 0);
+        assert_eq!(runtime_ms(Nanos::from_micros(1_500), 9), 2);
+    }
+}

@@ -1,0 +1,241 @@
+//! The thread driver: one job on one thread, on the real clock, with a real engine.
+//!
+//! ```text
+//! settings → engine → files opened → worker made → gate → turn … wait … turn → closed → outcome
+//! ```
+//!
+//! It decides nothing about ops; it waits, and gives the worker the new time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tick};
+use fathom_engine::{AnyEngine, EngineConfig, start};
+use fathom_sys::clock::{Clock, sleep_until};
+use fathom_sys::thread::{self, Usage};
+use fathom_workload::{Control, Results, Worker, WorkerConfig, turn};
+
+use crate::affinity::{self, ThreadSettings};
+use crate::gate::Gate;
+use crate::progress::{JobState, ProgressCell};
+
+/// What one thread is given.
+pub(crate) struct Assignment {
+    /// What the worker does; taken when it is made.
+    pub(crate) worker: WorkerConfig,
+    /// Its engine.
+    pub(crate) engine: EngineConfig,
+    /// How its thread runs.
+    pub(crate) thread: ThreadSettings,
+    /// Files are made when the job starts, and opened.
+    pub(crate) files: u32,
+}
+
+/// What the threads of a run share.
+pub(crate) struct Shared {
+    /// Told by the watcher.
+    pub(crate) control: Control,
+    /// The run's clock.
+    pub(crate) clock: Clock,
+}
+
+/// What came of one job.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What the worker measured; `None` if it never ran.
+    pub(crate) results: Option<Results>,
+    /// What broke the job beside its ops.
+    pub(crate) fault: Option<Fault>,
+    /// What the thread used while it ran.
+    pub(crate) usage: Usage,
+    /// Of which by the kernel's helpers of its rings, µs; not contained in `usage`.
+    pub(crate) helpers_us: u64,
+    /// Over which `usage` was counted.
+    pub(crate) wall: Nanos,
+    /// The kernel's number of the thread.
+    pub(crate) thread_id: u32,
+    /// What the engine turned out to be.
+    pub(crate) engine: Option<Capabilities>,
+    /// What the engine made use of.
+    pub(crate) features: Vec<String>,
+}
+
+/// What broke a job beside its ops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The system's number.
+    pub(crate) errno: u32,
+    /// What failed, where, why.
+    pub(crate) text: String,
+    /// What helps; empty if nothing is known to.
+    pub(crate) hint: String,
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        Self {
+            errno: match error.errno {
+                0 => EINVAL,
+                errno => errno.unsigned_abs(),
+            },
+            text: error.to_string(),
+            hint: error.hint,
+        }
+    }
+}
+
+/// Runs one job on the calling thread. `ready` is called once, when only the gate is waited for.
+pub(crate) fn run_job(
+    assignment: Assignment,
+    shared: &Shared,
+    gate: &Gate,
+    cell: &ProgressCell,
+    ready: &dyn Fn(),
+) -> Outcome {
+    cell.set(JobState::SettingUp);
+    let mut outcome = Outcome {
+        thread_id: thread::id(),
+        ..Outcome::default()
+    };
+    let body = AssertUnwindSafe(|| {
+        affinity::apply(&assignment.thread)?;
+        let context = Context {
+            shared,
+            gate,
+            cell,
+            ready,
+            files: assignment.files,
+        };
+        let engine = start(assignment.engine)?;
+        outcome.features = engine.features();
+        dispatch(engine, assignment.worker, &context, &mut outcome)
+    });
+    let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
+    outcome.fault = ended.err();
+    let failed = outcome.fault.is_some()
+        || outcome.results.as_ref().is_some_and(|results| results.error.is_some());
+    cell.set(if failed { JobState::Failed } else { JobState::Ended });
+    outcome
+}
+
+/// What a job's loop needs beside its worker and engine.
+struct Context<'a> {
+    shared: &'a Shared,
+    gate: &'a Gate,
+    cell: &'a ProgressCell,
+    ready: &'a dyn Fn(),
+    files: u32,
+}
+
+/// A loop of its own for each engine that is fast; one for all others.
+fn dispatch(
+    engine: AnyEngine,
+    worker: WorkerConfig,
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+) -> Result<(), Fault> {
+    match engine {
+        AnyEngine::Null(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome),
+    }
+}
+
+/// Everything between the engine's start and its end.
+fn whole<E: Engine>(
+    mut engine: E,
+    config: WorkerConfig,
+    context: &Context<'_>,
+    outcome: &mut Outcome,
+) -> Result<(), Fault> {
+    let clock = context.shared.clock;
+    let capabilities = engine.capabilities();
+    outcome.engine = Some(capabilities);
+    let invalidate = config.invalidate;
+    for file in (0..context.files).map(FileIndex::new) {
+        engine.open(file)?;
+        if invalidate {
+            // What cannot be dropped is seen in the page-cache check of the report.
+            let _stays_cached = engine.invalidate(file);
+        }
+    }
+    (context.ready)();
+    context.gate.pass();
+    let begun = clock.now();
+    let before = thread::usage();
+    let mut worker = Worker::new(config, capabilities, begun).map_err(|error| Fault {
+        errno: EINVAL,
+        text: error.to_string(),
+        hint: String::new(),
+    })?;
+    let driven = drive(&mut worker, &mut engine, context);
+    outcome.usage = thread::usage().since(before);
+    outcome.helpers_us = thread::kernel_helpers_us(outcome.thread_id);
+    outcome.wall = clock.now() - begun;
+    context.cell.publish(&worker.progress());
+    outcome.results = Some(worker.into_results());
+    driven?;
+    for file in (0..context.files).map(FileIndex::new) {
+        engine.close(file)?;
+    }
+    Ok(())
+}
+
+/// The loop: a turn, a wait, a turn.
+fn drive<E: Engine>(
+    worker: &mut Worker,
+    engine: &mut E,
+    context: &Context<'_>,
+) -> Result<(), Fault> {
+    let Shared { control, clock } = context.shared;
+    let mut now = clock.now();
+    let mut publish_at = now;
+    loop {
+        match turn(worker, engine, control, now) {
+            Step::Again => {}
+            Step::Wait { min: 0, until, spin } => {
+                let until = until.unwrap_or(now + LOOK_AROUND);
+                pause(clock, until.min(now + LOOK_AROUND), spin);
+            }
+            Step::Wait { min, until, .. } => engine.wait(min, until)?,
+            // Only models block in `submit`; should an engine do so all the same, a short sleep
+            // keeps the loop from burning the processor.
+            Step::InSubmit => pause(clock, now + Nanos::from_micros(10), false),
+            Step::Done => return Ok(()),
+        }
+        now = clock.now();
+        if now >= publish_at {
+            context.cell.publish(&worker.progress());
+            publish_at = now + PUBLISH;
+        }
+    }
+}
+
+/// Sleeps or spins until the clock shows `until`.
+fn pause(clock: &Clock, until: Tick, spin: bool) {
+    if !spin {
+        return sleep_until(clock, until);
+    }
+    while clock.now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// A panic on a job's thread is an error of that job, and a bug of ours.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    Fault {
+        errno: ENOTRECOVERABLE,
+        text: format!("internal error: {text}"),
+        hint: "this is a bug in fathom; please report it".into(),
+    }
+}
+
+/// The longest sleep after which a request to stop is looked for.
+const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+/// How often progress is published; the status line is drawn four times a second at most.
+const PUBLISH: Nanos = Nanos::from_millis(100);
+const EINVAL: u32 = 22;
+const ENOTRECOVERABLE: u32 = 131;

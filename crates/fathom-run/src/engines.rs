@@ -1,0 +1,53 @@
+//! What is known of each engine before it is started.
+
+/// The engines that there are, with what the translation must know of them.
+const ENGINES: &[(&str, Kind)] = &[
+    ("io_uring", Kind::Asynchronous),
+    ("libaio", Kind::Asynchronous),
+    ("mmap", Kind::Synchronous),
+    ("null", Kind::Null),
+    ("psync", Kind::Synchronous),
+    ("pvsync", Kind::Synchronous),
+    ("pvsync2", Kind::Synchronous),
+    ("sync", Kind::Synchronous),
+    ("vsync", Kind::Synchronous),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One op at a time.
+    Synchronous,
+    /// As many as `iodepth`.
+    Asynchronous,
+    /// Does nothing; asynchronous from a depth of 2 on.
+    Null,
+}
+
+/// The names of all engines.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ENGINES.iter().map(|(name, _)| *name)
+}
+
+/// Whether there is an engine of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    kind(name).is_some()
+}
+
+/// Whether the engine does one op at a time at this depth.
+pub(crate) fn is_synchronous(name: &str, depth: u32) -> bool {
+    match kind(name) {
+        Some(Kind::Synchronous) => true,
+        Some(Kind::Null) => depth == 1,
+        Some(Kind::Asynchronous) | None => false,
+    }
+}
+
+/// Whether the engine leaves files alone.
+pub(crate) fn is_diskless(name: &str) -> bool {
+    kind(name) == Some(Kind::Null)
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let known = ENGINES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, kind)| *kind)
+}

@@ -1,0 +1,113 @@
+//! Why a run did not take place, or broke off: every reason at once, each with its place.
+
+use std::fmt;
+
+use fathom_job::Origin;
+
+/// A run that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// Every reason, in the order of the jobs; at least one.
+    pub problems: Vec<Problem>,
+}
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// A stable name: `no_size`, `mounted_device`…
+    pub code: &'static str,
+    /// The job; empty if it is none in particular.
+    pub job: String,
+    /// Where the option that is at fault was written, or else the job.
+    pub origin: Origin,
+    /// What failed, where, why.
+    pub message: String,
+    /// What helps, in the imperative.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// A reason that has no place yet.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            job: String::new(),
+            origin: Origin::default(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Says what helps.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says where it is.
+    #[must_use]
+    pub(crate) fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
+        job.name.clone_into(&mut self.job);
+        let typed = job.typed.iter().rev().find(|typed| typed.name == option);
+        self.origin = typed.map_or(&job.origin, |typed| &typed.origin).clone();
+        self
+    }
+}
+
+impl From<Problem> for RunError {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problems: vec![problem],
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.origin.file.as_str(), self.origin.line) {
+            ("", _) => {}
+            (file, 0) => write!(f, "{file}: ")?,
+            (file, line) => write!(f, "{file}:{line}: ")?,
+        }
+        if !self.job.is_empty() {
+            write!(f, "job `{}`: ", self.job)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+            if let Some(hint) = &problem.hint {
+                write!(f, "\nhint: {hint}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for RunError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_where_and_what_helps() {
+        let mut problem = Problem::new("no_size", "you need to specify size=").hint("add size=1g");
+        assert_eq!(problem.to_string(), "you need to specify size=");
+        problem.job = "t".into();
+        problem.origin.file = "a.fio".into();
+        problem.origin.line = 3;
+        let error = RunError::from(problem);
+        let expected = "a.fio:3: job `t`: you need to specify size=\nhint: add size=1g";
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! What lies under a path before the run begins.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use fathom_sys::files::{self, Access, Kind};
+
+/// What lies under a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing.
+    Missing,
+    /// A regular file of so many bytes.
+    Regular(u64),
+    /// A block device.
+    Block {
+        /// Its size.
+        bytes: u64,
+        /// Its logical block, which direct ops must be multiples of.
+        logical_block: u32,
+    },
+    /// A character device, a pipe, a socket.
+    Stream,
+    /// A directory.
+    Directory,
+}
+
+impl Found {
+    /// Its size, where it has one.
+    pub(crate) fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Regular(bytes) | Self::Block { bytes, .. } => Some(bytes),
+            Self::Missing | Self::Stream | Self::Directory => None,
+        }
+    }
+
+    /// Whether it is a file, or would become one.
+    pub(crate) fn is_file_or_missing(self) -> bool {
+        matches!(self, Self::Missing | Self::Regular(_))
+    }
+}
+
+/// Who looks: the file system, or a table in tests.
+pub(crate) trait Look {
+    /// What lies under `path`, links followed.
+    fn look(&self, path: &str) -> io::Result<Found>;
+}
+
+/// The file system.
+pub(crate) struct FileSystem;
+
+impl Look for FileSystem {
+    fn look(&self, path: &str) -> io::Result<Found> {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(error) => return Err(error),
+        };
+        Ok(match Kind::of(&metadata) {
+            Kind::Regular => Found::Regular(metadata.len()),
+            Kind::Directory => Found::Directory,
+            Kind::Character | Kind::Other => Found::Stream,
+            Kind::Block => {
+                let device = files::open(Path::new(path), Access::default())?;
+                Found::Block {
+                    bytes: files::size(&device)?,
+                    logical_block: files::logical_block_size(&device)?,
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Which reporting group each job belongs to, and which jobs start together.
+
+use fathom_job::Job;
+
+/// Where one clone of a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index of its section in the plan.
+    pub(crate) section: usize,
+    /// Sub-job number: 0 for the first clone.
+    pub(crate) clone: u32,
+    /// Thread number over the whole run, from 1.
+    pub(crate) number: u32,
+    /// Reporting group, from 0.
+    pub(crate) group: u32,
+    /// Jobs of one wave start together, when those of the wave before have ended.
+    pub(crate) wave: u32,
+}
+
+/// Multiplies the jobs out: clones in fio's order (0, N−1, …, 1), thread numbers, groups, waves.
+pub(crate) fn places(jobs: &[Job]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let (mut group, mut wave, mut number) = (0, 0, 0);
+    for (section, job) in jobs.iter().enumerate() {
+        let options = &job.options;
+        if !places.is_empty() {
+            group += u32::from(options.stonewall || options.new_group);
+            wave += u32::from(options.stonewall);
+        }
+        for clone in clone_order(options.numjobs) {
+            number += 1;
+            places.push(Place {
+                section,
+                clone,
+                number,
+                group,
+                wave,
+            });
+        }
+    }
+    places
+}
+
+/// Sub-job numbers in the order the clones are made.
+fn clone_order(count: u32) -> impl Iterator<Item = u32> {
+    std::iter::once(0).chain((1..count).rev())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_are_made_in_fios_order() {
+        let order = |count| clone_order(count).collect::<Vec<_>>();
+        assert_eq!(order(1), [0]);
+        assert_eq!(order(2), [0, 1]);
+        assert_eq!(order(4), [0, 3, 2, 1]);
+    }
+}

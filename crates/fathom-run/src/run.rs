@@ -1,0 +1,215 @@
+//! One run from beginning to end.
+//!
+//! ```text
+//! plan → translate → check → (nothing was written so far) → lay out → waves of jobs → record
+//! ```
+
+use std::collections::{BTreeMap, HashSet};
+
+use fathom_core::Tick;
+use fathom_engine::start;
+use fathom_job::{ClockSource, Plan, Settings};
+use fathom_record::{JobRecord, RECORD_VERSION, Record};
+use fathom_sys::clock::{Clock, wall_ms};
+use fathom_sys::system;
+use fathom_workload::Control;
+
+use crate::affinity::ThreadSettings;
+use crate::check::check;
+use crate::collect;
+use crate::drive::{Assignment, Outcome, Shared};
+use crate::engine_config::engine_config;
+use crate::engines;
+use crate::error::{Problem, RunError};
+use crate::evidence::{Before, Evidence};
+use crate::found::FileSystem;
+use crate::launch::{Launch, run_waves};
+use crate::machine::machine;
+use crate::prepare;
+use crate::session::{Event, Session};
+use crate::translate::{JobSetup, Translation, entropy, translate};
+
+/// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
+///
+/// Errors of single jobs are in their records; a run that is stopped half-way is a run.
+///
+/// # Errors
+/// What stands in the way of the plan as a whole. If it was found by the checks, nothing was
+/// created or written.
+pub fn run(
+    plan: &Plan,
+    settings: &Settings,
+    session: &mut Session<'_>,
+) -> Result<Record, RunError> {
+    let clock = clock(plan)?;
+    let begun = clock.now();
+    let translation = translate(plan, &FileSystem, &mut entropy);
+    check_all(plan, settings, &translation, clock)?;
+    let setups = &translation.setups;
+    let planned = planned(plan, setups);
+    (session.tell)(Event::Planned(&planned));
+    for warning in &translation.warnings {
+        (session.tell)(Event::Warning(warning));
+    }
+    (session.tell)(Event::Starting(setups.len()));
+    // More files than the usual soft limit are opened by a few hundred jobs.
+    let _as_it_was = system::raise_open_files_limit();
+    prepare::lay_out(plan, setups, session)?;
+    let before = Before::look(setups, clock.now());
+    let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
+        setups.iter().map(|_| None).collect()
+    } else {
+        let shared = Shared {
+            control: Control::default(),
+            clock,
+        };
+        run_waves(launches(plan, setups, clock), &shared, session)
+    };
+    let evidence = before.look_again(setups, clock.now());
+    prepare::clear(plan, setups);
+    let ran = Ran {
+        planned,
+        outcomes,
+        evidence,
+        begun,
+    };
+    Ok(record(plan, translation, ran, &clock))
+}
+
+/// The clock that the jobs ask for; the first one's word counts, as there is one clock for all.
+fn clock(plan: &Plan) -> Result<Clock, RunError> {
+    let asked = plan.jobs.first().map_or(ClockSource::Default, |job| job.options.clocksource);
+    match asked {
+        ClockSource::Default => Ok(Clock::calibrated()),
+        ClockSource::ClockGettime => Ok(Clock::monotonic()),
+        ClockSource::Gettimeofday => Ok(Clock::gettimeofday()),
+        ClockSource::Cpu => Clock::cpu().map_err(|why| {
+            let message = format!("clocksource=cpu cannot be trusted here: {why}");
+            let problem = Problem::new("clock_not_trusted", message);
+            let problem = problem.hint("leave `clocksource` out");
+            plan.jobs.first().map_or(problem.clone(), |job| problem.at(job, "clocksource")).into()
+        }),
+    }
+}
+
+/// Finds every problem before anything is written.
+fn check_all(
+    plan: &Plan,
+    settings: &Settings,
+    translation: &Translation,
+    clock: Clock,
+) -> Result<(), RunError> {
+    let mut problems = translation.problems.clone();
+    problems.extend(check(plan, settings, &translation.setups));
+    if plan.jobs.is_empty() {
+        let problem = Problem::new("no_jobs", "there is no job to run");
+        problems.push(problem.hint("name a job file, or begin with `--name=test`"));
+    }
+    if problems.is_empty() {
+        problems.extend(refused_engines(plan, &translation.setups, clock));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(RunError { problems }) }
+}
+
+/// Starts each engine once and lets it go, so that one that the kernel refuses is found before
+/// files are laid out for it.
+fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Problem> {
+    let mut tried = HashSet::new();
+    let mut problems = Vec::new();
+    for setup in setups {
+        let job = &plan.jobs[setup.place.section];
+        let config = engine_config(job, setup, clock);
+        let asynchronous = !engines::is_synchronous(&config.name, config.depth);
+        let is_new = tried.insert((setup.place.section, config.name.clone()));
+        if setup.diskless || !asynchronous || !is_new {
+            continue;
+        }
+        let name = config.name.clone();
+        if let Err(error) = start(config) {
+            let message = format!("cannot start engine `{name}`: {error}");
+            let mut problem = Problem::new("engine_refused", message);
+            if !error.hint.is_empty() {
+                problem = problem.hint(error.hint);
+            }
+            problems.push(problem.at(job, "ioengine"));
+        }
+    }
+    problems
+}
+
+fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
+    let each = setups.iter();
+    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup)).collect()
+}
+
+fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Launch> {
+    let each = setups.iter().map(|setup| {
+        let job = &plan.jobs[setup.place.section];
+        let files = if setup.diskless { 0 } else { setup.files.len() };
+        Launch {
+            wave: setup.place.wave,
+            name: setup.name.clone(),
+            assignment: Assignment {
+                worker: setup.worker.clone(),
+                engine: engine_config(job, setup, clock),
+                thread: ThreadSettings::new(&job.options, setup.place.number),
+                files: u32::try_from(files).unwrap_or(u32::MAX),
+            },
+        }
+    });
+    each.collect()
+}
+
+/// What a run has gathered when its last job has ended.
+struct Ran {
+    planned: Vec<JobRecord>,
+    outcomes: Vec<Option<Outcome>>,
+    evidence: Evidence,
+    begun: Tick,
+}
+
+fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) -> Record {
+    let features = features(&ran);
+    let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
+    let outcomes = ran.planned.into_iter().zip(&translation.setups).zip(ran.outcomes.drain(..));
+    let jobs = outcomes
+        .map(|((planned, setup), outcome)| collect::complete(planned, setup, outcome, clock));
+    let jobs: Vec<_> = jobs.collect();
+    let validity = ran.evidence.judge(plan, &translation.setups, &jobs, &mean_depths);
+    let timestamp_ms = wall_ms();
+    Record {
+        version: RECORD_VERSION,
+        timestamp_ms,
+        time: fathom_sys::calendar::ctime(timestamp_ms),
+        elapsed_ms: (clock.now() - ran.begun).as_millis(),
+        global_options: plan.global_options.clone(),
+        jobs,
+        disks: ran.evidence.disks,
+        machine: Some(machine(clock, ran.evidence.storage, features)),
+        validity,
+        warnings: translation.warnings,
+    }
+}
+
+/// What each engine made use of, as `engine: feature, feature`.
+fn features(ran: &Ran) -> Vec<String> {
+    let mut by_engine = BTreeMap::new();
+    for (record, outcome) in ran.planned.iter().zip(&ran.outcomes) {
+        let Some(outcome) = outcome.as_ref().filter(|outcome| !outcome.features.is_empty()) else {
+            continue;
+        };
+        by_engine.entry(record.engine.as_str()).or_insert_with(|| outcome.features.join(", "));
+    }
+    by_engine.into_iter().map(|(engine, features)| format!("{engine}: {features}")).collect()
+}
+
+/// Ops in flight on average when one was issued, itself included.
+#[expect(clippy::cast_precision_loss, reason = "an average for a sentence")]
+fn mean_depth(outcome: &Option<Outcome>) -> f64 {
+    let results = outcome.as_ref().and_then(|outcome| outcome.results.as_ref());
+    let by_depth = results.map_or(&[][..], |results| &results.depth_at_issue);
+    let ops: u64 = by_depth.iter().sum();
+    let weighted: u128 =
+        (0_u128..).zip(by_depth).map(|(depth, &ops)| depth * u128::from(ops)).sum();
+    if ops == 0 { 0.0 } else { weighted as f64 / ops as f64 }
+}

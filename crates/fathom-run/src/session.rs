@@ -1,0 +1,65 @@
+//! How a run talks to whoever started it; there is no global state, so several can go on at once.
+
+use fathom_core::{Nanos, PerDirection};
+use fathom_record::{JobRecord, Warning};
+
+use crate::progress::JobState;
+
+/// The run's connection to the outside.
+pub struct Session<'a> {
+    /// Hears what happens, in order, on the thread that called [`run`](crate::run).
+    pub tell: &'a mut dyn FnMut(Event<'_>),
+    /// How often somebody asked to stop; from 1 on, the run issues nothing more and reports.
+    pub stops: &'a dyn Fn() -> u32,
+    /// How often progress is told; `None` for never.
+    pub progress: Option<Nanos>,
+    /// Show a bar on the terminal while files are laid out.
+    pub layout_bar: bool,
+}
+
+/// What happens in a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The plan was understood: each clone as far as it is known, in the order of thread numbers.
+    Planned(&'a [JobRecord]),
+    /// Something that the user should know before the numbers are in.
+    Warning(&'a Warning),
+    /// The plan was checked; so many jobs will run.
+    Starting(usize),
+    /// Files of a job are about to be laid out.
+    LayingOut {
+        /// The job.
+        job: &'a str,
+        /// How many files.
+        files: usize,
+        /// Bytes of all of them.
+        bytes: u64,
+    },
+    /// How far the jobs have come.
+    Progress(&'a Snapshot),
+    /// A request to stop was seen; what is in flight is still waited for.
+    Stopping,
+}
+
+/// How far the jobs have come.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Since the first job was started.
+    pub elapsed: Nanos,
+    /// Each job, in the order of thread numbers.
+    pub jobs: Vec<JobSnapshot>,
+}
+
+/// How far one job has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JobSnapshot {
+    /// What its thread is doing.
+    pub state: JobState,
+    /// Ops completed, ramp time included.
+    pub ios: PerDirection<u64>,
+    /// Bytes moved, ramp time included.
+    pub bytes: PerDirection<u64>,
+    /// Since it was started; zero before.
+    pub elapsed: Nanos,
+}

@@ -1,0 +1,349 @@
+//! From what was written to what is done: a plan becomes one `JobSetup` for each clone.
+//!
+//! Every default that depends on other options is filled in here; the worker and the engines read
+//! final values only. Nothing is written: the file system is looked at through `Look`.
+
+mod content;
+mod pace;
+pub(crate) mod pattern;
+mod seeds;
+mod sizes;
+
+use std::collections::HashMap;
+
+use fathom_core::{Direction, Nanos};
+use fathom_job::{Job, Options, Plan, Size};
+use fathom_record::Warning;
+use fathom_workload::{FileRange, Tolerate, WorkerConfig};
+
+pub(crate) use self::seeds::entropy;
+use self::sizes::{Existing, FileSize, SizeFault, SizeRequest, Sizes};
+use crate::engines;
+use crate::error::Problem;
+use crate::found::{Found, Look};
+use crate::groups::{Place, places};
+
+/// One clone of a job, ready to be checked and run.
+#[derive(Clone, Debug)]
+pub(crate) struct JobSetup {
+    /// Where it stands in the run.
+    pub(crate) place: Place,
+    /// Its name; clones share it.
+    pub(crate) name: String,
+    /// What its worker does.
+    pub(crate) worker: WorkerConfig,
+    /// Its files, in the worker's order.
+    pub(crate) files: Vec<FileSetup>,
+    /// Bytes of one slot's buffer.
+    pub(crate) buffer_bytes: u32,
+    /// Files are neither made nor opened (`ioengine=null`).
+    pub(crate) diskless: bool,
+}
+
+/// One file of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct FileSetup {
+    /// Where it is.
+    pub(crate) path: String,
+    /// What lies there, or will when the jobs before have laid out theirs.
+    pub(crate) found: Found,
+    /// What it must hold before the job starts.
+    pub(crate) bytes: u64,
+    /// The job works from here…
+    pub(crate) offset: u64,
+    /// …for so many bytes.
+    pub(crate) length: u64,
+}
+
+/// What a plan comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Translation {
+    /// Every clone, in the order of thread numbers.
+    pub(crate) setups: Vec<JobSetup>,
+    /// What the user should know.
+    pub(crate) warnings: Vec<Warning>,
+    /// What cannot be done; the setups of these jobs are left out.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Translates a whole plan; problems of all jobs are collected.
+pub(crate) fn translate(
+    plan: &Plan,
+    look: &dyn Look,
+    entropy: &mut dyn FnMut() -> u64,
+) -> Translation {
+    let mut translation = Translation::default();
+    let mut bases = HashMap::new();
+    let mut planned = Planned {
+        look,
+        files: HashMap::new(),
+    };
+    for place in places(&plan.jobs) {
+        let job = &plan.jobs[place.section];
+        let base = *bases.entry(place.section).or_insert_with(|| {
+            seeds::base(job.options.randseed, job.options.randrepeat, entropy)
+        });
+        let seed = seeds::of_job(base, place.number);
+        match setup(job, place, seed, &mut planned) {
+            Ok((setup, warnings)) => {
+                planned.add(&setup);
+                // Clones would only say the same again.
+                if place.clone == 0 {
+                    translation.warnings.extend(warnings);
+                }
+                translation.setups.push(setup);
+            }
+            Err(problem) if place.clone == 0 => translation.problems.push(problem),
+            Err(problem) if translation.problems.is_empty() => translation.problems.push(problem),
+            Err(_) => {}
+        }
+    }
+    translation
+}
+
+/// The file system as it will be when the jobs before have laid out their files.
+struct Planned<'a> {
+    look: &'a dyn Look,
+    files: HashMap<String, Found>,
+}
+
+impl Planned<'_> {
+    fn look(&self, path: &str) -> Result<Found, Problem> {
+        if let Some(found) = self.files.get(path) {
+            return Ok(*found);
+        }
+        self.look
+            .look(path)
+            .map_err(|error| Problem::new("file_unreadable", format!("{path}: {error}")))
+    }
+
+    fn add(&mut self, setup: &JobSetup) {
+        if setup.diskless {
+            return;
+        }
+        for file in setup.files.iter().filter(|file| file.found.is_file_or_missing()) {
+            let bytes = file.found.bytes().unwrap_or(0).max(file.bytes);
+            self.files.insert(file.path.clone(), Found::Regular(bytes));
+        }
+    }
+}
+
+/// One clone's setup, and what is to be said about it.
+fn setup(
+    job: &Job,
+    place: Place,
+    seed: u64,
+    planned: &mut Planned<'_>,
+) -> Result<(JobSetup, Vec<Warning>), Problem> {
+    let options = &job.options;
+    let mut warnings = Warnings {
+        job: &job.name,
+        list: Vec::new(),
+    };
+    let diskless = engines::is_diskless(&options.ioengine);
+    let depth = depth(options, &mut warnings);
+    let (files, sizes) = files(job, place, seed, diskless, planned)?;
+    if sizes.files.iter().any(|file| file.cut) {
+        warnings.add(
+            "size_beyond_device",
+            "`size` is more than the device holds; the job works on what is there",
+            "leave `size` out to use the whole device",
+        );
+    }
+    let ranges = files.iter().map(|file| FileRange {
+        offset: file.offset,
+        length: file.length,
+    });
+    let pattern = pattern::pattern(options, ranges.collect(), seed)
+        .map_err(|problem| problem.at(job, "bs"))?;
+    let worker = WorkerConfig {
+        pattern,
+        depth,
+        batching: pace::batching(options, depth),
+        bytes_per_pass: sizes.bytes_per_pass,
+        loops: options.loops.max(1),
+        runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
+        time_based: time_based(options, &mut warnings),
+        ramp: options.ramp_time,
+        start_delay: start_delay(options, seed),
+        rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
+        rate_min: pace::rate_minimums(options)
+            .map_err(|problem| problem.at(job, "rate_iops_min"))?,
+        rate_cycle: options.rate_cycle,
+        think: pace::think(options),
+        sync: content::sync_rules(options),
+        tolerate: Tolerate {
+            read: options.continue_on_error.read,
+            write: options.continue_on_error.write,
+            verify: options.continue_on_error.verify,
+        },
+        verify: content::verify(options, place.number)
+            .map_err(|problem| problem.at(job, "verify"))?,
+        buffers: content::buffers(options),
+        measure: content::measure(options),
+        // The thread's own I/O priority holds for its ops.
+        priority: 0,
+        invalidate: options.invalidate && !options.pre_read,
+    };
+    let setup = JobSetup {
+        place,
+        name: job.name.clone(),
+        worker,
+        files,
+        buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
+        diskless,
+    };
+    Ok((setup, warnings.list))
+}
+
+/// The clone's files: names, what lies there, sizes and ranges.
+fn files(
+    job: &Job,
+    place: Place,
+    seed: u64,
+    diskless: bool,
+    planned: &Planned<'_>,
+) -> Result<(Vec<FileSetup>, Sizes), Problem> {
+    let options = &job.options;
+    let names = fathom_job::file_names(job, place.clone);
+    let found = names.iter().map(|name| match diskless {
+        true => Ok(Found::Missing),
+        false => planned.look(name).map_err(|problem| problem.at(job, "filename")),
+    });
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
+    let request = SizeRequest {
+        size: options.size,
+        io_size: options.io_size,
+        filesize: options.filesize,
+        offset: options.offset,
+        offset_increment: options.offset_increment,
+        clone: place.clone,
+        smallest: pattern::smallest(options),
+        files: &existing,
+    };
+    let mut drawn = 0;
+    let mut draw = |low, high| {
+        drawn += 1;
+        seeds::within(seed, FILE_SIZES + drawn, low, high)
+    };
+    let sizes = sizes::sizes(&request, &mut draw)
+        .map_err(|fault| size_problem(&fault, &names).at(job, size_option(&fault, options)))?;
+    let files = names.into_iter().zip(found).zip(&sizes.files);
+    let files = files.map(|((path, found), size)| file_setup(path, found, *size));
+    Ok((files.collect(), sizes))
+}
+
+fn existing(found: Found) -> Existing {
+    Existing {
+        bytes: found.bytes(),
+        fixed: matches!(found, Found::Block { .. }),
+    }
+}
+
+fn file_setup(path: String, found: Found, size: FileSize) -> FileSetup {
+    FileSetup {
+        path,
+        found,
+        bytes: size.bytes,
+        offset: size.offset,
+        length: size.length,
+    }
+}
+
+fn size_problem(fault: &SizeFault, names: &[String]) -> Problem {
+    let name = |index: usize| names.get(index).map_or("", String::as_str);
+    match *fault {
+        SizeFault::NoSize(file) => {
+            let message = format!("{fault}: {} does not exist or is empty", name(file));
+            Problem::new("no_size", message).hint("add `size=1g`, or name a file that is there")
+        }
+        SizeFault::PercentOfNothing(file) => {
+            let message = format!("`size` is {fault}: {}", name(file));
+            Problem::new("percent_of_nothing", message).hint("give `size` in bytes")
+        }
+        SizeFault::OffsetBehindEnd { file, .. } => {
+            Problem::new("offset_behind_end", format!("{}: {fault}", name(file)))
+        }
+        SizeFault::TooLarge => Problem::new("size_too_large", fault.to_string()),
+    }
+}
+
+/// The option that a size fault is about.
+fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
+    match fault {
+        SizeFault::NoSize(_) => "filename",
+        SizeFault::PercentOfNothing(_) | SizeFault::TooLarge => "size",
+        SizeFault::OffsetBehindEnd { .. } if options.offset == Size::Bytes(0) => "offset_increment",
+        SizeFault::OffsetBehindEnd { .. } => "offset",
+    }
+}
+
+/// Ops in flight at most: one for synchronous engines, whatever was asked.
+fn depth(options: &Options, warnings: &mut Warnings<'_>) -> u32 {
+    let asked = options.iodepth.max(1);
+    if asked > 1 && engines::is_synchronous(&options.ioengine, asked) {
+        warnings.add(
+            "depth_on_sync_engine",
+            format!(
+                "iodepth={asked} has no effect with the synchronous engine `{}`, which does one op \
+                 at a time",
+                options.ioengine
+            ),
+            "use ioengine=io_uring or libaio, or numjobs= for more ops in flight",
+        );
+        return 1;
+    }
+    asked
+}
+
+/// `time_based` needs a `runtime`.
+fn time_based(options: &Options, warnings: &mut Warnings<'_>) -> bool {
+    let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
+    if options.time_based && !bounded {
+        warnings.add(
+            "time_based_without_runtime",
+            "time_based has no effect without a runtime",
+            "add runtime=60s",
+        );
+    }
+    options.time_based && bounded
+}
+
+fn start_delay(options: &Options, seed: u64) -> Nanos {
+    let (low, high) = options.startdelay;
+    Nanos::new(seeds::within(seed, START_DELAY, low.get(), high.get().max(low.get())))
+}
+
+/// A slot's buffer holds the largest op that moves data.
+fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
+    let moved = [Direction::Read, Direction::Write].into_iter();
+    let largest = moved
+        .filter(|&direction| pattern::uses(options, direction))
+        .map(|direction| pattern::bounds(options, direction).1)
+        .max();
+    u32::try_from(largest.unwrap_or(0)).map_err(|_| {
+        Problem::new("block_size_too_large", "a block size is not below 4 GiB")
+    })
+}
+
+/// What is to be said about one job.
+struct Warnings<'a> {
+    job: &'a str,
+    list: Vec<Warning>,
+}
+
+impl Warnings<'_> {
+    fn add(&mut self, code: &str, message: impl Into<String>, hint: &str) {
+        self.list.push(Warning {
+            code: code.into(),
+            job: self.job.into(),
+            message: message.into(),
+            hint: hint.into(),
+        });
+    }
+}
+
+/// What a drawn number is for, so that no two uses share one.
+const START_DELAY: u64 = 1;
+const FILE_SIZES: u64 = 1 << 32;

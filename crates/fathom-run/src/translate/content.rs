@@ -1,0 +1,86 @@
+//! What is written, how it is made durable, verified and counted.
+
+use fathom_core::{Direction, Nanos, SyncKind};
+use fathom_job::{Options, Verify};
+use fathom_workload::{
+    BufferConfig, BufferFill, Measure, SyncRules, VerifyConfig, VerifyMethod,
+};
+
+use super::pattern::uses;
+use crate::error::Problem;
+
+/// What written buffers hold. `verify` writes its own content anew each time.
+pub(crate) fn buffers(options: &Options) -> BufferConfig {
+    let pattern = options.buffer_pattern.as_ref().filter(|p| !p.is_empty());
+    let fill = match pattern {
+        Some(pattern) => BufferFill::Pattern(pattern.clone()),
+        None if options.zero_buffers => BufferFill::Zero,
+        None => BufferFill::Random,
+    };
+    // A read leaves its data where the pattern was.
+    let spoiled = pattern.is_some() && uses(options, Direction::Read);
+    let refill = options.refill_buffers || options.verify != Verify::None || spoiled;
+    BufferConfig {
+        scramble: options.scramble_buffers && fill == BufferFill::Random && !refill,
+        fill,
+        refill,
+    }
+}
+
+/// `fsync` wins over `fdatasync` where both are given.
+pub(crate) fn sync_rules(options: &Options) -> SyncRules {
+    let (every, kind) = match (options.fsync, options.fdatasync) {
+        (0, 0) => (0, None),
+        (0, every) => (every, Some(SyncKind::Data)),
+        (every, _) => (every, Some(SyncKind::Full)),
+    };
+    SyncRules {
+        every,
+        kind,
+        at_end: options.end_fsync,
+        on_close: options.fsync_on_close,
+    }
+}
+
+/// The `verify` family for the job with this thread number.
+pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
+    let method = match options.verify {
+        Verify::None => return Ok(None),
+        Verify::Crc32c => VerifyMethod::Crc32c,
+        Verify::Md5 => VerifyMethod::Md5,
+        Verify::Pattern => VerifyMethod::Pattern,
+    };
+    let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
+    if method == VerifyMethod::Pattern && pattern.is_none() {
+        return Err(Problem::new("no_verify_pattern", "verify=pattern needs a pattern")
+            .hint("add `verify_pattern=0xdeadbeef`"));
+    }
+    Ok(Some(VerifyConfig {
+        method,
+        pattern,
+        read_back: options.do_verify,
+        // The block header has 16 bits for it.
+        thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
+    }))
+}
+
+/// What is counted. The histogram of clat is kept even where its percentiles are not shown: the
+/// distribution lines of the report are drawn from it.
+pub(crate) fn measure(options: &Options) -> Measure {
+    let on = |disabled: bool| !(disabled || options.gtod_reduce);
+    let (slat, clat, lat) =
+        (on(options.disable_slat), on(options.disable_clat), on(options.disable_lat));
+    Measure {
+        slat,
+        clat,
+        lat,
+        bandwidth: on(options.disable_bw),
+        slat_histogram: slat && options.slat_percentiles,
+        clat_histogram: clat,
+        lat_histogram: lat && options.lat_percentiles,
+        sample: SAMPLE,
+    }
+}
+
+/// fio's default for `bwavgtime` and `iopsavgtime`.
+const SAMPLE: Nanos = Nanos::from_millis(500);

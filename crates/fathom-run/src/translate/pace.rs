@@ -1,0 +1,73 @@
+//! How fast, in what batches, with which pauses.
+
+use fathom_core::{Direction, Nanos, PerDirection};
+use fathom_job::Options;
+use fathom_workload::{Batching, Pace, Rate, RateProcess, Think};
+
+use crate::error::Problem;
+
+/// fio's `iodepth_*` family with its defaults filled in.
+pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
+    let or_depth = |value: u32| if value == 0 || value > depth { depth } else { value };
+    let complete_min = options.iodepth_batch_complete_min.min(depth);
+    Batching {
+        submit: or_depth(options.iodepth_batch),
+        complete_min,
+        complete_max: match options.iodepth_batch_complete_max {
+            0 => complete_min.max(1),
+            max => max.clamp(complete_min.max(1), depth),
+        },
+        low: or_depth(options.iodepth_low),
+    }
+}
+
+/// `rate` and `rate_iops`.
+pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, Problem> {
+    let process = match options.rate_process {
+        fathom_job::RateProcess::Linear => RateProcess::Linear,
+        fathom_job::RateProcess::Poisson => RateProcess::Poisson,
+    };
+    let paces = paces(&options.rate, &options.rate_iops, "rate", "rate_iops")?;
+    Ok(paces.map(|pace| pace.map(|pace| Rate { pace, process })))
+}
+
+/// `rate_min` and `rate_iops_min`.
+pub(crate) fn rate_minimums(options: &Options) -> Result<PerDirection<Option<Pace>>, Problem> {
+    let (bytes, ops) = (&options.rate_min, &options.rate_iops_min);
+    paces(bytes, ops, "rate_min", "rate_iops_min")
+}
+
+/// One pace for each direction; bytes and ops at once cannot both be kept.
+fn paces(
+    bytes: &PerDirection<Option<u64>>,
+    ops: &PerDirection<Option<u64>>,
+    bytes_name: &str,
+    ops_name: &str,
+) -> Result<PerDirection<Option<Pace>>, Problem> {
+    let given = |value: Option<u64>| value.filter(|&value| value > 0);
+    let mut paces = PerDirection::default();
+    for direction in Direction::ALL {
+        paces[direction] = match (given(bytes[direction]), given(ops[direction])) {
+            (Some(_), Some(_)) => {
+                let message = format!("`{bytes_name}` and `{ops_name}` cannot both be kept");
+                return Err(Problem::new("two_rates", message)
+                    .hint(format!("leave out `{bytes_name}` or `{ops_name}`")));
+            }
+            (Some(bytes), None) => Some(Pace::Bytes(bytes)),
+            (None, Some(ops)) => Some(Pace::Ops(ops)),
+            (None, None) => None,
+        };
+    }
+    Ok(paces)
+}
+
+/// `thinktime` and its family.
+pub(crate) fn think(options: &Options) -> Option<Think> {
+    (options.thinktime > Nanos::ZERO).then(|| Think {
+        time: options.thinktime,
+        spin: options.thinktime_spin.min(options.thinktime),
+        blocks: options.thinktime_blocks.max(1),
+        count_issues: options.thinktime_blocks_issue,
+        io_time: options.thinktime_iotime,
+    })
+}

@@ -1,0 +1,170 @@
+//! Where ops go and how large they are: from `rw`, `bs*`, `random_*` to a `PatternConfig`.
+
+use fathom_core::{Direction, PerDirection};
+use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite};
+use fathom_workload::{
+    Distribution, FileRange, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer, SizeChoice,
+};
+
+use crate::error::Problem;
+
+/// The pattern over the given files.
+pub(crate) fn pattern(
+    options: &Options,
+    files: Vec<FileRange>,
+    seed: u64,
+) -> Result<PatternConfig, Problem> {
+    let smallest = PerDirection::from_fn(|direction| bounds(options, direction).0);
+    let align = PerDirection::from_fn(|direction| {
+        let given = options.blockalign[direction].filter(|&align| align > 0);
+        given.unwrap_or(smallest[direction])
+    });
+    Ok(PatternConfig {
+        mix: mix(options),
+        random: options.random,
+        sequencer: sequencer(options),
+        files,
+        sizes: PerDirection::new(
+            size_choice(&options.block_sizes.read)?,
+            size_choice(&options.block_sizes.write)?,
+            size_choice(&options.block_sizes.trim)?,
+        ),
+        map: map_mode(options, &align, &smallest),
+        align,
+        generator: generator(options),
+        distribution: distribution(options.random_distribution),
+        percentage_random: options.percentage_random,
+        seed,
+    })
+}
+
+/// Whether the job makes ops of this direction, verification left aside.
+pub(crate) fn uses(options: &Options, direction: Direction) -> bool {
+    match (options.rw, direction) {
+        (ReadWrite::Read, Direction::Read)
+        | (ReadWrite::Write, Direction::Write)
+        | (ReadWrite::Trim, Direction::Trim)
+        | (ReadWrite::Mixed, Direction::Read | Direction::Write)
+        | (ReadWrite::TrimWrite, Direction::Trim | Direction::Write) => true,
+        _ => false,
+    }
+}
+
+/// Smallest and largest op of a direction, bytes.
+pub(crate) fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
+    match &options.block_sizes[direction] {
+        BlockSize::Fixed(size) => (*size, *size),
+        BlockSize::Range { min, max } => (*min, *max),
+        BlockSize::Split(parts) => {
+            let sizes = || parts.iter().map(|&(size, _)| size);
+            (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
+        }
+    }
+}
+
+/// The smallest op of all directions in use, bytes; ≥ 1.
+pub(crate) fn smallest(options: &Options) -> u64 {
+    let used = Direction::ALL.into_iter().filter(|&d| uses(options, d));
+    let smallest = used.map(|direction| bounds(options, direction).0).min();
+    smallest.unwrap_or(1).max(1)
+}
+
+/// `rw`, as fio's header prints it.
+pub(crate) fn rw_name(options: &Options) -> &'static str {
+    match (options.rw, options.random) {
+        (ReadWrite::Read, false) => "read",
+        (ReadWrite::Read, true) => "randread",
+        (ReadWrite::Write, false) => "write",
+        (ReadWrite::Write, true) => "randwrite",
+        (ReadWrite::Trim, false) => "trim",
+        (ReadWrite::Trim, true) => "randtrim",
+        (ReadWrite::Mixed, false) => "rw",
+        (ReadWrite::Mixed, true) => "randrw",
+        (ReadWrite::TrimWrite, false) => "trimwrite",
+        (ReadWrite::TrimWrite, true) => "randtrimwrite",
+    }
+}
+
+fn mix(options: &Options) -> Mix {
+    match options.rw {
+        ReadWrite::Read => Mix::Read,
+        ReadWrite::Write => Mix::Write,
+        ReadWrite::Trim => Mix::Trim,
+        ReadWrite::Mixed => Mix::ReadWrite {
+            read: options.rwmixread.min(100),
+        },
+        ReadWrite::TrimWrite => Mix::TrimWrite,
+    }
+}
+
+fn sequencer(options: &Options) -> Sequencer {
+    let Some(suffix) = options.rw_suffix else {
+        return Sequencer::None;
+    };
+    if !options.random {
+        return match suffix.number {
+            0 => Sequencer::None,
+            skip => Sequencer::Skip(skip),
+        };
+    }
+    let every = u32::try_from(suffix.number.max(1)).unwrap_or(u32::MAX);
+    if options.rw_identical {
+        Sequencer::Repeat(every)
+    } else {
+        Sequencer::Every(every)
+    }
+}
+
+fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
+    let narrow = |bytes: u64| {
+        u32::try_from(bytes).map_err(|_| {
+            Problem::new("block_size_too_large", format!("block size {bytes} B is not below 4 GiB"))
+        })
+    };
+    Ok(match size {
+        BlockSize::Fixed(size) => SizeChoice::Fixed(narrow(*size)?),
+        BlockSize::Range { min, max } if min == max => SizeChoice::Fixed(narrow(*min)?),
+        BlockSize::Range { min, max } => SizeChoice::Range {
+            min: narrow(*min)?,
+            max: narrow(*max)?,
+        },
+        BlockSize::Split(parts) => {
+            let parts = parts.iter().map(|&(size, share)| Ok((narrow(size)?, share)));
+            SizeChoice::Split(parts.collect::<Result<_, Problem>>()?)
+        }
+    })
+}
+
+/// The map is off where asked, and where a block cannot be told from the next: uneven
+/// distributions, and offsets that are not multiples of the smallest op.
+fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
+    let uneven = options.random_distribution != RandomDistribution::Random;
+    let shifted = Direction::ALL
+        .into_iter()
+        .any(|d| uses(options, d) && align[d] != smallest[d]);
+    if options.norandommap || uneven || shifted {
+        MapMode::Off
+    } else if options.softrandommap {
+        MapMode::Soft
+    } else {
+        MapMode::On
+    }
+}
+
+fn generator(options: &Options) -> RandomGenerator {
+    match options.random_generator {
+        fathom_job::RandomGenerator::Default => RandomGenerator::Tausworthe { explicit: false },
+        fathom_job::RandomGenerator::Tausworthe => RandomGenerator::Tausworthe { explicit: true },
+        fathom_job::RandomGenerator::Tausworthe64 => RandomGenerator::Tausworthe64,
+        fathom_job::RandomGenerator::Lfsr => RandomGenerator::Lfsr,
+    }
+}
+
+fn distribution(asked: RandomDistribution) -> Distribution {
+    match asked {
+        RandomDistribution::Random => Distribution::Uniform,
+        RandomDistribution::Zipf(theta, center) => Distribution::Zipf { theta, center },
+        RandomDistribution::Pareto(h, center) => Distribution::Pareto { h, center },
+        RandomDistribution::Normal(deviation, center) => Distribution::Normal { deviation, center },
+    }
+}

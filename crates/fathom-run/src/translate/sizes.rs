@@ -1,0 +1,479 @@
+//! How large each file is and which part of it a job works on: `size`, `io_size`, `filesize`,
+//! `offset`, `offset_increment`, and what is already there.
+//!
+//! ```text
+//!  0        offset                        offset + length            bytes
+//!  ├──────────┼───────── the job's range ────────┼─────── not touched ──┤
+//! ```
+
+use std::fmt;
+
+use fathom_job::Size;
+
+/// What a job asks for, and what lies under its file names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeRequest<'a> {
+    /// `size`.
+    pub(crate) size: Option<Size>,
+    /// `io_size`.
+    pub(crate) io_size: Option<Size>,
+    /// `filesize`, smallest and largest.
+    pub(crate) filesize: Option<(u64, u64)>,
+    /// `offset`.
+    pub(crate) offset: Size,
+    /// `offset_increment`.
+    pub(crate) offset_increment: Size,
+    /// Sub-job number, which `offset_increment` is multiplied by.
+    pub(crate) clone: u32,
+    /// The smallest op of the job, bytes; ≥ 1.
+    pub(crate) smallest: u64,
+    /// Each file in the job's order; at least one.
+    pub(crate) files: &'a [Existing],
+}
+
+/// What lies under a file name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Existing {
+    /// Its size; `None` if it does not exist or has no size (a character device).
+    pub(crate) bytes: Option<u64>,
+    /// It cannot grow.
+    pub(crate) fixed: bool,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// In the order of the request's files.
+    pub(crate) files: Vec<FileSize>,
+    /// Bytes that one pass moves.
+    pub(crate) bytes_per_pass: u64,
+}
+
+/// One file's size and the job's range in it, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileSize {
+    /// Where the range begins.
+    pub(crate) offset: u64,
+    /// How long it is.
+    pub(crate) length: u64,
+    /// What the file must hold before the job starts: the end of the range, or `filesize`.
+    pub(crate) bytes: u64,
+    /// The range was cut to what a device holds.
+    pub(crate) cut: bool,
+}
+
+/// Why no sizes can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SizeFault {
+    /// Neither a size nor a file that has one; the file's index.
+    NoSize(usize),
+    /// A percentage of a file that does not exist; the file's index.
+    PercentOfNothing(usize),
+    /// The offset lies at or behind the end of what is there.
+    OffsetBehindEnd {
+        /// The file's index.
+        file: usize,
+        /// The offset.
+        offset: u64,
+        /// The file's size.
+        bytes: u64,
+    },
+    /// The numbers do not fit into 64 bits.
+    TooLarge,
+}
+
+impl fmt::Display for SizeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSize(_) => f.write_str("you need to specify size="),
+            Self::PercentOfNothing(_) => f.write_str("a percentage of a file that does not exist"),
+            Self::OffsetBehindEnd { offset, bytes, .. } => {
+                write!(f, "offset {offset} lies behind the end ({bytes} B)")
+            }
+            Self::TooLarge => f.write_str("size and offset do not fit into 64 bits"),
+        }
+    }
+}
+
+/// Works the sizes out. `draw(low, high)` gives a number in that closed range, for `filesize`.
+pub(crate) fn sizes(
+    request: &SizeRequest<'_>,
+    draw: &mut dyn FnMut(u64, u64) -> u64,
+) -> Result<Sizes, SizeFault> {
+    let mut files = Vec::with_capacity(request.files.len());
+    for index in 0..request.files.len() {
+        files.push(file_size(request, index, draw)?);
+    }
+    let total = sum(files.iter().map(|file| file.length))?;
+    let whole_ops = files
+        .iter()
+        .map(|file| round_down(file.length, request.smallest));
+    let whole = sum(whole_ops)?;
+    let asked = match request.size {
+        Some(Size::Bytes(size)) => size.min(total),
+        _ => total,
+    };
+    let bytes_per_pass = match request.io_size {
+        Some(Size::Bytes(bytes)) => bytes,
+        Some(Size::Percent(percent)) => percent_of(asked, percent),
+        None => asked.min(whole),
+    };
+    Ok(Sizes {
+        files,
+        bytes_per_pass,
+    })
+}
+
+/// One file's size and range.
+fn file_size(
+    request: &SizeRequest<'_>,
+    index: usize,
+    draw: &mut dyn FnMut(u64, u64) -> u64,
+) -> Result<FileSize, SizeFault> {
+    let existing = request.files[index];
+    let wanted = wanted(request, index, draw)?;
+    let whole = match wanted {
+        Wanted::Length(length) => existing.bytes.unwrap_or(length),
+        Wanted::End(end) => end,
+    };
+    let offset = offset(request, whole)?;
+    let behind = |bytes| SizeFault::OffsetBehindEnd {
+        file: index,
+        offset,
+        bytes,
+    };
+    let (mut length, mut bytes) = match wanted {
+        Wanted::Length(length) => {
+            let end = offset.checked_add(length).ok_or(SizeFault::TooLarge)?;
+            (length, end)
+        }
+        Wanted::End(end) if offset < end => (end - offset, end),
+        Wanted::End(end) => return Err(behind(end)),
+    };
+    let mut cut = false;
+    if let (true, Some(there)) = (existing.fixed, existing.bytes) {
+        if offset >= there {
+            return Err(behind(there));
+        }
+        cut = bytes > there;
+        length = length.min(there - offset);
+        bytes = bytes.min(there);
+    }
+    Ok(FileSize {
+        offset,
+        length,
+        bytes,
+        cut,
+    })
+}
+
+/// How a file's range is bounded.
+enum Wanted {
+    /// So many bytes, wherever they begin.
+    Length(u64),
+    /// Up to here.
+    End(u64),
+}
+
+/// Which bound the options give for one file.
+fn wanted(
+    request: &SizeRequest<'_>,
+    index: usize,
+    draw: &mut dyn FnMut(u64, u64) -> u64,
+) -> Result<Wanted, SizeFault> {
+    let existing = request.files[index].bytes;
+    if let Some((low, high)) = request.filesize {
+        let end = match existing {
+            Some(bytes) if (low..=high).contains(&bytes) => bytes,
+            _ => filesize(low, high, request.smallest, draw),
+        };
+        return Ok(match request.size {
+            Some(Size::Percent(percent)) => {
+                Wanted::Length(round_down(percent_of(end, percent), request.smallest))
+            }
+            _ => Wanted::End(end),
+        });
+    }
+    match request.size {
+        Some(Size::Bytes(size)) => Ok(Wanted::Length(share(size, request, index))),
+        Some(Size::Percent(percent)) => {
+            let there = existing.ok_or(SizeFault::PercentOfNothing(index))?;
+            let part = round_down(percent_of(there, percent), request.smallest);
+            Ok(Wanted::Length(part))
+        }
+        None => match existing {
+            Some(bytes) if bytes > 0 => Ok(Wanted::End(bytes)),
+            _ => Err(SizeFault::NoSize(index)),
+        },
+    }
+}
+
+/// A file length between the bounds, whole ops where there is a choice.
+fn filesize(low: u64, high: u64, smallest: u64, draw: &mut dyn FnMut(u64, u64) -> u64) -> u64 {
+    if low >= high {
+        return low;
+    }
+    round_down(draw(low, high), smallest).max(low)
+}
+
+/// One file's share of `size`: the same for all, whole ops that are left over to the first ones.
+fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
+    let (count, index) = (request.files.len() as u64, index as u64);
+    let even = size / count;
+    let left_over = (size - even * count) / request.smallest;
+    if index < left_over {
+        even + request.smallest
+    } else {
+        even
+    }
+}
+
+/// Where the range begins; percentages are of `whole` and rounded up to whole ops.
+fn offset(request: &SizeRequest<'_>, whole: u64) -> Result<u64, SizeFault> {
+    let in_bytes = |size| match size {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Percent(percent) => percent_of(whole, percent)
+            .checked_next_multiple_of(request.smallest)
+            .ok_or(SizeFault::TooLarge),
+    };
+    in_bytes(request.offset_increment)?
+        .checked_mul(u64::from(request.clone))
+        .and_then(|added| added.checked_add(in_bytes(request.offset).ok()?))
+        .ok_or(SizeFault::TooLarge)
+}
+
+fn percent_of(bytes: u64, percent: u32) -> u64 {
+    let part = u128::from(bytes) * u128::from(percent) / 100;
+    u64::try_from(part).unwrap_or(u64::MAX)
+}
+
+fn round_down(bytes: u64, unit: u64) -> u64 {
+    bytes - bytes % unit
+}
+
+fn sum(mut values: impl Iterator<Item = u64>) -> Result<u64, SizeFault> {
+    values
+        .try_fold(0_u64, u64::checked_add)
+        .ok_or(SizeFault::TooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1024;
+    const MISSING: Existing = Existing {
+        bytes: None,
+        fixed: false,
+    };
+
+    fn file(bytes: u64) -> Existing {
+        Existing {
+            bytes: Some(bytes),
+            fixed: false,
+        }
+    }
+
+    fn device(bytes: u64) -> Existing {
+        Existing {
+            bytes: Some(bytes),
+            fixed: true,
+        }
+    }
+
+    fn ask(files: &[Existing]) -> SizeRequest<'_> {
+        SizeRequest {
+            size: None,
+            io_size: None,
+            filesize: None,
+            offset: Size::Bytes(0),
+            offset_increment: Size::Bytes(0),
+            clone: 0,
+            smallest: 4 * K,
+            files,
+        }
+    }
+
+    /// Each file as (offset, length, bytes), and the bytes of a pass.
+    type Layout = (Vec<(u64, u64, u64)>, u64);
+
+    fn solve(request: &SizeRequest<'_>) -> Result<Layout, SizeFault> {
+        let found = sizes(request, &mut |_, high| high)?;
+        let files = found.files.iter().map(|f| (f.offset, f.length, f.bytes));
+        Ok((files.collect(), found.bytes_per_pass))
+    }
+
+    #[test]
+    fn sizes_follow_the_options() {
+        let (one, three) = ([MISSING], [MISSING; 3]);
+        let (four, eight) = ([file(4 * K)], [file(1000 * K)]);
+        let bytes = |n| Some(Size::Bytes(n));
+        let cases: Vec<(&str, SizeRequest<'_>, Layout)> = vec![
+            (
+                "a size",
+                SizeRequest {
+                    size: bytes(64 * K),
+                    ..ask(&one)
+                },
+                (vec![(0, 64 * K, 64 * K)], 64 * K),
+            ),
+            (
+                "a tail that no op fits into is not issued",
+                SizeRequest {
+                    size: bytes(10 * K),
+                    ..ask(&one)
+                },
+                (vec![(0, 10 * K, 10 * K)], 8 * K),
+            ),
+            (
+                "10k over three files with 1k ops are 3413 bytes each",
+                SizeRequest {
+                    size: bytes(10 * K),
+                    smallest: K,
+                    ..ask(&three)
+                },
+                (vec![(0, 3413, 3413); 3], 9 * K),
+            ),
+            (
+                "leftover ops go to the first files",
+                SizeRequest {
+                    size: bytes(11),
+                    smallest: 1,
+                    ..ask(&three)
+                },
+                (vec![(0, 4, 4), (0, 4, 4), (0, 3, 3)], 11),
+            ),
+            ("no size: what is there", ask(&four), (vec![(0, 4 * K, 4 * K)], 4 * K)),
+            (
+                "percent of what is there, whole ops",
+                SizeRequest {
+                    size: Some(Size::Percent(33)),
+                    ..ask(&eight)
+                },
+                (vec![(0, 328 * K, 328 * K)], 328 * K),
+            ),
+            (
+                "the offset moves the range, it does not shorten it",
+                SizeRequest {
+                    size: bytes(16 * K),
+                    offset: Size::Bytes(8 * K),
+                    ..ask(&one)
+                },
+                (vec![(8 * K, 16 * K, 24 * K)], 16 * K),
+            ),
+            (
+                "without a size the range ends with the file",
+                SizeRequest {
+                    offset: Size::Percent(50),
+                    ..ask(&eight)
+                },
+                (vec![(500 * K, 500 * K, 1000 * K)], 500 * K),
+            ),
+            (
+                "an offset in percent is rounded up",
+                SizeRequest {
+                    offset: Size::Percent(33),
+                    ..ask(&eight)
+                },
+                (vec![(332 * K, 668 * K, 1000 * K)], 668 * K),
+            ),
+            (
+                "each clone begins further on",
+                SizeRequest {
+                    size: bytes(16 * K),
+                    offset_increment: Size::Bytes(16 * K),
+                    clone: 2,
+                    ..ask(&one)
+                },
+                (vec![(32 * K, 16 * K, 48 * K)], 16 * K),
+            ),
+            (
+                "more I/O than size",
+                SizeRequest {
+                    size: bytes(8 * K),
+                    io_size: bytes(32 * K),
+                    ..ask(&one)
+                },
+                (vec![(0, 8 * K, 8 * K)], 32 * K),
+            ),
+            (
+                "half of size",
+                SizeRequest {
+                    size: bytes(8 * K),
+                    io_size: Some(Size::Percent(50)),
+                    ..ask(&one)
+                },
+                (vec![(0, 8 * K, 8 * K)], 4 * K),
+            ),
+            (
+                "filesize wins over size, which is capped to the sum",
+                SizeRequest {
+                    size: bytes(1000 * K),
+                    filesize: Some((4 * K, 4 * K)),
+                    ..ask(&three)
+                },
+                (vec![(0, 4 * K, 4 * K); 3], 12 * K),
+            ),
+            (
+                "a file inside the filesize range stays",
+                SizeRequest {
+                    filesize: Some((2 * K, 8 * K)),
+                    ..ask(&four)
+                },
+                (vec![(0, 4 * K, 4 * K)], 4 * K),
+            ),
+        ];
+        for (what, request, expected) in cases {
+            assert_eq!(solve(&request), Ok(expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_device_cannot_grow() {
+        let disk = [device(64 * K)];
+        let request = SizeRequest {
+            size: Some(Size::Bytes(100 * K)),
+            ..ask(&disk)
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        assert!(found.files[0].cut);
+        assert_eq!((found.files[0].length, found.bytes_per_pass), (64 * K, 64 * K));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let (one, four) = ([MISSING], [file(4 * K)]);
+        let cases = [
+            (ask(&one), SizeFault::NoSize(0)),
+            (
+                SizeRequest {
+                    size: Some(Size::Percent(10)),
+                    ..ask(&one)
+                },
+                SizeFault::PercentOfNothing(0),
+            ),
+            (
+                SizeRequest {
+                    offset: Size::Bytes(4 * K),
+                    ..ask(&four)
+                },
+                SizeFault::OffsetBehindEnd {
+                    file: 0,
+                    offset: 4 * K,
+                    bytes: 4 * K,
+                },
+            ),
+            (
+                SizeRequest {
+                    size: Some(Size::Bytes(u64::MAX)),
+                    offset: Size::Bytes(4 * K),
+                    ..ask(&one)
+                },
+                SizeFault::TooLarge,
+            ),
+        ];
+        for (request, expected) in cases {
+            assert_eq!(solve(&request), Err(expected));
+        }
+    }
+}

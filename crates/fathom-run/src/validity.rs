@@ -1,0 +1,275 @@
+//! What a run's numbers are worth: evidence is taken before and after, and judged in plain
+//! sentences.
+//!
+//! A judgement says what was seen, not what ought to be done: buffered reads are a fine thing to
+//! measure for somebody who knows that he does.
+
+use fathom_core::Direction;
+use fathom_job::Job;
+use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Validity};
+use fathom_sys::system::CpuTimes;
+
+use crate::check::writes;
+use crate::page_cache::Cached;
+use crate::translate::JobSetup;
+use crate::translate::pattern::uses;
+
+/// What was seen of one job.
+pub(crate) struct JobEvidence<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) setup: &'a JobSetup,
+    pub(crate) record: &'a JobRecord,
+    /// Its files in the page cache when it was about to start.
+    pub(crate) cached_before: Cached,
+    /// The same when the run was over.
+    pub(crate) cached_after: Cached,
+    /// Ops in flight on average when one was issued.
+    pub(crate) mean_depth: f64,
+}
+
+/// What was seen of the whole run.
+pub(crate) struct RunEvidence<'a> {
+    /// The machine's processor time before and after.
+    pub(crate) cpu: Option<(CpuTimes, CpuTimes)>,
+    /// What the devices under the files did.
+    pub(crate) disks: &'a [DiskRecord],
+    /// Bytes that all jobs read without direct I/O.
+    pub(crate) buffered_read_bytes: u64,
+    /// Memory of the machine.
+    pub(crate) memory_bytes: u64,
+}
+
+/// Everything that can be said about one job.
+pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Vec<Validity> {
+    let judgements = [
+        page_cache(seen, run),
+        direct_io(seen),
+        queue_depth(seen),
+        working_set(seen, run),
+        cpu_bound(seen),
+        response_time(seen),
+    ];
+    let named = judgements.into_iter().flatten().map(|validity| Validity {
+        job: seen.record.name.clone(),
+        ..validity
+    });
+    named.collect()
+}
+
+/// What can be said about the whole run.
+pub(crate) fn judge_run(run: &RunEvidence<'_>) -> Option<Validity> {
+    let (before, after) = run.cpu?;
+    let total = after.total_us.saturating_sub(before.total_us);
+    let stolen = after.stolen_us.saturating_sub(before.stolen_us);
+    let percent = percent(stolen, total)?;
+    let ok = percent < STOLEN_PERCENT;
+    let sentence = if ok {
+        format!("the hypervisor took {percent:.1} % of the processors' time")
+    } else {
+        format!(
+            "the hypervisor took {percent:.1} % of the processors' time: latencies contain waits \
+             that are not the storage's"
+        )
+    };
+    Some(validity("stolen_time", ok, sentence, vec![figure("stolen_percent", percent)]))
+}
+
+/// Did reads come from memory, and did writes stay there?
+fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
+    let options = &seen.job.options;
+    if options.direct || seen.setup.diskless || moved(seen) == 0 {
+        return None;
+    }
+    if uses(options, Direction::Read) {
+        return cached_reads(seen, run);
+    }
+    let synced = options.sync != 0 || options.end_fsync || options.fsync_on_close;
+    let synced = synced || options.fsync == 1 || options.fdatasync == 1;
+    let sentence = if synced {
+        "buffered writes were made durable before the job was over".to_owned()
+    } else {
+        "buffered writes go to memory first; what was still there when the job ended is counted \
+         as written"
+            .to_owned()
+    };
+    Some(validity("page_cache", synced, sentence, Vec::new()))
+}
+
+/// Reads that the devices did not see came from memory.
+fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
+    let sectors = run.disks.iter().map(|disk| disk.read_sectors).sum::<u64>();
+    let from_devices = sectors.saturating_mul(SECTOR_BYTES);
+    let whole_run = run.buffered_read_bytes;
+    let cached = seen.cached_after.percent();
+    let from_memory = match run.disks {
+        [] => cached,
+        _ => percent(whole_run.saturating_sub(from_devices), whole_run)?,
+    };
+    let ok = from_memory < CACHED_PERCENT;
+    let sentence = if ok {
+        format!("reads are buffered, and {from_memory:.0} % of them came from memory")
+    } else {
+        format!(
+            "about {from_memory:.0} % of the bytes read came from the page cache, not from the \
+             device (direct=1 reads past it)"
+        )
+    };
+    let figures =
+        vec![figure("from_memory_percent", from_memory), figure("cached_percent", cached)];
+    Some(validity("page_cache", ok, sentence, figures))
+}
+
+/// Direct I/O that fills the page cache is none.
+fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
+    if !seen.job.options.direct || seen.setup.diskless || moved(seen) == 0 {
+        return None;
+    }
+    let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());
+    let ok = after < before + CACHED_PERCENT;
+    let sentence = if ok {
+        "direct I/O was in force: the page cache did not grow".to_owned()
+    } else {
+        format!(
+            "direct=1 was asked for, but {after:.0} % of the files are in the page cache \
+             ({before:.0} % before): the file system went around it"
+        )
+    };
+    let figures =
+        vec![figure("cached_before_percent", before), figure("cached_after_percent", after)];
+    Some(validity("direct_io", ok, sentence, figures))
+}
+
+/// Was the queue as deep as asked?
+fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let (asked, mean) = (seen.record.iodepth, seen.mean_depth);
+    if asked <= 1 || moved(seen) == 0 {
+        return None;
+    }
+    let held_back = seen.setup.worker.think.is_some()
+        || seen.setup.worker.rate.iter().any(|(_, rate)| rate.is_some());
+    let ok = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
+    let why = match (ok, seen.record.asynchronous) {
+        (true, _) => "",
+        (false, false) => ": the engine does one op at a time",
+        (false, true) => ": the device or the engine finishes ops as fast as they are submitted",
+    };
+    let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
+    let figures = vec![figure("mean_depth", mean), figure("asked_depth", f64::from(asked))];
+    Some(validity("queue_depth", ok, sentence, figures))
+}
+
+/// Files that fit into memory are soon read from there.
+fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
+    if seen.setup.diskless || run.memory_bytes == 0 || moved(seen) == 0 {
+        return None;
+    }
+    let bytes: u64 = seen.setup.files.iter().map(|file| file.length).sum();
+    let fits = bytes < run.memory_bytes;
+    let buffered_reads = !seen.job.options.direct && uses(&seen.job.options, Direction::Read);
+    // Where devices can be seen, `page_cache` tells what really came from memory.
+    let ok = !(fits && buffered_reads && run.disks.is_empty());
+    let (bytes_mib, memory_mib) = (bytes >> 20, run.memory_bytes >> 20);
+    let word = if fits { "fit" } else { "do not fit" };
+    let sentence = format!(
+        "the {bytes_mib} MiB that the job works on {word} into the machine's {memory_mib} MiB of memory"
+    );
+    let figures = vec![
+        figure("working_set_bytes", to_float(bytes)),
+        figure("memory_bytes", to_float(run.memory_bytes)),
+    ];
+    Some(validity("working_set", ok, sentence, figures))
+}
+
+/// A thread that never waits measures the processor.
+fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let cpu = &seen.record.cpu;
+    let busy = percent(cpu.user_us + cpu.system_us, cpu.wall_us)?.min(100.0);
+    if moved(seen) == 0 {
+        return None;
+    }
+    let ok = seen.setup.diskless || busy < BUSY_PERCENT;
+    let sentence = if seen.setup.diskless {
+        "the null engine moves no data: the numbers are this program's own cost".to_owned()
+    } else if ok {
+        format!("the job's thread was busy {busy:.0} % of the time")
+    } else {
+        format!(
+            "the job's thread was busy {busy:.0} % of the time: the processor, not the storage, \
+             set the pace"
+        )
+    };
+    Some(validity("cpu_bound", ok, sentence, vec![figure("busy_percent", busy)]))
+}
+
+/// Under a rate, waits before an op is issued are in resp and not in clat.
+fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let directions = seen.record.directions.each();
+    let (clat, resp) = directions.into_iter().filter_map(p99s).max_by_key(|&(_, resp)| resp)?;
+    let ok = resp < clat.saturating_mul(2) || resp - clat < RESP_EXCESS_NS;
+    let (clat_ms, resp_ms) = (to_float(clat) / 1e6, to_float(resp) / 1e6);
+    let sentence = if ok {
+        format!("response times are close to clat (p99 {resp_ms:.2} ms and {clat_ms:.2} ms)")
+    } else {
+        format!(
+            "p99 of clat is {clat_ms:.2} ms, but counted from when ops were due it is \
+             {resp_ms:.2} ms: a stall held later ops back, and clat does not show it"
+        )
+    };
+    let figures = vec![figure("clat_p99_ns", to_float(clat)), figure("resp_p99_ns", to_float(resp))];
+    Some(validity("response_time", ok, sentence, figures))
+}
+
+/// p99 of clat and resp, where both are kept.
+fn p99s(direction: &DirectionRecord) -> Option<(u64, u64)> {
+    let p99 = |latency: &Option<fathom_stats::Latency>| {
+        let histogram = latency.as_ref()?.histogram.as_ref()?;
+        (histogram.count() > 0).then(|| histogram.percentile(99.0))
+    };
+    Some((p99(&direction.clat)?, p99(&direction.resp)?))
+}
+
+fn moved(seen: &JobEvidence<'_>) -> u64 {
+    seen.record.directions.each().into_iter().map(|direction| direction.ios).sum()
+}
+
+/// Bytes that a job read through the page cache.
+pub(crate) fn buffered_read_bytes(job: &Job, record: &JobRecord) -> u64 {
+    let buffered = !job.options.direct && (uses(&job.options, Direction::Read) || writes(job));
+    if buffered { record.directions.read.bytes } else { 0 }
+}
+
+fn validity(check: &str, ok: bool, sentence: String, figures: Vec<(String, f64)>) -> Validity {
+    Validity {
+        job: String::new(),
+        check: check.into(),
+        ok,
+        sentence,
+        figures,
+    }
+}
+
+fn figure(name: &str, value: f64) -> (String, f64) {
+    (name.into(), value)
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| to_float(part) * 100.0 / to_float(whole))
+}
+
+/// Exact below 2⁵³, which is enough for a sentence.
+fn to_float(value: u64) -> f64 {
+    value as f64
+}
+
+/// Below this the page cache had no say worth mentioning (guess; see the figures).
+const CACHED_PERCENT: f64 = 10.0;
+/// An average below half of what was asked for is not what its reader takes it for.
+const DEPTH_SHARE: f64 = 0.5;
+/// The rest of the time is spent in system calls' own waits and the clock's grain.
+const BUSY_PERCENT: f64 = 95.0;
+/// One part in a hundred is what moves a p99.
+const STOLEN_PERCENT: f64 = 1.0;
+/// Below a millisecond the difference is the scheduler's, not a stall's.
+const RESP_EXCESS_NS: u64 = 1_000_000;
+/// The unit of the kernel's disk counters.
+const SECTOR_BYTES: u64 = 512;
