@@ -16,8 +16,11 @@ pub(crate) fn ops_per_s(direction: &DirectionRecord) -> u64 {
     per_second(direction.ios, direction.runtime_ms)
 }
 
-/// Ops per second.
+/// Ops per second; 0 for a direction in which nothing ever moved.
 pub(crate) fn exact_ops_per_s(direction: &DirectionRecord) -> f64 {
+    if direction.bytes == 0 && direction.runtime_ms == 0 {
+        return 0.0;
+    }
     1000.0 * direction.ios as f64 / direction.runtime_ms.max(1) as f64
 }
 

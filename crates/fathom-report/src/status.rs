@@ -1,6 +1,6 @@
 //! The status line of a run, as fio prints it on a terminal.
 
-use fathom_core::PerDirection;
+use fathom_core::{Direction, PerDirection};
 
 use crate::number::{Prefix, compact_from};
 use crate::rate::Units;
@@ -74,28 +74,30 @@ pub fn status_line(status: &Status) -> String {
         _ => "-.-".to_owned(),
     };
     out += &format!(": [{}][{percent}%]", runs(&status.states));
-    let ramping = status.percent.is_none();
-    let bandwidth = |bytes_per_s| bandwidth(status, bytes_per_s);
-    out += &bracket(&status.bytes_per_s, ramping, bandwidth, "");
-    out += &bracket(&status.ops_per_s, ramping, |ops| units.iops(ops), " IOPS");
+    out += &bracket(
+        status,
+        |direction| bandwidth(status, status.bytes_per_s[direction]),
+        "",
+    );
+    out += &bracket(
+        status,
+        |direction| units.iops(status.ops_per_s[direction]),
+        " IOPS",
+    );
     out += &format!("[eta {}]", eta(status.eta_s));
     out
 }
 
-/// `[r=1024KiB/s,w=2048KiB/s]`; directions at rest are left out.
-fn bracket(
-    rates: &PerDirection<u64>,
-    ramping: bool,
-    text: impl Fn(u64) -> String,
-    unit: &str,
-) -> String {
-    let cells: Vec<String> = rates
-        .iter()
-        .zip(["r", "w", "t"])
-        .filter(|&((_, &rate), _)| rate > 0)
-        .map(|((_, &rate), letter)| format!("{letter}={}", text(rate)))
+/// `[r=1024KiB/s,w=2048KiB/s]`; directions at rest are left out, and all of them while it is not
+/// known how far the run is: then it ramps.
+fn bracket(status: &Status, text: impl Fn(Direction) -> String, unit: &str) -> String {
+    let moves = |d: &Direction| status.bytes_per_s[*d] > 0 || status.ops_per_s[*d] > 0;
+    let cells: Vec<String> = Direction::ALL
+        .into_iter()
+        .filter(moves)
+        .map(|direction| format!("{}={}", &direction.name()[..1], text(direction)))
         .collect();
-    if cells.is_empty() || ramping {
+    if cells.is_empty() || status.percent.is_none() {
         return String::new();
     }
     format!("[{}{unit}]", cells.join(","))
@@ -236,6 +238,18 @@ mod tests {
             &status,
             "Jobs: 3 (f=3): [m(1),_(2)][60.0%][r=39.1MiB/s,w=2000KiB/s]\
              [r=10.0k,w=500 IOPS][eta 00m:02s]",
+        );
+    }
+
+    #[test]
+    fn a_slow_direction_is_in_both_brackets() {
+        let bytes_per_s = PerDirection::new(1365, 0, 0);
+        check(
+            &Status {
+                bytes_per_s,
+                ..late()
+            },
+            "Jobs: 1 (f=1): [R(1)][75.0%][r=1KiB/s][r=0 IOPS][eta 00m:01s]",
         );
     }
 

@@ -25,6 +25,7 @@ fn note(job: &str, sentence: &str, hint: &str) -> String {
     } else {
         format!("{job}: ")
     };
+    let sentence = sentence.replace('\n', "\n    ");
     let mut out = format!("  {whose}{sentence}\n");
     if !hint.is_empty() {
         out += &format!("    hint: {hint}\n");
