@@ -1,0 +1,577 @@
+//! Lays files out before a run: what is read must have been written once, and what is only
+//! written gets its room.
+//!
+//! As fio does, except where fio destroys what it was not asked to: a file that is too short for a
+//! job is removed and made anew by fio; here it keeps what it holds, and only the missing tail is
+//! written or allocated. A larger file is left alone by both. Either all files are laid out, or
+//! everything that was made is unmade.
+
+mod bar;
+mod error;
+mod fill;
+mod ledger;
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use fathom_core::{Nanos, Tick};
+use fathom_job::Fallocate;
+use fathom_sys::clock::Clock;
+use fathom_sys::files::{self, Access, Allocation, Kind};
+
+use self::bar::Bar;
+pub use self::error::{LayoutError, LayoutErrorKind};
+pub use self::fill::Content;
+use self::fill::{FileSink, FillError, Sink, fill};
+use self::ledger::{Ledger, shrink};
+use crate::storage::nearest_existing;
+
+/// What one job needs before it starts.
+#[derive(Clone, Debug)]
+pub struct LayoutJob {
+    /// Its name.
+    pub name: String,
+    /// Its files.
+    pub files: Vec<LayoutFile>,
+    /// What is written into them.
+    pub content: Content,
+    /// `fallocate`.
+    pub fallocate: Fallocate,
+    /// `create_fsync`: what was written is made durable.
+    pub fsync: bool,
+    /// `allow_file_create`.
+    pub may_create: bool,
+    /// What was written stays in the page cache (`invalidate=0`).
+    pub keep_cached: bool,
+}
+
+/// What one file must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutFile {
+    /// Where it is; devices are left alone.
+    pub path: PathBuf,
+    /// Bytes that it must have at least.
+    pub length: u64,
+    /// All of them must have been written (the job reads or trims, or `overwrite=1`); else they
+    /// need only have room.
+    pub written: bool,
+}
+
+/// How files are laid out.
+#[derive(Clone, Copy)]
+pub struct LayoutOptions<'a> {
+    /// The run's clock.
+    pub clock: Clock,
+    /// Whether somebody asked to stop; asked after each MiB.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Show a bar on the terminal when it takes over a second.
+    pub bar: bool,
+}
+
+/// What happens meanwhile.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LayoutEvent<'a> {
+    /// Files of a job are about to be laid out.
+    Starting {
+        /// The job.
+        job: &'a str,
+        /// How many files.
+        files: usize,
+        /// Their length, in all.
+        bytes: u64,
+    },
+    /// How far it has come; about ten times a second.
+    Progress(LayoutProgress<'a>),
+}
+
+/// How far a layout has come.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutProgress<'a> {
+    /// The job whose files are laid out now.
+    pub job: &'a str,
+    /// Bytes written for it.
+    pub done_bytes: u64,
+    /// Bytes to be written for it.
+    pub total_bytes: u64,
+    /// Since its files were begun.
+    pub elapsed: Nanos,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct LayoutReport {
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Things that were not possible, and without which the run can go on: for warnings.
+    pub notes: Vec<String>,
+    ledger: Ledger,
+}
+
+impl LayoutReport {
+    /// Files that were made.
+    pub fn created(&self) -> impl Iterator<Item = &Path> {
+        self.ledger.files()
+    }
+
+    /// Unmakes all of it; gives what could not be unmade.
+    #[must_use]
+    pub fn undo(self) -> Vec<PathBuf> {
+        self.ledger.undo()
+    }
+}
+
+/// fio's message: `NAME: Laying out IO file (1 file / 256MiB)`.
+#[must_use]
+pub fn announcement(job: &str, files: usize, bytes: u64) -> String {
+    let mib = bytes >> 20;
+    if files == 1 {
+        format!("{job}: Laying out IO file (1 file / {mib}MiB)")
+    } else {
+        format!("{job}: Laying out IO files ({files} files / total {mib}MiB)")
+    }
+}
+
+/// Lays out the files of some jobs, in order; a file that several of them use is judged as the
+/// jobs before have left it.
+///
+/// # Errors
+/// The first thing that went wrong. What had been made is unmade; if there obviously was no room,
+/// nothing was made at all.
+pub fn lay_out(
+    jobs: &[LayoutJob],
+    options: &LayoutOptions<'_>,
+    tell: &mut dyn FnMut(&LayoutEvent<'_>),
+) -> Result<LayoutReport, LayoutError> {
+    lay_out_through(jobs, options, tell, &open_sink)
+}
+
+/// Makes the sink that a file is filled through.
+type OpenSink<'a> = &'a dyn Fn(File, bool) -> Box<dyn Sink>;
+
+fn open_sink(file: File, keep_cached: bool) -> Box<dyn Sink> {
+    Box::new(FileSink { file, keep_cached })
+}
+
+fn lay_out_through(
+    jobs: &[LayoutJob],
+    options: &LayoutOptions<'_>,
+    tell: &mut dyn FnMut(&LayoutEvent<'_>),
+    open: OpenSink<'_>,
+) -> Result<LayoutReport, LayoutError> {
+    check_room(jobs)?;
+    let mut layout = Layout {
+        options,
+        tell,
+        open,
+        report: LayoutReport::default(),
+    };
+    let result = jobs.iter().try_for_each(|job| layout.job(job));
+    match result {
+        Ok(()) => Ok(layout.report),
+        Err(mut error) => {
+            error.left_behind = layout.report.undo();
+            Err(error)
+        }
+    }
+}
+
+/// A layout under way.
+struct Layout<'a> {
+    options: &'a LayoutOptions<'a>,
+    tell: &'a mut dyn FnMut(&LayoutEvent<'_>),
+    open: OpenSink<'a>,
+    report: LayoutReport,
+}
+
+/// The job whose files are being laid out.
+struct Current<'a> {
+    job: &'a LayoutJob,
+    done_bytes: u64,
+    total_bytes: u64,
+    begun: Tick,
+    bar: Option<Bar>,
+    told: Tick,
+}
+
+impl Layout<'_> {
+    fn job(&mut self, job: &LayoutJob) -> Result<(), LayoutError> {
+        let mut pending = Vec::new();
+        for file in &job.files {
+            let found = look(&file.path)?;
+            if let Some(work) = work(file, found, job.fallocate) {
+                pending.push((file, found, work));
+            }
+        }
+        if pending.is_empty() {
+            return Ok(());
+        }
+        (self.tell)(&LayoutEvent::Starting {
+            job: &job.name,
+            files: pending.len(),
+            bytes: pending.iter().map(|(file, ..)| file.length).sum(),
+        });
+        let now = self.options.clock.now();
+        let mut current = Current {
+            job,
+            done_bytes: 0,
+            total_bytes: pending
+                .iter()
+                .map(|(file, found, work)| work.bytes(file, *found))
+                .sum(),
+            begun: now,
+            told: now,
+            bar: self.options.bar.then(Bar::default),
+        };
+        pending
+            .iter()
+            .try_for_each(|(file, ..)| self.file(&mut current, file))
+    }
+
+    fn file(&mut self, current: &mut Current<'_>, file: &LayoutFile) -> Result<(), LayoutError> {
+        if (self.options.stop)() {
+            return Err(LayoutError::new(&file.path, LayoutErrorKind::Interrupted));
+        }
+        // Looked at again: the job may name a file twice.
+        let found = look(&file.path)?;
+        let Some(work) = work(file, found, current.job.fallocate) else {
+            return Ok(());
+        };
+        let from = found.bytes();
+        let handle = self.open(&file.path, found, current.job.may_create)?;
+        if found != Found::Missing {
+            self.report.ledger.extended(&file.path, from, file.length);
+        }
+        match work {
+            Work::Create => Ok(()),
+            Work::Fill => self.fill(current, file, from, handle),
+            Work::Size => {
+                let sized = handle.set_len(file.length);
+                sized.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))
+            }
+            Work::Allocate(how) => self.allocate(current.job, file, from, &handle, how),
+        }
+    }
+
+    /// Opens the file for writing, and makes it and its folders if need be.
+    fn open(&mut self, path: &Path, found: Found, may_create: bool) -> Result<File, LayoutError> {
+        let is_new = found == Found::Missing;
+        if is_new {
+            if !may_create {
+                return Err(LayoutError::new(path, LayoutErrorKind::CreationForbidden));
+            }
+            self.make_folders(path)?;
+        }
+        // Exclusively, so that nothing is removed in the end that another has made meanwhile.
+        let access = Access {
+            write_only: true,
+            create: is_new,
+            exclusive: is_new,
+            ..Access::default()
+        };
+        let file = files::open(path, access);
+        let file = file.map_err(|error| LayoutError::system(path, "open", error))?;
+        if is_new {
+            self.report.ledger.created(path);
+        }
+        Ok(file)
+    }
+
+    /// Missing folders are made with mode 0700, as fio makes them.
+    fn make_folders(&mut self, path: &Path) -> Result<(), LayoutError> {
+        let parents = path.ancestors().skip(1);
+        let missing: Vec<&Path> = parents
+            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+            .collect();
+        for folder in missing.into_iter().rev() {
+            let made = DirBuilder::new().mode(0o700).create(folder);
+            made.map_err(|error| LayoutError::system(folder, "mkdir", error))?;
+            self.report.ledger.folder(folder);
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        current: &mut Current<'_>,
+        file: &LayoutFile,
+        from: u64,
+        handle: File,
+    ) -> Result<(), LayoutError> {
+        let left = current.total_bytes.saturating_sub(current.done_bytes);
+        if !matches!(current.job.fallocate, Fallocate::None | Fallocate::Truncate) {
+            set_aside(file, from, &handle, left)?;
+        }
+        let job = current.job;
+        let before = current.done_bytes;
+        let mut sink = (self.open)(handle, job.keep_cached);
+        let content = seeded_for(&job.content, &file.path);
+        let mut watch = |written: u64| {
+            current.done_bytes = before + written;
+            self.report_progress(current);
+            match (self.options.stop)() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let filled = fill(
+            &mut *sink,
+            &content,
+            from..file.length,
+            job.fsync,
+            &mut watch,
+        );
+        self.report.written_bytes += file.length - from;
+        filled.map_err(|error| match error {
+            FillError::Interrupted => LayoutError::new(&file.path, LayoutErrorKind::Interrupted),
+            FillError::Failed {
+                written, source, ..
+            } if is_full(&source) => no_room(&file.path, left.saturating_sub(written), true),
+            FillError::Failed { what, source, .. } => LayoutError::system(&file.path, what, source),
+        })
+    }
+
+    fn report_progress(&mut self, current: &mut Current<'_>) {
+        let now = self.options.clock.now();
+        if now - current.told < TELL_EVERY {
+            return;
+        }
+        current.told = now;
+        let progress = LayoutProgress {
+            job: &current.job.name,
+            done_bytes: current.done_bytes,
+            total_bytes: current.total_bytes,
+            elapsed: now - current.begun,
+        };
+        if let Some(bar) = &mut current.bar {
+            bar.update(&progress);
+        }
+        (self.tell)(&LayoutEvent::Progress(progress));
+    }
+
+    /// Sets room aside for a file that the job will write itself. Only `fallocate=keep` insists,
+    /// as in fio.
+    fn allocate(
+        &mut self,
+        job: &LayoutJob,
+        file: &LayoutFile,
+        from: u64,
+        handle: &File,
+        how: Allocation,
+    ) -> Result<(), LayoutError> {
+        let Err(error) = files::allocate(handle, how, from, file.length - from) else {
+            return Ok(());
+        };
+        // A file system may have set part of it aside before it failed; the job is to find the
+        // room that there is.
+        let given_back = shrink(&file.path, from, file.length);
+        given_back.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))?;
+        let full = is_full(&error);
+        match how {
+            Allocation::KeepSize if full => Err(no_room(&file.path, file.length - from, true)),
+            Allocation::KeepSize => Err(LayoutError::system(&file.path, "fallocate", error)),
+            Allocation::Native if !full => Ok(()),
+            Allocation::Native | Allocation::Posix => {
+                let path = file.path.display();
+                let note = format!(
+                    "{}: no room could be set aside for {path}: {error}",
+                    job.name
+                );
+                self.report.notes.push(note);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Missing,
+    File { bytes: u64 },
+    Device,
+}
+
+impl Found {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::File { bytes } => bytes,
+            Self::Missing | Self::Device => 0,
+        }
+    }
+}
+
+fn look(path: &Path) -> Result<Found, LayoutError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(LayoutError::system(path, "stat", error)),
+    };
+    match Kind::of(&metadata) {
+        Kind::Regular => Ok(Found::File {
+            bytes: metadata.len(),
+        }),
+        Kind::Block | Kind::Character | Kind::Other => Ok(Found::Device),
+        Kind::Directory => Err(LayoutError::new(path, LayoutErrorKind::NotAFile)),
+    }
+}
+
+/// What is to be done for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Nothing but make it.
+    Create,
+    /// Write what is missing.
+    Fill,
+    /// Give it its length, with holes.
+    Size,
+    /// Set room aside.
+    Allocate(Allocation),
+}
+
+impl Work {
+    /// Bytes that it writes.
+    fn bytes(self, file: &LayoutFile, found: Found) -> u64 {
+        match self {
+            Self::Fill => file.length.saturating_sub(found.bytes()),
+            Self::Create | Self::Size | Self::Allocate(_) => 0,
+        }
+    }
+
+    /// The file's length after it.
+    fn length_after(self, file: &LayoutFile, found: Found) -> u64 {
+        match self {
+            Self::Create | Self::Allocate(Allocation::KeepSize) => found.bytes(),
+            Self::Fill | Self::Size | Self::Allocate(_) => file.length,
+        }
+    }
+}
+
+fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Option<Work> {
+    match found {
+        Found::Device => return None,
+        Found::File { bytes } if bytes >= file.length => return None,
+        Found::Missing if file.length == 0 => return Some(Work::Create),
+        Found::Missing | Found::File { .. } => {}
+    }
+    if file.written {
+        return Some(Work::Fill);
+    }
+    match fallocate {
+        Fallocate::None => (found == Found::Missing).then_some(Work::Create),
+        Fallocate::Truncate => Some(Work::Size),
+        Fallocate::Native => Some(Work::Allocate(Allocation::Native)),
+        Fallocate::Posix => Some(Work::Allocate(Allocation::Posix)),
+        Fallocate::Keep => Some(Work::Allocate(Allocation::KeepSize)),
+    }
+}
+
+/// Sets room aside for what will be written, so that a full disk shows now and not in an hour, and
+/// the file lies in one piece. Where it cannot be done the writes do without.
+fn set_aside(file: &LayoutFile, from: u64, handle: &File, left: u64) -> Result<(), LayoutError> {
+    match files::allocate(handle, Allocation::KeepSize, from, file.length - from) {
+        Err(error) if is_full(&error) => {
+            // Given back first, or what was set aside would count as missing.
+            let _missing_would_be_too_large = shrink(&file.path, from, file.length);
+            Err(no_room(&file.path, left, true))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Refuses before the first byte what obviously cannot fit. Only files that must be written whole
+/// count: a job that writes itself may well end before its disk is full.
+fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
+    let mut lengths: HashMap<&Path, Found> = HashMap::new();
+    let mut needs: HashMap<u64, (u64, &Path)> = HashMap::new();
+    for job in jobs {
+        for file in &job.files {
+            let found = match lengths.get(&*file.path) {
+                Some(&found) => found,
+                None => look(&file.path)?,
+            };
+            let Some(work) = work(file, found, job.fallocate) else {
+                continue;
+            };
+            if found == Found::Missing && !job.may_create {
+                return Err(LayoutError::new(
+                    &file.path,
+                    LayoutErrorKind::CreationForbidden,
+                ));
+            }
+            let bytes = work.length_after(file, found);
+            lengths.insert(&file.path, Found::File { bytes });
+            // A file system that compresses takes any amount of zeros.
+            if matches!(job.content, Content::Random { .. })
+                && let Some(device) = file_system_of(&file.path)
+            {
+                let need = needs.entry(device).or_insert((0, &file.path));
+                need.0 = need.0.saturating_add(work.bytes(file, found));
+            }
+        }
+    }
+    for (needed, path) in needs.into_values() {
+        // A file system that does not say how large it is has no limit to hold it to.
+        let room = room_for(path).filter(|room| room.total_bytes > 0);
+        if room.is_some_and(|room| room.available_bytes < needed) {
+            return Err(no_room(path, needed, false));
+        }
+    }
+    Ok(())
+}
+
+fn file_system_of(path: &Path) -> Option<u64> {
+    Some(fs::metadata(nearest_existing(path)?).ok()?.dev())
+}
+
+fn room_for(path: &Path) -> Option<files::Room> {
+    files::room(&nearest_existing(path)?).ok()
+}
+
+fn no_room(path: &Path, needed_bytes: u64, begun: bool) -> LayoutError {
+    let available = room_for(path).map_or(0, |room| room.available_bytes);
+    let kind = LayoutErrorKind::NoRoom {
+        needed_bytes,
+        // What is free and yet not to be had (a quota, blocks for metadata) is missing too.
+        missing_bytes: match needed_bytes.saturating_sub(available) {
+            0 => needed_bytes,
+            missing => missing,
+        },
+        begun,
+    };
+    LayoutError::new(path, kind)
+}
+
+/// No two files of a run hold the same, which a disk that finds duplicates would store once.
+fn seeded_for(content: &Content, path: &Path) -> Content {
+    match content {
+        Content::Random { seed } => {
+            let path = path.as_os_str().as_encoded_bytes();
+            let seed = path.iter().fold(*seed, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
+            });
+            Content::Random { seed }
+        }
+        other => other.clone(),
+    }
+}
+
+/// How often progress is told.
+const TELL_EVERY: Nanos = Nanos::from_millis(100);
+
+/// The multiplier of the 64-bit FNV-1a hash.
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Why files could not be laid out.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why files could not be laid out; what had been made is unmade, except `left_behind`.
+#[derive(Debug)]
+pub struct LayoutError {
+    /// Which file it was.
+    pub path: PathBuf,
+    /// What went wrong.
+    pub kind: LayoutErrorKind,
+    /// What had been made and could not be unmade.
+    pub left_behind: Vec<PathBuf>,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LayoutErrorKind {
+    /// The file system (or a quota) has no room.
+    NoRoom {
+        /// Bytes that were to be written on that file system.
+        needed_bytes: u64,
+        /// How many of these found no room.
+        missing_bytes: u64,
+        /// Writing had begun: the room was not known to be short before.
+        begun: bool,
+    },
+    /// The file is missing, and `allow_file_create=0` forbids to make it.
+    CreationForbidden,
+    /// There is something of this name that is no file.
+    NotAFile,
+    /// A system call failed.
+    System {
+        /// Which: `open`, `write`…
+        what: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The watcher said stop.
+    Interrupted,
+}
+
+impl LayoutError {
+    pub(super) fn system(path: &std::path::Path, what: &'static str, source: io::Error) -> Self {
+        Self::new(path, LayoutErrorKind::System { what, source })
+    }
+
+    pub(super) fn new(path: &std::path::Path, kind: LayoutErrorKind) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            kind,
+            left_behind: Vec::new(),
+        }
+    }
+
+    /// A stable name.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.kind {
+            LayoutErrorKind::NoRoom { .. } => "no_room",
+            LayoutErrorKind::CreationForbidden => "file_create_forbidden",
+            LayoutErrorKind::NotAFile => "not_a_file",
+            LayoutErrorKind::System { .. } => "layout_failed",
+            LayoutErrorKind::Interrupted => "layout_interrupted",
+        }
+    }
+
+    /// The system's number for it; 0 where there is none.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        match &self.kind {
+            LayoutErrorKind::NoRoom { .. } => ENOSPC,
+            LayoutErrorKind::System { source, .. } => source.raw_os_error().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// What helps, in the imperative; empty if nothing is known to.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self.kind {
+            LayoutErrorKind::NoRoom { .. } => "make `size` smaller, or choose another `directory=`",
+            LayoutErrorKind::CreationForbidden => "make the file first, or allow_file_create=1",
+            LayoutErrorKind::NotAFile => "name a file in it, or use `directory=`",
+            LayoutErrorKind::System { .. } | LayoutErrorKind::Interrupted => "",
+        }
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot lay out {}: ", self.path.display())?;
+        match &self.kind {
+            LayoutErrorKind::NoRoom {
+                needed_bytes,
+                missing_bytes,
+                begun,
+            } => {
+                let (needed, missing) = (Amount(*needed_bytes), Amount(*missing_bytes));
+                write!(
+                    f,
+                    "no room: of {needed} to be written {missing} are missing"
+                )?;
+                if !begun {
+                    f.write_str("; nothing was written")?;
+                } else if self.left_behind.is_empty() {
+                    f.write_str("; what was laid out is removed")?;
+                }
+            }
+            LayoutErrorKind::CreationForbidden => {
+                f.write_str("file creation disallowed by allow_file_create=0")?;
+            }
+            LayoutErrorKind::NotAFile => f.write_str("it is not a regular file")?,
+            LayoutErrorKind::System { what, source } => write!(f, "{what}: {source}")?,
+            LayoutErrorKind::Interrupted => f.write_str("interrupted")?,
+        }
+        for path in &self.left_behind {
+            write!(f, "; {} could not be put back", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LayoutError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            LayoutErrorKind::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes for people, exact where they are few: `512 B`, `3.4 GiB`.
+struct Amount(u64);
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut shift, mut unit) = (0, "B");
+        for (next, name) in [
+            (10, "KiB"),
+            (20, "MiB"),
+            (30, "GiB"),
+            (40, "TiB"),
+            (50, "PiB"),
+        ] {
+            if self.0 >> next > 0 {
+                (shift, unit) = (next, name);
+            }
+        }
+        let whole = self.0 >> shift;
+        match shift {
+            0 => write!(f, "{whole} {unit}"),
+            _ => {
+                let tenths = ((u128::from(self.0) * 10) >> shift) % 10;
+                write!(f, "{whole}.{tenths} {unit}")
+            }
+        }
+    }
+}
+
+/// Linux's number on every architecture.
+const ENOSPC: i32 = 28;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        for (bytes, want) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            ((48 << 20) + (1 << 19), "48.5 MiB"),
+            ((2 << 30) - 1, "1.9 GiB"),
+            (u64::MAX, "16383.9 PiB"),
+        ] {
+            assert_eq!(Amount(bytes).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn no_room_says_how_much_and_what_became_of_it() {
+        let room = |begun| LayoutErrorKind::NoRoom {
+            needed_bytes: 64 << 20,
+            missing_bytes: 48 << 20,
+            begun,
+        };
+        let mut error = LayoutError::new(Path::new("/x"), room(true));
+        let what = "cannot lay out /x: no room: of 64.0 MiB to be written 48.0 MiB are missing";
+        assert_eq!(
+            error.to_string(),
+            format!("{what}; what was laid out is removed")
+        );
+        assert_eq!(error.errno(), 28);
+        error.left_behind.push("/y".into());
+        assert_eq!(
+            error.to_string(),
+            format!("{what}; /y could not be put back")
+        );
+        error = LayoutError::new(Path::new("/x"), room(false));
+        assert_eq!(error.to_string(), format!("{what}; nothing was written"));
+    }
+}

@@ -1,0 +1,464 @@
+//! Layouts in a folder that is removed when the test ends.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::*;
+
+/// A folder of its own for each test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("fathom-run-layout-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A job with these files: name, length, and whether it must be written.
+    fn job(&self, files: &[(&str, u64, bool)]) -> LayoutJob {
+        let files = files.iter().map(|&(name, length, written)| LayoutFile {
+            path: self.0.join(name),
+            length,
+            written,
+        });
+        LayoutJob {
+            name: "t".into(),
+            files: files.collect(),
+            content: Content::Random { seed: 1 },
+            fallocate: Fallocate::Native,
+            fsync: true,
+            may_create: true,
+            keep_cached: false,
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).unwrap()
+    }
+
+    /// Names and lengths of what is there.
+    fn list(&self) -> Vec<(String, u64)> {
+        let entries = fs::read_dir(&self.0).unwrap().map(Result::unwrap);
+        let mut list: Vec<_> = entries
+            .map(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                (name, entry.metadata().unwrap().len())
+            })
+            .collect();
+        list.sort();
+        list
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _gone_is_fine = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> LayoutOptions<'static> {
+    LayoutOptions {
+        clock: Clock::monotonic(),
+        stop: &|| false,
+        bar: false,
+    }
+}
+
+fn lay(jobs: &[LayoutJob]) -> Result<LayoutReport, LayoutError> {
+    lay_out(jobs, &options(), &mut |_| {})
+}
+
+/// Passes on to the file, and fails with `errno` when `room` bytes are written.
+struct Full {
+    file: FileSink,
+    room: u64,
+    errno: i32,
+}
+
+impl Sink for Full {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.room == 0 {
+            return Err(io::Error::from_raw_os_error(self.errno));
+        }
+        let room = usize::try_from(self.room).unwrap();
+        let count = self
+            .file
+            .write_at(&bytes[..bytes.len().min(room)], offset)?;
+        self.room -= u64::try_from(count).unwrap();
+        Ok(count)
+    }
+
+    fn send(&mut self, range: &Range<u64>) -> io::Result<()> {
+        self.file.send(range)
+    }
+
+    fn settle(&mut self, range: &Range<u64>) -> io::Result<()> {
+        self.file.settle(range)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+/// Lays out where each file takes `room` bytes and then fails.
+fn lay_failing(jobs: &[LayoutJob], room: u64, errno: i32) -> LayoutError {
+    let open = move |file, keep_cached| -> Box<dyn Sink> {
+        let file = FileSink { file, keep_cached };
+        Box::new(Full { file, room, errno })
+    };
+    lay_out_through(jobs, &options(), &mut |_| {}, &open).unwrap_err()
+}
+
+#[test]
+fn a_missing_file_is_made_and_written() {
+    let scratch = Scratch::new("missing");
+    let length = (3 << 20) + 77;
+    let report = lay(&[scratch.job(&[("a", length, true)])]).unwrap();
+    assert_eq!(report.written_bytes, length);
+    assert_eq!(report.created().collect::<Vec<_>>(), [scratch.0.join("a")]);
+    let data = scratch.read("a");
+    assert_eq!(data.len(), usize::try_from(length).unwrap());
+    assert!(
+        data.chunks_exact(512)
+            .all(|block| block.iter().any(|&byte| byte != 0))
+    );
+    let mode = fs::metadata(scratch.0.join("a"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o133, 0);
+}
+
+#[test]
+fn a_short_file_keeps_what_it_holds() {
+    let scratch = Scratch::new("short");
+    scratch.write("a", b"precious");
+    let report = lay(&[scratch.job(&[("a", 2 << 20, true)])]).unwrap();
+    assert_eq!(report.written_bytes, (2 << 20) - 8);
+    assert_eq!(report.created().count(), 0);
+    let data = scratch.read("a");
+    assert_eq!(data.len(), 2 << 20);
+    assert_eq!(&data[..8], b"precious");
+    assert!(data[8..40].iter().any(|&byte| byte != 0));
+}
+
+#[test]
+fn a_file_that_is_long_enough_is_left_alone() {
+    let scratch = Scratch::new("long");
+    scratch.write("a", &[7; 5000]);
+    let mut told = 0;
+    let job = scratch.job(&[("a", 4096, true)]);
+    lay_out(&[job], &options(), &mut |_| told += 1).unwrap();
+    assert_eq!(scratch.read("a"), [7; 5000]);
+    assert_eq!(told, 0);
+}
+
+#[test]
+fn a_file_that_is_only_written_gets_room_by_its_mode() {
+    for (mode, length, allocated) in [
+        (Fallocate::None, 0, false),
+        (Fallocate::Truncate, 1 << 20, false),
+        (Fallocate::Native, 1 << 20, true),
+        (Fallocate::Posix, 1 << 20, true),
+        (Fallocate::Keep, 0, true),
+    ] {
+        let scratch = Scratch::new(&format!("room-{mode:?}"));
+        let mut job = scratch.job(&[("a", 1 << 20, false)]);
+        job.fallocate = mode;
+        match lay(&[job]) {
+            Ok(report) => assert_eq!(report.written_bytes, 0, "{mode:?}"),
+            Err(error) => {
+                assert_eq!(mode, Fallocate::Keep, "{error}");
+                println!("skipped: fallocate=keep: {error}");
+                continue;
+            }
+        }
+        let metadata = fs::metadata(scratch.0.join("a")).unwrap();
+        assert_eq!(metadata.len(), length, "{mode:?}");
+        assert_eq!(metadata.blocks() * 512 >= 1 << 20, allocated, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_short_file_that_is_only_written_keeps_what_it_holds() {
+    for mode in [
+        Fallocate::None,
+        Fallocate::Truncate,
+        Fallocate::Native,
+        Fallocate::Posix,
+    ] {
+        let scratch = Scratch::new(&format!("grown-{mode:?}"));
+        scratch.write("a", b"precious");
+        let mut job = scratch.job(&[("a", 1 << 20, false)]);
+        job.fallocate = mode;
+        lay(&[job]).unwrap();
+        assert_eq!(&scratch.read("a")[..8], b"precious", "{mode:?}");
+    }
+}
+
+#[test]
+fn a_later_job_finds_what_an_earlier_one_has_left() {
+    let scratch = Scratch::new("later");
+    let mut writer = scratch.job(&[("a", 1 << 20, false)]);
+    let reader = scratch.job(&[("a", 1 << 20, true), ("b", 4096, true)]);
+    let report = lay(&[writer.clone(), reader.clone()]).unwrap();
+    assert_eq!(report.written_bytes, 4096);
+    assert!(report.undo().is_empty());
+    writer.fallocate = Fallocate::None;
+    let report = lay(&[writer, reader]).unwrap();
+    assert_eq!(report.written_bytes, (1 << 20) + 4096);
+}
+
+#[test]
+fn a_file_named_twice_is_laid_out_once() {
+    let scratch = Scratch::new("twice");
+    let report = lay(&[scratch.job(&[("a", 8192, true), ("a", 8192, true)])]).unwrap();
+    assert_eq!(report.written_bytes, 8192);
+    assert_eq!(report.created().count(), 1);
+}
+
+#[test]
+fn missing_folders_are_made_and_taken_away_again() {
+    let scratch = Scratch::new("folders");
+    let report = lay(&[scratch.job(&[("x/y/a", 4096, true), ("x/b", 4096, true)])]).unwrap();
+    for folder in ["x", "x/y"] {
+        let mode = fs::metadata(scratch.0.join(folder))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o700, "{folder}");
+    }
+    assert!(report.undo().is_empty());
+    assert_eq!(scratch.list(), []);
+}
+
+#[test]
+fn a_file_that_may_not_be_made_is_refused_before_anything_is_made() {
+    let scratch = Scratch::new("forbidden");
+    let mut second = scratch.job(&[("b", 4096, true)]);
+    second.may_create = false;
+    let error = lay(&[scratch.job(&[("a", 4096, true)]), second]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("disallowed by allow_file_create=0"),
+        "{error}"
+    );
+    assert_eq!(scratch.list(), []);
+}
+
+#[test]
+fn what_obviously_does_not_fit_is_refused_before_anything_is_made() {
+    let scratch = Scratch::new("obvious");
+    let job = scratch.job(&[("a", 4096, true), ("b", 1 << 60, true)]);
+    let error = lay(&[job]).unwrap_err();
+    let LayoutErrorKind::NoRoom {
+        needed_bytes,
+        missing_bytes,
+        begun: false,
+    } = error.kind
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(needed_bytes, (1 << 60) + 4096);
+    let available = files::room(&scratch.0).unwrap().available_bytes;
+    // Others write to the same file system meanwhile.
+    assert!((needed_bytes - missing_bytes).abs_diff(available) < 8 << 30);
+    assert_eq!(scratch.list(), []);
+}
+
+#[test]
+fn a_disk_that_fills_up_leaves_everything_as_it_was() {
+    let scratch = Scratch::new("full");
+    scratch.write("old", b"precious");
+    let files = [("old", 1 << 20, true), ("x/new", 4 << 20, true)];
+    let mut job = scratch.job(&files);
+    for fallocate in [Fallocate::Native, Fallocate::None] {
+        job.fallocate = fallocate;
+        let error = lay_failing(std::slice::from_ref(&job), 2 << 20, ENOSPC);
+        assert_eq!(error.path, scratch.0.join("x/new"));
+        assert_eq!(error.code(), "no_room");
+        assert!(
+            error
+                .to_string()
+                .contains("2.0 MiB to be written 2.0 MiB are missing"),
+            "{error}"
+        );
+        assert!(
+            error.to_string().ends_with("what was laid out is removed"),
+            "{error}"
+        );
+        assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
+        assert_eq!(scratch.read("old"), b"precious");
+    }
+}
+
+#[test]
+fn another_failure_is_told_as_the_system_tells_it() {
+    let scratch = Scratch::new("eio");
+    let error = lay_failing(&[scratch.job(&[("a", 1 << 20, true)])], 4096, EIO);
+    assert_eq!(error.errno(), EIO);
+    assert!(
+        error.to_string().contains("/a: write: Input/output error"),
+        "{error}"
+    );
+    assert_eq!(scratch.list(), []);
+}
+
+#[test]
+fn a_stop_leaves_everything_as_it_was() {
+    let scratch = Scratch::new("stop");
+    scratch.write("old", b"precious");
+    let asked = Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 5
+    };
+    let options = LayoutOptions {
+        stop: &stop,
+        ..options()
+    };
+    let job = scratch.job(&[("a", 1 << 20, true), ("old", 64 << 20, true)]);
+    let error = lay_out(&[job], &options, &mut |_| {}).unwrap_err();
+    assert!(matches!(error.kind, LayoutErrorKind::Interrupted));
+    assert_eq!(error.path, scratch.0.join("old"));
+    assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
+}
+
+#[test]
+fn jobs_are_announced_with_the_files_that_are_missing() {
+    let scratch = Scratch::new("announced");
+    scratch.write("a", &[0; 4096]);
+    let job = scratch.job(&[("a", 4096, true), ("b", 8192, true), ("c", 8192, false)]);
+    let mut told = Vec::new();
+    lay_out(&[job], &options(), &mut |event| {
+        if let LayoutEvent::Starting { job, files, bytes } = event {
+            told.push((job.to_string(), *files, *bytes));
+        }
+    })
+    .unwrap();
+    assert_eq!(told, [("t".to_owned(), 2, 16384)]);
+}
+
+#[test]
+fn the_message_is_fios() {
+    let one = announcement("t", 1, 256 << 20);
+    assert_eq!(one, "t: Laying out IO file (1 file / 256MiB)");
+    let some = announcement("t", 3, (4 << 20) - 1);
+    assert_eq!(some, "t: Laying out IO files (3 files / total 3MiB)");
+}
+
+#[test]
+fn devices_are_left_alone_and_folders_refused() {
+    let scratch = Scratch::new("kinds");
+    let mut job = scratch.job(&[]);
+    for (path, fine) in [("/dev/null", true), ("/tmp", false)] {
+        job.files = vec![LayoutFile {
+            path: path.into(),
+            length: 4096,
+            written: true,
+        }];
+        assert_eq!(lay(std::slice::from_ref(&job)).is_ok(), fine, "{path}");
+    }
+}
+
+#[test]
+fn files_of_one_seed_differ() {
+    let scratch = Scratch::new("differ");
+    lay(&[scratch.job(&[("a", 4096, true), ("b", 4096, true)])]).unwrap();
+    assert!(scratch.read("a") != scratch.read("b"));
+}
+
+/// A file system of 8 MiB in a folder; needs the right to mount.
+struct Small(Scratch);
+
+impl Small {
+    fn new(name: &str) -> Option<Self> {
+        let scratch = Scratch::new(name);
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m", "fathom-test"])
+            .arg(&scratch.0)
+            .output();
+        mount
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self(scratch))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _told_by_the_leftover = Command::new("umount").arg(&self.0.0).status();
+    }
+}
+
+#[test]
+fn a_small_file_system_fills_up_and_is_empty_again() {
+    let Some(small) = Small::new("small") else {
+        println!("skipped: a tmpfs cannot be mounted");
+        return;
+    };
+    let scratch = &small.0;
+    scratch.write("old", b"precious");
+    let mut job = scratch.job(&[("old", 2 << 20, true), ("new", 12 << 20, true)]);
+    let error = lay(std::slice::from_ref(&job)).unwrap_err();
+    assert!(
+        error.to_string().ends_with("nothing was written"),
+        "{error}"
+    );
+    // Patterns are not held against the room beforehand.
+    job.content = Content::Pattern(b"x".to_vec());
+    for fallocate in [Fallocate::Native, Fallocate::None] {
+        job.fallocate = fallocate;
+        let error = lay(std::slice::from_ref(&job)).unwrap_err();
+        let LayoutErrorKind::NoRoom {
+            missing_bytes,
+            begun: true,
+            ..
+        } = error.kind
+        else {
+            panic!("{error}");
+        };
+        // 14 MiB into 8 MiB, less the page that the old file has and one for the folder.
+        assert!(
+            missing_bytes.abs_diff(6 << 20) <= 64 << 10,
+            "{fallocate:?}: {missing_bytes}"
+        );
+        assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
+        assert_eq!(scratch.read("old"), b"precious");
+    }
+    assert!(files::room(&scratch.0).unwrap().available_bytes >= (8 << 20) - (64 << 10));
+}
+
+#[test]
+fn a_write_job_too_large_for_its_disk_begins_all_the_same() {
+    let Some(small) = Small::new("begins") else {
+        println!("skipped: a tmpfs cannot be mounted");
+        return;
+    };
+    let mut job = small.0.job(&[("a", 64 << 20, false)]);
+    for fallocate in [Fallocate::Native, Fallocate::Posix] {
+        job.fallocate = fallocate;
+        let report = lay(std::slice::from_ref(&job)).unwrap();
+        assert_eq!(report.notes.len(), 1, "{fallocate:?}");
+        assert_eq!(small.0.list(), [("a".to_owned(), 0)]);
+        assert!(report.undo().is_empty());
+    }
+    job.fallocate = Fallocate::Keep;
+    assert_eq!(
+        lay(std::slice::from_ref(&job)).unwrap_err().code(),
+        "no_room"
+    );
+    assert_eq!(small.0.list(), []);
+}
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
