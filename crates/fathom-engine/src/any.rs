@@ -2,7 +2,7 @@
 
 use fathom_core::{Engine, EngineError};
 
-use crate::{EngineConfig, Null, Sync, Uring};
+use crate::{EngineConfig, Libaio, Null, Sync, Uring};
 
 /// One of the engines. A driver matches on it once and runs a loop made for what it finds.
 #[expect(
@@ -14,6 +14,8 @@ pub enum AnyEngine {
     Null(Null),
     /// `psync`, `sync`, `vsync`, `pvsync`, `pvsync2`.
     Sync(Sync),
+    /// `libaio`.
+    Libaio(Libaio),
     /// `io_uring`.
     Uring(Uring),
     /// One that is rare or slow enough to be called through a pointer.
@@ -35,6 +37,7 @@ pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     }
     match config.name.as_str() {
         "null" => Ok(AnyEngine::Null(Null::start(&config))),
+        "libaio" => Libaio::start(&config).map(AnyEngine::Libaio),
         "io_uring" => Uring::start(&config).map(AnyEngine::Uring),
         _ => Err(EngineError {
             what: "start engine",
@@ -62,6 +65,7 @@ impl AnyEngine {
     pub fn features(&self) -> Vec<String> {
         match self {
             Self::Sync(engine) => engine.features(),
+            Self::Libaio(engine) => engine.features(),
             Self::Uring(engine) => engine.features(),
             Self::Null(_) | Self::Boxed(_) => Vec::new(),
         }
@@ -73,6 +77,7 @@ impl AnyEngine {
         match self {
             Self::Null(engine) => engine,
             Self::Sync(engine) => engine,
+            Self::Libaio(engine) => engine,
             Self::Uring(engine) => engine,
             Self::Boxed(engine) => &mut **engine,
         }

@@ -8,6 +8,7 @@ mod any;
 mod config;
 mod error;
 mod files;
+mod libaio;
 mod null;
 mod sync;
 mod uring;
@@ -15,6 +16,7 @@ mod uring;
 // Public items, listed once.
 pub use any::{AnyEngine, start};
 pub use config::{EngineConfig, EngineFile, EngineOptions};
+pub use libaio::Libaio;
 pub use null::Null;
 pub use sync::Sync;
 pub use uring::Uring;

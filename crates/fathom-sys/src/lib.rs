@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "this crate exists to hold it")]
 
 // Public modules, listed once.
+pub mod aio;
 pub mod calendar;
 pub mod clock;
 pub mod errno;

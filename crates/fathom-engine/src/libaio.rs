@@ -1,0 +1,188 @@
+//! `libaio`: Linux's native asynchronous I/O, which is asynchronous with direct I/O only.
+
+use std::io;
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Submitted, Tick,
+};
+use fathom_sys::aio::Context;
+use fathom_sys::clock::Clock;
+use fathom_sys::rw::{self, RwFlags};
+
+use crate::EngineConfig;
+use crate::error::{broken, no_memory};
+use crate::files::Files;
+
+/// One context, its buffers, and the job's files.
+pub struct Libaio {
+    context: Context,
+    clock: Clock,
+    files: Files,
+    flags: RwFlags,
+    /// A trim or a sync, which the context cannot take; the queue is empty but for it.
+    alone: Option<Op>,
+    /// Why the context can no longer be used.
+    broken: Option<EngineError>,
+}
+
+impl Libaio {
+    pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        let flags = RwFlags::new(false, config.options.nowait, false);
+        let context = Context::new(config.depth, config.buffer_bytes, flags);
+        let context = context.map_err(|(what, error)| refused(config, what, &error))?;
+        if config.options.userspace_reap && !context.reaps_in_user_space() {
+            return Err(EngineError {
+                what: "userspace_reap",
+                target: "engine `libaio`".into(),
+                errno: 0,
+                hint: "this kernel's ring is laid out in a way not known: leave out userspace_reap"
+                    .into(),
+            });
+        }
+        Ok(Self {
+            context,
+            clock: config.clock,
+            files: Files::new(config),
+            flags,
+            alone: None,
+            broken: None,
+        })
+    }
+
+    /// What of the kernel's optional features is in use.
+    pub(crate) fn features(&self) -> Vec<String> {
+        let mut features: Vec<String> = self.flags.names().map(String::from).collect();
+        if self.context.reaps_in_user_space() {
+            features.push("user-space reap".into());
+        }
+        features
+    }
+
+    /// Does what the context cannot take, by a system call of its own.
+    #[cold]
+    fn submit_alone(&mut self, op: &Op) -> Submitted {
+        let issue = self.clock.now();
+        let file = self.files.descriptor(op.file);
+        let result = rw::perform_dataless(file, self.files.kind(op.file), op);
+        self.context.complete(op.slot, result);
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    /// The kernel's word that the context is unusable, kept for the next `wait` to report.
+    #[cold]
+    fn fail(&mut self, what: &'static str, error: &io::Error) {
+        self.broken
+            .get_or_insert_with(|| broken(what, "libaio", error));
+    }
+}
+
+impl Engine for Libaio {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "libaio",
+            synchronous: false,
+            moves_data: true,
+            queued_sync: false,
+            queued_trim: false,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.open(file)
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.invalidate(file)
+    }
+
+    #[inline]
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.context.buffer(slot)
+    }
+
+    #[inline]
+    fn prepare(&mut self, op: &Op) {
+        if let OpKind::Data(Direction::Read | Direction::Write) = op.kind {
+            self.context.push(op, self.files.descriptor(op.file));
+        } else {
+            assert!(
+                self.context.in_flight() == 0 && self.alone.is_none(),
+                "{:?} while others are in flight",
+                op.kind
+            );
+            self.alone = Some(*op);
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, want: u32) -> Submitted {
+        if let Some(op) = self.alone.take() {
+            return self.submit_alone(&op);
+        }
+        if let Err(error) = self.context.submit() {
+            self.fail("io_submit", &error);
+        }
+        let issue = self.clock.now();
+        if want == 0 {
+            return Submitted::Issued { issue, now: issue };
+        }
+        // The kernel takes and gives in two calls here, so the waiting is no part of the issue.
+        if let Err(error) = self.context.wait(want, None) {
+            self.fail("io_getevents", &error);
+        }
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    #[inline]
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        match self.context.reap(out) {
+            Ok(count) => count,
+            Err(error) => {
+                self.fail("io_getevents", &error);
+                0
+            }
+        }
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let span = until.map(|until| until - self.clock.now());
+        self.context
+            .wait(min, span)
+            .map_err(|error| broken("io_getevents", "libaio", &error))
+    }
+}
+
+/// Why there is no context, and what would help.
+fn refused(config: &EngineConfig, what: &'static str, error: &io::Error) -> EngineError {
+    let errno = error.raw_os_error().unwrap_or(0);
+    let hint = match (what, errno) {
+        ("map buffers", _) => return no_memory(config, error),
+        (_, EAGAIN) => "the system has used up fs.aio-max-nr: raise that sysctl, or lower iodepth",
+        (_, ENOSYS) => {
+            "this kernel was built without asynchronous I/O: run with `--ioengine=psync`"
+        }
+        (_, EINVAL) => "lower iodepth",
+        _ => "",
+    };
+    EngineError {
+        what,
+        target: "engine `libaio`".into(),
+        errno,
+        hint: hint.into(),
+    }
+}
+
+/// The same on every architecture of Linux that has the calls.
+const EAGAIN: i32 = 11;
+const EINVAL: i32 = 22;
+const ENOSYS: i32 = 38;

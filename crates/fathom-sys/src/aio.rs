@@ -1,0 +1,364 @@
+//! Linux's native asynchronous I/O (`io_setup`, `io_submit`, `io_getevents`, `io_destroy`) by raw
+//! system calls: a context with the buffers and the in-flight table of one worker.
+
+mod ring;
+
+use std::io;
+use std::mem::ManuallyDrop;
+
+use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
+
+use crate::clock;
+use crate::flight::{InFlight, Ready};
+use crate::memory::Buffers;
+use crate::rw::{Descriptor, RwFlags, raw};
+
+use ring::EventRing;
+
+/// One context.
+///
+/// An op owns its slot's buffer from `push` until `reap` has given out its completion.
+pub struct Context {
+    id: libc::c_ulong,
+    /// The kernel's ring of events, where it is laid out as we know it.
+    ring: Option<EventRing>,
+    flags: RwFlags,
+    /// Freed by `drop` once nothing is in flight, else leaked.
+    buffers: ManuallyDrop<Buffers>,
+    /// One for each slot; the kernel copies it while it is submitted.
+    blocks: Box<[ControlBlock]>,
+    /// Slots laid down and not yet submitted, in order.
+    queue: Vec<Slot>,
+    /// What `io_submit` is given: room for one address per slot.
+    addresses: Vec<*mut ControlBlock>,
+    in_flight: InFlight,
+    /// Completions that were taken from the kernel, or never got there.
+    ready: Ready,
+    /// What `io_getevents` fills.
+    events: Box<[Event]>,
+}
+
+impl Context {
+    /// A context for `slots` ops, each with a buffer of `buffer_bytes`.
+    ///
+    /// # Errors
+    /// The step that failed, `io_setup` or `map buffers`, and what was said: EAGAIN when the
+    /// system's limit of `fs.aio-max-nr` is reached.
+    ///
+    /// # Panics
+    /// If there are no slots or no bytes.
+    pub fn new(
+        slots: u32,
+        buffer_bytes: u32,
+        flags: RwFlags,
+    ) -> Result<Self, (&'static str, io::Error)> {
+        let buffers = Buffers::new(slots, buffer_bytes).map_err(|error| ("map buffers", error))?;
+        let mut id: libc::c_ulong = 0;
+        // SAFETY: the kernel writes one word to a live one, which is zero as it must be.
+        let failed = unsafe { libc::syscall(libc::SYS_io_setup, slots, &raw mut id) };
+        if failed != 0 {
+            return Err(("io_setup", io::Error::last_os_error()));
+        }
+        // SAFETY: `id` was given by `io_setup` just now, and the ring is dropped before it is
+        // given back.
+        let ring = unsafe { EventRing::of(id) };
+        Ok(Self {
+            id,
+            ring,
+            flags,
+            buffers: ManuallyDrop::new(buffers),
+            blocks: vec![ControlBlock::default(); slots as usize].into_boxed_slice(),
+            queue: Vec::with_capacity(slots as usize),
+            addresses: Vec::with_capacity(slots as usize),
+            in_flight: InFlight::new(slots),
+            ready: Ready::new(slots),
+            events: vec![Event::default(); slots as usize].into_boxed_slice(),
+        })
+    }
+
+    /// Whether completions are taken from the ring without a system call.
+    #[must_use]
+    pub const fn reaps_in_user_space(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Lays a read or a write down.
+    ///
+    /// # Panics
+    /// If it is neither, its slot is in flight, or its data do not lie in the slot's buffer.
+    #[inline]
+    pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
+        let opcode = match op.kind {
+            OpKind::Data(Direction::Read) => COMMAND_PREAD,
+            OpKind::Data(Direction::Write) => COMMAND_PWRITE,
+            OpKind::Data(Direction::Trim) | OpKind::Sync(_) => panic!("{op:?} moves no data"),
+        };
+        let address = self.buffers.address(op.slot, op.buffer_offset, op.length);
+        let flags = if op.priority == 0 { 0 } else { FLAG_PRIORITY };
+        self.blocks[op.slot.index()] = ControlBlock {
+            data: self.in_flight.begin(op.slot),
+            #[cfg(target_endian = "little")]
+            key: 0,
+            rw_flags: self.flags.bits().cast_unsigned(),
+            #[cfg(target_endian = "big")]
+            key: 0,
+            opcode,
+            priority: op.priority.cast_signed(),
+            file: raw(file).cast_unsigned(),
+            buffer: address.addr() as u64,
+            bytes: u64::from(op.length),
+            offset: op.offset.cast_signed(),
+            reserved: 0,
+            flags,
+            event_file: 0,
+        };
+        self.queue.push(op.slot);
+    }
+
+    /// An op was done by other means: its completion comes with the others.
+    pub fn complete(&mut self, slot: Slot, result: i32) {
+        let data = self.in_flight.begin(slot);
+        self.ready.push(self.in_flight.end(data), result);
+    }
+
+    /// Hands over all that is laid down. Ops that the kernel refuses complete with its error.
+    ///
+    /// # Errors
+    /// What `io_submit(2)` or `io_getevents(2)` said of the context itself; it can no longer be
+    /// used.
+    pub fn submit(&mut self) -> io::Result<()> {
+        self.addresses.clear();
+        let blocks = self.blocks.as_mut_ptr();
+        let places = self.queue.iter().map(|slot| {
+            // SAFETY: `push` has indexed the blocks with this slot.
+            unsafe { blocks.add(slot.index()) }
+        });
+        self.addresses.extend(places);
+        let mut next = 0;
+        while next < self.queue.len() {
+            match self.submit_from(next) {
+                Ok(taken) => next += taken,
+                Err(libc::EINTR) => {}
+                Err(libc::EAGAIN) if self.with_kernel(next) > 0 => {
+                    // Out of requests: one that comes back makes room.
+                    self.fetch(1, Some(RETRY))?;
+                }
+                Err(errno @ (libc::EFAULT | libc::ENOSYS)) => {
+                    return Err(io::Error::from_raw_os_error(errno));
+                }
+                Err(errno) => {
+                    let slot = self.queue[next];
+                    let back = self.in_flight.end(self.blocks[slot.index()].data);
+                    self.ready.push(back, -errno);
+                    next += 1;
+                }
+            }
+        }
+        self.queue.clear();
+        Ok(())
+    }
+
+    /// Collects completions without waiting; returns how many entries of `out` are filled.
+    ///
+    /// # Errors
+    /// What `io_getevents(2)` said; the context can no longer be used.
+    ///
+    /// # Panics
+    /// If the kernel completes an op that is not in flight.
+    #[inline]
+    pub fn reap(&mut self, out: &mut [Completion]) -> io::Result<usize> {
+        let mut count = self.ready.take(out);
+        if let Some(ring) = &mut self.ring {
+            while count < out.len() {
+                let Some(event) = ring.pop() else { break };
+                out[count] = event.completion(&mut self.in_flight);
+                count += 1;
+            }
+        } else if count == 0 && self.with_kernel(0) > 0 {
+            self.fetch(0, Some(Nanos::ZERO))?;
+            count = self.ready.take(out);
+        }
+        Ok(count)
+    }
+
+    /// Sleeps until `min` completions can be reaped, `span` has passed or a signal has come;
+    /// `None` is without end.
+    ///
+    /// # Errors
+    /// What `io_getevents(2)` said; the context can no longer be used.
+    pub fn wait(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
+        let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
+        let min = min.saturating_sub(ready).min(self.with_kernel(0));
+        let there = self.ring.as_ref().map_or(0, EventRing::len);
+        if min <= there {
+            return Ok(());
+        }
+        self.fetch(min, span)
+    }
+
+    /// The buffer of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If it is in flight.
+    #[inline]
+    pub fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
+        self.buffers.get(slot)
+    }
+
+    /// Ops between `push` and `reap`.
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        self.in_flight.count()
+    }
+
+    /// Those of the ops in flight that the kernel has, when `taken` of the queue were taken.
+    fn with_kernel(&self, taken: usize) -> u32 {
+        let waiting = self.queue.len() - taken;
+        self.in_flight.count() - u32::try_from(waiting).unwrap_or(u32::MAX)
+    }
+
+    /// `io_submit(2)` from the `next`th of the queue on: how many were taken, or the errno that
+    /// the first of them met.
+    fn submit_from(&mut self, next: usize) -> Result<usize, i32> {
+        let rest = &mut self.addresses[next..];
+        // SAFETY: the context is ours; the addresses are of blocks that live as long as it, and
+        // each block names a part of its slot's buffer, which lives until the op has completed or
+        // for ever (see `drop`), and is not lent while the slot is in flight.
+        let taken =
+            unsafe { libc::syscall(libc::SYS_io_submit, self.id, rest.len(), rest.as_mut_ptr()) };
+        match usize::try_from(taken) {
+            // Zero for a list that is not empty is not foreseen; it must not become a loop.
+            Ok(0) => Err(libc::EAGAIN),
+            Ok(taken) => Ok(taken),
+            Err(_negative) => Err(io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO)),
+        }
+    }
+
+    /// `io_getevents(2)`: waits for `min` and takes what is there into `ready`.
+    fn fetch(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
+        let time = clock::timespec(span.map_or(0, Nanos::get));
+        let time = if span.is_some() {
+            &raw const time
+        } else {
+            std::ptr::null()
+        };
+        // SAFETY: the kernel writes at most as many events as the array holds; the time is null
+        // or alive.
+        let count = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.id,
+                libc::c_long::from(min),
+                self.events.len(),
+                self.events.as_mut_ptr(),
+                time,
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                _ => Err(error),
+            };
+        };
+        for event in &self.events[..count] {
+            let Completion { slot, result } = event.completion(&mut self.in_flight);
+            self.ready.push(slot, result);
+        }
+        Ok(())
+    }
+
+    /// Waits for all that the kernel has; false if it would not give it back.
+    fn drain(&mut self) -> bool {
+        let mut out = [Completion::default(); 64];
+        for _ in 0..DRAIN_WAITS {
+            while self.reap(&mut out).is_ok_and(|count| count > 0) {}
+            if self.with_kernel(0) == 0 {
+                return true;
+            }
+            if self.wait(1, Some(DRAIN_STEP)).is_err() {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let drained = self.drain();
+        self.ring = None;
+        // SAFETY: the context is ours and is not used again. The kernel waits for its ops where it
+        // can, so this is not called before they had their time.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.id) };
+        // SAFETY: the field is not used again: this is the end of the context.
+        let buffers = unsafe { ManuallyDrop::take(&mut self.buffers) };
+        if !drained {
+            // The kernel may yet write to them, so they are never used for anything else.
+            buffers.leak();
+        }
+    }
+}
+
+/// `struct iocb` of <linux/aio_abi.h>.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ControlBlock {
+    data: u64,
+    #[cfg(target_endian = "little")]
+    key: u32,
+    rw_flags: u32,
+    #[cfg(target_endian = "big")]
+    key: u32,
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_file: u32,
+}
+
+const _: () = assert!(size_of::<ControlBlock>() == 64);
+
+/// `struct io_event` of <linux/aio_abi.h>.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Event {
+    data: u64,
+    block: u64,
+    result: i64,
+    result_2: i64,
+}
+
+const _: () = assert!(size_of::<Event>() == 32);
+
+impl Event {
+    #[inline]
+    fn completion(&self, in_flight: &mut InFlight) -> Completion {
+        Completion {
+            slot: in_flight.end(self.data),
+            // Bytes of one op, at most 2 GiB less a page, or a negated errno.
+            result: i32::try_from(self.result).unwrap_or(-libc::EIO),
+        }
+    }
+}
+
+/// `IOCB_CMD_PREAD`, `IOCB_CMD_PWRITE` and `IOCB_FLAG_IOPRIO` of <linux/aio_abi.h>.
+const COMMAND_PREAD: u16 = 0;
+const COMMAND_PWRITE: u16 = 1;
+const FLAG_PRIORITY: u32 = 2;
+
+/// How long to wait for a completion before trying again when the kernel was out of requests:
+/// long against an op, short against a person.
+const RETRY: Nanos = Nanos::from_millis(10);
+
+/// A drop waits for the kernel in steps, 30 s in all: as long as a disk's own time-out for a
+/// request.
+const DRAIN_STEP: Nanos = Nanos::from_millis(100);
+const DRAIN_WAITS: u32 = 300;
