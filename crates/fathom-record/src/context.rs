@@ -55,7 +55,8 @@ pub struct Storage {
 pub struct Validity {
     /// Job name; empty for the whole run.
     pub job: String,
-    /// `page_cache`, `direct_io`, `queue_depth`, `working_set`, `cpu_bound`, `stolen_time`, `response_time`.
+    /// `page_cache`, `direct_io`, `queue_depth`, `working_set`, `cpu_bound`, `stolen_time`,
+    /// `response_time`.
     pub check: String,
     /// Whether the numbers mean what their reader will take them for.
     pub ok: bool,

@@ -59,7 +59,8 @@ mod tests {
         }];
         assert_eq!(
             notes(&record),
-            "\nWhat to know about these numbers:\n  a: It is not.\n  the whole run\n    hint: do less\n"
+            "\nWhat to know about these numbers:\n  a: It is not.\n  the whole run\n    \
+             hint: do less\n"
         );
     }
 }

@@ -60,7 +60,8 @@ proptest! {
     fn counts_below_a_bound_are_off_by_its_bucket_at_most(values in values(), bound in value()) {
         let histogram = histogram_of(&values);
         let cut = Histogram::index_of(bound);
-        let below = |limit: usize| values.iter().filter(|v| Histogram::index_of(**v) < limit).count();
+        let below =
+            |limit: usize| values.iter().filter(|v| Histogram::index_of(**v) < limit).count();
         let counted = usize::try_from(histogram.count_below(bound)).unwrap();
         prop_assert!((below(cut)..=below(cut + 1)).contains(&counted));
     }
