@@ -1,1 +1,17 @@
 //! Virtual time: an event heap and modelled devices behind the engine trait.
+//!
+//! The workers are the very ones of the thread driver; only the clock and the device are not real.
+//! Nothing here reads a clock, sleeps or starts a thread: the same workers on the same models give
+//! the same results on every host.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod constant;
+mod driver;
+mod engine;
+
+// Public items, listed once.
+pub use clock::VirtualClock;
+pub use constant::{Constant, Fault, FaultKind, Stall};
+pub use driver::{Simulation, Stuck};
+pub use engine::{ModelEngine, ModelFile};

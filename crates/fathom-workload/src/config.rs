@@ -216,6 +216,14 @@ pub enum Pace {
     Ops(u64),
 }
 
+impl Pace {
+    /// Whether nothing would ever be due.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        matches!(self, Self::Bytes(0) | Self::Ops(0))
+    }
+}
+
 /// How due times are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {

@@ -1,7 +1,21 @@
 //! What an I/O job does next, and when: patterns, rates, phases, and the loop.
 #![forbid(unsafe_code)]
 
+mod buffers;
+mod complete;
 mod config;
+mod exponential;
+mod issue;
+mod pattern;
+mod readback;
+mod recorder;
+mod results;
+mod schedule;
+mod slots;
+mod stages;
+mod think;
+mod turn;
+mod worker;
 
 // Public items, listed once.
 pub use config::{
@@ -9,3 +23,7 @@ pub use config::{
     PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules, Think,
     Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
 };
+pub use pattern::{Pattern, PatternError, Target};
+pub use results::{DirectionResults, JobError, Phase, Progress, Results, ToleratedErrors};
+pub use turn::{Control, turn};
+pub use worker::{ConfigError, Worker};

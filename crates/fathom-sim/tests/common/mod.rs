@@ -1,0 +1,110 @@
+//! A job and a device to change one thing of.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
+use fathom_workload::{
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, MapMode, Measure, Mix,
+    PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules, Tolerate, Worker,
+    WorkerConfig,
+};
+
+/// 4 KiB reads in order over 1 MiB, one at a time.
+pub(crate) fn job() -> WorkerConfig {
+    WorkerConfig {
+        pattern: PatternConfig {
+            mix: Mix::Read,
+            random: false,
+            sequencer: Sequencer::None,
+            files: vec![FileRange {
+                offset: 0,
+                length: 1 << 20,
+            }],
+            sizes: PerDirection::all(SizeChoice::Fixed(4096)),
+            align: PerDirection::all(4096),
+            map: MapMode::On,
+            generator: RandomGenerator::Tausworthe { explicit: false },
+            distribution: Distribution::Uniform,
+            percentage_random: PerDirection::all(100),
+            seed: 7,
+        },
+        depth: 1,
+        batching: Batching {
+            submit: 1,
+            complete_min: 1,
+            complete_max: 1,
+            low: 1,
+        },
+        bytes_per_pass: 1 << 20,
+        loops: 1,
+        runtime: None,
+        time_based: false,
+        ramp: Nanos::ZERO,
+        start_delay: Nanos::ZERO,
+        rate: PerDirection::all(None),
+        rate_min: PerDirection::all(None),
+        rate_cycle: Nanos::from_millis(1000),
+        think: None,
+        sync: SyncRules::default(),
+        tolerate: Tolerate::default(),
+        verify: None,
+        buffers: BufferConfig {
+            fill: BufferFill::Zero,
+            refill: false,
+            scramble: false,
+        },
+        measure: Measure {
+            slat: true,
+            clat: true,
+            lat: true,
+            bandwidth: true,
+            slat_histogram: false,
+            clat_histogram: true,
+            lat_histogram: false,
+            sample: Nanos::from_millis(500),
+        },
+        priority: 0,
+        invalidate: false,
+    }
+}
+
+/// The same with `depth` slots.
+pub(crate) fn deep_job(depth: u32) -> WorkerConfig {
+    let mut config = job();
+    config.depth = depth;
+    config.batching.low = depth;
+    config
+}
+
+/// 100 µs an op.
+pub(crate) fn device() -> Constant {
+    Constant::new(Nanos::from_micros(100))
+}
+
+/// Runs one job alone; a depth of 1 counts as synchronous.
+#[track_caller]
+pub(crate) fn run(config: WorkerConfig, device: Constant) -> Results {
+    run_on(config, device, Vec::new()).0
+}
+
+/// Runs one job alone on files with content.
+#[track_caller]
+pub(crate) fn run_on(
+    config: WorkerConfig,
+    device: Constant,
+    files: Vec<ModelFile>,
+) -> (Results, ModelEngine) {
+    let clock = VirtualClock::new();
+    let mut simulation = Simulation::new(clock.clone());
+    let synchronous = config.depth == 1;
+    let engine = ModelEngine::new(clock, device, config.depth, 1 << 16, synchronous, files);
+    let capabilities = fathom_core::Engine::capabilities(&engine);
+    let worker = Worker::new(config, capabilities, Tick::ZERO).expect("a job that makes sense");
+    simulation.add(worker, engine, Tick::ZERO);
+    simulation.run().expect("a job that ends").remove(0)
+}
+
+/// Milliseconds of a span.
+pub(crate) fn ms(span: Nanos) -> u64 {
+    span.get() / 1_000_000
+}

@@ -1,0 +1,79 @@
+//! Errors and short transfers.
+
+mod common;
+
+use common::{deep_job, device, job, run};
+use fathom_core::Direction;
+use fathom_sim::{Constant, Fault, FaultKind};
+use fathom_workload::Tolerate;
+
+fn faulty(number: u64, kind: FaultKind) -> Constant {
+    let fault = Fault {
+        number,
+        direction: Direction::Read,
+        kind,
+    };
+    Constant {
+        faults: vec![fault],
+        ..device()
+    }
+}
+
+#[test]
+fn an_error_ends_the_job() {
+    let results = run(job(), faulty(9, FaultKind::Error(5)));
+    assert_eq!(results.directions.read.ios, 9);
+    let error = results.error.expect("an error");
+    assert_eq!(
+        (error.errno, error.what, error.offset),
+        (5, "read", 9 * 4096)
+    );
+}
+
+#[test]
+fn what_is_in_flight_at_an_error_is_still_counted() {
+    let results = run(deep_job(8), faulty(3, FaultKind::Error(5)));
+    assert_eq!(results.directions.read.ios, 7 + 3);
+    assert!(results.error.is_some());
+}
+
+#[test]
+fn continue_on_error_goes_past_eio() {
+    let mut config = job();
+    config.tolerate = Tolerate {
+        read: true,
+        write: false,
+        verify: false,
+    };
+    let results = run(config, faulty(9, FaultKind::Error(5)));
+    assert_eq!(results.error, None);
+    assert_eq!(results.directions.read.ios, 255);
+    assert_eq!(results.tolerated.expect("one").total, 1);
+}
+
+#[test]
+fn continue_on_error_does_not_go_past_other_errors() {
+    let mut config = job();
+    config.tolerate = Tolerate {
+        read: true,
+        write: true,
+        verify: true,
+    };
+    assert!(run(config, faulty(9, FaultKind::Error(28))).error.is_some());
+}
+
+#[test]
+fn the_rest_of_a_short_transfer_is_issued_again() {
+    let results = run(job(), faulty(9, FaultKind::Short(1000)));
+    assert_eq!(results.error, None);
+    assert_eq!(results.directions.read.ios, 256);
+    assert_eq!(results.directions.read.bytes, 1 << 20);
+    assert_eq!(results.directions.read.short_ios, 1);
+    assert_eq!(results.directions.read.clat.summary.max(), 200_000);
+}
+
+#[test]
+fn a_transfer_of_nothing_is_an_error() {
+    let results = run(deep_job(4), faulty(9, FaultKind::Short(0)));
+    assert_eq!(results.error.expect("the end of the file").errno, 5);
+}

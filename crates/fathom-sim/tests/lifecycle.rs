@@ -1,0 +1,224 @@
+//! When a job begins, ends, goes round, and what of it is counted.
+
+mod common;
+
+use common::{deep_job, device, job, ms, run};
+use fathom_core::{Nanos, PerDirection, SyncKind, Tick};
+use fathom_workload::{Mix, SyncRules, Think};
+
+#[test]
+fn a_job_ends_when_all_bytes_are_moved() {
+    let results = run(job(), device());
+    assert_eq!(results.directions.read.ios, 256);
+    assert_eq!(results.directions.read.bytes, 1 << 20);
+    assert_eq!(results.directions.read.runtime, Nanos::new(256 * 100_000));
+    assert_eq!(results.directions.read.clat.summary.max(), 100_000);
+}
+
+#[test]
+fn depth_divides_the_time() {
+    let results = run(deep_job(32), device());
+    assert_eq!(results.directions.read.ios, 256);
+    assert_eq!(results.directions.read.runtime, Nanos::new(8 * 100_000));
+    assert_eq!(results.depth_at_issue.iter().sum::<u64>(), 256);
+}
+
+#[test]
+fn runtime_ends_a_job_early() {
+    let mut config = job();
+    config.runtime = Some(Nanos::from_millis(10));
+    let results = run(config, device());
+    assert_eq!(results.directions.read.ios, 100);
+}
+
+#[test]
+fn time_based_goes_round_until_the_time_is_up() {
+    let mut config = job();
+    config.runtime = Some(Nanos::from_millis(100));
+    config.time_based = true;
+    let results = run(config, device());
+    assert_eq!(results.directions.read.ios, 1000);
+    assert_eq!(ms(results.directions.read.runtime), 100);
+}
+
+#[test]
+fn loops_repeat_the_pass() {
+    let mut config = job();
+    config.loops = 3;
+    assert_eq!(run(config, device()).directions.read.ios, 3 * 256);
+}
+
+#[test]
+fn bytes_beyond_the_files_go_round() {
+    let mut config = job();
+    config.bytes_per_pass = (1 << 20) + 8192;
+    assert_eq!(run(config, device()).directions.read.ios, 258);
+}
+
+#[test]
+fn fewer_bytes_than_the_files_hold_end_the_pass_early() {
+    let mut config = job();
+    config.bytes_per_pass = 10_000;
+    assert_eq!(run(config, device()).directions.read.ios, 3);
+}
+
+#[test]
+fn nothing_of_the_ramp_is_counted() {
+    let mut config = job();
+    config.time_based = true;
+    config.ramp = Nanos::from_millis(50);
+    config.runtime = Some(Nanos::from_millis(100));
+    let results = run(config, device());
+    assert_eq!(results.started, Tick::new(50_000_000));
+    // An op that completes in the moment the ramp ends is counted.
+    assert_eq!(results.directions.read.ios, 1001);
+    assert_eq!(results.directions.read.clat.summary.count(), 1001);
+    assert_eq!(ms(results.directions.read.runtime), 100);
+}
+
+#[test]
+fn a_job_that_ends_in_its_ramp_reports_what_it_did() {
+    let mut config = job();
+    config.ramp = Nanos::from_millis(500);
+    let results = run(config, device());
+    assert_eq!(results.directions.read.ios, 256);
+}
+
+#[test]
+fn startdelay_comes_before_everything() {
+    let mut config = job();
+    config.start_delay = Nanos::from_millis(70);
+    let results = run(config, device());
+    assert_eq!(results.started, Tick::new(70_000_000));
+    assert_eq!(ms(results.directions.read.runtime), 25);
+}
+
+#[test]
+fn thinktime_comes_after_every_so_many_ops() {
+    let mut config = job();
+    config.think = Some(Think {
+        time: Nanos::from_millis(1),
+        spin: Nanos::ZERO,
+        blocks: 4,
+        count_issues: false,
+        io_time: Nanos::ZERO,
+    });
+    let results = run(config, device());
+    // 256 ops of 0.1 ms, and 63 or 64 pauses of 1 ms.
+    let total = ms(results.directions.read.runtime);
+    assert!((25 + 63..=25 + 64).contains(&total), "{total}");
+}
+
+#[test]
+fn thinktime_iotime_comes_after_so_much_time() {
+    let mut config = job();
+    config.think = Some(Think {
+        time: Nanos::from_millis(5),
+        spin: Nanos::from_millis(1),
+        blocks: u32::MAX,
+        count_issues: false,
+        io_time: Nanos::from_millis(10),
+    });
+    let results = run(config, device());
+    assert_eq!(ms(results.directions.read.runtime), 25 + 2 * 5);
+}
+
+#[test]
+fn fsync_comes_after_every_so_many_writes_but_the_last() {
+    let mut config = job();
+    config.pattern.mix = Mix::Write;
+    config.bytes_per_pass = 16 * 4096;
+    config.sync = SyncRules {
+        every: 4,
+        kind: Some(SyncKind::Full),
+        at_end: false,
+        on_close: false,
+    };
+    let results = run(config, device());
+    assert_eq!(results.directions.write.ios, 16);
+    assert_eq!(results.sync.summary.count(), 3);
+}
+
+#[test]
+fn end_fsync_is_made_and_not_counted() {
+    let mut config = job();
+    config.pattern.mix = Mix::Write;
+    config.bytes_per_pass = 16 * 4096;
+    config.sync = SyncRules {
+        every: 0,
+        kind: None,
+        at_end: true,
+        on_close: false,
+    };
+    let (results, engine) = common::run_on(config, device(), Vec::new());
+    assert_eq!(results.sync.summary.count(), 0);
+    assert_eq!(engine.syncs.len(), 1);
+}
+
+#[test]
+fn a_mix_runs_both_directions() {
+    let mut config = job();
+    config.pattern.mix = Mix::ReadWrite { read: 70 };
+    config.pattern.random = true;
+    config.time_based = true;
+    config.runtime = Some(Nanos::from_secs(2));
+    let results = run(config, device());
+    let (reads, writes) = (results.directions.read.ios, results.directions.write.ios);
+    assert_eq!(reads + writes, 20_000);
+    assert!((13_600..14_400).contains(&reads), "{reads}");
+}
+
+#[test]
+fn samples_are_taken_every_half_second() {
+    let mut config = job();
+    config.time_based = true;
+    config.runtime = Some(Nanos::from_secs(5));
+    let results = run(config, device());
+    let samples = results.directions.read.iops;
+    assert!((9..=10).contains(&samples.count()), "{}", samples.count());
+    // The op that completes in the moment of a sample is in the next one.
+    assert!(
+        samples.min() >= 9_998 && samples.max() == 10_000,
+        "{samples:?}"
+    );
+}
+
+#[test]
+fn a_batch_goes_out_and_comes_back_together() {
+    let mut config = deep_job(32);
+    config.batching.submit = 8;
+    config.batching.complete_max = 32;
+    let results = run(config, device());
+    assert_eq!(results.directions.read.ios, 256);
+    assert_eq!(results.submit_sizes, [0, 0, 32, 0, 0, 0, 0]);
+    assert_eq!(results.complete_sizes, [0, 0, 0, 0, 8, 0, 0]);
+}
+
+#[test]
+fn iodepth_low_lets_the_queue_sink_first() {
+    let mut config = deep_job(8);
+    config.batching.low = 2;
+    config.bytes_per_pass = 62 * 4096;
+    let results = run(config, device());
+    // 8 at first; then nine times from 2 in flight to 8.
+    assert_eq!(results.depth_at_issue, [0, 1, 1, 10, 10, 10, 10, 10, 10]);
+}
+
+#[test]
+fn an_interrupt_reaps_what_is_in_flight() {
+    let mut config = deep_job(32);
+    config.time_based = true;
+    config.runtime = Some(Nanos::from_secs(100));
+    config.rate = PerDirection::all(None);
+    let clock = fathom_sim::VirtualClock::new();
+    let engine = fathom_sim::ModelEngine::new(clock.clone(), device(), 32, 4096, false, Vec::new());
+    let capabilities = fathom_core::Engine::capabilities(&engine);
+    let worker = fathom_workload::Worker::new(config, capabilities, Tick::ZERO).expect("a worker");
+    let mut simulation = fathom_sim::Simulation::new(clock);
+    simulation.add(worker, engine, Tick::ZERO);
+    simulation.stop_at(Tick::new(1_000_050_000));
+    let (results, engine) = simulation.run().expect("an end").remove(0);
+    assert_eq!(engine.completes(1), None);
+    assert_eq!(results.directions.read.ios % 32, 0);
+    assert_eq!(ms(results.directions.read.runtime), 1000);
+}

@@ -1,0 +1,132 @@
+//! From the engine to the recorder.
+
+use fathom_core::{Completion, Direction, Engine, OpKind, Outcome, Slot, Tick};
+
+use crate::recorder::job_error;
+use crate::turn::EIO;
+use crate::worker::{Stage, Worker};
+
+impl Worker {
+    /// Takes what has completed, at most `iodepth_batch_complete_max`; returns how many.
+    #[inline]
+    pub(crate) fn reap<E: Engine>(&mut self, engine: &mut E, now: Tick) -> u32 {
+        let taken = engine.reap(&mut self.done);
+        if taken == 0 {
+            return 0;
+        }
+        for index in 0..taken {
+            let completion = self.done[index];
+            self.complete(engine, completion, now);
+        }
+        // Cannot be cut: `done` has at most `iodepth` places.
+        let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+        self.in_flight -= taken;
+        self.recorder.reaped(taken);
+        taken
+    }
+
+    #[inline]
+    fn complete<E: Engine>(&mut self, engine: &mut E, completion: Completion, now: Tick) {
+        let state = *self.slots.state(completion.slot);
+        match (state.op.kind, completion.outcome()) {
+            (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
+                self.recorder.completed(direction, &state, now);
+                if !self.plain {
+                    self.look_at(engine, completion.slot, direction);
+                }
+                self.slots.put(completion.slot);
+            }
+            (OpKind::Data(direction), Outcome::Moved(moved)) => {
+                self.moved_less(completion, direction, moved);
+            }
+            (OpKind::Sync(_), Outcome::Moved(_)) => {
+                if !matches!(self.stage, Stage::Syncing(..)) {
+                    self.recorder.synced(&state, now);
+                }
+                self.slots.put(completion.slot);
+            }
+            (_, Outcome::Failed(_)) => self.went_wrong(completion),
+        }
+    }
+
+    /// What jobs with rules want to know of an op that has completed.
+    fn look_at<E: Engine>(&mut self, engine: &mut E, slot: Slot, direction: Direction) {
+        if let Some(thinking) = &mut self.thinking {
+            thinking.completed();
+        }
+        let Some(readback) = &mut self.readback else {
+            return;
+        };
+        let state = *self.slots.state(slot);
+        match direction {
+            Direction::Write => readback.written(&state),
+            Direction::Trim => {}
+            Direction::Read if !readback.checks_reads() => {}
+            Direction::Read => {
+                let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
+                if let Err(mismatch) = readback.check(buffer, &state) {
+                    let completion = Completion {
+                        slot,
+                        result: -EILSEQ,
+                    };
+                    let error = job_error(&state, completion, Some(mismatch));
+                    if self.config.tolerate.verify {
+                        self.recorder.tolerated(error);
+                    } else {
+                        self.fail(crate::results::JobError {
+                            what: "verify",
+                            ..error
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A short transfer: the rest is issued again in the same slot.
+    #[cold]
+    fn moved_less(&mut self, completion: Completion, direction: Direction, moved: u32) {
+        let state = self.slots.state(completion.slot);
+        if moved == 0 || moved > state.op.length {
+            // Nothing came: the file ends here, and would end here again.
+            let result = -EIO.cast_signed();
+            return self.went_wrong(Completion {
+                slot: completion.slot,
+                result,
+            });
+        }
+        state.op.offset += u64::from(moved);
+        state.op.length -= moved;
+        state.op.buffer_offset += moved;
+        self.recorder.short(direction);
+        if self.recorder.has_failed() {
+            self.slots.put(completion.slot);
+        } else {
+            self.retry.push(completion.slot);
+        }
+    }
+
+    /// An op has failed: the job ends, unless it was told to go on.
+    #[cold]
+    fn went_wrong(&mut self, completion: Completion) {
+        let state = *self.slots.state(completion.slot);
+        self.slots.put(completion.slot);
+        let error = job_error(&state, completion, None);
+        let tolerated = match state.op.kind {
+            OpKind::Data(Direction::Read) => self.config.tolerate.read,
+            OpKind::Data(_) | OpKind::Sync(_) => self.config.tolerate.write,
+        };
+        // As in fio, only these two are ever gone past.
+        if tolerated && (error.errno == EIO || error.errno == EILSEQ.unsigned_abs()) {
+            self.recorder.tolerated(error);
+            if let Some(thinking) = &mut self.thinking {
+                thinking.completed();
+            }
+        } else {
+            self.fail(error);
+        }
+    }
+}
+
+/// Illegal byte sequence: fio's error for data that are not what was written.
+const EILSEQ: i32 = 84;

@@ -1,0 +1,25 @@
+//! Exponential gaps for Poisson arrivals.
+
+use fathom_core::SplitMix64;
+
+/// Draws exponentially distributed factors with mean 1.
+#[derive(Debug)]
+pub(crate) struct Exponential(SplitMix64);
+
+impl Exponential {
+    /// A stream of its own for `seed`.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
+    /// `mean` times an exponentially distributed factor: −ln(1 − u), u uniform in [0, 1).
+    pub(crate) fn scale(&mut self, mean: u64) -> u64 {
+        let uniform = (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
+        let gap = libm::round(-libm::log(1.0 - uniform) * mean as f64);
+        // −ln(2⁻⁵³) < 37, and a mean gap is at most 10⁹ · 2³² ns < 2⁶² / 37 · 40: far from the end.
+        #[expect(clippy::cast_possible_truncation, reason = "0 ≤ gap < 2⁶⁴")]
+        #[allow(clippy::cast_sign_loss, reason = "gap is never negative")]
+        let gap = gap as u64;
+        gap
+    }
+}

@@ -1,0 +1,346 @@
+//! From the pattern to the engine.
+//!
+//! Two ways, one meaning: `issue_plain` takes a batch of targets and lays them all down;
+//! `issue_with_care` looks at each op: is it due, may it pass others, what must its buffer hold?
+
+use fathom_core::{Direction, Engine, FileIndex, OpKind, Step, Tick};
+
+use crate::pattern::Target;
+use crate::worker::{After, Stage, Worker};
+
+impl Worker {
+    /// Issues up to one batch of ops, no questions asked.
+    #[inline]
+    pub(crate) fn issue_plain<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: &mut Tick,
+    ) -> Option<Step> {
+        let room = self.targets.len().min(self.slots.free());
+        // One at a time when a whole batch might be more than what remains of the pass.
+        let most = room as u64 * u64::from(self.pattern.largest());
+        let wanted = if self.pass.remaining >= most { room } else { 1 };
+        if self.pass.remaining == 0 {
+            return self.end_of_pass();
+        }
+        let count = self.pattern.fill(&mut self.targets[..wanted]);
+        if count == 0 {
+            return self.end_of_pattern();
+        }
+        self.pass.barren = false;
+        for index in 0..count {
+            let target = self.targets[index];
+            self.lay_down(engine, &target, *now, *now);
+        }
+        self.hand_over(engine, now)
+    }
+
+    /// Takes a slot for `target` and prepares it; there must be a free one.
+    #[inline]
+    fn lay_down<E: Engine>(&mut self, engine: &mut E, target: &Target, due: Tick, now: Tick) {
+        let Some(slot) = self.slots.take() else {
+            unreachable!("callers see to it that a slot is free");
+        };
+        let state = self.slots.state(slot);
+        state.due = due;
+        state.start = now;
+        state.op.kind = OpKind::Data(target.direction);
+        state.op.priority = self.config.priority;
+        state.op.file = target.file;
+        state.op.length = target.length;
+        state.op.buffer_offset = 0;
+        state.op.offset = target.offset;
+        state.op.sequence = self.sequence;
+        self.sequence += 1;
+        // Saturating: the last op of a pass may reach past its end.
+        self.pass.remaining = self.pass.remaining.saturating_sub(u64::from(target.length));
+        engine.prepare(&state.op);
+        self.prepared.push(slot);
+    }
+
+    /// Issues up to one batch, each op looked at.
+    pub(crate) fn issue_with_care<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: &mut Tick,
+    ) -> Option<Step> {
+        if self.pass.invalidate {
+            self.drop_caches(engine);
+        }
+        if !self.retry.is_empty() {
+            return self.issue_retries(engine, now);
+        }
+        let mut gate = Gate::Open;
+        while self.prepared.len() < self.targets.len() && self.slots.free() > 0 {
+            gate = self.issue_one(engine, *now);
+            if gate != Gate::Open {
+                break;
+            }
+        }
+        if !self.prepared.is_empty() {
+            return self.hand_over(engine, now);
+        }
+        self.at_gate(engine, *now, gate)
+    }
+
+    /// Nothing could be issued: what to do instead.
+    fn at_gate<E: Engine>(&mut self, engine: &mut E, now: Tick, gate: Gate) -> Option<Step> {
+        match gate {
+            Gate::EndOfPass => return self.end_of_pass(),
+            Gate::EndOfPattern => return self.end_of_pattern(),
+            Gate::Think => self.stage = Stage::Draining(After::Think),
+            Gate::Open => {}
+            Gate::Due(due) => {
+                if self.reap(engine, now) == 0 {
+                    let until = due.min(self.clock.next_rule);
+                    let min = self.in_flight.min(1);
+                    return Some(Step::Wait {
+                        min,
+                        until: Some(until),
+                        spin: false,
+                    });
+                }
+            }
+            Gate::Drained => {
+                if self.reap(engine, now) == 0 {
+                    return Some(Step::Wait {
+                        min: 1,
+                        until: None,
+                        spin: false,
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    /// Issues one op, or says what it waits for.
+    fn issue_one<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Gate {
+        if self
+            .thinking
+            .as_ref()
+            .is_some_and(|thinking| thinking.is_due(now))
+        {
+            return Gate::Think;
+        }
+        let target = match self.next_target(now) {
+            Ok(target) => target,
+            Err(gate) => return gate,
+        };
+        if self.sync.writes_left == 0 && self.config.sync.every > 0 {
+            self.held = Some(target);
+            return self.issue_sync(engine, now);
+        }
+        let drained = self.in_flight == 0 && self.prepared.is_empty();
+        if target.direction == Direction::Trim && !self.engine.queued_trim && !drained {
+            self.held = Some(target);
+            return Gate::Drained;
+        }
+        let due = match &mut self.schedules[target.direction] {
+            Some(schedule) => schedule.take(target.length).min(now),
+            None => now,
+        };
+        self.fill_buffer(engine, &target, now);
+        self.lay_down(engine, &target, due, now);
+        self.count_issue(&target, now);
+        Gate::Open
+    }
+
+    /// The op that comes next, if it may come now.
+    fn next_target(&mut self, now: Tick) -> Result<Target, Gate> {
+        let target = match self.held.take() {
+            Some(target) => target,
+            None if self.stage == Stage::ReadingBack => {
+                return self.next_readback().ok_or(Gate::EndOfPass);
+            }
+            None if self.pass.remaining == 0 => return Err(Gate::EndOfPass),
+            None => self.draw(now).ok_or(Gate::EndOfPattern)?,
+        };
+        self.pass.barren = false;
+        match &self.schedules[target.direction] {
+            Some(schedule) if schedule.next_due() > now => {
+                let due = schedule.next_due();
+                self.held = Some(target);
+                Err(Gate::Due(due))
+            }
+            _ => Ok(target),
+        }
+    }
+
+    /// Draws an op: of the direction that is due first, or as the mix has it.
+    fn draw(&mut self, now: Tick) -> Option<Target> {
+        let mut direction = self.pattern.draw_direction();
+        let other = match direction {
+            Direction::Read => Direction::Write,
+            Direction::Write => Direction::Read,
+            Direction::Trim => Direction::Trim,
+        };
+        if self.used[other]
+            && self.config.pattern.mix != crate::config::Mix::TrimWrite
+            && self.due_of(direction) > now
+            && self.due_of(other) < self.due_of(direction)
+        {
+            direction = other;
+        }
+        self.pattern.next(direction)
+    }
+
+    fn due_of(&self, direction: Direction) -> Tick {
+        self.schedules[direction]
+            .as_ref()
+            .map_or(Tick::ZERO, |schedule| schedule.next_due())
+    }
+
+    fn next_readback(&mut self) -> Option<Target> {
+        self.readback.as_mut()?.next_target()
+    }
+
+    /// What must stand in the buffer before it is written.
+    fn fill_buffer<E: Engine>(&mut self, engine: &mut E, target: &Target, now: Tick) {
+        if target.direction != Direction::Write || !self.engine.moves_data {
+            return;
+        }
+        let Some(slot) = self.slots.peek() else {
+            return;
+        };
+        let buffer = &mut engine.buffer(slot)[..target.length as usize];
+        self.filler.refresh(buffer, target.offset, now.get());
+        if let Some(readback) = &mut self.readback {
+            readback.stamp(buffer, target, self.sequence);
+        }
+    }
+
+    fn count_issue(&mut self, target: &Target, now: Tick) {
+        if let Some(thinking) = &mut self.thinking {
+            thinking.issued(now);
+        }
+        if target.direction == Direction::Write {
+            self.sync.file = target.file;
+            self.sync.writes_left = self.sync.writes_left.saturating_sub(1);
+        }
+    }
+
+    fn issue_sync<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Gate {
+        let drained = self.in_flight == 0 && self.prepared.is_empty();
+        if !self.engine.queued_sync && !drained {
+            return Gate::Drained;
+        }
+        self.sync.writes_left = self.config.sync.every;
+        self.prepare_sync(engine, now, self.sync.file);
+        Gate::Open
+    }
+
+    /// Prepares a sync of `file`; there must be a free slot.
+    pub(crate) fn prepare_sync<E: Engine>(&mut self, engine: &mut E, now: Tick, file: FileIndex) {
+        let Some(slot) = self.slots.take() else {
+            unreachable!("callers see to it that a slot is free");
+        };
+        let kind = self.sync_kind();
+        let state = self.slots.state(slot);
+        state.due = now;
+        state.start = now;
+        state.op.kind = OpKind::Sync(kind);
+        state.op.file = file;
+        state.op.length = 0;
+        state.op.buffer_offset = 0;
+        state.op.offset = 0;
+        state.op.sequence = self.sequence;
+        engine.prepare(&state.op);
+        self.prepared.push(slot);
+    }
+
+    /// Issues the rests of short transfers, in their own slots.
+    pub(crate) fn issue_retries<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: &mut Tick,
+    ) -> Option<Step> {
+        while let Some(slot) = self.retry.pop() {
+            engine.prepare(&self.slots.state(slot).op);
+            self.prepared.push(slot);
+        }
+        self.hand_over(engine, now)
+    }
+
+    /// Gives up the rests of short transfers.
+    pub(crate) fn retry_nothing(&mut self) {
+        while let Some(slot) = self.retry.pop() {
+            self.slots.put(slot);
+        }
+    }
+
+    /// All bytes of the pass are issued.
+    #[cold]
+    fn end_of_pass(&mut self) -> Option<Step> {
+        let reads_back = self
+            .readback
+            .as_ref()
+            .is_some_and(|readback| readback.has_work());
+        if self.stage == Stage::ReadingBack {
+            self.stage = Stage::Draining(After::Readback);
+        } else if self.config.time_based && !reads_back {
+            self.start_over();
+        } else {
+            self.stage = Stage::Draining(After::Pass);
+        }
+        None
+    }
+
+    /// The pattern has been everywhere, but bytes remain (`io_size` above `size`): begin anew.
+    #[cold]
+    fn end_of_pattern(&mut self) -> Option<Step> {
+        let whole = self.pass.remaining < u64::from(self.pattern.smallest());
+        if whole || self.pass.barren || !self.wraps() {
+            self.pass.remaining = 0;
+            if self.pass.barren {
+                // Not one op fits: going round for ever would be silence.
+                self.stage = Stage::Draining(After::End);
+                return None;
+            }
+            return self.end_of_pass();
+        }
+        let remaining = self.pass.remaining;
+        self.start_over();
+        self.pass.remaining = remaining;
+        self.pass.barren = true;
+        None
+    }
+
+    /// Whether there is more to issue than the files hold.
+    fn wraps(&self) -> bool {
+        let held: u64 = self
+            .config
+            .pattern
+            .files
+            .iter()
+            .map(|file| file.length)
+            .sum();
+        self.config.time_based || self.config.bytes_per_pass > held
+    }
+
+    #[cold]
+    fn drop_caches<E: Engine>(&mut self, engine: &mut E) {
+        self.pass.invalidate = false;
+        for number in 0..self.config.pattern.files.len() {
+            // A cache that cannot be dropped is no error: fio goes on as well.
+            let _ = engine.invalidate(FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX)));
+        }
+    }
+}
+
+/// What keeps the next op back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// Nothing.
+    Open,
+    /// It is not due before then.
+    Due(Tick),
+    /// It may not run beside others.
+    Drained,
+    /// A pause comes first.
+    Think,
+    /// There is none: all bytes of the pass are issued.
+    EndOfPass,
+    /// There is none: the pattern is exhausted.
+    EndOfPattern,
+}

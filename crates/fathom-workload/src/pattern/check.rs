@@ -1,0 +1,196 @@
+//! What must hold of a configuration, checked once.
+
+use fathom_core::{Direction, PerDirection};
+
+use crate::config::{Distribution, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer};
+
+use super::PatternError;
+use super::sizes::Sizes;
+
+/// A configuration that makes sense, and what follows from it.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The directions whose ops are placed; the write of a trim-write is not.
+    pub(super) placed: PerDirection<bool>,
+    pub(super) sizes: PerDirection<Sizes>,
+    pub(super) largest: u32,
+    pub(super) smallest: u32,
+    /// One file, one size for all directions, nothing rare: a loop of its own can do it.
+    pub(super) plain: bool,
+    /// Whether blocks are marked in a map.
+    pub(super) map: MapMode,
+}
+
+impl Checked {
+    pub(super) fn new(config: &PatternConfig) -> Result<Self, PatternError> {
+        let placed = placed(config.mix);
+        check_percentages(config)?;
+        check_sequencer(config)?;
+        check_distribution(config.distribution)?;
+        let sizes = PerDirection::new(
+            sizes_of(config, Direction::Read, placed)?,
+            sizes_of(config, Direction::Write, placed)?,
+            sizes_of(config, Direction::Trim, placed)?,
+        );
+        check_ranges(config, placed, &sizes)?;
+        let used = || {
+            Direction::ALL
+                .into_iter()
+                .filter(|&direction| placed[direction])
+        };
+        let aligned = used().all(|d| config.align[d] == u64::from(sizes[d].min));
+        let uniform = config.distribution == Distribution::Uniform;
+        let lfsr = config.generator == RandomGenerator::Lfsr;
+        let no_map = !config.random || !aligned || !uniform || lfsr;
+        Ok(Self {
+            placed,
+            largest: used().map(|d| sizes[d].max).max().unwrap_or(0),
+            smallest: used().map(|d| sizes[d].min).min().unwrap_or(0),
+            plain: is_plain(config, placed, &sizes)
+                && (!config.random || aligned && uniform && !lfsr),
+            map: if no_map { MapMode::Off } else { config.map },
+            sizes,
+        })
+    }
+}
+
+/// The directions whose ops are placed by offset and size.
+fn placed(mix: Mix) -> PerDirection<bool> {
+    let (read, write, trim) = match mix {
+        Mix::Read => (true, false, false),
+        Mix::Write => (false, true, false),
+        Mix::ReadWrite { read } => (read > 0, read < 100, false),
+        Mix::Trim | Mix::TrimWrite => (false, false, true),
+    };
+    PerDirection::new(read, write, trim)
+}
+
+/// Whether nothing rare is asked for; alignment and distribution apart.
+fn is_plain(
+    config: &PatternConfig,
+    placed: PerDirection<bool>,
+    sizes: &PerDirection<Sizes>,
+) -> bool {
+    let mut used = Direction::ALL
+        .into_iter()
+        .filter(|&direction| placed[direction]);
+    let first = used.clone().next().unwrap_or(Direction::Read);
+    let single = used.clone().count() == 1;
+    let size = sizes[first].min;
+    config.files.len() == 1
+        && config.mix != Mix::TrimWrite
+        && config.sequencer == Sequencer::None
+        && (config.random || single)
+        && used.all(|d| {
+            sizes[d].fixed()
+                && sizes[d].min == size
+                && (!config.random || config.percentage_random[d] == 100)
+        })
+}
+
+fn sizes_of(
+    config: &PatternConfig,
+    direction: Direction,
+    placed: PerDirection<bool>,
+) -> Result<Sizes, PatternError> {
+    // The sizes of a direction that never comes do not matter, nor whether they make sense.
+    if !placed[direction] {
+        return Ok(Sizes::none());
+    }
+    if config.random && config.align[direction] == 0 {
+        return Err(PatternError::NoAlignment { direction });
+    }
+    Sizes::new(&config.sizes[direction], direction)
+}
+
+fn check_ranges(
+    config: &PatternConfig,
+    placed: PerDirection<bool>,
+    sizes: &PerDirection<Sizes>,
+) -> Result<(), PatternError> {
+    for (file, range) in config.files.iter().enumerate() {
+        if range.offset.checked_add(range.length).is_none() {
+            return Err(PatternError::RangeOverflow { file });
+        }
+    }
+    let longest = config.files.iter().map(|range| range.length).max();
+    let length = longest.ok_or(PatternError::NoFiles)?;
+    for (direction, _) in placed.iter().filter(|&(_, &placed)| placed) {
+        let size = sizes[direction].min;
+        if u64::from(size) > length {
+            return Err(PatternError::TooSmall {
+                direction,
+                size,
+                length,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_percentages(config: &PatternConfig) -> Result<(), PatternError> {
+    let check = |what, value| {
+        if value > 100 {
+            Err(PatternError::Percent { what, value })
+        } else {
+            Ok(())
+        }
+    };
+    if let Mix::ReadWrite { read } = config.mix {
+        check("share of reads", read)?;
+    }
+    for (_, &value) in config.percentage_random.iter() {
+        check("share of random ops", value)?;
+    }
+    Ok(())
+}
+
+fn check_sequencer(config: &PatternConfig) -> Result<(), PatternError> {
+    match (config.sequencer, config.random) {
+        (Sequencer::Skip(_), true) | (Sequencer::Every(_) | Sequencer::Repeat(_), false) => {
+            Err(PatternError::WrongSequencer {
+                random: config.random,
+            })
+        }
+        (Sequencer::Every(0) | Sequencer::Repeat(0), true) => Err(PatternError::NoRepeat),
+        _ => Ok(()),
+    }
+}
+
+fn check_distribution(distribution: Distribution) -> Result<(), PatternError> {
+    let check = |what, value: f64, fits, allowed| {
+        if fits {
+            Ok(())
+        } else {
+            Err(PatternError::Distribution {
+                what,
+                value,
+                allowed,
+            })
+        }
+    };
+    let center = match distribution {
+        Distribution::Uniform => None,
+        Distribution::Zipf { theta, center } => {
+            let fits = theta > 0.0 && theta.is_finite() && theta != 1.0;
+            check("theta", theta, fits, "a number above 0 other than 1")?;
+            center
+        }
+        Distribution::Pareto { h, center } => {
+            check("h", h, h > 0.0 && h < 1.0, "between 0 and 1")?;
+            center
+        }
+        Distribution::Normal { deviation, center } => {
+            let fits = (0.0..=100.0).contains(&deviation);
+            check("deviation", deviation, fits, "between 0 and 100")?;
+            center
+        }
+    };
+    let center = center.unwrap_or(0.0);
+    check(
+        "center",
+        center,
+        (0.0..=1.0).contains(&center),
+        "between 0 and 1",
+    )
+}

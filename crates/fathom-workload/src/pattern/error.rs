@@ -1,0 +1,149 @@
+//! Why a pattern cannot be.
+
+use std::fmt;
+
+use fathom_core::Direction;
+
+/// Why a pattern cannot be.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// The list of files is empty.
+    NoFiles,
+    /// A file's range ends past the last byte that an offset can name.
+    RangeOverflow {
+        /// The file's place in the list.
+        file: usize,
+    },
+    /// An op of no bytes.
+    NoSize {
+        /// Of this direction.
+        direction: Direction,
+    },
+    /// The smallest size is larger than the largest.
+    SizesReversed {
+        /// Of this direction.
+        direction: Direction,
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+    /// The shares of the sizes do not add up to 100.
+    Shares {
+        /// Of this direction.
+        direction: Direction,
+        /// What they add up to.
+        sum: u32,
+    },
+    /// Offsets as multiples of nothing.
+    NoAlignment {
+        /// Of this direction.
+        direction: Direction,
+    },
+    /// A percentage over 100.
+    Percent {
+        /// What it is the share of.
+        what: &'static str,
+        /// The value.
+        value: u8,
+    },
+    /// No file's range has room for one op.
+    TooSmall {
+        /// Of this direction.
+        direction: Direction,
+        /// The smallest op, bytes.
+        size: u32,
+        /// The longest range, bytes.
+        length: u64,
+    },
+    /// A sequencer of the other kind: a skip for random offsets, or a repeat for sequential ones.
+    WrongSequencer {
+        /// Whether the job is random.
+        random: bool,
+    },
+    /// A new offset every zero ops.
+    NoRepeat,
+    /// A parameter of the random distribution is out of its range.
+    Distribution {
+        /// The parameter.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// The system does not give the memory for the random map.
+    NoMemory {
+        /// Bytes that were asked for.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFiles => write!(f, "no files to work on"),
+            Self::RangeOverflow { file } => {
+                write!(
+                    f,
+                    "file {file}: offset and size add up to more than 2^64 bytes"
+                )
+            }
+            Self::NoSize { direction } => write!(f, "block size of {}s is 0", direction.name()),
+            Self::SizesReversed {
+                direction,
+                min,
+                max,
+            } => write!(
+                f,
+                "block sizes of {}s: the smallest, {min} B, is larger than the largest, {max} B",
+                direction.name()
+            ),
+            Self::Shares { direction, sum } => write!(
+                f,
+                "block sizes of {}s: the shares add up to {sum} % and not to 100 %",
+                direction.name()
+            ),
+            Self::NoAlignment { direction } => {
+                write!(f, "block alignment of {}s is 0", direction.name())
+            }
+            Self::Percent { what, value } => write!(f, "{what}: {value} % is more than 100 %"),
+            Self::TooSmall {
+                direction,
+                size,
+                length,
+            } => write!(
+                f,
+                "block size {size} B of {}s is larger than the range to work on, {length} B",
+                direction.name()
+            ),
+            Self::WrongSequencer { random: true } => {
+                write!(
+                    f,
+                    "a gap in bytes is for sequential jobs, and this one is random"
+                )
+            }
+            Self::WrongSequencer { random: false } => {
+                write!(
+                    f,
+                    "a count of ops per random offset is for random jobs only"
+                )
+            }
+            Self::NoRepeat => write!(f, "a new random offset every 0 ops"),
+            Self::Distribution {
+                what,
+                value,
+                allowed,
+            } => {
+                write!(f, "random distribution: {what} {value} is not {allowed}")
+            }
+            Self::NoMemory { bytes } => write!(
+                f,
+                "no memory for the random map: {bytes} bytes (norandommap or lfsr needs none)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}

@@ -1,0 +1,243 @@
+//! Every pattern there is: many files, mixed sizes, sequencers, uneven distributions.
+
+use fathom_core::{BlockMap, Direction, FileIndex, PerDirection, Taus88};
+
+use crate::config::{Mix, PatternConfig, Sequencer};
+
+use super::check::Checked;
+use super::directions::share_of;
+use super::draw::Draw;
+use super::grid::Grids;
+use super::sizes::Sizes;
+use super::{PatternError, Source, Stream, Target, seed_of};
+
+/// A pattern of any kind.
+#[derive(Debug)]
+pub(super) struct General {
+    files: Vec<File>,
+    /// Which files are finished in this pass, by direction.
+    finished: PerDirection<BlockMap>,
+    /// The file whose turn it is, unless it is finished.
+    turn: u64,
+    sizes: PerDirection<Sizes>,
+    size_random: Taus88,
+    way: Way,
+    /// The last trim, until its write is asked for. Only for `Mix::TrimWrite`.
+    trimmed: Option<Target>,
+    pairs: bool,
+}
+
+/// One file, and where each direction is in it.
+#[derive(Debug)]
+struct File {
+    start: u64,
+    /// The first byte after the range.
+    end: u64,
+    /// Where a sequential op would begin.
+    position: PerDirection<u64>,
+    /// Where the last op began.
+    last: PerDirection<Option<u64>>,
+}
+
+impl File {
+    fn restart(&mut self) {
+        self.position = PerDirection::all(self.start);
+        self.last = PerDirection::all(None);
+    }
+}
+
+/// How the next offset comes about.
+#[derive(Debug)]
+enum Way {
+    /// At the position, which moves on by this much more than the op; with a gap, round and round.
+    Sequential { gap: i64 },
+    /// Drawn.
+    Random(Random),
+}
+
+#[derive(Debug)]
+struct Random {
+    grids: Grids,
+    draw: Draw,
+    sequencer: Sequencer,
+    /// Ops until the next new offset.
+    stay: u32,
+    /// Of 2³² numbers, those that make an op a random one.
+    share: PerDirection<u64>,
+    share_random: Taus88,
+}
+
+impl General {
+    pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Result<Self, PatternError> {
+        let files = config.files.iter().map(|range| File {
+            start: range.offset,
+            end: range.offset + range.length,
+            position: PerDirection::all(range.offset),
+            last: PerDirection::all(None),
+        });
+        let count = config.files.len() as u64;
+        let finished = BlockMap::new(count).map_err(|refused| PatternError::NoMemory {
+            bytes: refused.bytes,
+        })?;
+        Ok(Self {
+            files: files.collect(),
+            finished: PerDirection::all(finished),
+            turn: 0,
+            sizes: checked.sizes.clone(),
+            size_random: Taus88::new(seed_of(config.seed, Stream::Size)),
+            way: Way::new(config, checked)?,
+            trimmed: None,
+            pairs: config.mix == Mix::TrimWrite,
+        })
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.files.iter_mut().for_each(File::restart);
+        for direction in Direction::ALL {
+            self.finished[direction].clear();
+        }
+        self.turn = 0;
+        self.trimmed = None;
+        if let Way::Random(random) = &mut self.way {
+            random.stay = 0;
+            random.grids.restart();
+        }
+    }
+
+    /// An op in the next file that has one.
+    fn place(&mut self, direction: Direction) -> Option<Target> {
+        loop {
+            let turn = self.finished[direction].next_free(self.turn)?;
+            self.turn = if turn + 1 == self.finished[direction].len() {
+                0
+            } else {
+                turn + 1
+            };
+            // Cannot fail: the number of files was a usize.
+            let index = usize::try_from(turn).unwrap_or(usize::MAX);
+            if let Some((offset, length)) = self.place_in(index, direction) {
+                let file = &mut self.files[index];
+                file.last[direction] = Some(offset);
+                file.position[direction] = self.way.position_after(file, offset, length);
+                let number = u32::try_from(turn).unwrap_or(u32::MAX);
+                return Some(Target {
+                    direction,
+                    file: FileIndex::new(number),
+                    offset,
+                    length,
+                });
+            }
+            self.finished[direction].set(turn);
+        }
+    }
+
+    /// An op in this file, if there is one left.
+    fn place_in(&mut self, index: usize, direction: Direction) -> Option<(u64, u32)> {
+        let file = &self.files[index];
+        let sizes = &self.sizes[direction];
+        let min = u64::from(sizes.min);
+        if file.end - file.start < min {
+            return None;
+        }
+        let position = file.position[direction];
+        let fits = position <= file.end && file.end - position >= min;
+        let random = match &mut self.way {
+            Way::Sequential { gap: 0 } if !fits => return None,
+            Way::Sequential { .. } => {
+                let offset = if fits { position } else { file.start };
+                return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
+            }
+            Way::Random(random) => random,
+        };
+        let next = fits.then_some(position);
+        if let Some(offset) = random.offset_without_draw(direction, next, file.last[direction]) {
+            return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
+        }
+        let grid = random.grids.of(index, direction);
+        let (block, distance) = grid.draw(&mut random.draw)?;
+        let offset = file.start + distance;
+        let length = sizes.pick(&mut self.size_random, file.end - offset);
+        Some((offset, grid.claim(block, length)))
+    }
+}
+
+impl Source for General {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        if !self.pairs {
+            return self.place(direction);
+        }
+        if direction == Direction::Write {
+            return self.trimmed.take().map(|trim| Target { direction, ..trim });
+        }
+        self.trimmed = self.place(direction);
+        self.trimmed
+    }
+}
+
+impl Way {
+    fn new(config: &PatternConfig, checked: &Checked) -> Result<Self, PatternError> {
+        if !config.random {
+            let gap = if let Sequencer::Skip(gap) = config.sequencer {
+                gap
+            } else {
+                0
+            };
+            return Ok(Self::Sequential { gap });
+        }
+        let (grids, most) = Grids::new(config, checked)?;
+        Ok(Self::Random(Random {
+            grids,
+            draw: Draw::new(config.generator, most, config.seed),
+            sequencer: config.sequencer,
+            stay: 0,
+            share: config
+                .percentage_random
+                .map(|percent| share_of(u32::from(percent))),
+            share_random: Taus88::new(seed_of(config.seed, Stream::Percentage)),
+        }))
+    }
+
+    /// Where a sequential op after this one would begin. A position before the start counts from
+    /// the end, as fio has it; one that leaves no room is put right when it is used.
+    fn position_after(&self, file: &File, offset: u64, length: u32) -> u64 {
+        let next = offset + u64::from(length);
+        match *self {
+            Self::Random(_) => next,
+            Self::Sequential { gap } => match next.checked_add_signed(gap) {
+                Some(position) if position >= file.start => position,
+                _ if gap > 0 => file.end,
+                _ => file.end.saturating_sub(gap.unsigned_abs()).max(file.start),
+            },
+        }
+    }
+}
+
+impl Random {
+    /// The offset of an op for which no block is drawn: one of those between two draws, or one
+    /// that chance made sequential. `next`: where a sequential op would begin, if there is room;
+    /// `last`: where the last op began.
+    #[inline]
+    fn offset_without_draw(
+        &mut self,
+        direction: Direction,
+        next: Option<u64>,
+        last: Option<u64>,
+    ) -> Option<u64> {
+        let (between, count) = match self.sequencer {
+            Sequencer::None | Sequencer::Skip(_) => (None, 1),
+            Sequencer::Every(count) => (next, count),
+            Sequencer::Repeat(count) => (last, count),
+        };
+        if self.stay > 0 {
+            self.stay -= 1;
+            return between;
+        }
+        self.stay = count - 1;
+        let share = self.share[direction];
+        if share > u64::from(u32::MAX) || u64::from(self.share_random.next_u32()) < share {
+            return None;
+        }
+        next
+    }
+}

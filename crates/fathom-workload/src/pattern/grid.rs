@@ -1,0 +1,180 @@
+//! The blocks of one file, and how one of them is picked.
+
+use fathom_core::{BlockMap, PerDirection};
+
+use crate::config::{FileRange, MapMode, PatternConfig, RandomGenerator};
+
+use super::PatternError;
+use super::check::Checked;
+use super::draw::Draw;
+use super::lfsr::Lfsr;
+use super::spread::{Shapes, Spread};
+
+/// The places where ops of some directions may begin in one file. Directions with the same
+/// smallest size and alignment share a grid, and so its map.
+#[derive(Debug)]
+pub(super) struct Grid {
+    /// Distance of two places, bytes.
+    align: u64,
+    blocks: u64,
+    pick: Pick,
+}
+
+#[derive(Debug)]
+enum Pick {
+    /// Any block, any number of times.
+    Any,
+    /// Each block once.
+    Mapped(BlockMap),
+    /// Each block once, without memory of it.
+    Shifted(Lfsr),
+    /// Some blocks more often than others.
+    Spread(Spread),
+}
+
+impl Grid {
+    /// The next block, and how far it is from the range's start.
+    #[inline]
+    pub(super) fn draw(&mut self, draw: &mut Draw) -> Option<(u64, u64)> {
+        if self.blocks == 0 {
+            return None;
+        }
+        let block = match &mut self.pick {
+            Pick::Any => draw.below(self.blocks),
+            Pick::Mapped(map) => map.take(draw.below(self.blocks))?,
+            Pick::Shifted(lfsr) => lfsr.next()?,
+            Pick::Spread(spread) => spread.next(),
+        };
+        Some((block, block * self.align))
+    }
+
+    /// Marks the blocks after `block` that `length` bytes reach into, and returns how many bytes
+    /// may be used: less than `length` where a block is taken or the blocks end.
+    #[inline]
+    pub(super) fn claim(&mut self, block: u64, length: u32) -> u32 {
+        match &mut self.pick {
+            // With a map, places are as far apart as the smallest op is long.
+            Pick::Mapped(map) if u64::from(length) > self.align => {
+                claim_more(map, block, length, self.align)
+            }
+            _ => length,
+        }
+    }
+
+    pub(super) fn restart(&mut self) {
+        match &mut self.pick {
+            Pick::Any | Pick::Spread(_) => {}
+            Pick::Mapped(map) => map.clear(),
+            Pick::Shifted(lfsr) => lfsr.restart(),
+        }
+    }
+}
+
+/// Marks the free blocks after `block`, as many as `length` bytes reach into.
+#[expect(clippy::cast_possible_truncation, reason = "no more than `length`")]
+fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
+    let wanted = u64::from(length).div_ceil(align) - 1;
+    let free = map.free_run(block + 1, wanted);
+    for next in block + 1..=block + free {
+        map.set(next);
+    }
+    if free == wanted {
+        length
+    } else {
+        ((free + 1) * align) as u32
+    }
+}
+
+/// The grids of all files.
+#[derive(Debug)]
+pub(super) struct Grids {
+    grids: Vec<Grid>,
+    /// Which grid of a file a direction uses.
+    group: PerDirection<usize>,
+    groups: usize,
+}
+
+impl Grids {
+    /// The grids, and the blocks of the largest.
+    pub(super) fn new(
+        config: &PatternConfig,
+        checked: &Checked,
+    ) -> Result<(Self, u64), PatternError> {
+        let mut kinds: Vec<(u32, u64)> = Vec::new();
+        let group = PerDirection::from_fn(|direction| {
+            if !checked.placed[direction] {
+                return 0;
+            }
+            let kind = (checked.sizes[direction].min, config.align[direction]);
+            kinds
+                .iter()
+                .position(|&known| known == kind)
+                .unwrap_or_else(|| {
+                    kinds.push(kind);
+                    kinds.len() - 1
+                })
+        });
+        let mut shapes = Shapes::new(config.distribution, config.seed);
+        let mut grids = Vec::with_capacity(config.files.len() * kinds.len());
+        let mut most = 0;
+        for (index, range) in config.files.iter().enumerate() {
+            for &(min, align) in &kinds {
+                let blocks = blocks_of(*range, min, align);
+                most = most.max(blocks);
+                let seed = config.seed.wrapping_add(index as u64);
+                let pick = if let Some(shape) = shapes.of(blocks) {
+                    Pick::Spread(Spread::new(shape, seed))
+                } else if config.generator == RandomGenerator::Lfsr {
+                    Pick::Shifted(Lfsr::new(blocks, seed))
+                } else {
+                    map_of(checked.map, blocks)?.map_or(Pick::Any, Pick::Mapped)
+                };
+                grids.push(Grid {
+                    align,
+                    blocks,
+                    pick,
+                });
+            }
+        }
+        Ok((
+            Self {
+                grids,
+                group,
+                groups: kinds.len(),
+            },
+            most,
+        ))
+    }
+
+    /// The grid of a file for a direction.
+    #[inline]
+    pub(super) fn of(&mut self, file: usize, direction: fathom_core::Direction) -> &mut Grid {
+        &mut self.grids[file * self.groups + self.group[direction]]
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.grids.iter_mut().for_each(Grid::restart);
+    }
+}
+
+/// A map of `blocks` blocks, if there is to be one.
+pub(super) fn map_of(mode: MapMode, blocks: u64) -> Result<Option<BlockMap>, PatternError> {
+    match (
+        mode,
+        BlockMap::new(if mode == MapMode::Off { 0 } else { blocks }),
+    ) {
+        (MapMode::Off, _) | (MapMode::Soft, Err(_)) => Ok(None),
+        (_, Ok(map)) => Ok(Some(map)),
+        (MapMode::On, Err(refused)) => Err(PatternError::NoMemory {
+            bytes: refused.bytes,
+        }),
+    }
+}
+
+/// How many multiples of `align` leave room for `min` bytes.
+pub(super) fn blocks_of(range: FileRange, min: u32, align: u64) -> u64 {
+    range
+        .length
+        .checked_sub(u64::from(min))
+        .map_or(0, |rest| rest / align + 1)
+}

@@ -1,0 +1,128 @@
+//! The patterns that speed matters most for: one file, one size, nothing rare.
+
+use fathom_core::{BlockMap, Direction, FileIndex};
+
+use crate::config::PatternConfig;
+
+use super::check::Checked;
+use super::draw::Draw;
+use super::grid::{blocks_of, map_of};
+use super::{PatternError, Source, Target};
+
+/// The blocks of the one file.
+#[derive(Debug)]
+struct Row {
+    start: u64,
+    size: u32,
+    blocks: u64,
+}
+
+impl Row {
+    fn new(config: &PatternConfig, checked: &Checked) -> Self {
+        let range = config.files[0];
+        let size = checked.largest;
+        Self {
+            start: range.offset,
+            size,
+            blocks: blocks_of(range, size, u64::from(size)),
+        }
+    }
+
+    #[inline]
+    fn target(&self, direction: Direction, block: u64) -> Target {
+        // Cannot overflow: the block lies inside the range, whose end was checked.
+        let offset = self.start + block * u64::from(self.size);
+        Target {
+            direction,
+            file: FileIndex::new(0),
+            offset,
+            length: self.size,
+        }
+    }
+}
+
+/// Random blocks, any number of times each.
+#[derive(Debug)]
+pub(super) struct Uniform {
+    row: Row,
+    draw: Draw,
+}
+
+impl Uniform {
+    pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Self {
+        let row = Row::new(config, checked);
+        let draw = Draw::new(config.generator, row.blocks, config.seed);
+        Self { row, draw }
+    }
+}
+
+impl Source for Uniform {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        Some(self.row.target(direction, self.draw.below(self.row.blocks)))
+    }
+}
+
+/// Random blocks, each once in a pass.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    row: Row,
+    draw: Draw,
+    map: BlockMap,
+}
+
+impl Mapped {
+    /// `None` where there is to be no map.
+    pub(super) fn new(
+        config: &PatternConfig,
+        checked: &Checked,
+    ) -> Result<Option<Self>, PatternError> {
+        let row = Row::new(config, checked);
+        let draw = Draw::new(config.generator, row.blocks, config.seed);
+        Ok(map_of(checked.map, row.blocks)?.map(|map| Self { row, draw, map }))
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.map.clear();
+    }
+}
+
+impl Source for Mapped {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        let block = self.map.take(self.draw.below(self.row.blocks))?;
+        Some(self.row.target(direction, block))
+    }
+}
+
+/// One block after the other.
+#[derive(Debug)]
+pub(super) struct Sequential {
+    row: Row,
+    block: u64,
+}
+
+impl Sequential {
+    pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Self {
+        Self {
+            row: Row::new(config, checked),
+            block: 0,
+        }
+    }
+
+    pub(super) const fn restart(&mut self) {
+        self.block = 0;
+    }
+}
+
+impl Source for Sequential {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        if self.block == self.row.blocks {
+            return None;
+        }
+        let target = self.row.target(direction, self.block);
+        self.block += 1;
+        Some(target)
+    }
+}

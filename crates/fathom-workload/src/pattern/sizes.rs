@@ -1,0 +1,152 @@
+//! How large ops are.
+
+use fathom_core::{Direction, Taus88};
+
+use crate::config::SizeChoice;
+
+use super::PatternError;
+use super::directions::share_of;
+
+/// The op sizes of one direction; 1 ≤ `min` ≤ every size ≤ `max`.
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    pub(super) min: u32,
+    pub(super) max: u32,
+    choice: Choice,
+}
+
+#[derive(Clone, Debug)]
+enum Choice {
+    Fixed,
+    Range,
+    /// Each size with the number of draws (out of 2³²) that give it or one before it.
+    Split(Box<[(u64, u32)]>),
+}
+
+impl Sizes {
+    pub(super) fn new(choice: &SizeChoice, direction: Direction) -> Result<Self, PatternError> {
+        let sizes = match choice {
+            SizeChoice::Fixed(size) => Self {
+                min: *size,
+                max: *size,
+                choice: Choice::Fixed,
+            },
+            SizeChoice::Range { min, max } if min > max => {
+                return Err(PatternError::SizesReversed {
+                    direction,
+                    min: *min,
+                    max: *max,
+                });
+            }
+            SizeChoice::Range { min, max } if min == max => Self {
+                min: *min,
+                max: *max,
+                choice: Choice::Fixed,
+            },
+            SizeChoice::Range { min, max } => Self {
+                min: *min,
+                max: *max,
+                choice: Choice::Range,
+            },
+            SizeChoice::Split(shares) => Self::split(shares, direction)?,
+        };
+        if sizes.min == 0 {
+            Err(PatternError::NoSize { direction })
+        } else {
+            Ok(sizes)
+        }
+    }
+
+    /// As in fio, sizes are rounded down to multiples of the smallest; sizes without a share do
+    /// not count.
+    fn split(shares: &[(u32, u8)], direction: Direction) -> Result<Self, PatternError> {
+        let sum: u32 = shares.iter().map(|&(_, share)| u32::from(share)).sum();
+        if sum != 100 {
+            return Err(PatternError::Shares { direction, sum });
+        }
+        let used = || shares.iter().filter(|&&(_, share)| share > 0);
+        let min = used().map(|&(size, _)| size).min().unwrap_or(0);
+        if min == 0 {
+            return Err(PatternError::NoSize { direction });
+        }
+        let mut before = 0;
+        let steps: Box<[_]> = used()
+            .map(|&(size, share)| {
+                before += u32::from(share);
+                (share_of(before), size - size % min)
+            })
+            .collect();
+        let max = steps.iter().map(|&(_, size)| size).max().unwrap_or(min);
+        let choice = if max == min {
+            Choice::Fixed
+        } else {
+            Choice::Split(steps)
+        };
+        Ok(Self { min, max, choice })
+    }
+
+    /// For a direction that never comes.
+    pub(super) const fn none() -> Self {
+        Self {
+            min: 1,
+            max: 1,
+            choice: Choice::Fixed,
+        }
+    }
+
+    /// Whether all ops are of one size.
+    pub(super) const fn fixed(&self) -> bool {
+        matches!(self.choice, Choice::Fixed)
+    }
+
+    /// A size that fits into `room` bytes; `room` ≥ `min`. Only sizes that vary use up a number.
+    #[inline]
+    pub(super) fn pick(&self, random: &mut Taus88, room: u64) -> u32 {
+        debug_assert!(room >= u64::from(self.min));
+        let size = match &self.choice {
+            Choice::Fixed => return self.min,
+            Choice::Range => {
+                // min + ⌊max·u⌋, rounded down to a multiple of min, and no more than max: fio's
+                // rule, which gives the largest size more than its share.
+                let steps = scaled(self.max, random.next_u32()) / self.min;
+                self.min.saturating_mul(steps + 1).min(self.max)
+            }
+            Choice::Split(steps) => {
+                let r = u64::from(random.next_u32());
+                let step = steps.iter().find(|&&(below, _)| r < below);
+                step.map_or(self.max, |&(_, size)| size)
+            }
+        };
+        if u64::from(size) <= room {
+            size
+        } else {
+            self.cut(room)
+        }
+    }
+
+    /// The largest size that fits into `room` bytes.
+    #[cold]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "called when room is below a u32"
+    )]
+    fn cut(&self, room: u64) -> u32 {
+        match &self.choice {
+            Choice::Fixed => self.min,
+            Choice::Range => (room - room % u64::from(self.min)) as u32,
+            Choice::Split(steps) => {
+                let fitting = steps.iter().map(|&(_, size)| size);
+                fitting
+                    .filter(|&size| u64::from(size) <= room)
+                    .max()
+                    .unwrap_or(self.min)
+            }
+        }
+    }
+}
+
+/// ⌊`bound` · `r` / 2³²⌋.
+#[inline]
+fn scaled(bound: u32, r: u32) -> u32 {
+    ((u64::from(bound) * u64::from(r)) >> 32) as u32
+}

@@ -1,0 +1,358 @@
+//! Counts what happened; allocates nothing while the job runs.
+
+use fathom_core::{Completion, Direction, Nanos, OpKind, PerDirection, Tick};
+use fathom_stats::{Latency, SampleStats};
+
+use crate::config::Measure;
+use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
+use crate::slots::SlotState;
+
+/// Everything a worker counts.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    measure: Measure,
+    slat: bool,
+    directions: PerDirection<DirectionResults>,
+    sync: Latency,
+    /// `depth_changes[n]` counts submissions that reached depth `n` for the first time less those
+    /// that ended below it: running sums are ops issued at each depth.
+    depth_changes: Vec<i64>,
+    submit_sizes: [u64; 7],
+    complete_sizes: [u64; 7],
+    error: Option<JobError>,
+    tolerated: Option<ToleratedErrors>,
+    started: Tick,
+    ended: Tick,
+    /// Counted before the ramp ended.
+    ramp: PerDirection<(u64, u64)>,
+    sampler: Sampler,
+}
+
+impl Recorder {
+    /// A recorder for a worker of `depth` slots. `used` are the directions the job may take (they
+    /// get histograms), `rated` those with a rate; `asynchronous` engines have a slat.
+    pub(crate) fn new(
+        measure: Measure,
+        depth: u32,
+        used: PerDirection<bool>,
+        rated: PerDirection<bool>,
+        asynchronous: bool,
+    ) -> Self {
+        let directions = PerDirection::from_fn(|direction| {
+            let used = used[direction];
+            let rated = rated[direction] && used;
+            DirectionResults {
+                ios: 0,
+                bytes: 0,
+                short_ios: 0,
+                runtime: Nanos::ZERO,
+                slat: Latency::new(used && measure.slat_histogram && asynchronous),
+                clat: Latency::new(used && measure.clat_histogram),
+                lat: Latency::new(used && measure.lat_histogram),
+                lag: rated.then(|| Latency::new(true)),
+                resp: rated.then(|| Latency::new(true)),
+                bandwidth: SampleStats::default(),
+                iops: SampleStats::default(),
+            }
+        });
+        Self {
+            measure,
+            slat: measure.slat && asynchronous,
+            directions,
+            sync: Latency::new(true),
+            depth_changes: vec![0; depth as usize + 2],
+            submit_sizes: [0; 7],
+            complete_sizes: [0; 7],
+            error: None,
+            tolerated: None,
+            started: Tick::ZERO,
+            ended: Tick::ZERO,
+            ramp: PerDirection::default(),
+            sampler: Sampler::default(),
+        }
+    }
+
+    /// Whether slat is kept.
+    #[inline]
+    pub(crate) const fn keeps_slat(&self) -> bool {
+        self.slat
+    }
+
+    /// Measuring begins: what came before is counted as ramp only.
+    pub(crate) fn begin(&mut self, now: Tick) {
+        for direction in Direction::ALL {
+            let results = &mut self.directions[direction];
+            let ramp = &mut self.ramp[direction];
+            ramp.0 += std::mem::take(&mut results.ios);
+            ramp.1 += std::mem::take(&mut results.bytes);
+            results.short_ios = 0;
+            results.runtime = Nanos::ZERO;
+            results.slat.clear();
+            results.clat.clear();
+            results.lat.clear();
+            results.lag.iter_mut().for_each(Latency::clear);
+            results.resp.iter_mut().for_each(Latency::clear);
+            results.bandwidth = SampleStats::default();
+            results.iops = SampleStats::default();
+        }
+        self.sync.clear();
+        self.depth_changes.fill(0);
+        self.submit_sizes = [0; 7];
+        self.complete_sizes = [0; 7];
+        self.started = now;
+        self.sampler.begin(now, self.measure.sample);
+    }
+
+    /// `count` ops of one direction were handed over together, the last `count` of `in_flight`.
+    #[inline]
+    pub(crate) fn issued(&mut self, in_flight: u32, count: u32) {
+        let first = (in_flight - count) as usize + 1;
+        self.depth_changes[first] += 1;
+        self.depth_changes[in_flight as usize + 1] -= 1;
+        self.submit_sizes[size_bucket(count)] += 1;
+    }
+
+    /// `count` ops of a direction waited `slat` to be handed over.
+    #[inline]
+    pub(crate) fn submitted(&mut self, direction: Direction, slat: Nanos, count: u32) {
+        if self.slat {
+            self.directions[direction]
+                .slat
+                .record_n(slat.get(), u64::from(count));
+        }
+    }
+
+    /// Completions were taken together.
+    #[inline]
+    pub(crate) fn reaped(&mut self, count: u32) {
+        self.complete_sizes[size_bucket(count)] += 1;
+    }
+
+    /// An op has moved all its bytes.
+    #[inline]
+    pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
+        let results = &mut self.directions[direction];
+        results.ios += 1;
+        results.bytes += u64::from(state.total_length());
+        if self.measure.clat {
+            results.clat.record((now - state.issue).get());
+        }
+        if self.measure.lat {
+            results.lat.record((now - state.start).get());
+        }
+        if let Some(resp) = &mut results.resp {
+            resp.record((now - state.due).get());
+        }
+        if let Some(lag) = &mut results.lag {
+            lag.record((state.start - state.due).get());
+        }
+    }
+
+    /// A sync is done.
+    #[cold]
+    pub(crate) fn synced(&mut self, state: &SlotState, now: Tick) {
+        self.sync.record((now - state.start).get());
+    }
+
+    /// A transfer was short; its rest is issued again.
+    #[cold]
+    pub(crate) fn short(&mut self, direction: Direction) {
+        self.directions[direction].short_ios += 1;
+    }
+
+    /// The error that ends the job; only the first counts.
+    #[cold]
+    pub(crate) fn failed(&mut self, error: JobError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// An error that does not end the job.
+    #[cold]
+    pub(crate) fn tolerated(&mut self, error: JobError) {
+        match &mut self.tolerated {
+            Some(tolerated) => tolerated.total += 1,
+            none => {
+                *none = Some(ToleratedErrors {
+                    total: 1,
+                    first: error,
+                })
+            }
+        }
+    }
+
+    /// Whether an error has ended the job.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// A stretch of I/O from `from` to `to` counts as runtime of the directions in `which`.
+    pub(crate) fn ran(&mut self, which: PerDirection<bool>, from: Tick, to: Tick) {
+        for direction in Direction::ALL {
+            if which[direction] {
+                self.directions[direction].runtime += to - from.max(self.started);
+            }
+        }
+        self.ended = self.ended.max(to);
+    }
+
+    /// When the next bandwidth sample is due.
+    pub(crate) const fn next_sample(&self) -> Tick {
+        if self.measure.bandwidth {
+            self.sampler.next
+        } else {
+            Tick::MAX
+        }
+    }
+
+    /// Takes a bandwidth sample.
+    #[cold]
+    pub(crate) fn sample(&mut self, now: Tick) {
+        self.sampler
+            .sample(&mut self.directions, self.measure.sample, now);
+    }
+
+    /// Ops and bytes of a direction since the very start, ramp included.
+    pub(crate) fn progress(&self, direction: Direction) -> (u64, u64) {
+        let (results, ramp) = (&self.directions[direction], self.ramp[direction]);
+        (results.ios + ramp.0, results.bytes + ramp.1)
+    }
+
+    /// Bytes of a direction since measuring began.
+    pub(crate) fn measured(&self, direction: Direction) -> (u64, u64) {
+        (
+            self.directions[direction].ios,
+            self.directions[direction].bytes,
+        )
+    }
+
+    /// All of it.
+    pub(crate) fn into_results(self) -> Results {
+        let mut level = 0i64;
+        let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
+            .iter()
+            .map(|change| {
+                level += change;
+                level.unsigned_abs()
+            })
+            .collect();
+        Results {
+            directions: self.directions,
+            sync: self.sync,
+            depth_at_issue,
+            submit_sizes: self.submit_sizes,
+            complete_sizes: self.complete_sizes,
+            error: self.error,
+            tolerated: self.tolerated,
+            started: self.started,
+            ended: self.ended.max(self.started),
+        }
+    }
+}
+
+/// Bandwidth and IOPS over windows of a fixed length, as fio takes them: a window in which a
+/// direction moved nothing leaves no sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampler {
+    last: Tick,
+    next: Tick,
+    seen: PerDirection<(u64, u64)>,
+}
+
+impl Sampler {
+    fn begin(&mut self, now: Tick, window: Nanos) {
+        *self = Self {
+            last: now,
+            next: now + window,
+            seen: PerDirection::default(),
+        };
+    }
+
+    fn sample(
+        &mut self,
+        directions: &mut PerDirection<DirectionResults>,
+        window: Nanos,
+        now: Tick,
+    ) {
+        let spent_ns = u128::from((now - self.last).get());
+        if spent_ns > 0 {
+            for direction in Direction::ALL {
+                let results = &mut directions[direction];
+                let seen = &mut self.seen[direction];
+                let (ios, bytes) = (results.ios - seen.0, results.bytes - seen.1);
+                if bytes > 0 {
+                    results.bandwidth.record(per_second(bytes, spent_ns) / 1024);
+                    results.iops.record(per_second(ios, spent_ns));
+                }
+                *seen = (results.ios, results.bytes);
+            }
+        }
+        self.last = now;
+        self.next = now + window;
+    }
+}
+
+fn per_second(count: u64, spent_ns: u128) -> u64 {
+    u64::try_from(u128::from(count) * 1_000_000_000 / spent_ns).unwrap_or(u64::MAX)
+}
+
+/// fio's bucket for a number of ops handled at once: 0, 1–4, 5–8, 9–16, 17–32, 33–64, more.
+#[inline]
+const fn size_bucket(count: u32) -> usize {
+    match count {
+        0 => 0,
+        1..=4 => 1,
+        5..=8 => 2,
+        9..=16 => 3,
+        17..=32 => 4,
+        33..=64 => 5,
+        _ => 6,
+    }
+}
+
+/// What went wrong with an op, in words and numbers.
+#[cold]
+pub(crate) fn job_error(
+    state: &SlotState,
+    completion: Completion,
+    detail: Option<String>,
+) -> JobError {
+    let what = match state.op.kind {
+        OpKind::Data(direction) => direction.name(),
+        OpKind::Sync(_) => "sync",
+    };
+    JobError {
+        errno: completion.result.unsigned_abs(),
+        what,
+        file: state.op.file,
+        offset: state.op.offset,
+        length: state.op.length,
+        detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_map_counts_each_op_at_its_own_depth() {
+        let measure = Measure {
+            slat: true,
+            clat: true,
+            lat: true,
+            bandwidth: true,
+            slat_histogram: false,
+            clat_histogram: true,
+            lat_histogram: false,
+            sample: Nanos::from_millis(500),
+        };
+        let none = PerDirection::all(false);
+        let mut recorder = Recorder::new(measure, 4, PerDirection::all(true), none, true);
+        recorder.issued(2, 2);
+        recorder.issued(4, 2);
+        recorder.issued(4, 1);
+        let results = recorder.into_results();
+        assert_eq!(results.depth_at_issue, [0, 1, 1, 1, 2]);
+        assert_eq!(results.submit_sizes, [0, 3, 0, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,148 @@
+//! When ops are due: one schedule for each direction that has a rate.
+//!
+//! Due times come from the schedule alone, never from when we got round to it: after a stall the
+//! ops that should have run are late, and their response times say so.
+
+use fathom_core::{Nanos, Tick};
+
+use crate::config::{Pace, Rate, RateProcess};
+use crate::exponential::Exponential;
+
+/// The due times of one direction.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    pace: Pace,
+    next: Tick,
+    /// Rest of the division by `per_second`, carried so that no pace drifts.
+    remainder: u64,
+    poisson: Option<Exponential>,
+    /// The step for `step_units`, kept because most ops have the same size.
+    step: Step,
+    step_units: u64,
+}
+
+impl Schedule {
+    /// A schedule whose first op is due at `origin`.
+    pub(crate) fn new(rate: Rate, origin: Tick, seed: u64) -> Self {
+        let poisson = match rate.process {
+            RateProcess::Linear => None,
+            RateProcess::Poisson => Some(Exponential::new(seed)),
+        };
+        let mut schedule = Self {
+            pace: rate.pace,
+            next: origin,
+            remainder: 0,
+            poisson,
+            step: Step {
+                quotient: 0,
+                remainder: 0,
+            },
+            step_units: 1,
+        };
+        schedule.step = schedule.step_for(1);
+        schedule
+    }
+
+    /// Moves the origin of an unused schedule.
+    pub(crate) fn begin(&mut self, origin: Tick) {
+        self.next = origin;
+        self.remainder = 0;
+    }
+
+    /// When the next op is due.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Tick {
+        self.next
+    }
+
+    /// Takes the next due time for an op of `bytes` and moves on to the one after it.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u32) -> Tick {
+        let due = self.next;
+        let units = match self.pace {
+            Pace::Bytes(_) => u64::from(bytes),
+            Pace::Ops(_) => 1,
+        };
+        if units != self.step_units {
+            self.step = self.step_for(units);
+            self.step_units = units;
+        }
+        let mut gap = self.step.quotient;
+        self.remainder += self.step.remainder;
+        if self.remainder >= self.per_second() {
+            self.remainder -= self.per_second();
+            gap += 1;
+        }
+        if let Some(poisson) = &mut self.poisson {
+            gap = poisson.scale(gap);
+        }
+        self.next += Nanos::new(gap);
+        due
+    }
+
+    #[inline]
+    const fn per_second(&self) -> u64 {
+        match self.pace {
+            Pace::Bytes(rate) | Pace::Ops(rate) => rate,
+        }
+    }
+
+    fn step_for(&self, units: u64) -> Step {
+        // Cannot overflow: units ≤ 2³² and a second has 10⁹ ns < 2³⁰.
+        let numerator = units * NANOS_PER_SECOND;
+        Step {
+            quotient: numerator / self.per_second(),
+            remainder: numerator % self.per_second(),
+        }
+    }
+}
+
+/// Nanoseconds between two ops, and what the division left over.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    quotient: u64,
+    remainder: u64,
+}
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pace: Pace, bytes: u32, ops: u64, want_ns: u64) {
+        let rate = Rate {
+            pace,
+            process: RateProcess::Linear,
+        };
+        let mut schedule = Schedule::new(rate, Tick::ZERO, 1);
+        for _ in 0..ops {
+            schedule.take(bytes);
+        }
+        assert_eq!(schedule.next_due(), Tick::new(want_ns));
+    }
+
+    #[test]
+    fn a_pace_does_not_drift() {
+        check(Pace::Ops(1000), 4096, 1000, 1_000_000_000);
+        check(Pace::Ops(3), 4096, 3_000_000, 1_000_000_000_000_000);
+        check(Pace::Ops(3_000_000_000), 4096, 3_000_000, 1_000_000);
+        check(Pace::Bytes(1 << 20), 4096, 256, 1_000_000_000);
+        check(Pace::Bytes(7_000_001), 4093, 7_000_001, 4_093_000_000_000);
+    }
+
+    #[test]
+    fn a_poisson_process_keeps_the_mean() {
+        let rate = Rate {
+            pace: Pace::Ops(1000),
+            process: RateProcess::Poisson,
+        };
+        let mut schedule = Schedule::new(rate, Tick::ZERO, 42);
+        for _ in 0..100_000 {
+            schedule.take(4096);
+        }
+        let seconds = schedule.next_due().get() / NANOS_PER_SECOND;
+        assert!((98..=102).contains(&seconds), "{seconds}");
+    }
+}

@@ -1,0 +1,108 @@
+//! The worker's fixed table of places for ops in flight.
+//!
+//! ```text
+//! free:  [ 7 5 3 ]            a stack: the slot used last is the warmest
+//! state: [ 0 1 2 3 4 5 6 7 ]  one cache line a slot: four times and the op
+//! ```
+
+use fathom_core::{Direction, FileIndex, Op, OpKind, Slot, Tick};
+
+/// What a worker knows of one slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotState {
+    /// When the schedule wanted it; the start where there is no schedule.
+    pub(crate) due: Tick,
+    /// When the workload let it go.
+    pub(crate) start: Tick,
+    /// When it was with the kernel.
+    pub(crate) issue: Tick,
+    /// The op, its length and offset advanced over what was already moved.
+    pub(crate) op: Op,
+}
+
+impl SlotState {
+    const IDLE: Self = Self {
+        due: Tick::ZERO,
+        start: Tick::ZERO,
+        issue: Tick::ZERO,
+        op: Op {
+            slot: Slot::new(0),
+            kind: OpKind::Data(Direction::Read),
+            priority: 0,
+            file: FileIndex::new(0),
+            length: 0,
+            buffer_offset: 0,
+            offset: 0,
+            sequence: 0,
+        },
+    };
+
+    /// Bytes of the whole op, however many pieces it took.
+    #[inline]
+    pub(crate) const fn total_length(&self) -> u32 {
+        // Cannot overflow: the two add up to the length the op was issued with.
+        self.op.length + self.op.buffer_offset
+    }
+}
+
+/// All slots of a worker.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    states: Box<[SlotState]>,
+    free: Vec<Slot>,
+}
+
+impl Slots {
+    /// A table of `depth` free slots.
+    pub(crate) fn new(depth: u32) -> Self {
+        let states = (0..depth)
+            .map(|number| {
+                let mut state = SlotState::IDLE;
+                state.op.slot = Slot::new(number);
+                state
+            })
+            .collect();
+        Self {
+            states,
+            free: (0..depth).rev().map(Slot::new).collect(),
+        }
+    }
+
+    /// Takes a free slot.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Slot> {
+        self.free.pop()
+    }
+
+    /// The slot that `take` would give.
+    pub(crate) fn peek(&self) -> Option<Slot> {
+        self.free.last().copied()
+    }
+
+    /// All slots, free or not.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub(crate) fn put(&mut self, slot: Slot) {
+        debug_assert!(
+            self.free.len() < self.states.len(),
+            "a slot came back twice"
+        );
+        self.free.push(slot);
+    }
+
+    /// Free slots.
+    #[inline]
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// What is known of `slot`.
+    #[inline]
+    pub(crate) fn state(&mut self, slot: Slot) -> &mut SlotState {
+        &mut self.states[slot.index()]
+    }
+}

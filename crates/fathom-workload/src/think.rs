@@ -1,0 +1,75 @@
+//! Think time: pauses between ops.
+
+use fathom_core::{Nanos, Tick};
+
+use crate::config::Think;
+
+/// When the next pause comes, and how long it lasts.
+#[derive(Debug)]
+pub(crate) struct Thinking {
+    rules: Think,
+    blocks_left: u32,
+    io_began: Option<Tick>,
+    pause: Option<Pause>,
+}
+
+/// A pause: first the processor burns, then it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// Burn until here.
+    pub(crate) spin_until: Tick,
+    /// Sleep until here.
+    pub(crate) until: Tick,
+}
+
+impl Thinking {
+    /// Rules for a job that has not begun.
+    pub(crate) const fn new(rules: Think) -> Self {
+        Self {
+            blocks_left: rules.blocks,
+            rules,
+            io_began: None,
+            pause: None,
+        }
+    }
+
+    /// An op was issued at `now`.
+    pub(crate) fn issued(&mut self, now: Tick) {
+        self.io_began.get_or_insert(now);
+        if self.rules.count_issues {
+            self.blocks_left = self.blocks_left.saturating_sub(1);
+        }
+    }
+
+    /// An op has completed.
+    pub(crate) fn completed(&mut self) {
+        if !self.rules.count_issues {
+            self.blocks_left = self.blocks_left.saturating_sub(1);
+        }
+    }
+
+    /// Whether a pause is due.
+    pub(crate) fn is_due(&self, now: Tick) -> bool {
+        let by_time = !self.rules.io_time.is_zero()
+            && self
+                .io_began
+                .is_some_and(|began| now - began >= self.rules.io_time);
+        self.blocks_left == 0 || by_time
+    }
+
+    /// The pause that began when nothing was in flight any more; the same one until it is over.
+    pub(crate) fn pause(&mut self, now: Tick) -> Pause {
+        let rules = self.rules;
+        *self.pause.get_or_insert(Pause {
+            spin_until: now + rules.spin.min(rules.time),
+            until: now + rules.time.max(Nanos::ZERO),
+        })
+    }
+
+    /// The pause is over.
+    pub(crate) fn resume(&mut self) {
+        self.pause = None;
+        self.io_began = None;
+        self.blocks_left = self.rules.blocks;
+    }
+}

@@ -1,0 +1,303 @@
+//! The loop: one turn of one worker, called by both drivers.
+//!
+//! ```text
+//!            ┌────────────── turn ──────────────┐
+//!  Delayed ─►│ Running ─► Draining ─► (Syncing) │─► Finished
+//!            │    ▲          │    ▲       │     │
+//!            │    └──────────┘    └ ReadingBack │
+//!            └──────────────────────────────────┘
+//! ```
+//!
+//! It never blocks and never reads the clock. Time comes in with the call, and from `submit`,
+//! whose clock read is at once the issue time of what was handed over, the completion time of what
+//! is reaped next and the start of the next op.
+//!
+//! # What this costs
+//! One clock read a submission (the engine's), and for each op: one slot taken and put, two
+//! latencies and one histogram bucket. Rules that a job does not use are not looked at.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fathom_core::{Direction, Engine, FileIndex, Nanos, PerDirection, Step, Submitted, Tick};
+
+use crate::config::Pace;
+use crate::results::JobError;
+use crate::worker::{After, Stage, Worker};
+
+/// What others may tell a worker while it runs.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Issue nothing more, reap what is in flight, finish.
+    pub stop: AtomicBool,
+}
+
+/// One turn: does what can be done at `now` without waiting, and says what to wait for.
+///
+/// Call again with a later `now` when that has happened, until it says [`Step::Done`].
+pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, now: Tick) -> Step {
+    // Relaxed: the flag carries no data; seeing it a turn later is as good.
+    if control.stop.load(Ordering::Relaxed) {
+        worker.stop_issuing();
+    }
+    let mut now = now;
+    if !worker.prepared.is_empty() {
+        // The engine was blocked in the last turn's submission.
+        if let Some(step) = worker.hand_over(engine, &mut now) {
+            return step;
+        }
+    }
+    for _ in 0..ROUNDS_PER_TURN {
+        if let Some(step) = worker.round(engine, &mut now) {
+            return step;
+        }
+    }
+    Step::Again
+}
+
+impl Worker {
+    /// One round; `None` when the next one can follow at once.
+    #[inline]
+    fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+        if *now >= self.clock.next_rule {
+            self.apply_rules(*now);
+        }
+        match self.stage {
+            Stage::Running => self.run(engine, now),
+            stage => self.rarely(stage, engine, now),
+        }
+    }
+
+    /// Issues while there is room, reaps when there is none.
+    #[inline]
+    fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+        if self.slots.free() == 0 || self.sinking {
+            return self.make_room(engine, now);
+        }
+        if self.config.batching.complete_min == 0 && self.in_flight > 0 {
+            self.reap(engine, *now);
+        }
+        if self.plain && self.retry.is_empty() && !self.pass.invalidate {
+            self.issue_plain(engine, now)
+        } else {
+            self.issue_with_care(engine, now)
+        }
+    }
+
+    #[inline]
+    fn make_room<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+        if !self.retry.is_empty() {
+            return self.issue_retries(engine, now);
+        }
+        let taken = self.reap(engine, *now);
+        let low = self.config.batching.low;
+        self.sinking = self.in_flight > low;
+        if taken == 0 {
+            let min = self.config.batching.complete_min.clamp(1, self.in_flight);
+            return Some(Step::Wait {
+                min,
+                until: None,
+                spin: false,
+            });
+        }
+        None
+    }
+
+    /// Hands over what is prepared and stamps it.
+    #[inline]
+    pub(crate) fn hand_over<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+        // Waiting in the same call would put the wait into slat, so only where slat is not kept.
+        let want = if self.slots.free() > 0 || self.recorder.keeps_slat() {
+            0
+        } else {
+            self.config.batching.complete_min
+        };
+        let Submitted::Issued { issue, now: after } = engine.submit(want) else {
+            return Some(Step::InSubmit);
+        };
+        self.stamp(issue);
+        *now = after;
+        None
+    }
+
+    #[inline]
+    fn stamp(&mut self, issue: Tick) {
+        let count = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
+        self.in_flight += count;
+        self.recorder.issued(self.in_flight, count);
+        for slot in self.prepared.drain(..) {
+            let state = self.slots.state(slot);
+            if state.op.buffer_offset != 0 {
+                continue; // the rest of a short transfer: its clock runs since the first piece
+            }
+            state.issue = issue;
+            if let fathom_core::OpKind::Data(direction) = state.op.kind {
+                self.recorder.submitted(direction, issue - state.start, 1);
+            }
+        }
+    }
+
+    /// Every stage but `Running`.
+    #[cold]
+    fn rarely<E: Engine>(&mut self, stage: Stage, engine: &mut E, now: &mut Tick) -> Option<Step> {
+        match stage {
+            Stage::Delayed => self.begin(engine, *now),
+            Stage::ReadingBack if self.slots.free() == 0 => self.make_room(engine, now),
+            Stage::Running | Stage::ReadingBack => self.issue_with_care(engine, now),
+            Stage::Draining(after) => self.drain(engine, now, after),
+            Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
+            Stage::Finished => Some(Step::Done),
+        }
+    }
+
+    fn begin<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Option<Step> {
+        let start = self.clock.origin + self.config.start_delay;
+        if now < start {
+            return Some(Step::Wait {
+                min: 0,
+                until: Some(start),
+                spin: false,
+            });
+        }
+        if self.engine.moves_data {
+            self.prepare_buffers(engine);
+        }
+        self.clock.stretch = now;
+        self.clock.rate_check = now + RATE_MIN_GRACE;
+        if self.config.rate_min.iter().all(|(_, pace)| pace.is_none()) {
+            self.clock.rate_check = Tick::MAX;
+        }
+        for direction in Direction::ALL {
+            if let Some(schedule) = &mut self.schedules[direction] {
+                schedule.begin(now);
+            }
+        }
+        if self.config.ramp.is_zero() {
+            self.measure_from(now);
+        } else {
+            self.clock.ramp_end = now + self.config.ramp;
+        }
+        self.stage = Stage::Running;
+        self.set_next_rule();
+        None
+    }
+
+    fn prepare_buffers<E: Engine>(&mut self, engine: &mut E) {
+        if !self.used.write {
+            return;
+        }
+        for number in 0..self.slots.count() {
+            self.filler
+                .prepare(engine.buffer(fathom_core::Slot::new(number)));
+        }
+    }
+
+    /// Measuring begins.
+    fn measure_from(&mut self, now: Tick) {
+        self.recorder.begin(now);
+        self.clock.ramp_end = Tick::MAX;
+        self.clock.rate_seen = PerDirection::default();
+        if let Some(runtime) = self.config.runtime {
+            self.clock.deadline = now + runtime;
+        }
+    }
+
+    /// Looks at all rules that depend on time.
+    #[cold]
+    fn apply_rules(&mut self, now: Tick) {
+        if matches!(self.stage, Stage::Delayed | Stage::Finished) {
+            return;
+        }
+        if now >= self.clock.ramp_end {
+            self.measure_from(now);
+        }
+        if now >= self.recorder.next_sample() {
+            self.recorder.sample(now);
+        }
+        if now >= self.clock.rate_check {
+            self.check_rate(now);
+        }
+        if now >= self.clock.deadline {
+            self.stop_issuing();
+        }
+        self.set_next_rule();
+    }
+
+    fn set_next_rule(&mut self) {
+        let clock = &mut self.clock;
+        let ending = matches!(
+            self.stage,
+            Stage::Finished | Stage::Draining(After::End) | Stage::Syncing(_, After::End)
+        );
+        // A deadline that has passed has done its work.
+        let deadline = if ending { Tick::MAX } else { clock.deadline };
+        clock.next_rule = clock
+            .ramp_end
+            .min(deadline)
+            .min(self.recorder.next_sample())
+            .min(clock.rate_check);
+    }
+
+    /// Fails the job if a direction was slower than it must be.
+    fn check_rate(&mut self, now: Tick) {
+        let window = self.config.rate_cycle.max(Nanos::from_millis(1));
+        for direction in Direction::ALL {
+            let (ios, bytes) = self.recorder.measured(direction);
+            let seen = std::mem::replace(&mut self.clock.rate_seen[direction], (ios, bytes));
+            let (moved, least) = match self.config.rate_min[direction] {
+                None => continue,
+                Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least),
+                Some(Pace::Ops(least)) => (ios.saturating_sub(seen.0), least),
+            };
+            let first = self.clock.rate_check <= self.clock.stretch + RATE_MIN_GRACE;
+            let span = if first { RATE_MIN_GRACE } else { window };
+            let per_second = u128::from(moved) * 1_000_000_000 / u128::from(span.get());
+            if self.used[direction] && per_second < u128::from(least) {
+                self.fail(JobError {
+                    errno: EIO,
+                    what: "rate_min",
+                    file: FileIndex::new(0),
+                    offset: 0,
+                    length: 0,
+                    detail: Some(format!(
+                        "{} rate {per_second}/s is below the minimum {least}/s",
+                        direction.name()
+                    )),
+                });
+            }
+        }
+        self.clock.rate_check = now + window;
+    }
+
+    /// The job ends with an error, once what is in flight has come back.
+    #[cold]
+    pub(crate) fn fail(&mut self, error: JobError) {
+        self.recorder.failed(error);
+        self.retry_nothing();
+        self.held = None;
+        if self.stage != Stage::Finished {
+            self.stage = Stage::Draining(After::End);
+        }
+    }
+
+    /// Issues nothing more; what is in flight is still waited for.
+    pub(crate) fn stop_issuing(&mut self) {
+        match self.stage {
+            Stage::Finished | Stage::Syncing(_, After::End) | Stage::Draining(After::End) => {}
+            Stage::Delayed => self.stage = Stage::Finished,
+            _ => {
+                self.held = None;
+                self.stage = Stage::Draining(After::End);
+            }
+        }
+    }
+}
+
+/// Rounds after which a turn returns, so that the driver can look around: a round is at most one
+/// submission, so a driver that looks at its flags each turn is at most this many submissions late.
+const ROUNDS_PER_TURN: u32 = 256;
+
+/// `rate_min` is first checked after two seconds, as fio does.
+const RATE_MIN_GRACE: Nanos = Nanos::from_secs(2);
+
+/// Input/output error.
+pub(crate) const EIO: u32 = 5;

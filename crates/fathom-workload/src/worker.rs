@@ -1,0 +1,320 @@
+//! One job's state between two turns.
+
+use fathom_core::{
+    Capabilities, Completion, Direction, FileIndex, PerDirection, Slot, SyncKind, Tick,
+};
+
+use crate::buffers::Filler;
+use crate::config::{Mix, WorkerConfig};
+use crate::pattern::{Pattern, PatternError, Target};
+use crate::readback::Readback;
+use crate::recorder::Recorder;
+use crate::results::{Phase, Progress, Results};
+use crate::schedule::Schedule;
+use crate::slots::Slots;
+use crate::think::Thinking;
+
+/// One job: what it is told, how far it has come, what it has measured.
+///
+/// Driven by [`turn`](crate::turn) only. All memory is reserved by [`Worker::new`].
+#[derive(Debug)]
+pub struct Worker {
+    pub(crate) config: WorkerConfig,
+    pub(crate) engine: Capabilities,
+    pub(crate) pattern: Pattern,
+    pub(crate) filler: Filler,
+    pub(crate) readback: Option<Readback>,
+    pub(crate) schedules: PerDirection<Option<Schedule>>,
+    pub(crate) thinking: Option<Thinking>,
+    pub(crate) recorder: Recorder,
+    pub(crate) slots: Slots,
+    /// Prepared, not yet handed over.
+    pub(crate) prepared: Vec<Slot>,
+    /// The rest of short transfers, to be issued again in their own slots.
+    pub(crate) retry: Vec<Slot>,
+    /// Drawn, but not yet due or not yet allowed.
+    pub(crate) held: Option<Target>,
+    pub(crate) targets: Box<[Target]>,
+    pub(crate) done: Box<[Completion]>,
+    /// Handed over and not reaped.
+    pub(crate) in_flight: u32,
+    pub(crate) stage: Stage,
+    pub(crate) clock: Clockwork,
+    pub(crate) pass: Pass,
+    pub(crate) sync: SyncState,
+    /// The queue was full and has not yet sunk to `iodepth_low`.
+    pub(crate) sinking: bool,
+    /// No rule of this job looks at single ops: they may be issued many at a time.
+    pub(crate) plain: bool,
+    /// Ops issued.
+    pub(crate) sequence: u64,
+    /// The directions of the mix.
+    pub(crate) used: PerDirection<bool>,
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Waits for `startdelay`.
+    Delayed,
+    /// Issues ops of the pattern.
+    Running,
+    /// Issues nothing but the rest of short transfers; then goes on.
+    Draining(After),
+    /// Makes every file durable, one after the other, from this file on; then goes on.
+    Syncing(FileIndex, After),
+    /// Reads back what was written.
+    ReadingBack,
+    /// Is done.
+    Finished,
+}
+
+/// What follows when nothing is in flight any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// A pause.
+    Think,
+    /// The end of a pass: sync, read back, next pass.
+    Pass,
+    /// The end of reading back.
+    Readback,
+    /// The end of the job.
+    End,
+}
+
+/// The moments at which rules change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clockwork {
+    /// When the worker was made; `startdelay` counts from here.
+    pub(crate) origin: Tick,
+    /// The earliest moment at which any rule below wants to be looked at.
+    pub(crate) next_rule: Tick,
+    /// When the ramp ends; `MAX` when it has.
+    pub(crate) ramp_end: Tick,
+    /// When issuing ends.
+    pub(crate) deadline: Tick,
+    /// When `rate_min` is checked next.
+    pub(crate) rate_check: Tick,
+    /// When the current stretch of I/O began.
+    pub(crate) stretch: Tick,
+    /// Ops and bytes at the last rate check.
+    pub(crate) rate_seen: PerDirection<(u64, u64)>,
+}
+
+/// The current pass over the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    /// Bytes still to issue.
+    pub(crate) remaining: u64,
+    /// Passes still to make after this one.
+    pub(crate) more: u32,
+    /// The pattern was started over and gave nothing since: it never will.
+    pub(crate) barren: bool,
+    /// Page caches are to be dropped before the next op.
+    pub(crate) invalidate: bool,
+}
+
+/// Where the job stands with its syncs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncState {
+    /// Writes until the next one; 0: it is due now.
+    pub(crate) writes_left: u32,
+    /// The file last written.
+    pub(crate) file: FileIndex,
+    /// What `sequence` was at the last sync at a pass's end.
+    pub(crate) synced_at: u64,
+}
+
+/// Why a worker cannot be made.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The pattern makes no sense.
+    Pattern(PatternError),
+    /// `iodepth` is 0.
+    NoDepth,
+    /// A rate of 0 per second.
+    NoPace,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pattern(error) => error.fmt(f),
+            Self::NoDepth => f.write_str("a job needs a depth of at least 1"),
+            Self::NoPace => f.write_str("a rate must be at least 1 per second"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Worker {
+    /// A worker for `engine`, whose clock shows `origin`.
+    ///
+    /// # Errors
+    /// Values that contradict one another; see [`ConfigError`].
+    pub fn new(
+        config: WorkerConfig,
+        engine: Capabilities,
+        origin: Tick,
+    ) -> Result<Self, ConfigError> {
+        if config.depth == 0 {
+            return Err(ConfigError::NoDepth);
+        }
+        if config
+            .rate
+            .iter()
+            .any(|(_, rate)| rate.is_some_and(|rate| rate.pace.is_zero()))
+        {
+            return Err(ConfigError::NoPace);
+        }
+        let depth = if engine.synchronous { 1 } else { config.depth };
+        let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
+        let used = used_directions(&config);
+        let rated = config.rate.map(|rate| rate.is_some());
+        let seed = config.pattern.seed;
+        let schedules = PerDirection::from_fn(|direction| {
+            config.rate[direction]
+                .filter(|_| used[direction])
+                .map(|rate| Schedule::new(rate, origin, seed ^ direction.index() as u64))
+        });
+        let recorder = {
+            let mut seen = used;
+            seen.read |= config
+                .verify
+                .as_ref()
+                .is_some_and(|verify| verify.read_back);
+            Recorder::new(config.measure, depth, seen, rated, !engine.synchronous)
+        };
+        let slots = depth as usize;
+        let writes = used.write;
+        let readback = config
+            .verify
+            .as_ref()
+            .filter(|_| engine.moves_data)
+            .map(|verify| Readback::new(verify.clone(), &config, writes));
+        let filler = Filler::new(config.buffers.clone(), seed);
+        let batch = config.batching.submit.clamp(1, depth) as usize;
+        let reap = config.batching.complete_max.clamp(1, depth) as usize;
+        let plain = is_plain(&config, engine, used, readback.is_some(), filler.changes());
+        Ok(Self {
+            thinking: config.think.map(Thinking::new),
+            pass: Pass {
+                remaining: config.bytes_per_pass,
+                more: config.loops.saturating_sub(1),
+                barren: false,
+                invalidate: false,
+            },
+            sync: SyncState {
+                writes_left: config.sync.every,
+                file: FileIndex::new(0),
+                synced_at: 0,
+            },
+            clock: Clockwork::new(origin),
+            pattern,
+            filler,
+            readback,
+            schedules,
+            recorder,
+            slots: Slots::new(depth),
+            prepared: Vec::with_capacity(slots),
+            retry: Vec::with_capacity(slots),
+            held: None,
+            targets: vec![Target::default(); batch].into_boxed_slice(),
+            done: vec![Completion::default(); reap].into_boxed_slice(),
+            in_flight: 0,
+            stage: Stage::Delayed,
+            sinking: false,
+            plain,
+            sequence: 0,
+            used,
+            config,
+            engine,
+        })
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let mut progress = Progress {
+            phase: self.phase(),
+            ..Progress::default()
+        };
+        for direction in Direction::ALL {
+            let (ios, bytes) = self.recorder.progress(direction);
+            progress.ios[direction] = ios;
+            progress.bytes[direction] = bytes;
+        }
+        progress
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.stage {
+            Stage::Delayed => Phase::Delayed,
+            Stage::Finished => Phase::Finished,
+            Stage::Syncing(..) => Phase::Syncing,
+            Stage::ReadingBack | Stage::Draining(After::Readback) => Phase::Verifying,
+            Stage::Running | Stage::Draining(_) if self.clock.ramp_end != Tick::MAX => Phase::Ramp,
+            Stage::Running | Stage::Draining(_) => Phase::Running,
+        }
+    }
+
+    /// Ops handed over and not reaped.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// What it measured; what is still in flight is not in it.
+    #[must_use]
+    pub fn into_results(self) -> Results {
+        self.recorder.into_results()
+    }
+
+    /// Which call makes this job's writes durable.
+    pub(crate) fn sync_kind(&self) -> SyncKind {
+        self.config.sync.kind.unwrap_or(SyncKind::Full)
+    }
+}
+
+impl Clockwork {
+    const fn new(origin: Tick) -> Self {
+        Self {
+            origin,
+            next_rule: Tick::ZERO,
+            ramp_end: Tick::MAX,
+            deadline: Tick::MAX,
+            rate_check: Tick::MAX,
+            stretch: origin,
+            rate_seen: PerDirection::new((0, 0), (0, 0), (0, 0)),
+        }
+    }
+}
+
+fn used_directions(config: &WorkerConfig) -> PerDirection<bool> {
+    match config.pattern.mix {
+        Mix::Read => PerDirection::new(true, false, false),
+        Mix::Write => PerDirection::new(false, true, false),
+        Mix::Trim => PerDirection::new(false, false, true),
+        Mix::ReadWrite { .. } => PerDirection::new(true, true, false),
+        Mix::TrimWrite => PerDirection::new(false, true, true),
+    }
+}
+
+/// Whether ops can be issued without a look at each.
+fn is_plain(
+    config: &WorkerConfig,
+    engine: Capabilities,
+    used: PerDirection<bool>,
+    verifies: bool,
+    changes_buffers: bool,
+) -> bool {
+    let rated = config.rate.iter().any(|(_, rate)| rate.is_some());
+    let fills = used.write && engine.moves_data && changes_buffers;
+    let syncs = used.write && config.sync.every != 0;
+    let drains = used.trim && !engine.queued_trim;
+    !(rated || verifies || fills || syncs || drains || config.think.is_some())
+}
