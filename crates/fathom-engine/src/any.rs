@@ -2,6 +2,7 @@
 
 use fathom_core::{Engine, EngineError};
 
+use crate::mmap::Mmap;
 use crate::{EngineConfig, Libaio, Null, Sync, Uring};
 
 /// One of the engines. A driver matches on it once and runs a loop made for what it finds.
@@ -37,6 +38,7 @@ pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     }
     match config.name.as_str() {
         "null" => Ok(AnyEngine::Null(Null::start(&config))),
+        "mmap" => Ok(AnyEngine::Boxed(Box::new(Mmap::start(&config)?))),
         "libaio" => Libaio::start(&config).map(AnyEngine::Libaio),
         "io_uring" => Uring::start(&config).map(AnyEngine::Uring),
         _ => Err(EngineError {

@@ -9,6 +9,7 @@ mod config;
 mod error;
 mod files;
 mod libaio;
+mod mmap;
 mod null;
 mod sync;
 mod uring;

@@ -46,7 +46,7 @@ impl Setup {
     /// Every engine with depth 1 and 16, and the engines' own options one by one.
     pub(crate) fn all(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
-        for &name in AnyEngine::names().iter().filter(|&&n| n != "mmap") {
+        for &name in AnyEngine::names() {
             for depth in [1, 16] {
                 all.push(Self {
                     name,

@@ -1,0 +1,196 @@
+//! `mmap`: files mapped into memory, ops as copies.
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Submitted, Tick,
+};
+use fathom_sys::clock::Clock;
+use fathom_sys::files::{self, Advice};
+use fathom_sys::flight::Ready;
+use fathom_sys::map::Map;
+use fathom_sys::memory::Buffers;
+use fathom_sys::rw;
+
+use crate::EngineConfig;
+use crate::error::no_memory;
+use crate::files::Files;
+
+/// The job's files, each mapped as a whole while it is open.
+///
+/// A mapping cannot go past the page cache: with `direct`, each op is written out and its pages
+/// are dropped instead.
+pub(crate) struct Mmap {
+    clock: Clock,
+    depth: u32,
+    buffers: Buffers,
+    files: Files,
+    writable: Vec<bool>,
+    /// None for a file that is closed or empty.
+    maps: Vec<Option<Map>>,
+    direct: bool,
+    sync_writes: bool,
+    /// Laid down, not yet done.
+    pending: Vec<Op>,
+    done: Ready,
+}
+
+impl Mmap {
+    pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        let buffers = Buffers::new(config.depth, config.buffer_bytes);
+        let buffers = buffers.map_err(|error| no_memory(config, &error))?;
+        // What is mapped for writing must be open for reading too.
+        let mut readable = config.clone();
+        for file in &mut readable.files {
+            file.read = true;
+        }
+        Ok(Self {
+            clock: config.clock,
+            depth: config.depth,
+            buffers,
+            files: Files::new(&readable),
+            writable: config.files.iter().map(|file| file.write).collect(),
+            maps: config.files.iter().map(|_| None).collect(),
+            direct: config.direct,
+            sync_writes: config.sync_flag != 0,
+            pending: Vec::with_capacity(config.depth as usize),
+            done: Ready::new(config.depth),
+        })
+    }
+
+    fn perform(&mut self, op: &Op) -> i32 {
+        let Some(file) = self.files.descriptor(op.file) else {
+            return -EBADF;
+        };
+        let OpKind::Data(direction) = op.kind else {
+            let map = &self.maps[op.file.index()];
+            return map.as_ref().map_or(0, |map| map.sync(0, map.length()));
+        };
+        let write = match direction {
+            Direction::Read => false,
+            Direction::Write => true,
+            Direction::Trim => {
+                return rw::perform_dataless(Some(file), self.files.kind(op.file), op);
+            }
+        };
+        let Some(map) = &mut self.maps[op.file.index()] else {
+            return if write { -ENXIO } else { 0 };
+        };
+        let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
+        let mut result = if write {
+            if !self.writable[op.file.index()] {
+                return -EBADF;
+            }
+            map.write(file, op.offset, part)
+        } else {
+            map.read(file, op.offset, part)
+        };
+        if result > 0 && (self.direct || write && self.sync_writes) {
+            let failed = map.sync(op.offset, op.length.into());
+            result = if failed < 0 { failed } else { result };
+        }
+        if result > 0 && self.direct {
+            // Advice: that a page stays cached is not an error of the op.
+            let _advice = map.let_go(op.offset, op.length.into());
+            let _advice = files::advise(file, Advice::DontNeed, op.offset, op.length.into());
+        }
+        result
+    }
+
+    fn map(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let Some(opened) = self.files.get(file) else {
+            return Ok(());
+        };
+        let mapped = files::size(opened).and_then(|size| match size {
+            0 => Ok(None),
+            size => {
+                let descriptor = std::os::fd::AsFd::as_fd(opened);
+                Map::new(descriptor, size, self.writable[file.index()]).map(Some)
+            }
+        });
+        match mapped {
+            Ok(map) => {
+                self.maps[file.index()] = map;
+                Ok(())
+            }
+            Err(error) => {
+                let hint = "the file cannot be mapped: use another engine, such as psync";
+                Err(self.files.error("mmap", file, &error, hint.into()))
+            }
+        }
+    }
+}
+
+impl Engine for Mmap {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "mmap",
+            synchronous: true,
+            moves_data: true,
+            queued_sync: true,
+            queued_trim: true,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.open(file)?;
+        let mapped = self.map(file);
+        if mapped.is_err() {
+            self.files.close(file)?;
+        }
+        mapped
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.maps[file.index()] = None;
+        self.files.close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        if let Some(map) = &self.maps[file.index()] {
+            // A page that is mapped stays in the cache.
+            let _advice = map.let_go(0, map.length());
+        }
+        self.files.invalidate(file)
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        debug_assert!(self.pending.iter().all(|op| op.slot != slot), "in flight");
+        self.buffers.get(slot)
+    }
+
+    fn prepare(&mut self, op: &Op) {
+        let in_flight = self.pending.len() + self.done.count();
+        assert!(in_flight < self.depth as usize, "more ops than slots");
+        self.pending.push(*op);
+    }
+
+    fn submit(&mut self, _want: u32) -> Submitted {
+        let ops = std::mem::take(&mut self.pending);
+        let issue = self.clock.now();
+        for op in &ops {
+            let result = self.perform(op);
+            self.done.push(op.slot, result);
+        }
+        let now = self.clock.now();
+        // The vector goes back with its memory.
+        self.pending = ops;
+        self.pending.clear();
+        Submitted::Issued { issue, now }
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        self.done.take(out)
+    }
+
+    fn wait(&mut self, min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
+        assert!(
+            self.done.count() >= min as usize,
+            "everything submitted has completed"
+        );
+        Ok(())
+    }
+}
+
+/// The same on every architecture of Linux.
+const ENXIO: i32 = 6;
+const EBADF: i32 = 9;

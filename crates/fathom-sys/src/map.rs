@@ -1,0 +1,362 @@
+//! Files mapped into memory, and what happens when one shrinks under its mapping.
+//!
+//! Touching a page past the file's end raises SIGBUS, which would end the process. While an op
+//! copies, the signal's handler knows the range it works on: it puts a page of zeros where the
+//! fault was, so that the copy comes to its end, and leaves a mark, so that the op fails. Faults
+//! anywhere else go to the handler that was there before.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+
+use crate::rw::failure;
+use crate::system;
+
+/// A file, or the beginning of it, mapped and shared with all others who use it.
+#[derive(Debug)]
+pub struct Map {
+    base: NonNull<u8>,
+    length: usize,
+    writable: bool,
+}
+
+impl Map {
+    /// Maps the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// What `mmap(2)` said: ENODEV where the file cannot be mapped, EACCES where it is not open
+    /// for what is asked, EINVAL for no bytes.
+    pub fn new(file: BorrowedFd<'_>, length: u64, writable: bool) -> io::Result<Self> {
+        let length =
+            usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        catch_sigbus()?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let base = unsafe { map_file(std::ptr::null_mut(), length, file, writable, 0)? };
+        Ok(Self {
+            base,
+            length,
+            writable,
+        })
+    }
+
+    /// Bytes that are mapped.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.length as u64
+    }
+
+    /// Copies from the file: bytes copied, fewer or none at the end of the mapping, or a negated
+    /// errno: EIO where the file had no page.
+    pub fn read(&mut self, file: BorrowedFd<'_>, offset: u64, out: &mut [u8]) -> i32 {
+        let (address, count) = self.span(offset, out.len());
+        // SAFETY: `count` bytes from `address` are mapped and at most `out.len()`; `out` is ours,
+        // so the two are apart. Others may write to the file meanwhile; whole bytes of theirs are
+        // as good as any.
+        let whole = unsafe { copy(address, out.as_mut_ptr(), count, address) };
+        self.outcome(file, whole, count)
+    }
+
+    /// Copies into the file: as `read`; ENXIO past the end of the mapping.
+    pub fn write(&mut self, file: BorrowedFd<'_>, offset: u64, data: &[u8]) -> i32 {
+        assert!(self.writable, "a write to a mapping for reading");
+        let (address, count) = self.span(offset, data.len());
+        if count == 0 && !data.is_empty() {
+            return -libc::ENXIO;
+        }
+        // SAFETY: `count` bytes from `address` are mapped for writing and at most `data.len()`;
+        // `data` is ours, so the two are apart.
+        let whole = unsafe { copy(data.as_ptr(), address, count, address) };
+        self.outcome(file, whole, count)
+    }
+
+    /// Makes what was written to a range durable (`msync(2)`): 0, or a negated errno.
+    pub fn sync(&self, offset: u64, length: u64) -> i32 {
+        self.over_pages(offset, length, |address, count| {
+            // SAFETY: the pages belong to the mapping; writing them out changes nothing in it.
+            unsafe { libc::msync(address, count, libc::MS_SYNC) }
+        })
+    }
+
+    /// Lets go of a range's pages, so that the page cache may drop them: 0, or a negated errno.
+    pub fn let_go(&self, offset: u64, length: u64) -> i32 {
+        self.over_pages(offset, length, |address, count| {
+            // SAFETY: the pages belong to a shared mapping, whose content is the file's: the next
+            // access brings the same bytes back.
+            unsafe { libc::madvise(address, count, libc::MADV_DONTNEED) }
+        })
+    }
+
+    /// The part of `length` bytes from `offset` that is mapped.
+    fn span(&self, offset: u64, length: usize) -> (*mut u8, usize) {
+        let start = usize::try_from(offset).map_or(self.length, |start| start.min(self.length));
+        let count = length.min(self.length - start);
+        // SAFETY: start ≤ length of the mapping.
+        (unsafe { self.base.as_ptr().add(start) }, count)
+    }
+
+    /// Calls `f` with the whole pages that a range touches.
+    fn over_pages(
+        &self,
+        offset: u64,
+        length: u64,
+        f: impl FnOnce(*mut libc::c_void, usize) -> libc::c_int,
+    ) -> i32 {
+        let page = page_size();
+        let (start, count) = self.span(offset, usize::try_from(length).unwrap_or(usize::MAX));
+        let before = start.addr() % page;
+        // SAFETY: the mapping begins at a page, so the page that `start` lies in is its own.
+        let start = unsafe { start.sub(before) };
+        if f(start.cast(), count + before) == 0 {
+            0
+        } else {
+            failure()
+        }
+    }
+
+    /// What came of a copy; after a fault the zeros give way to the file again.
+    fn outcome(&mut self, file: BorrowedFd<'_>, whole: bool, count: usize) -> i32 {
+        if whole {
+            return i32::try_from(count).unwrap_or(i32::MAX);
+        }
+        let base = self.base.as_ptr();
+        // SAFETY: exactly this mapping is replaced by one of the same file; no reference into it
+        // exists outside of `read` and `write`.
+        let again = unsafe { map_file(base, self.length, file, self.writable, libc::MAP_FIXED) };
+        match again {
+            Ok(_) => -libc::EIO,
+            Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no reference into it is left.
+        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+    }
+}
+
+/// # Safety
+/// With `MAP_FIXED` in `flags`, what is mapped at `address` must be the caller's to replace.
+unsafe fn map_file(
+    address: *mut u8,
+    length: usize,
+    file: BorrowedFd<'_>,
+    writable: bool,
+    flags: libc::c_int,
+) -> io::Result<NonNull<u8>> {
+    let write = if writable { libc::PROT_WRITE } else { 0 };
+    // SAFETY: the caller's promise; else the kernel chooses an address that is free.
+    let base = unsafe {
+        libc::mmap(
+            address.cast(),
+            length,
+            libc::PROT_READ | write,
+            libc::MAP_SHARED | flags,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Copies, with faults in the `count` bytes from `guarded` caught; whether there were none.
+///
+/// # Safety
+/// As `ptr::copy_nonoverlapping`, except that pages from `guarded` on may be missing.
+unsafe fn copy(from: *const u8, to: *mut u8, count: usize, guarded: *const u8) -> bool {
+    FAULTED.with(|faulted| faulted.store(false, Ordering::Relaxed));
+    guard(guarded.addr(), count);
+    // The handler runs on this thread between two instructions: what it reads must be written
+    // before the copy, and what it writes must be read after it.
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: the caller's promise; missing pages are filled by the handler.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
+    compiler_fence(Ordering::SeqCst);
+    guard(0, 0);
+    !FAULTED.with(|faulted| faulted.load(Ordering::Relaxed))
+}
+
+/// The bytes that faults are caught in from now on.
+fn guard(start: usize, count: usize) {
+    GUARD_START.with(|place| place.store(start, Ordering::Relaxed));
+    GUARD_COUNT.with(|place| place.store(count, Ordering::Relaxed));
+}
+
+// Of one thread each, and atomic only because its signal handler comes between its instructions:
+// relaxed, with compiler fences around the copy.
+thread_local! {
+    /// First address of the bytes that the thread's op works on.
+    static GUARD_START: AtomicUsize = const { AtomicUsize::new(0) };
+    /// How many they are.
+    static GUARD_COUNT: AtomicUsize = const { AtomicUsize::new(0) };
+    /// The handler has filled a missing page.
+    static FAULTED: AtomicBool = const { AtomicBool::new(false) };
+}
+
+/// Installs the handler, once for the process.
+fn catch_sigbus() -> io::Result<()> {
+    static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
+    // Not for the first time in the handler.
+    page_size();
+    let done = DONE.get_or_init(|| {
+        let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        // SAFETY: an all-zero `sigaction` is a valid value: the default action, no flags.
+        let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: only the old action is asked for, into a live structure.
+        if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
+            return Err(errno());
+        }
+        PREVIOUS.get_or_init(|| before);
+        // SAFETY: as above.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+            on_sigbus;
+        action.sa_sigaction = handler as usize;
+        // On the stack that Rust keeps for signals: the fault of a full stack comes here as well.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: the handler only touches the thread's own cells, makes raw system calls, and
+        // reads what was stored before it was installed.
+        if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
+            return Err(errno());
+        }
+        Ok(())
+    });
+    done.map_err(io::Error::from_raw_os_error)
+}
+
+/// What was done on SIGBUS before us.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+extern "C" fn on_sigbus(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: with SA_SIGINFO the kernel gives a valid structure, and SIGBUS has an address.
+    let fault = unsafe { (*info).si_addr() }.addr();
+    let start = GUARD_START.with(|start| start.load(Ordering::Relaxed));
+    let count = GUARD_COUNT.with(|count| count.load(Ordering::Relaxed));
+    if fault.wrapping_sub(start) < count && fill_page(fault) {
+        FAULTED.with(|faulted| faulted.store(true, Ordering::Relaxed));
+        return;
+    }
+    pass_on(signal, info, context);
+}
+
+/// Puts a page of zeros over the one with this address; the signal came from an access to a
+/// mapping of ours there (`guard`).
+fn fill_page(fault: usize) -> bool {
+    let page = page_size();
+    let start = std::ptr::without_provenance_mut::<libc::c_void>(fault - fault % page);
+    // SAFETY: the page lies in the mapping that the interrupted copy works on, and which `outcome`
+    // maps anew; nothing else refers to it. `mmap` is a bare system call.
+    let filled = unsafe {
+        libc::mmap(
+            start,
+            page,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    filled != libc::MAP_FAILED
+}
+
+/// A fault that is none of ours: what was done before is done now. Without an earlier handler the
+/// default action is put back, and the access, tried again on return, ends the process.
+fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let previous = PREVIOUS.get().filter(|previous| {
+        let kinds = [libc::SIG_DFL, libc::SIG_IGN];
+        previous.sa_flags & libc::SA_SIGINFO != 0 && !kinds.contains(&previous.sa_sigaction)
+    });
+    if let Some(previous) = previous {
+        type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+        // SAFETY: the kernel was given this address as a handler with these three arguments.
+        let handler = unsafe { std::mem::transmute::<usize, Handler>(previous.sa_sigaction) };
+        handler(signal, info, context);
+        return;
+    }
+    // SAFETY: an all-zero `sigaction` is the default action.
+    let default: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a live structure; `sigaction` may be called in a handler.
+    unsafe { libc::sigaction(signal, &raw const default, std::ptr::null_mut()) };
+}
+
+/// Asked once: `sysconf` need not be callable in a signal handler.
+fn page_size() -> usize {
+    static PAGE: OnceLock<usize> = OnceLock::new();
+    *PAGE.get_or_init(|| usize::try_from(system::page_size()).unwrap_or(4096))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, OpenOptions};
+    use std::os::fd::AsFd;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file of 16 KiB of sevens, removed when the test ends.
+    struct Scratch(PathBuf, File);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("fathom-sys-map-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::write(&path, [7; 16384]).unwrap();
+            let file = OpenOptions::new().read(true).write(true).open(&path);
+            Self(path, file.unwrap())
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _gone_is_fine = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_in_the_file_and_the_end_is_the_end() {
+        let scratch = Scratch::new("copy");
+        let file = scratch.1.as_fd();
+        let mut map = Map::new(file, 16384, true).unwrap();
+        assert_eq!(map.write(file, 5000, &[1, 2, 3]), 3);
+        assert_eq!(map.sync(5000, 3), 0);
+        assert_eq!(fs::read(&scratch.0).unwrap()[4999..5004], [7, 1, 2, 3, 7]);
+        let mut out = [0; 16];
+        assert_eq!(map.read(file, 16380, &mut out), 4);
+        assert_eq!(out[..5], [7, 7, 7, 7, 0]);
+        assert_eq!(map.read(file, 16384, &mut out), 0);
+        assert_eq!(map.read(file, u64::MAX, &mut out), 0);
+        assert_eq!(map.write(file, 16384, &[1]), -libc::ENXIO);
+        assert_eq!(map.let_go(0, u64::MAX), 0);
+        assert_eq!(map.read(file, 5000, &mut out[..3]), 3);
+        assert_eq!(out[..3], [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_file_that_shrinks_fails_the_op_and_recovers_with_it() {
+        let scratch = Scratch::new("shrink");
+        let file = scratch.1.as_fd();
+        let mut map = Map::new(file, 16384, true).unwrap();
+        scratch.1.set_len(4096).unwrap();
+        let mut out = [0; 12288];
+        assert_eq!(map.read(file, 2048, &mut out), -libc::EIO);
+        assert_eq!(map.write(file, 8192, &[1]), -libc::EIO);
+        // The zeros of the first fault are not there any more.
+        assert_eq!(map.read(file, 8192, &mut out), -libc::EIO);
+        assert_eq!(map.read(file, 0, &mut out[..4096]), 4096);
+        assert!(out[..4096].iter().all(|&byte| byte == 7));
+        scratch.1.set_len(16384).unwrap();
+        assert_eq!(map.read(file, 8192, &mut out[..8]), 8);
+        assert_eq!(out[..8], [0; 8]);
+    }
+}
