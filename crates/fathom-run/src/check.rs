@@ -134,13 +134,13 @@ impl Checker {
             return; // nothing is known, and the kernel will say
         }
         let name = &file.path;
-        if let Some(size) = sizes_in_use(job).into_iter().find(|size| size % block != 0) {
+        if let Some(size) = sizes_in_use(job).into_iter().find(|size| !size.is_multiple_of(block)) {
             let message = format!(
                 "block size {size} B is not a multiple of the {block} B logical block of {name}"
             );
             let hint = format!("make `bs` a multiple of {block}, or leave `direct` out");
             self.add(job, "bs", Problem::new("unaligned_block_size", message).hint(hint));
-        } else if file.offset % block != 0 {
+        } else if !file.offset.is_multiple_of(block) {
             let message = format!(
                 "offset {} B is not a multiple of the {block} B logical block of {name}",
                 file.offset

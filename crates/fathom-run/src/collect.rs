@@ -1,6 +1,6 @@
 //! From what the workers measured to the record that every report is drawn from.
 
-use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
 use fathom_record::{CpuRecord, DirectionRecord, Display, JobRecord, SyncRecord, Tolerated};
 use fathom_stats::Latency;
@@ -81,7 +81,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results, clock: &
     record.submissions = results.submit_sizes.iter().sum();
     record.reapings = results.complete_sizes.iter().sum();
     record.sync = SyncRecord {
-        ios: results.sync.summary.count,
+        ios: results.sync.summary.count(),
         lat: results.sync,
     };
     let measure = setup.worker.measure;
@@ -173,13 +173,6 @@ fn display(options: &Options) -> Display {
         hidden: !options.stats,
         disk_util: options.disk_util,
     }
-}
-
-/// The directions of a record with their names.
-pub(crate) fn each_direction(
-    record: &JobRecord,
-) -> impl Iterator<Item = (Direction, &DirectionRecord)> {
-    Direction::ALL.into_iter().zip(record.directions.each())
 }
 
 #[cfg(test)]

@@ -135,6 +135,9 @@ fn dispatch(
 ) -> Result<(), Fault> {
     match engine {
         AnyEngine::Null(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Sync(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Libaio(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Uring(engine) => whole(engine, worker, context, outcome),
         AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome),
     }
 }
@@ -157,15 +160,17 @@ fn whole<E: Engine>(
             let _stays_cached = engine.invalidate(file);
         }
     }
-    (context.ready)();
-    context.gate.pass();
-    let begun = clock.now();
-    let before = thread::usage();
-    let mut worker = Worker::new(config, capabilities, begun).map_err(|error| Fault {
+    // Before the gate: a map of a large device takes a while to make.
+    let mut worker = Worker::new(config, capabilities, clock.now()).map_err(|error| Fault {
         errno: EINVAL,
         text: error.to_string(),
         hint: String::new(),
     })?;
+    (context.ready)();
+    context.gate.pass();
+    let begun = clock.now();
+    worker.start_at(begun);
+    let before = thread::usage();
     let driven = drive(&mut worker, &mut engine, context);
     outcome.usage = thread::usage().since(before);
     outcome.helpers_us = thread::kernel_helpers_us(outcome.thread_id);

@@ -1,9 +1,36 @@
 //! One run: check, lay out files, start, watch, stop, collect.
 #![forbid(unsafe_code)]
 
+mod affinity;
+mod check;
+mod collect;
+mod drive;
+mod engine_config;
+mod engines;
+mod error;
+mod evidence;
+mod found;
+mod gate;
+mod groups;
+mod launch;
+mod prepare;
+mod progress;
+mod run;
+mod session;
+mod translate;
+mod validity;
+
 pub mod block_tree;
 pub mod disks;
+pub mod layout;
 pub mod machine;
 pub mod page_cache;
 pub mod safety;
+pub mod status;
 pub mod storage;
+
+// Public items, listed once.
+pub use error::{Problem, RunError};
+pub use progress::JobState;
+pub use run::run;
+pub use session::{Event, JobSnapshot, Session, Snapshot};

@@ -43,7 +43,7 @@ pub fn run(
 ) -> Result<Record, RunError> {
     let clock = clock(plan)?;
     let begun = clock.now();
-    let translation = translate(plan, &FileSystem, &mut entropy);
+    let mut translation = translate(plan, &FileSystem, &mut entropy);
     check_all(plan, settings, &translation, clock)?;
     let setups = &translation.setups;
     let planned = planned(plan, setups);
@@ -54,7 +54,7 @@ pub fn run(
     (session.tell)(Event::Starting(setups.len()));
     // More files than the usual soft limit are opened by a few hundred jobs.
     let _as_it_was = system::raise_open_files_limit();
-    prepare::lay_out(plan, setups, session)?;
+    let noted = prepare::lay_out(plan, setups, clock, session)?;
     let before = Before::look(setups, clock.now());
     let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
         setups.iter().map(|_| None).collect()
@@ -67,6 +67,7 @@ pub fn run(
     };
     let evidence = before.look_again(setups, clock.now());
     prepare::clear(plan, setups);
+    translation.warnings.extend(noted);
     let ran = Ran {
         planned,
         outcomes,

@@ -9,7 +9,7 @@ pub(crate) mod pattern;
 mod seeds;
 mod sizes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::{Job, Options, Plan, Size};
@@ -74,6 +74,7 @@ pub(crate) fn translate(
 ) -> Translation {
     let mut translation = Translation::default();
     let mut bases = HashMap::new();
+    let mut failed = HashSet::new();
     let mut planned = Planned {
         look,
         files: HashMap::new(),
@@ -93,8 +94,8 @@ pub(crate) fn translate(
                 }
                 translation.setups.push(setup);
             }
-            Err(problem) if place.clone == 0 => translation.problems.push(problem),
-            Err(problem) if translation.problems.is_empty() => translation.problems.push(problem),
+            // Clones mostly fail alike: one of a section speaks for all.
+            Err(problem) if failed.insert(place.section) => translation.problems.push(problem),
             Err(_) => {}
         }
     }
@@ -347,3 +348,6 @@ impl Warnings<'_> {
 /// What a drawn number is for, so that no two uses share one.
 const START_DELAY: u64 = 1;
 const FILE_SIZES: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests;

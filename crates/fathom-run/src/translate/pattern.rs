@@ -40,14 +40,14 @@ pub(crate) fn pattern(
 
 /// Whether the job makes ops of this direction, verification left aside.
 pub(crate) fn uses(options: &Options, direction: Direction) -> bool {
-    match (options.rw, direction) {
+    matches!(
+        (options.rw, direction),
         (ReadWrite::Read, Direction::Read)
-        | (ReadWrite::Write, Direction::Write)
-        | (ReadWrite::Trim, Direction::Trim)
-        | (ReadWrite::Mixed, Direction::Read | Direction::Write)
-        | (ReadWrite::TrimWrite, Direction::Trim | Direction::Write) => true,
-        _ => false,
-    }
+            | (ReadWrite::Write, Direction::Write)
+            | (ReadWrite::Trim, Direction::Trim)
+            | (ReadWrite::Mixed, Direction::Read | Direction::Write)
+            | (ReadWrite::TrimWrite, Direction::Trim | Direction::Write)
+    )
 }
 
 /// Smallest and largest op of a direction, bytes.

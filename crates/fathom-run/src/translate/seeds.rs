@@ -17,7 +17,7 @@ pub(crate) fn of_job(base: u64, number: u32) -> u64 {
 /// A number in `low..=high` that depends on the seed and on what it is for.
 pub(crate) fn within(seed: u64, purpose: u64, low: u64, high: u64) -> u64 {
     let span = u128::from(high.saturating_sub(low)) + 1;
-    let drawn = u128::from(mix(seed ^ mix(purpose))) * span >> 64;
+    let drawn = (u128::from(mix(seed ^ mix(purpose))) * span) >> 64;
     low + u64::try_from(drawn).unwrap_or(0)
 }
 

@@ -1,0 +1,96 @@
+//! Files before and after the jobs: laid out for all of them, removed where `unlink` says so.
+
+use fathom_core::Direction;
+use fathom_job::{Job, Plan};
+use fathom_record::Warning;
+use fathom_sys::clock::Clock;
+
+use crate::error::{Problem, RunError};
+use crate::layout::{
+    Content, LayoutError, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions, lay_out as lay_out_jobs,
+};
+use crate::session::{Event, Session};
+use crate::translate::JobSetup;
+use crate::translate::pattern::uses;
+
+/// Lays out the files of all jobs that do not make their own (`create_on_open`); gives what was
+/// not possible and does not matter enough to stop.
+pub(crate) fn lay_out(
+    plan: &Plan,
+    setups: &[JobSetup],
+    clock: Clock,
+    session: &mut Session<'_>,
+) -> Result<Vec<Warning>, RunError> {
+    let jobs = setups.iter().map(|setup| (&plan.jobs[setup.place.section], setup));
+    let wanted = jobs.filter(|(job, setup)| !setup.diskless && !job.options.create_on_open);
+    let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
+    let stops = session.stops;
+    let options = LayoutOptions {
+        clock,
+        stop: &|| stops() > 0,
+        bar: session.layout_bar,
+    };
+    let tell = &mut *session.tell;
+    let report = lay_out_jobs(&jobs, &options, &mut |event| {
+        if let LayoutEvent::Starting { job, files, bytes } = *event {
+            tell(Event::LayingOut { job, files, bytes });
+        }
+    });
+    let report = report.map_err(problem)?;
+    let warnings = report.notes.iter().map(|note| Warning {
+        code: "layout".into(),
+        job: String::new(),
+        message: note.clone(),
+        hint: String::new(),
+    });
+    Ok(warnings.collect())
+}
+
+fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
+    let options = &job.options;
+    let pattern = options.buffer_pattern.clone().filter(|pattern| !pattern.is_empty());
+    let content = match pattern {
+        Some(pattern) => Content::Pattern(pattern),
+        None if options.zero_buffers => Content::Zeros,
+        None => Content::Random {
+            seed: setup.worker.pattern.seed,
+        },
+    };
+    let uses = |direction| uses(options, direction);
+    let written = options.overwrite || uses(Direction::Read) || uses(Direction::Trim);
+    let files = setup.files.iter().map(|file| LayoutFile {
+        path: file.path.clone().into(),
+        length: file.bytes,
+        written,
+    });
+    LayoutJob {
+        name: job.name.clone(),
+        files: files.collect(),
+        content,
+        fallocate: options.fallocate,
+        fsync: options.create_fsync,
+        may_create: options.allow_file_create,
+        keep_cached: !options.invalidate,
+    }
+}
+
+fn problem(error: LayoutError) -> Problem {
+    let problem = Problem::new(error.code(), error.to_string());
+    match error.hint() {
+        "" => problem,
+        hint => problem.hint(hint),
+    }
+}
+
+/// Removes what `unlink=1` says is to be removed.
+pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) {
+    for setup in setups {
+        if setup.diskless || !plan.jobs[setup.place.section].options.unlink {
+            continue;
+        }
+        for file in setup.files.iter().filter(|file| file.found.is_file_or_missing()) {
+            // Clones may share it, so it may have gone already.
+            let _gone = std::fs::remove_file(&file.path);
+        }
+    }
+}
