@@ -197,6 +197,56 @@ fn one_bad_op_leaves_its_neighbours_alone() {
 }
 
 #[test]
+fn a_file_that_shrinks_fails_ops_and_nothing_worse() {
+    each(|bench| {
+        if !bench.moves_data() {
+            return;
+        }
+        bench.truncate(u64::from(bench.block()));
+        assert!(bench.run(bench.read(0, 40)).result <= 0);
+        bench.run_one(bench.read(0, 0));
+        bench.check(0, 0);
+    });
+}
+
+#[test]
+fn adjacent_ops_are_told_apart_at_the_end_of_the_file() {
+    each(|bench| {
+        if !bench.moves_data() || bench.depth() < 4 {
+            return;
+        }
+        bench.close();
+        bench.truncate(u64::from(bench.block()) * 2 + 512);
+        bench.open();
+        for slot in 0..4 {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(0);
+        for completion in bench.collect() {
+            let slot = completion.slot.get();
+            let want = [bench.block_bytes(), bench.block_bytes(), 512, 0];
+            assert_eq!(completion.result, want[slot as usize], "{}", bench.title());
+            bench.check_part(slot, slot, 0..completion.result.unsigned_abs() as usize);
+        }
+    });
+}
+
+#[test]
+fn adjacent_writes_land_in_their_places() {
+    each(|bench| {
+        for slot in 0..bench.depth() {
+            bench.fill(slot, slot + 7);
+            bench.prepare(bench.write(slot, slot));
+        }
+        bench.submit(0);
+        bench.finish_all();
+        for slot in 0..bench.depth() {
+            bench.check_file_holds(slot, slot + 7);
+        }
+    });
+}
+
+#[test]
 fn syncs_complete_like_any_op() {
     each(|bench| {
         bench.fill(0, 1);
@@ -289,6 +339,26 @@ fn direct_io_moves_the_same_bytes() {
             bench.check(0, block);
         }
     });
+}
+
+#[test]
+fn a_wait_ends_with_its_time_when_nothing_completes() {
+    let setup = Setup {
+        name: "io_uring",
+        ..Setup::default()
+    };
+    // A read of a pipe that nobody has written to yet.
+    if let Some(mut bench) = Bench::over_pipe(&setup) {
+        let mut read = bench.read(0, 0);
+        read.length = 4;
+        bench.prepare(read);
+        bench.submit(0);
+        bench.wait(1, Some(bench.in_a_moment()));
+        assert_eq!(bench.reap(1), []);
+        bench.write_to_pipe(b"data");
+        assert_eq!(bench.collect()[0].result, 4);
+        bench.finish();
+    }
 }
 
 #[test]

@@ -357,6 +357,10 @@ impl Ring {
             if self.in_flight.count() == self.unsubmitted {
                 return true;
             }
+            // What was laid down and never handed over may lie there while the thread sleeps.
+            if self.mode.kernel_thread && self.submit_to_thread(0).is_err() {
+                return false;
+            }
             if self.wait(1, Some(DRAIN_STEP)).is_err() {
                 return false;
             }

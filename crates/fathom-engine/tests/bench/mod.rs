@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Tick,
+    Capabilities, Completion, Direction, FileIndex, Nanos, Op, OpKind, Slot, Submitted, SyncKind,
+    Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
 use fathom_sys::clock::Clock;
@@ -93,6 +95,7 @@ pub(crate) struct Bench {
     path: PathBuf,
     depth: u32,
     in_flight: HashSet<Slot>,
+    clock: Clock,
     sequence: u64,
     data: bool,
     latest: Tick,
@@ -109,7 +112,7 @@ fn content(block: u32) -> impl Iterator<Item = u8> {
     (0..BLOCK).map(move |at| ((block + 1) * 37 + at / 8 + at % 8 * 3).to_le_bytes()[0])
 }
 
-fn config(setup: &Setup, path: &str) -> EngineConfig {
+fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
     EngineConfig {
         name: setup.name.into(),
         depth: setup.depth,
@@ -123,13 +126,13 @@ fn config(setup: &Setup, path: &str) -> EngineConfig {
         direct: setup.direct,
         sync_flag: 0,
         options: setup.options.clone(),
-        clock: Clock::monotonic(),
+        clock,
     }
 }
 
 /// Opening what is not there under /dev fails, and makes nothing.
 pub(crate) fn missing_file(setup: &Setup, path: &str) {
-    let Ok(mut engine) = start(config(setup, path)) else {
+    let Ok(mut engine) = start(config(setup, path, Clock::monotonic())) else {
         return;
     };
     if setup.name == "null" {
@@ -142,16 +145,30 @@ pub(crate) fn missing_file(setup: &Setup, path: &str) {
 }
 
 impl Bench {
-    /// Makes the engine; says why not where the kernel lacks something.
+    /// An engine over a file of 64 blocks of known content; says why not where the kernel lacks
+    /// something.
     pub(crate) fn new(setup: &Setup) -> Option<Self> {
+        // The file is there from the start: some engines map it when it is opened.
+        let blocks: Vec<u8> = (0..64).flat_map(content).collect();
+        Self::over(setup, |path| fs::write(path, blocks).unwrap())
+    }
+
+    /// An engine over a named pipe.
+    pub(crate) fn over_pipe(setup: &Setup) -> Option<Self> {
+        Self::over(setup, |path| {
+            let made = Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        })
+    }
+
+    fn over(setup: &Setup, make: impl FnOnce(&Path)) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("engine-{}-{number}", std::process::id());
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // The file is there from the start: some engines map it when it is opened.
-        let blocks: Vec<u8> = (0..64).flat_map(content).collect();
-        fs::write(&path, blocks).unwrap();
-        let mut engine = match start(config(setup, path.to_str().unwrap())) {
+        make(&path);
+        let clock = Clock::monotonic();
+        let mut engine = match start(config(setup, path.to_str().unwrap(), clock)) {
             Ok(engine) => engine,
             Err(error) => {
                 let _gone = fs::remove_file(&path);
@@ -174,6 +191,7 @@ impl Bench {
             path,
             depth: setup.depth,
             in_flight: HashSet::new(),
+            clock,
             sequence: 0,
             data,
             latest: Tick::ZERO,
@@ -216,6 +234,15 @@ impl Bench {
     pub(crate) fn truncate(&self, bytes: u64) {
         let file = fs::OpenOptions::new().write(true).open(&self.path).unwrap();
         file.set_len(bytes).unwrap();
+    }
+
+    pub(crate) fn write_to_pipe(&self, data: &[u8]) {
+        fs::write(&self.path, data).unwrap();
+    }
+
+    /// Five milliseconds from now.
+    pub(crate) fn in_a_moment(&self) -> Tick {
+        self.clock.now() + Nanos::from_millis(5)
     }
 
     pub(crate) fn open(&mut self) {
