@@ -123,9 +123,8 @@ impl Report {
                 self.text(&fathom_report::starting_line(jobs, 0));
             }
             Event::LayingOut { job, files, bytes } => {
-                let word = if *files == 1 { "file" } else { "files" };
-                let mib = bytes >> 20;
-                self.text(&format!("{job}: Laying out IO file ({files} {word} / {mib}MiB)\n"));
+                let line = fathom_run::layout::announcement(job, *files, *bytes);
+                self.text(&format!("{line}\n"));
             }
             Event::Progress(snapshot) => self.status.draw(plan, snapshot),
             Event::Stopping => {

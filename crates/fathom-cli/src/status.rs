@@ -1,0 +1,114 @@
+//! The status line: drawn over itself on a terminal, as fio draws its own.
+
+use fathom_core::{Nanos, PerDirection};
+use fathom_job::{Job, Plan};
+use fathom_report::{Status, status_line};
+use fathom_run::status::{Goal, Meter, goals};
+use fathom_run::{JobState, Snapshot};
+
+use crate::output::{self, Stream};
+
+/// The line that is on the terminal now.
+pub(crate) struct StatusLine {
+    stream: Stream,
+    /// `--eta-newline`.
+    newline_every: Option<Nanos>,
+    newline_at: Nanos,
+    /// Characters of the line that is there; 0 for none.
+    length: usize,
+    meter: Meter,
+    /// Of each clone; made when the first line is drawn.
+    goals: Vec<Goal>,
+}
+
+impl StatusLine {
+    /// No line yet.
+    pub(crate) fn new(stream: Stream, newline_every: Option<Nanos>) -> Self {
+        Self {
+            stream,
+            newline_every,
+            newline_at: newline_every.unwrap_or_default(),
+            length: 0,
+            meter: Meter::default(),
+            goals: Vec::new(),
+        }
+    }
+
+    /// Draws the line anew.
+    pub(crate) fn draw(&mut self, plan: &Plan, snapshot: &Snapshot) {
+        if self.goals.is_empty() {
+            self.goals = goals(plan);
+        }
+        let standing = self.meter.look(&self.goals, snapshot);
+        let running = running(plan, snapshot);
+        let limits = Limits::of(&running);
+        let line = status_line(&Status {
+            elapsed_ms: standing.elapsed.as_millis(),
+            running: standing.running,
+            open_files: running.iter().map(|job| job.options.nrfiles).sum(),
+            rate_bytes: limits.bytes,
+            rate_iops: limits.iops,
+            states: standing.states,
+            percent: standing.percent,
+            bytes_per_s: standing.bytes_per_s,
+            ops_per_s: standing.ops_per_s,
+            eta_s: standing.eta_s,
+            kb_base: plan.jobs.first().map_or(1024, |job| job.options.kb_base),
+            unit_base: plan.jobs.first().map_or(0, |job| job.options.unit_base),
+        });
+        let end = self.line_end(snapshot.elapsed);
+        let length = line.chars().count();
+        output::print(self.stream, &format!("{line:<width$}{end}", width = self.length));
+        self.length = if end == "\r" { length } else { 0 };
+    }
+
+    /// Wipes the line, so that something else can be printed.
+    pub(crate) fn clear(&mut self) {
+        if self.length > 0 {
+            output::print(self.stream, &format!("{:width$}\r", "", width = self.length));
+            self.length = 0;
+        }
+    }
+
+    /// A new line now and then if that was asked for.
+    fn line_end(&mut self, elapsed: Nanos) -> &'static str {
+        match self.newline_every {
+            Some(every) if !every.is_zero() && elapsed >= self.newline_at => {
+                self.newline_at = elapsed + every;
+                "\n"
+            }
+            _ => "\r",
+        }
+    }
+}
+
+/// The job of each clone that runs now.
+fn running<'a>(plan: &'a Plan, snapshot: &Snapshot) -> Vec<&'a Job> {
+    let clones = plan.jobs.iter().flat_map(|job| {
+        let count = usize::try_from(job.options.numjobs.max(1)).unwrap_or(usize::MAX);
+        std::iter::repeat_n(job, count)
+    });
+    let jobs = clones.zip(&snapshot.jobs);
+    let running = jobs.filter(|(_, seen)| matches!(seen.state, JobState::Working(_)));
+    running.map(|(job, _)| job).collect()
+}
+
+/// Sums of the rates of the running jobs: at least, at most.
+struct Limits {
+    bytes: Option<(u64, u64)>,
+    iops: Option<(u64, u64)>,
+}
+
+impl Limits {
+    fn of(jobs: &[&Job]) -> Self {
+        let sum = |of: fn(&Job) -> &PerDirection<Option<u64>>| -> u64 {
+            let rates = jobs.iter().flat_map(|job| of(job).iter().filter_map(|(_, rate)| *rate));
+            rates.fold(0, u64::saturating_add)
+        };
+        let pair = |least: u64, most: u64| (least > 0 || most > 0).then_some((least, most));
+        Self {
+            bytes: pair(sum(|job| &job.options.rate_min), sum(|job| &job.options.rate)),
+            iops: pair(sum(|job| &job.options.rate_iops_min), sum(|job| &job.options.rate_iops)),
+        }
+    }
+}

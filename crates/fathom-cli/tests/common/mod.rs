@@ -1,0 +1,113 @@
+//! A folder of its own for each test, and the program run in it.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+/// A folder that is removed when the test ends.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Not below /tmp's tmpfs where there is one: direct I/O and disks are wanted.
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = base.join(format!("cli-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Names in it, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The program with these words (split at blanks), in this folder.
+    pub fn fathom(&self, words: &str) -> Run {
+        Run::of(self.command(env!("CARGO_BIN_EXE_fathom"), words))
+    }
+
+    /// The program called by the name `fio`.
+    pub fn fio(&self, words: &str) -> Run {
+        let bin = self.0.join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        let link = bin.join("fio");
+        if !link.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fathom"), &link).unwrap();
+        }
+        Run::of(self.command(link.to_str().unwrap(), words))
+    }
+
+    pub fn command(&self, program: &str, words: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(words.split_whitespace()).current_dir(&self.0).stdin(Stdio::null());
+        command.env_remove("RUST_BACKTRACE");
+        command
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run of the program left.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    pub fn of(mut command: Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert!(!self.err.contains("internal error"), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// Why the kernel refuses what was asked, if it does.
+    pub fn refused(&self) -> Option<&str> {
+        (self.code == Some(2) && self.err.contains("cannot start engine")).then_some(&self.err)
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
