@@ -22,6 +22,7 @@ mod validity;
 
 pub mod block_tree;
 pub mod disks;
+pub mod holes;
 pub mod layout;
 pub mod machine;
 pub mod page_cache;

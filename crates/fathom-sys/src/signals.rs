@@ -14,7 +14,8 @@ pub struct Interrupts(());
 
 impl Interrupts {
     /// Takes over `SIGINT` and `SIGTERM` of the process, but not one that is ignored (as under
-    /// `nohup` and in a shell's background).
+    /// `nohup` and in a shell's background). Also has `SIGXFSZ` ignored, so that a file that grows
+    /// past `ulimit -f` is an error of that write and not the end of the process.
     ///
     /// # Errors
     /// What `sigaction(2)` said.
@@ -24,6 +25,8 @@ impl Interrupts {
                 set_handler(signal)?;
             }
         }
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         Ok(Self(()))
     }
 
@@ -143,6 +146,27 @@ mod tests {
         raise(libc::SIGINT);
         raise(libc::SIGTERM);
         panic!("still here");
+    }
+
+    #[test]
+    fn a_file_too_large_is_an_error() {
+        if std::env::var_os(CHILD).is_none() {
+            assert!(in_a_child("a_file_too_large_is_an_error").success());
+            return;
+        }
+        Interrupts::install().unwrap();
+        let limit = libc::rlimit {
+            rlim_cur: 4096,
+            rlim_max: 4096,
+        };
+        // SAFETY: the struct lives through the call.
+        let rc = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+        assert_eq!(rc, 0);
+        let name = format!("fathom-sys-signals-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let written = std::fs::write(&path, [0; 8192]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(written.unwrap_err().raw_os_error(), Some(libc::EFBIG));
     }
 
     #[test]
