@@ -234,6 +234,12 @@ impl Worker {
         })
     }
 
+    /// Moves the moment from which `startdelay` counts, for a worker that has not had its first
+    /// turn: memory is reserved before the start, and time counts from it.
+    pub fn start_at(&mut self, origin: Tick) {
+        self.clock.origin = origin;
+    }
+
     /// How far it has come.
     #[must_use]
     pub fn progress(&self) -> Progress {
