@@ -98,13 +98,20 @@ impl BlockMap {
     #[inline]
     pub fn take(&mut self, start: u64) -> Option<u64> {
         let index = word_of(start);
-        if let Some(&word) = self.words.get(index)
-            && word & bit_of(start) == 0
-        {
-            // A free bit below `start` in bounds is a block: the bits past the end are set.
-            self.put(index, word | bit_of(start));
-            return Some(start);
+        let word = self.words.get(index).copied().unwrap_or(u64::MAX);
+        // One path for a free block and for one a little further up: whether a drawn block is
+        // free is a coin toss for the processor's branch prediction. What is clear in bounds is a
+        // block: the bits past the end are set.
+        let clear = !word & (u64::MAX << (start & 63));
+        if clear == 0 {
+            return self.take_further(start);
         }
+        self.put(index, word | (clear & clear.wrapping_neg()));
+        Some((start & !63) + u64::from(clear.trailing_zeros()))
+    }
+
+    #[cold]
+    fn take_further(&mut self, start: u64) -> Option<u64> {
         let block = self.next_free(start)?;
         self.set(block);
         Some(block)

@@ -39,3 +39,70 @@ impl Draw {
         }
     }
 }
+
+/// Block numbers of one file, drawn some ahead: in a loop of their own the generator's state stays
+/// in registers.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    draw: Draw,
+    /// ≥ 1.
+    blocks: u64,
+    drawn: [u64; AHEAD],
+    /// Those of `drawn` that were given out.
+    used: usize,
+}
+
+impl Ahead {
+    pub(super) fn new(generator: RandomGenerator, blocks: u64, seed: u64) -> Self {
+        let draw = Draw::new(generator, blocks, seed);
+        Self {
+            draw,
+            blocks,
+            drawn: [0; AHEAD],
+            used: AHEAD,
+        }
+    }
+
+    /// The next block number; `look` sees each one long before it is given out, and what it
+    /// returns does not matter.
+    #[inline]
+    pub(super) fn next(&mut self, look: impl FnMut(u64) -> bool) -> u64 {
+        if self.used >= AHEAD {
+            self.refill(look);
+        }
+        let block = self.drawn[self.used];
+        self.used += 1;
+        block
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, mut look: impl FnMut(u64) -> bool) {
+        let blocks = self.blocks;
+        let mut seen = false;
+        // The generators are copied out, or each step would be written back.
+        match &mut self.draw {
+            Draw::Narrow(random) => {
+                let mut own = random.clone();
+                for block in &mut self.drawn {
+                    *block = own.below(blocks);
+                    seen ^= look(*block);
+                }
+                *random = own;
+            }
+            Draw::Wide(random) => {
+                let mut own = random.clone();
+                for block in &mut self.drawn {
+                    *block = own.below(blocks);
+                    seen ^= look(*block);
+                }
+                *random = own;
+            }
+        }
+        // Else the compiler would leave the look away.
+        std::hint::black_box(seen);
+        self.used = 0;
+    }
+}
+
+/// How many are drawn ahead: about as many cache misses as a core can have under way at once.
+const AHEAD: usize = 16;

@@ -5,7 +5,7 @@ use fathom_core::{BlockMap, Direction, FileIndex};
 use crate::config::PatternConfig;
 
 use super::check::Checked;
-use super::draw::Draw;
+use super::draw::Ahead;
 use super::grid::{blocks_of, map_of};
 use super::{PatternError, Source, Target};
 
@@ -45,21 +45,22 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Uniform {
     row: Row,
-    draw: Draw,
+    ahead: Ahead,
 }
 
 impl Uniform {
     pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Self {
         let row = Row::new(config, checked);
-        let draw = Draw::new(config.generator, row.blocks, config.seed);
-        Self { row, draw }
+        let ahead = Ahead::new(config.generator, row.blocks, config.seed);
+        Self { row, ahead }
     }
 }
 
 impl Source for Uniform {
     #[inline]
     fn next(&mut self, direction: Direction) -> Option<Target> {
-        Some(self.row.target(direction, self.draw.below(self.row.blocks)))
+        let block = self.ahead.next(|_| false);
+        Some(self.row.target(direction, block))
     }
 }
 
@@ -67,7 +68,7 @@ impl Source for Uniform {
 #[derive(Debug)]
 pub(super) struct Mapped {
     row: Row,
-    draw: Draw,
+    ahead: Ahead,
     map: BlockMap,
 }
 
@@ -78,8 +79,9 @@ impl Mapped {
         checked: &Checked,
     ) -> Result<Option<Self>, PatternError> {
         let row = Row::new(config, checked);
-        let draw = Draw::new(config.generator, row.blocks, config.seed);
-        Ok(map_of(checked.map, row.blocks)?.map(|map| Self { row, draw, map }))
+        let ahead = Ahead::new(config.generator, row.blocks, config.seed);
+        let map = map_of(checked.map, row.blocks)?;
+        Ok(map.map(|map| Self { row, ahead, map }))
     }
 
     pub(super) fn restart(&mut self) {
@@ -90,7 +92,10 @@ impl Mapped {
 impl Source for Mapped {
     #[inline]
     fn next(&mut self, direction: Direction) -> Option<Target> {
-        let block = self.map.take(self.draw.below(self.row.blocks))?;
+        // Each block drawn ahead is looked up at once: where the map is larger than the caches,
+        // the processor fetches all their words at the same time and not one after the other.
+        let drawn = self.ahead.next(|block| self.map.test(block));
+        let block = self.map.take(drawn)?;
         Some(self.row.target(direction, block))
     }
 }

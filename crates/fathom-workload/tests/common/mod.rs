@@ -1,0 +1,70 @@
+//! Configurations to begin with, and targets as text.
+#![allow(dead_code, reason = "each test program uses some of it")]
+#![allow(unreachable_pub, reason = "shared between test programs")]
+
+use fathom_core::PerDirection;
+use fathom_workload::{
+    Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
+    SizeChoice, Target,
+};
+
+/// A kibibyte.
+pub const K: u64 = 1024;
+
+pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
+    PatternConfig {
+        mix,
+        random,
+        sequencer: Sequencer::None,
+        files: vec![FileRange { offset: 0, length }],
+        sizes: PerDirection::all(SizeChoice::Fixed(size)),
+        align: PerDirection::all(u64::from(size)),
+        map: MapMode::On,
+        generator: RandomGenerator::Tausworthe { explicit: false },
+        distribution: Distribution::Uniform,
+        percentage_random: PerDirection::all(100),
+        seed: 0x89,
+    }
+}
+
+pub fn sequential(mix: Mix, length: u64) -> PatternConfig {
+    config(mix, false, 4096, length)
+}
+
+pub fn random(mix: Mix, length: u64) -> PatternConfig {
+    config(mix, true, 4096, length)
+}
+
+pub fn range(min: u32, max: u32) -> PerDirection<SizeChoice> {
+    PerDirection::all(SizeChoice::Range { min, max })
+}
+
+/// The rest of the pass, but no more than `limit` ops.
+pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<Target> {
+    std::iter::from_fn(|| {
+        let direction = pattern.draw_direction();
+        pattern.next(direction)
+    })
+    .take(limit)
+    .collect()
+}
+
+/// `r0+4` is a read of 4 KiB at 0; `1:` before it says that the file is not the first.
+pub fn text(targets: &[Target]) -> String {
+    let one = |t: &Target| {
+        let file = if t.file.get() > 0 {
+            format!("{}:", t.file.get())
+        } else {
+            String::new()
+        };
+        let letter = &t.direction.name()[..1];
+        format!("{file}{letter}{}+{}", t.offset / K, u64::from(t.length) / K)
+    };
+    targets.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+pub fn check(config: PatternConfig, limit: usize, want: &str) {
+    let targets = pass(&mut Pattern::new(config).unwrap(), limit);
+    assert_eq!(text(&targets), want);
+}

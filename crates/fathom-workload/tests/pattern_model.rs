@@ -1,0 +1,210 @@
+//! What every pattern keeps to, whatever its configuration.
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::{config, pass};
+use fathom_core::{Direction, PerDirection};
+use fathom_workload::{
+    Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
+    SizeChoice, Target,
+};
+use proptest::prelude::*;
+
+fn size_choice() -> impl Strategy<Value = SizeChoice> {
+    let unit = prop_oneof![Just(1u32), Just(512), Just(3000), 1u32..5000];
+    (unit, 1u32..20, 0u32..700, 1u8..99).prop_map(|(unit, times, odd, share)| match times % 4 {
+        0 => SizeChoice::Fixed(unit),
+        1 => SizeChoice::Range {
+            min: unit,
+            max: unit * times + odd,
+        },
+        2 => SizeChoice::Split(vec![(unit, share), (unit * times + odd, 100 - share)]),
+        _ => SizeChoice::Split(vec![
+            (unit * times, share),
+            (unit, 99 - share),
+            (unit * 2, 1),
+        ]),
+    })
+}
+
+fn any_config() -> impl Strategy<Value = PatternConfig> {
+    let sequencer = (0u32..6, -20_000i64..20_000, 1u32..6);
+    let file =
+        (0u64..100_000, 0u64..100_000).prop_map(|(offset, length)| FileRange { offset, length });
+    let generator = prop_oneof![
+        Just(RandomGenerator::Tausworthe { explicit: false }),
+        Just(RandomGenerator::Tausworthe64),
+        Just(RandomGenerator::Lfsr),
+    ];
+    let distribution = prop_oneof![
+        4 => Just(Distribution::Uniform),
+        1 => Just(Distribution::Zipf { theta: 1.1, center: None }),
+        1 => Just(Distribution::Pareto { h: 0.3, center: Some(0.9) }),
+        1 => Just(Distribution::Normal { deviation: 40.0, center: None }),
+    ];
+    let percent = prop_oneof![3 => Just(100u8), 1 => 0u8..=100];
+    (
+        (
+            0usize..5,
+            any::<bool>(),
+            any::<bool>(),
+            any::<u64>(),
+            percent,
+            sequencer,
+        ),
+        proptest::collection::vec(file, 1..5),
+        (
+            size_choice(),
+            size_choice(),
+            any::<bool>(),
+            1u64..9000,
+            any::<bool>(),
+        ),
+        (generator, distribution),
+    )
+        .prop_map(|(basic, files, sizes, (generator, distribution))| {
+            let (mix, random, map, seed, percent, (kind, gap, count)) = basic;
+            let (read, write, same, align, own_align) = sizes;
+            let min = |choice: &SizeChoice| match choice {
+                SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
+                SizeChoice::Split(sizes) => {
+                    sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().unwrap()
+                }
+            };
+            let write = if same { read.clone() } else { write };
+            let sizes = PerDirection::new(read.clone(), write, read);
+            PatternConfig {
+                mix: MIXES[mix],
+                random,
+                sequencer: match (kind, random) {
+                    (0, true) => Sequencer::Every(count),
+                    (1, true) => Sequencer::Repeat(count),
+                    (0, false) => Sequencer::Skip(gap),
+                    _ => Sequencer::None,
+                },
+                files,
+                align: if own_align {
+                    PerDirection::all(align)
+                } else {
+                    PerDirection::from_fn(|d| u64::from(min(&sizes[d])))
+                },
+                sizes,
+                map: if map { MapMode::On } else { MapMode::Off },
+                generator,
+                distribution,
+                percentage_random: PerDirection::all(percent),
+                seed,
+            }
+        })
+}
+
+const MIXES: [Mix; 5] = [
+    Mix::Read,
+    Mix::Write,
+    Mix::Trim,
+    Mix::ReadWrite { read: 60 },
+    Mix::TrimWrite,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn ops_lie_inside_their_file_and_come_again_with_the_seed(config in any_config()) {
+        let Ok(mut pattern) = Pattern::new(config.clone()) else { return Ok(()) };
+        let (least, most) = (pattern.smallest(), pattern.largest());
+        let mut targets = pass(&mut pattern, 300);
+        pattern.restart();
+        targets.extend(pass(&mut pattern, 300));
+        for target in &targets {
+            let range = config.files[target.file.index()];
+            prop_assert!(target.offset >= range.offset);
+            prop_assert!(target.offset + u64::from(target.length) <= range.offset + range.length);
+            prop_assert!((least..=most).contains(&target.length));
+        }
+        // Batches of any size give the same ops as one at a time.
+        let mut twin = Pattern::new(config).unwrap();
+        let mut again = Vec::new();
+        for _ in 0..2 {
+            let mut left = 300;
+            for size in [1, 7, 2, 32].into_iter().cycle() {
+                let mut out = vec![Target::default(); size.min(left)];
+                let count = twin.fill(&mut out);
+                again.extend_from_slice(&out[..count]);
+                left -= count;
+                if count < out.len() || left == 0 {
+                    break;
+                }
+            }
+            twin.restart();
+        }
+        prop_assert_eq!(targets, again);
+    }
+
+    #[test]
+    fn a_map_has_every_block_visited_exactly_once(config in any_config()) {
+        let choice = config.sizes.read.clone();
+        let min = match &choice {
+            SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
+            SizeChoice::Split(sizes) => {
+                sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().unwrap()
+            }
+        };
+        let lfsr = config.generator == RandomGenerator::Lfsr;
+        let config = PatternConfig {
+            random: true,
+            map: MapMode::On,
+            sequencer: Sequencer::None,
+            distribution: Distribution::Uniform,
+            percentage_random: PerDirection::all(100),
+            // Ops of several sizes overlap without a map.
+            sizes: PerDirection::all(if lfsr { SizeChoice::Fixed(min) } else { choice }),
+            align: PerDirection::all(u64::from(min)),
+            ..config
+        };
+        let Ok(mut pattern) = Pattern::new(config.clone()) else { return Ok(()) };
+        for _ in 0..2 {
+            let mut seen = HashSet::new();
+            for target in pass(&mut pattern, usize::MAX) {
+                let pair = config.mix == Mix::TrimWrite;
+                if pair && target.direction == Direction::Write {
+                    continue;
+                }
+                let first = (target.offset - config.files[target.file.index()].offset)
+                    / u64::from(min);
+                for block in first..first + u64::from(target.length.div_ceil(min)) {
+                    prop_assert!(seen.insert((target.file, block)));
+                }
+            }
+            let blocks: u64 = config.files.iter().map(|file| file.length / u64::from(min)).sum();
+            prop_assert_eq!(seen.len() as u64, blocks);
+            pattern.restart();
+        }
+    }
+
+    /// One file or several, a loop of its own or the general one: the draws are the same.
+    #[test]
+    fn a_file_too_small_for_any_op_changes_nothing(
+        mix in 0usize..4,
+        random in any::<bool>(),
+        map in any::<bool>(),
+        seed in any::<u64>(),
+        blocks in 1u64..500,
+    ) {
+        let mix = MIXES[mix];
+        let mut plain = config(mix, random, 512, blocks * 512 + 9);
+        plain.seed = seed;
+        plain.map = if map { MapMode::On } else { MapMode::Off };
+        let mut general = plain.clone();
+        general.files.push(FileRange { offset: 0, length: 511 });
+        let (mut plain, mut general) =
+            (Pattern::new(plain).unwrap(), Pattern::new(general).unwrap());
+        for _ in 0..2 {
+            prop_assert_eq!(pass(&mut plain, 700), pass(&mut general, 700));
+            plain.restart();
+            general.restart();
+        }
+    }
+}
