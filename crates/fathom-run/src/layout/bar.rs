@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fathom_core::Nanos;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::LayoutProgress;
 
@@ -24,9 +24,23 @@ impl Bar {
             ProgressStyle::with_template(TEMPLATE)
                 .map_or(bar.clone(), |style| bar.clone().with_style(style))
         });
-        bar.set_message(progress.job.to_owned());
+        bar.set_prefix(progress.job.to_owned());
+        bar.set_message(pace(progress));
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.done_bytes);
+    }
+}
+
+/// The mean rate so far and what is left at that rate. The bar's own estimates would begin when it
+/// is first drawn, with all that was done before as one leap.
+fn pace(progress: &LayoutProgress<'_>) -> String {
+    let milliseconds = u128::from(progress.elapsed.as_millis().max(1));
+    let per_s = u128::from(progress.done_bytes) * 1_000 / milliseconds;
+    let left = u128::from(progress.total_bytes.saturating_sub(progress.done_bytes));
+    let rate = BinaryBytes(u64::try_from(per_s).unwrap_or(u64::MAX));
+    match left.checked_div(per_s) {
+        Some(seconds) => format!("{rate}/s, {seconds} s left"),
+        None => format!("{rate}/s"),
     }
 }
 
@@ -45,8 +59,8 @@ impl fmt::Debug for Bar {
     }
 }
 
-const TEMPLATE: &str = "{msg}: laying out [{bar:30}] {binary_bytes} of {binary_total_bytes} \
-                        ({binary_bytes_per_sec}, {eta} left)";
+const TEMPLATE: &str = "{prefix}: laying out [{bar:20}] {binary_bytes} of {binary_total_bytes} \
+                        ({msg})";
 
 /// A layout that is over sooner needs no bar.
 const PATIENCE: Nanos = Nanos::from_secs(1);
@@ -70,6 +84,20 @@ mod tests {
         progress.done_bytes = 7;
         bar.update(&progress);
         assert_eq!(bar.0.as_ref().unwrap().position(), 7);
+    }
+
+    #[test]
+    fn the_pace_is_the_mean_so_far() {
+        let mut progress = LayoutProgress {
+            job: "t",
+            done_bytes: 3 << 30,
+            total_bytes: 8 << 30,
+            elapsed: Nanos::from_millis(1_500),
+        };
+        assert_eq!(pace(&progress), "2.00 GiB/s, 2 s left");
+        progress.done_bytes = 0;
+        progress.elapsed = Nanos::ZERO;
+        assert_eq!(pace(&progress), "0 B/s");
     }
 
     #[test]
