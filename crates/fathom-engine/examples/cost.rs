@@ -50,6 +50,7 @@ fn main() {
                 read: true,
                 write: false,
                 create: false,
+                random: true,
             }],
             direct,
             sync_flag: 0,

@@ -34,6 +34,8 @@ pub struct EngineFile {
     pub write: bool,
     /// Made when it is opened and missing (`create_on_open`); never under /dev.
     pub create: bool,
+    /// Offsets come in no order: the kernel is told not to read ahead (else: to read ahead more).
+    pub random: bool,
 }
 
 /// The engines' own options, by their names in job files. An engine reads those that are its own.

@@ -48,6 +48,14 @@ impl Files {
             .and_then(|opened| Ok((Kind::of(&opened.metadata()?), opened)));
         match opened {
             Ok((kind, opened)) => {
+                if matches!(kind, Kind::Regular | Kind::Block) {
+                    let advice = match asked.random {
+                        true => Advice::Random,
+                        false => Advice::Sequential,
+                    };
+                    // Advice: a file that does not take it is read all the same.
+                    let _advice = files::advise(&opened, advice, 0, 0);
+                }
                 self.kinds[file.index()] = kind;
                 self.open[file.index()] = Some(opened);
                 Ok(())

@@ -19,6 +19,7 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         read,
         write,
         create: options.create_on_open,
+        random: options.random,
     });
     EngineConfig {
         name: options.ioengine.clone(),

@@ -12,13 +12,14 @@ use crate::disks::DiskWatch;
 use crate::page_cache::{Cached, cached};
 use crate::storage::storage_under;
 use crate::translate::JobSetup;
-use crate::validity::{JobEvidence, RunEvidence, buffered_read_bytes, judge_job, judge_run};
+use crate::validity::{JobEvidence, RunEvidence, judge_job, judge_run, read_bytes};
 
 /// What was seen before the jobs began.
 pub(crate) struct Before {
     tree: BlockTree,
     disks: DiskWatch,
     cpu: Option<CpuTimes>,
+    device_bytes: Option<u64>,
     cached: Vec<Cached>,
 }
 
@@ -29,6 +30,8 @@ pub(crate) struct Evidence {
     /// What is under each file.
     pub(crate) storage: Vec<Storage>,
     cpu: Option<(CpuTimes, CpuTimes)>,
+    /// Bytes that devices read for this process.
+    device_bytes: Option<u64>,
     cached: Vec<(Cached, Cached)>,
 }
 
@@ -39,6 +42,7 @@ impl Before {
         Self {
             disks: DiskWatch::start(paths(setups), &tree, now),
             cpu: system::cpu_times(),
+            device_bytes: bytes_from_devices(),
             cached: setups.iter().map(cached_of).collect(),
             tree,
         }
@@ -52,6 +56,10 @@ impl Before {
             disks: self.disks.finish(now),
             storage: files.map(|path| storage_under(path, &self.tree)).collect(),
             cpu: self.cpu.zip(system::cpu_times()),
+            device_bytes: self
+                .device_bytes
+                .zip(bytes_from_devices())
+                .map(|(before, after)| after.saturating_sub(before)),
             cached: self.cached.into_iter().zip(after).collect(),
         }
     }
@@ -76,10 +84,12 @@ impl Evidence {
             mean_depth,
         });
         let jobs: Vec<_> = jobs.collect();
-        let buffered = jobs.iter().map(|seen| buffered_read_bytes(seen.job, seen.record));
+        let buffered = jobs.iter().map(|seen| read_bytes(seen, false));
+        let direct = jobs.iter().map(|seen| read_bytes(seen, true));
         let run = RunEvidence {
             cpu: self.cpu,
-            disks: &self.disks,
+            device_bytes: self.device_bytes,
+            direct_read_bytes: direct.sum(),
             buffered_read_bytes: buffered.sum(),
             memory_bytes: system::memory_bytes(),
         };
@@ -106,6 +116,14 @@ fn cached_of(setup: &JobSetup) -> Cached {
     }
     let files = setup.files.iter().take(FILES_DESCRIBED);
     cached(files.map(|file| (Path::new(&file.path), file.bytes)))
+}
+
+/// Bytes that devices have read for this process so far, for its page cache or past it; `None`
+/// where the kernel does not count them.
+fn bytes_from_devices() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?;
+    line.trim().parse().ok()
 }
 
 /// A job of a thousand files says no more by its last than by its hundredth.

@@ -6,10 +6,9 @@
 
 use fathom_core::Direction;
 use fathom_job::Job;
-use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Validity};
+use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
 
-use crate::check::writes;
 use crate::page_cache::Cached;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
@@ -28,19 +27,21 @@ pub(crate) struct JobEvidence<'a> {
 }
 
 /// What was seen of the whole run.
-pub(crate) struct RunEvidence<'a> {
+pub(crate) struct RunEvidence {
     /// The machine's processor time before and after.
     pub(crate) cpu: Option<(CpuTimes, CpuTimes)>,
-    /// What the devices under the files did.
-    pub(crate) disks: &'a [DiskRecord],
-    /// Bytes that all jobs read without direct I/O.
+    /// Bytes that devices read for this process, where the kernel counts them.
+    pub(crate) device_bytes: Option<u64>,
+    /// Bytes that all jobs read with direct I/O.
+    pub(crate) direct_read_bytes: u64,
+    /// Bytes that all jobs read without.
     pub(crate) buffered_read_bytes: u64,
     /// Memory of the machine.
     pub(crate) memory_bytes: u64,
 }
 
 /// Everything that can be said about one job.
-pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Vec<Validity> {
+pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validity> {
     let judgements = [
         page_cache(seen, run),
         direct_io(seen),
@@ -57,7 +58,7 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Vec<Va
 }
 
 /// What can be said about the whole run.
-pub(crate) fn judge_run(run: &RunEvidence<'_>) -> Option<Validity> {
+pub(crate) fn judge_run(run: &RunEvidence) -> Option<Validity> {
     let (before, after) = run.cpu?;
     let total = after.total_us.saturating_sub(before.total_us);
     let stolen = after.stolen_us.saturating_sub(before.stolen_us);
@@ -75,7 +76,7 @@ pub(crate) fn judge_run(run: &RunEvidence<'_>) -> Option<Validity> {
 }
 
 /// Did reads come from memory, and did writes stay there?
-fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
+fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let options = &seen.job.options;
     if options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
@@ -95,19 +96,20 @@ fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity>
     Some(validity("page_cache", synced, sentence, Vec::new()))
 }
 
-/// Reads that the devices did not see came from memory.
-fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
-    let sectors = run.disks.iter().map(|disk| disk.read_sectors).sum::<u64>();
-    let from_devices = sectors.saturating_mul(SECTOR_BYTES);
+/// Reads that no device saw came from memory. Read-ahead counts as seen, so this is a lower bound.
+fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let whole_run = run.buffered_read_bytes;
     let cached = seen.cached_after.percent();
-    let from_memory = match run.disks {
-        [] => cached,
-        _ => percent(whole_run.saturating_sub(from_devices), whole_run)?,
+    let from_memory = match run.device_bytes {
+        None => cached,
+        Some(bytes) => {
+            let for_the_cache = bytes.saturating_sub(run.direct_read_bytes);
+            percent(whole_run.saturating_sub(for_the_cache), whole_run)?
+        }
     };
     let ok = from_memory < CACHED_PERCENT;
     let sentence = if ok {
-        format!("reads are buffered, and {from_memory:.0} % of them came from memory")
+        format!("reads were buffered, and {from_memory:.0} % of the bytes came from memory")
     } else {
         format!(
             "about {from_memory:.0} % of the bytes read came from the page cache, not from the \
@@ -159,7 +161,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
 }
 
 /// Files that fit into memory are soon read from there.
-fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity> {
+fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     if seen.setup.diskless || run.memory_bytes == 0 || moved(seen) == 0 {
         return None;
     }
@@ -167,7 +169,7 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence<'_>) -> Option<Validity
     let fits = bytes < run.memory_bytes;
     let buffered_reads = !seen.job.options.direct && uses(&seen.job.options, Direction::Read);
     // Where devices can be seen, `page_cache` tells what really came from memory.
-    let ok = !(fits && buffered_reads && run.disks.is_empty());
+    let ok = !(fits && buffered_reads && run.device_bytes.is_none());
     let (bytes_mib, memory_mib) = (bytes >> 20, run.memory_bytes >> 20);
     let word = if fits { "fit" } else { "do not fit" };
     let sentence = format!(
@@ -232,10 +234,10 @@ fn moved(seen: &JobEvidence<'_>) -> u64 {
     seen.record.directions.each().into_iter().map(|direction| direction.ios).sum()
 }
 
-/// Bytes that a job read through the page cache.
-pub(crate) fn buffered_read_bytes(job: &Job, record: &JobRecord) -> u64 {
-    let buffered = !job.options.direct && (uses(&job.options, Direction::Read) || writes(job));
-    if buffered { record.directions.read.bytes } else { 0 }
+/// Bytes that a job read past the page cache, or through it.
+pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
+    let counts = !seen.setup.diskless && seen.job.options.direct == direct;
+    if counts { seen.record.directions.read.bytes } else { 0 }
 }
 
 fn validity(check: &str, ok: bool, sentence: String, figures: Vec<(String, f64)>) -> Validity {
@@ -271,5 +273,3 @@ const BUSY_PERCENT: f64 = 95.0;
 const STOLEN_PERCENT: f64 = 1.0;
 /// Below a millisecond the difference is the scheduler's, not a stall's.
 const RESP_EXCESS_NS: u64 = 1_000_000;
-/// The unit of the kernel's disk counters.
-const SECTOR_BYTES: u64 = 512;

@@ -80,6 +80,13 @@ impl Setup {
             o.registerfiles = true;
         });
         add("libaio", "userspace_reap", &|o| o.userspace_reap = true);
+        if base.direct {
+            add("io_uring", "hipri", &|o| o.hipri = true);
+            add("pvsync2", "hipri", &|o| o.hipri = true);
+        } else {
+            add("io_uring", "uncached", &|o| o.uncached = true);
+            add("pvsync2", "uncached", &|o| o.uncached = true);
+        }
         all
     }
 
@@ -122,6 +129,7 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             read: true,
             write: true,
             create: true,
+            random: true,
         }],
         direct: setup.direct,
         sync_flag: 0,
@@ -185,7 +193,7 @@ impl Bench {
             return None;
         }
         let data = engine.as_dyn().capabilities().moves_data;
-        Some(Self {
+        let mut bench = Self {
             title: setup.title(),
             engine,
             path,
@@ -195,7 +203,13 @@ impl Bench {
             sequence: 0,
             data,
             latest: Tick::ZERO,
-        })
+        };
+        let uncached = setup.options.uncached;
+        if uncached && bench.run(bench.read(0, 0)).result == -EOPNOTSUPP {
+            println!("skipped: {}: not on this filesystem", setup.title());
+            return None;
+        }
+        Some(bench)
     }
 
     pub(crate) fn title(&self) -> &str {
@@ -243,6 +257,15 @@ impl Bench {
     /// Five milliseconds from now.
     pub(crate) fn in_a_moment(&self) -> Tick {
         self.clock.now() + Nanos::from_millis(5)
+    }
+
+    /// Time enough for anything.
+    pub(crate) fn in_a_while(&self) -> Tick {
+        self.clock.now() + Nanos::from_secs(20)
+    }
+
+    pub(crate) fn has_passed(&self, moment: Tick) -> bool {
+        self.clock.now() > moment
     }
 
     pub(crate) fn open(&mut self) {
