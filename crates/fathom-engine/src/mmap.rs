@@ -1,5 +1,7 @@
 //! `mmap`: files mapped into memory, ops as copies.
 
+use std::os::fd::AsFd;
+
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
     Submitted, Tick,
@@ -25,6 +27,7 @@ pub(crate) struct Mmap {
     buffers: Buffers,
     files: Files,
     writable: Vec<bool>,
+    random: Vec<bool>,
     /// None for a file that is closed or empty.
     maps: Vec<Option<Map>>,
     direct: bool,
@@ -49,6 +52,7 @@ impl Mmap {
             buffers,
             files: Files::new(&readable),
             writable: config.files.iter().map(|file| file.write).collect(),
+            random: config.files.iter().map(|file| file.random).collect(),
             maps: config.files.iter().map(|_| None).collect(),
             direct: config.direct,
             sync_writes: config.sync_flag != 0,
@@ -102,13 +106,14 @@ impl Mmap {
         };
         let mapped = files::size(opened).and_then(|size| match size {
             0 => Ok(None),
-            size => {
-                let descriptor = std::os::fd::AsFd::as_fd(opened);
-                Map::new(descriptor, size, self.writable[file.index()]).map(Some)
-            }
+            size => Map::new(opened.as_fd(), size, self.writable[file.index()]).map(Some),
         });
         match mapped {
             Ok(map) => {
+                if let Some(map) = &map {
+                    // The file's own advice does not reach faults.
+                    let _advice = map.expect_order(self.random[file.index()]);
+                }
                 self.maps[file.index()] = map;
                 Ok(())
             }

@@ -96,7 +96,10 @@ impl Engine for Null {
         // Synchronous: the call lies between two readings, as with every engine of that family.
         let issue = self.clock.now();
         self.submitted = self.tail;
-        Submitted::Issued { issue, now: self.clock.now() }
+        Submitted::Issued {
+            issue,
+            now: self.clock.now(),
+        }
     }
 
     #[inline]

@@ -236,18 +236,48 @@ fn check(config: &EngineConfig) -> Result<(), EngineError> {
 
 /// Why there is no ring, and what would help.
 fn refused(config: &EngineConfig, refused: &RingError) -> EngineError {
+    if refused.what == "map buffers" {
+        return no_memory(config, &refused.error);
+    }
     let errno = refused.error.raw_os_error().unwrap_or(0);
-    let hint = match (refused.what, errno) {
-        ("map buffers", _) => return no_memory(config, &refused.error),
+    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    EngineError {
+        what: refused.what,
+        target: "engine `io_uring`".into(),
+        errno,
+        hint: hint(
+            refused.what,
+            errno,
+            config,
+            sysctl.as_deref().map_or("", str::trim),
+        ),
+    }
+}
+
+/// What would help, given what `kernel.io_uring_disabled` says.
+fn hint(what: &str, errno: i32, config: &EngineConfig, disabled: &str) -> String {
+    match (what, errno) {
         ("register buffers", ENOMEM) => format!(
             "{} KiB must be locked in memory: raise `ulimit -l`, lower iodepth or bs, or leave out \
              fixedbufs",
             u64::from(config.depth) * u64::from(config.buffer_bytes) / 1024
         ),
-        ("io_uring_setup", EPERM) => disabled_hint(),
+        ("register files", EMFILE) => {
+            "more files than the process may open: raise `ulimit -n`, or leave out registerfiles"
+                .into()
+        }
+        ("io_uring_setup", EPERM) if disabled == "1" || disabled == "2" => format!(
+            "kernel.io_uring_disabled is {disabled} on this machine — set it to 0, or run with \
+             `--ioengine=libaio`"
+        ),
+        ("io_uring_setup", EPERM) => {
+            "a security policy (seccomp, in a container) forbids io_uring — allow it, or run with \
+             `--ioengine=libaio`"
+                .into()
+        }
         ("io_uring_setup", ENOSYS) => {
-            "this kernel has no io_uring (it came with Linux 5.1, and containers may hide it): run \
-             with `--ioengine=libaio`"
+            "this kernel has no io_uring that will do (it takes Linux 5.11, and containers may hide \
+             it) — run with `--ioengine=libaio`"
                 .into()
         }
         ("io_uring_setup", ENOMEM) => {
@@ -257,28 +287,6 @@ fn refused(config: &EngineConfig, refused: &RingError) -> EngineError {
             "check that the processor of sqthread_poll_cpu is there and online".into()
         }
         _ => String::new(),
-    };
-    EngineError {
-        what: refused.what,
-        target: "engine `io_uring`".into(),
-        errno,
-        hint,
-    }
-}
-
-/// io_uring is there and this user may not have it.
-fn disabled_hint() -> String {
-    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    match sysctl.as_deref().map(str::trim) {
-        Ok(level @ ("1" | "2")) => format!(
-            "kernel.io_uring_disabled is {level} on this machine — set it to 0, or run with \
-             `--ioengine=libaio`"
-        ),
-        _ => {
-            "a security policy (seccomp, in a container) forbids io_uring — allow it, or run with \
-              `--ioengine=libaio`"
-                .into()
-        }
     }
 }
 
@@ -286,8 +294,67 @@ fn disabled_hint() -> String {
 const EPERM: i32 = 1;
 const ENOMEM: i32 = 12;
 const EINVAL: i32 = 22;
+const EMFILE: i32 = 24;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
 /// IORING_MAX_REG_BUFFERS of the kernel.
 const MOST_FIXED_BUFFERS: u32 = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use fathom_sys::clock::Clock;
+
+    use super::*;
+    use crate::EngineOptions;
+
+    fn config() -> EngineConfig {
+        EngineConfig {
+            name: "io_uring".into(),
+            depth: 64,
+            buffer_bytes: 1 << 20,
+            files: Vec::new(),
+            direct: false,
+            sync_flag: 0,
+            options: EngineOptions::default(),
+            clock: Clock::monotonic(),
+        }
+    }
+
+    #[track_caller]
+    fn check_hint(what: &str, errno: i32, disabled: &str, want: &str) {
+        let hint = hint(what, errno, &config(), disabled);
+        assert!(hint.contains(want), "{hint}");
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_help() {
+        check_hint("io_uring_setup", EPERM, "2", "io_uring_disabled is 2");
+        check_hint("io_uring_setup", EPERM, "1", "io_uring_disabled is 1");
+        check_hint("io_uring_setup", EPERM, "0", "seccomp");
+        check_hint("io_uring_setup", EPERM, "", "--ioengine=libaio");
+        check_hint("io_uring_setup", ENOSYS, "", "5.11");
+        check_hint("register buffers", ENOMEM, "0", "65536 KiB must be locked");
+        assert_eq!(hint("io_uring_setup", EINVAL, &config(), "0"), "");
+    }
+
+    #[track_caller]
+    fn check_refused(change: impl FnOnce(&mut EngineConfig), want: &str) {
+        let mut config = config();
+        change(&mut config);
+        let error = check(&config).unwrap_err();
+        assert!(error.hint.contains(want), "{error:?}");
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_without_asking_it() {
+        check_refused(|config| config.depth = 40_000, "iodepth=32768");
+        check_refused(|config| config.options.hipri = true, "direct=1");
+        let many = |config: &mut EngineConfig| {
+            config.depth = 20_000;
+            config.options.fixedbufs = true;
+        };
+        check_refused(many, "iodepth=16384");
+        assert_eq!(check(&config()), Ok(()));
+    }
+}

@@ -362,6 +362,25 @@ fn a_wait_ends_with_its_time_when_nothing_completes() {
 }
 
 #[test]
+fn completions_come_without_waiting_for_them() {
+    let setup = Setup {
+        direct: true,
+        ..Setup::default()
+    };
+    each_with(&setup, |bench| {
+        for slot in 0..bench.depth() {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(0);
+        let deadline = bench.in_a_while();
+        while bench.in_flight() > 0 {
+            bench.reap(3);
+            assert!(!bench.has_passed(deadline), "{}", bench.title());
+        }
+    });
+}
+
+#[test]
 fn a_missing_file_is_an_error_that_names_it() {
     for setup in Setup::all(&Setup::default()) {
         bench::missing_file(&setup, "/dev/fathom-no-such-device");

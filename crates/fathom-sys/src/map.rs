@@ -88,6 +88,20 @@ impl Map {
         })
     }
 
+    /// Tells the kernel whether offsets come in no order (it reads nothing ahead) or one behind
+    /// the other (it reads more ahead): 0, or a negated errno.
+    pub fn expect_order(&self, random: bool) -> i32 {
+        let advice = if random {
+            libc::MADV_RANDOM
+        } else {
+            libc::MADV_SEQUENTIAL
+        };
+        self.over_pages(0, self.length(), |address, count| {
+            // SAFETY: the pages belong to the mapping; the advice changes no content.
+            unsafe { libc::madvise(address, count, advice) }
+        })
+    }
+
     /// The part of `length` bytes from `offset` that is mapped.
     fn span(&self, offset: u64, length: usize) -> (*mut u8, usize) {
         let start = usize::try_from(offset).map_or(self.length, |start| start.min(self.length));
@@ -338,6 +352,7 @@ mod tests {
         assert_eq!(map.read(file, u64::MAX, &mut out), 0);
         assert_eq!(map.write(file, 16384, &[1]), -libc::ENXIO);
         assert_eq!(map.let_go(0, u64::MAX), 0);
+        assert_eq!(map.expect_order(true), 0);
         assert_eq!(map.read(file, 5000, &mut out[..3]), 3);
         assert_eq!(out[..3], [1, 2, 3]);
     }

@@ -53,12 +53,17 @@ impl Ring {
     ///
     /// # Errors
     /// The step that failed: `io_uring_setup`, `map buffers`, `register buffers`, `register files`.
+    /// ENOSYS for a kernel before 5.11, which cannot wait with a time-out.
     ///
     /// # Panics
     /// If a number in `config` is out of its range.
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
         assert!((1..=MOST_ENTRIES).contains(&config.slots), "slots");
         let (ring, steps, mut features) = build(config).map_err(step("io_uring_setup"))?;
+        if !ring.params().is_feature_ext_arg() {
+            let error = io::Error::from_raw_os_error(libc::ENOSYS);
+            return Err(step("io_uring_setup")(error));
+        }
         let buffers = Buffers::new(config.slots, config.buffer_bytes);
         let buffers = buffers.map_err(step("map buffers"))?;
         let vectors = if config.vectored { config.slots } else { 0 };

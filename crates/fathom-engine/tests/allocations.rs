@@ -1,0 +1,72 @@
+//! No engine takes memory from the heap while ops run.
+#![expect(clippy::unwrap_used, reason = "the whole file is a test")]
+
+use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_sys::clock::Clock;
+use fathom_sys::meter::{CountingAllocator, thread_allocations};
+
+#[global_allocator]
+static COUNTING: CountingAllocator = CountingAllocator;
+
+const DEPTH: u32 = 8;
+const BLOCK: u32 = 4096;
+
+#[test]
+fn ops_run_without_the_heap() {
+    let name = format!("engine-allocations-{}", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, [0; 64 * BLOCK as usize]).unwrap();
+    for &name in AnyEngine::names() {
+        let config = EngineConfig {
+            name: name.into(),
+            depth: DEPTH,
+            buffer_bytes: BLOCK,
+            files: vec![EngineFile {
+                path: path.to_str().unwrap().into(),
+                read: true,
+                write: true,
+                create: false,
+                random: true,
+            }],
+            direct: false,
+            sync_flag: 0,
+            options: EngineOptions::default(),
+            clock: Clock::monotonic(),
+        };
+        match start(config) {
+            Ok(mut engine) => run(name, &mut engine),
+            Err(error) => println!("skipped: {name}: {error}"),
+        }
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// 10,000 reads and writes of a full queue that is reaped in parts.
+fn run(name: &str, engine: &mut AnyEngine) {
+    let engine = engine.as_dyn();
+    engine.open(FileIndex::new(0)).unwrap();
+    let mut out = [Completion::default(); 3];
+    let mut free: Vec<u32> = (0..DEPTH).collect();
+    let before = thread_allocations();
+    for sequence in 0..10_000_u64 {
+        let slot = free.pop().unwrap();
+        let direction = [Direction::Read, Direction::Write][usize::from(sequence % 5 == 0)];
+        engine.prepare(&Op {
+            slot: Slot::new(slot),
+            kind: OpKind::Data(direction),
+            priority: 0,
+            file: FileIndex::new(0),
+            length: BLOCK,
+            buffer_offset: 0,
+            offset: sequence * 13 % 64 * u64::from(BLOCK),
+            sequence,
+        });
+        engine.submit(u32::from(free.is_empty()));
+        if free.is_empty() {
+            let count = engine.reap(&mut out);
+            free.extend(out[..count].iter().map(|completion| completion.slot.get()));
+        }
+    }
+    assert_eq!(thread_allocations() - before, 0, "{name}");
+}
