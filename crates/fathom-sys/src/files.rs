@@ -2,6 +2,8 @@
 //!
 //! Not here: reading and writing (`rw`), mapping (`map`).
 
+mod pages;
+
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -9,6 +11,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+pub use pages::{Advice, advise, cached_bytes, data_bytes, finish_writeback, start_writeback};
 
 /// How a file is opened; the default is for reading, buffered, never creating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,64 +211,6 @@ pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io:
     check(unsafe { libc::fallocate(fd, mode, offset, length) })
 }
 
-/// What the kernel is told about the use of a file's pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
-    /// Nothing in particular.
-    Normal,
-    /// They will be read in order.
-    Sequential,
-    /// They will be read in no order.
-    Random,
-    /// They are not needed: clean ones are dropped from the cache.
-    DontNeed,
-}
-
-/// `posix_fadvise(2)` over `length` bytes from `offset`; length 0 means to the end.
-///
-/// # Errors
-/// What the call said.
-pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Result<()> {
-    let advice = match advice {
-        Advice::Normal => libc::POSIX_FADV_NORMAL,
-        Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
-        Advice::Random => libc::POSIX_FADV_RANDOM,
-        Advice::DontNeed => libc::POSIX_FADV_DONTNEED,
-    };
-    let (offset, length) = (signed(offset)?, signed(length)?);
-    // SAFETY: plain integers; the descriptor is open for the length of the call.
-    match unsafe { libc::posix_fadvise(fd.as_fd().as_raw_fd(), offset, length, advice) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
-}
-
-/// Starts writing a range's dirty pages to the device, without waiting for them and without
-/// making them durable (`sync_file_range(2)`, `SYNC_FILE_RANGE_WRITE`).
-///
-/// # Errors
-/// What the call said.
-pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
-    let (offset, length) = (signed(offset)?, signed(length)?);
-    let flags = libc::SYNC_FILE_RANGE_WRITE;
-    // SAFETY: plain integers; the descriptor is open for the length of the call.
-    check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
-}
-
-/// Waits until a range's pages are written to the device, which does not make them durable
-/// (`sync_file_range(2)` with all its flags).
-///
-/// # Errors
-/// What the call said, or what writing the pages said.
-pub fn finish_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
-    let (offset, length) = (signed(offset)?, signed(length)?);
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    // SAFETY: plain integers; the descriptor is open for the length of the call.
-    check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
-}
-
 /// Room on a filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
@@ -313,122 +259,6 @@ pub fn may_create_in(folder: &Path) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, folder.as_ptr(), mode, flags) == 0 }
 }
 
-/// Bytes of the first `length` of a file that are in the page cache.
-///
-/// Asks `cachestat(2)` (Linux 6.5), and `mincore(2)` where the kernel does not have it.
-///
-/// # Errors
-/// What the calls said; `EPERM` for a file that this process could neither write nor owns.
-pub fn cached_bytes(file: &File, length: u64) -> io::Result<u64> {
-    match cachestat(file, length) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
-            mincore_bytes(file, length.min(size(file)?), MINCORE_WINDOW)
-        }
-        pages => Ok(pages?
-            .saturating_mul(crate::system::page_size())
-            .min(length)),
-    }
-}
-
-/// Bytes of the first `length` of a regular file that hold data; the rest are holes, or room that
-/// was set aside and never written, and read as zeros without a device.
-///
-/// Looks at `most_extents` pieces and takes the rest for data.
-///
-/// # Errors
-/// What `lseek(2)` said.
-pub fn data_bytes(file: &File, length: u64, most_extents: u32) -> io::Result<u64> {
-    let length = length.min(file.metadata()?.len());
-    let mut data = 0_u64;
-    let mut at = 0_u64;
-    for _ in 0..most_extents {
-        let Some(start) = seek(file, at, libc::SEEK_DATA)? else {
-            return Ok(data);
-        };
-        if start >= length {
-            return Ok(data);
-        }
-        let end = seek(file, start, libc::SEEK_HOLE)?
-            .unwrap_or(length)
-            .min(length);
-        data += end - start;
-        if end == length {
-            return Ok(data);
-        }
-        at = end;
-    }
-    Ok(data + (length - at))
-}
-
-/// `None` where there is nothing more to find.
-fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
-    // SAFETY: plain integers; the descriptor is open.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), signed(from)?, whence) };
-    match u64::try_from(found) {
-        Ok(found) => Ok(Some(found)),
-        Err(_negative) => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
-            error => Err(error),
-        },
-    }
-}
-
-fn cachestat(file: &File, length: u64) -> io::Result<u64> {
-    // Both structs are laid out as in <linux/mman.h>.
-    let range: [u64; 2] = [0, length];
-    let mut stat = [0_u64; 5];
-    // SAFETY: the number takes a descriptor, two addresses and flags; the kernel reads two and
-    // writes five u64, which is what is there, alive through the call.
-    let rc = unsafe {
-        libc::syscall(
-            SYS_CACHESTAT,
-            file.as_raw_fd(),
-            range.as_ptr(),
-            stat.as_mut_ptr(),
-            0_u32,
-        )
-    };
-    match rc {
-        0 => Ok(stat[0]),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn mincore_bytes(file: &File, length: u64, window: u64) -> io::Result<u64> {
-    let page = crate::system::page_size();
-    let mut resident = 0_u64;
-    let mut offset = 0_u64;
-    while offset < length {
-        let span = window.min(length - offset);
-        resident += mincore_window(file, offset, span, page)?;
-        offset += span;
-    }
-    Ok(resident.saturating_mul(page).min(length))
-}
-
-/// Pages of one window that are resident; `offset` is a multiple of the page size.
-fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<u64> {
-    let bytes = usize::try_from(span).map_err(io::Error::other)?;
-    let pages = usize::try_from(span.div_ceil(page)).map_err(io::Error::other)?;
-    let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
-    let (fd, at) = (file.as_raw_fd(), signed(offset)?);
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours; the
-    // descriptor is open. It is never read through, so a shrinking file cannot fault.
-    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, prot, flags, fd, at) };
-    if address == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let mut states = vec![0_u8; pages];
-    // SAFETY: the range was mapped just now, and the kernel writes one byte for each of its pages,
-    // which is what the vector holds.
-    let rc = unsafe { libc::mincore(address, bytes, states.as_mut_ptr()) };
-    let result = check(rc);
-    // SAFETY: the same range, mapped above, with no reference into it.
-    unsafe { libc::munmap(address, bytes) };
-    result?;
-    Ok(states.iter().map(|state| u64::from(state & 1)).sum())
-}
-
 fn check(rc: libc::c_int) -> io::Result<()> {
     if rc == 0 {
         Ok(())
@@ -445,24 +275,18 @@ fn signed(bytes: u64) -> io::Result<libc::off_t> {
 const BLKFLSBUF: libc::c_ulong = 0x1261;
 const BLKSSZGET: libc::c_ulong = 0x1268;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
-/// The number of `cachestat`, the same on every architecture; not yet in the libc crate's tables
-/// for all of them.
-const SYS_CACHESTAT: libc::c_long = 451;
-/// A window of 1 GiB costs 256 KiB of states: large enough to be few calls, small enough to map.
-const MINCORE_WINDOW: u64 = 1 << 30;
-
 #[cfg(test)]
-mod tests {
-    use std::io::{Seek, Write};
+pub(crate) mod tests {
+    use std::io::Write;
     use std::path::PathBuf;
 
     use super::*;
 
     /// A file that is removed when the test ends.
-    struct Scratch(PathBuf);
+    pub(crate) struct Scratch(PathBuf);
 
     impl Scratch {
-        fn new(name: &str) -> (Self, File) {
+        pub(crate) fn new(name: &str) -> (Self, File) {
             let name = format!("fathom-sys-files-{}-{name}", std::process::id());
             let path = std::env::temp_dir().join(name);
             let access = Access {
@@ -544,49 +368,6 @@ mod tests {
         assert_eq!(kind("/proc/self/exe"), Kind::Regular);
         let null = DeviceNumber::of_node(&std::fs::metadata("/dev/null").unwrap());
         assert_eq!(null.to_string(), "1:3");
-    }
-
-    #[test]
-    fn what_was_written_is_cached_until_it_is_dropped() {
-        let (_scratch, mut file) = Scratch::new("cached");
-        file.write_all(&vec![7; 256 << 10]).unwrap();
-        file.sync_all().unwrap();
-        assert_eq!(cached_bytes(&file, 256 << 10).unwrap(), 256 << 10);
-        assert_eq!(
-            mincore_bytes(&file, 256 << 10, 128 << 10).unwrap(),
-            256 << 10
-        );
-        advise(&file, Advice::DontNeed, 0, 0).unwrap();
-        let left = cached_bytes(&file, 256 << 10).unwrap();
-        if left == 256 << 10 {
-            println!("skipped: this filesystem lives in the page cache");
-            return;
-        }
-        assert_eq!(left, 0);
-        assert_eq!(mincore_bytes(&file, 256 << 10, 128 << 10).unwrap(), 0);
-    }
-
-    #[test]
-    fn holes_hold_no_data() {
-        let (_scratch, mut file) = Scratch::new("holes");
-        assert_eq!(data_bytes(&file, u64::MAX, 8).unwrap(), 0);
-        file.set_len(1 << 20).unwrap();
-        if data_bytes(&file, u64::MAX, 8).unwrap() != 0 {
-            println!("skipped: this filesystem does not tell of holes");
-            return;
-        }
-        file.write_all(&[1; 64 << 10]).unwrap();
-        file.seek(io::SeekFrom::Start(512 << 10)).unwrap();
-        file.write_all(&[1; 64 << 10]).unwrap();
-        assert_eq!(data_bytes(&file, u64::MAX, 8).unwrap(), 128 << 10);
-        assert_eq!(
-            data_bytes(&file, (512 << 10) + 4096, 8).unwrap(),
-            (64 << 10) + 4096
-        );
-        assert_eq!(
-            data_bytes(&file, 1 << 20, 1).unwrap(),
-            (64 << 10) + (960 << 10)
-        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Layouts in a folder that is removed when the test ends.
 
 use std::cell::Cell;
+use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 use super::*;

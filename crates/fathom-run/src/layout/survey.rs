@@ -1,0 +1,165 @@
+//! What is there, what is to be done about it, and whether there is room for it; touches nothing.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fathom_job::Fallocate;
+use fathom_sys::files::{self, Allocation, Kind};
+
+use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
+use crate::storage::nearest_existing;
+
+/// What is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Missing,
+    File { bytes: u64 },
+    Device,
+}
+
+impl Found {
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            Self::File { bytes } => bytes,
+            Self::Missing | Self::Device => 0,
+        }
+    }
+}
+
+pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(LayoutError::system(path, "stat", error)),
+    };
+    match Kind::of(&metadata) {
+        Kind::Regular => Ok(Found::File {
+            bytes: metadata.len(),
+        }),
+        Kind::Block | Kind::Character | Kind::Other => Ok(Found::Device),
+        Kind::Directory => Err(LayoutError::new(path, LayoutErrorKind::NotAFile)),
+    }
+}
+
+/// What is to be done for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing but make it.
+    Create,
+    /// Write what is missing.
+    Fill,
+    /// Give it its length, with holes.
+    Size,
+    /// Set room aside.
+    Allocate(Allocation),
+}
+
+impl Work {
+    /// Bytes that it writes.
+    pub(super) fn bytes(self, file: &LayoutFile, found: Found) -> u64 {
+        match self {
+            Self::Fill => file.length.saturating_sub(found.bytes()),
+            Self::Create | Self::Size | Self::Allocate(_) => 0,
+        }
+    }
+
+    /// The file's length after it.
+    fn length_after(self, file: &LayoutFile, found: Found) -> u64 {
+        match self {
+            Self::Create | Self::Allocate(Allocation::KeepSize) => found.bytes(),
+            Self::Fill | Self::Size | Self::Allocate(_) => file.length,
+        }
+    }
+}
+
+pub(super) fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Option<Work> {
+    match found {
+        Found::Device => return None,
+        Found::File { bytes } if bytes >= file.length => return None,
+        Found::Missing if file.length == 0 => return Some(Work::Create),
+        Found::Missing | Found::File { .. } => {}
+    }
+    if file.written {
+        return Some(Work::Fill);
+    }
+    match fallocate {
+        Fallocate::None => (found == Found::Missing).then_some(Work::Create),
+        Fallocate::Truncate => Some(Work::Size),
+        Fallocate::Native => Some(Work::Allocate(Allocation::Native)),
+        Fallocate::Posix => Some(Work::Allocate(Allocation::Posix)),
+        Fallocate::Keep => Some(Work::Allocate(Allocation::KeepSize)),
+    }
+}
+
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Refuses before the first byte what obviously cannot fit. Only files that must be written whole
+/// count: a job that writes itself may well end before its disk is full.
+pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
+    let mut lengths: HashMap<&Path, Found> = HashMap::new();
+    let mut needs: HashMap<u64, (u64, &Path)> = HashMap::new();
+    for job in jobs {
+        for file in &job.files {
+            let found = match lengths.get(&*file.path) {
+                Some(&found) => found,
+                None => look(&file.path)?,
+            };
+            let Some(work) = work(file, found, job.fallocate) else {
+                continue;
+            };
+            if found == Found::Missing && !job.may_create {
+                return Err(LayoutError::new(
+                    &file.path,
+                    LayoutErrorKind::CreationForbidden,
+                ));
+            }
+            let bytes = work.length_after(file, found);
+            lengths.insert(&file.path, Found::File { bytes });
+            // A file system that compresses takes any amount of zeros.
+            if matches!(job.content, Content::Random { .. })
+                && let Some(device) = file_system_of(&file.path)
+            {
+                let need = needs.entry(device).or_insert((0, &file.path));
+                need.0 = need.0.saturating_add(work.bytes(file, found));
+            }
+        }
+    }
+    for (needed, path) in needs.into_values() {
+        // A file system that does not say how large it is has no limit to hold it to.
+        let room = room_for(path).filter(|room| room.total_bytes > 0);
+        if room.is_some_and(|room| room.available_bytes < needed) {
+            return Err(no_room(path, needed, false));
+        }
+    }
+    Ok(())
+}
+
+fn file_system_of(path: &Path) -> Option<u64> {
+    Some(fs::metadata(nearest_existing(path)?).ok()?.dev())
+}
+
+fn room_for(path: &Path) -> Option<files::Room> {
+    files::room(&nearest_existing(path)?).ok()
+}
+
+pub(super) fn no_room(path: &Path, needed_bytes: u64, begun: bool) -> LayoutError {
+    let available = room_for(path).map_or(0, |room| room.available_bytes);
+    let kind = LayoutErrorKind::NoRoom {
+        needed_bytes,
+        // What is free and yet not to be had (a quota, blocks for metadata) is missing too.
+        missing_bytes: match needed_bytes.saturating_sub(available) {
+            0 => needed_bytes,
+            missing => missing,
+        },
+        begun,
+    };
+    LayoutError::new(path, kind)
+}
