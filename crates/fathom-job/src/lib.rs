@@ -1,11 +1,46 @@
 //! fio's job language: files, options and command lines into a plan, with diagnostics.
+//!
+//! [`parse`] takes a command line and gives back what to run or what to print, or everything that
+//! is wrong with it. It reads nothing but what its [`Surroundings`] hand it.
 #![forbid(unsafe_code)]
 
+mod arithmetic;
+mod build;
+mod bytes_pattern;
+mod check;
+mod command_line;
+mod compatibility;
+mod defaults;
+mod diagnostics;
+mod engines;
+mod file;
+mod getopt;
+mod help;
+mod lines;
+mod names;
+mod number;
 mod plan;
+mod problem;
+mod refuse;
+mod showcmd;
+mod substitute;
+mod suggest;
+mod surroundings;
+mod switches;
+mod table;
+#[cfg(test)]
+mod testing;
+mod time;
 
 // Public items, listed once.
+pub use command_line::parse;
+pub use compatibility::compatibility_markdown;
+pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use help::print_options;
+pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, Job, Options, Origin,
     OutputFormat, Plan, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
     SequencerSuffix, Settings, Size, Typed, Verify,
 };
+pub use surroundings::{Dialect, Invocation, Surroundings};

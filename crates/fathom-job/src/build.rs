@@ -1,0 +1,255 @@
+//! Turns options as they were written into jobs: inheritance, order, and the place of every error.
+
+use crate::Surroundings;
+use crate::check;
+use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Spot};
+use crate::plan::{Job, Options, Origin, Plan, Settings, Typed};
+use crate::problem::Problem;
+use crate::refuse;
+use crate::table::{self, Findings, REVERSED_UNITS, Row};
+
+/// An option as it stands in a file or on the command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) name: Spot,
+    /// Where its value stands; `None` for a bare name.
+    pub(crate) value: Option<Spot>,
+    /// The value after replacing variables and keywords, where that changed it.
+    pub(crate) replaced: Option<String>,
+    /// The option's name where only the beginning of it was written.
+    pub(crate) full_name: Option<String>,
+}
+
+impl Written {
+    pub(crate) fn option_name(&self) -> &str {
+        self.full_name
+            .as_deref()
+            .unwrap_or_else(|| self.name.text())
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        let written = self.value.as_ref().map(Spot::text);
+        self.replaced.as_deref().or(written)
+    }
+}
+
+/// An option that was accepted.
+#[derive(Clone)]
+pub(crate) struct Accepted {
+    pub(crate) row: &'static Row,
+    pub(crate) written: Written,
+}
+
+/// Options of one section, on top of what it inherits.
+#[derive(Clone, Default)]
+pub(crate) struct Layer {
+    pub(crate) options: Options,
+    /// Those of this section itself, in the order they were read.
+    pub(crate) own: Vec<Accepted>,
+    /// A `name` among them.
+    pub(crate) name: Option<String>,
+}
+
+impl Layer {
+    /// Where an option of this section stands.
+    pub(crate) fn find(&self, name: &str) -> Option<&Written> {
+        let mut accepted = self.own.iter().rev();
+        let found = accepted.find(|accepted| accepted.row.name == name);
+        found.map(|accepted| &accepted.written)
+    }
+
+    fn typed(&self) -> Vec<Typed> {
+        let typed = |accepted: &Accepted| Typed {
+            name: accepted.row.name.to_owned(),
+            value: accepted
+                .written
+                .text()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            origin: accepted.written.name.origin(),
+        };
+        self.own.iter().map(typed).collect()
+    }
+}
+
+/// The plan as far as it has been read.
+pub(crate) struct Builder<'a> {
+    pub(crate) around: &'a dyn Surroundings,
+    pub(crate) diagnostics: Diagnostics,
+    pub(crate) settings: Settings,
+    /// What the job to come inherits.
+    pub(crate) globals: Layer,
+    /// The next job starts after all before it, as one of a second job file does.
+    pub(crate) wall: bool,
+    /// Sections of `--section` that were seen.
+    pub(crate) sections_seen: Vec<String>,
+    plan: Plan,
+    clones: u64,
+    units_noted: bool,
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(around: &'a dyn Surroundings) -> Self {
+        Self {
+            around,
+            diagnostics: Diagnostics::default(),
+            settings: Settings::default(),
+            globals: Layer::default(),
+            wall: false,
+            sections_seen: Vec::new(),
+            plan: Plan::default(),
+            clones: 0,
+            units_noted: false,
+        }
+    }
+
+    /// A layer for a new job, on top of the globals.
+    pub(crate) fn inherit(&self) -> Layer {
+        Layer {
+            options: self.globals.options.clone(),
+            own: Vec::new(),
+            name: None,
+        }
+    }
+
+    /// Applies a section's options: units first, names of files and engines' own options last.
+    pub(crate) fn apply_sorted(&mut self, layer: &mut Layer, mut written: Vec<Written>) {
+        written.sort_by_key(|written| table::find(written.option_name()).map_or(1, Row::rank));
+        for written in written {
+            self.apply(layer, written);
+        }
+    }
+
+    /// Applies one option.
+    pub(crate) fn apply(&mut self, layer: &mut Layer, written: Written) {
+        let name = written.option_name();
+        let row = match table::find(name) {
+            Some(row) if row.belongs_to(&layer.options.ioengine) => row,
+            _ if self.diagnostics.is_full() => return self.diagnostics.leave_out(),
+            found => {
+                let problem = refuse::option(name, found, &layer.options.ioengine);
+                return self.error(&written.name, problem);
+            }
+        };
+        let mut findings = Findings::default();
+        let result = row.apply(&mut layer.options, written.text(), &mut findings);
+        for (problem, warning) in findings.found {
+            self.finding(&written, problem, warning);
+        }
+        match result {
+            Ok(()) => {
+                if row.name == "name" {
+                    layer.name = written.text().map(|text| text.trim().to_owned());
+                }
+                layer.own.retain(|accepted| accepted.row.name != row.name);
+                layer.own.push(Accepted { row, written });
+            }
+            Err(problem) => self.value_error(&written, problem),
+        }
+    }
+
+    fn finding(&mut self, written: &Written, problem: Problem, warning: bool) {
+        if problem.code == REVERSED_UNITS && std::mem::replace(&mut self.units_noted, true) {
+            return;
+        }
+        let severity = if warning {
+            Severity::Warning
+        } else {
+            Severity::Note
+        };
+        let spot = spot_of(written, &problem);
+        self.diagnostics
+            .push(Diagnostic::at(severity, &spot, problem));
+    }
+
+    fn value_error(&mut self, written: &Written, problem: Problem) {
+        let spot = spot_of(written, &problem);
+        self.error(&spot, problem);
+    }
+
+    /// Refuses something with its place.
+    pub(crate) fn error(&mut self, spot: &Spot, problem: Problem) {
+        let diagnostic = Diagnostic::at(Severity::Error, spot, problem);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Refuses something that has no place.
+    pub(crate) fn error_without_place(&mut self, code: &'static str, message: String, hint: &str) {
+        let origin = Origin::default();
+        let diagnostic = Diagnostic::new(Severity::Error, code, message, origin, "");
+        self.diagnostics.push(diagnostic.with_hint(hint));
+    }
+
+    /// Takes the options of a `[global]` section, or of the command line before the first job.
+    pub(crate) fn finish_global(&mut self, layer: Layer) {
+        let pairs = layer
+            .typed()
+            .into_iter()
+            .map(|typed| (typed.name, typed.value));
+        self.plan.global_options.extend(pairs);
+        let own = [std::mem::take(&mut self.globals.own), layer.own].concat();
+        self.globals = Layer {
+            options: layer.options,
+            own,
+            name: None,
+        };
+    }
+
+    /// Takes a finished job.
+    pub(crate) fn finish_job(&mut self, name: &str, header: &Spot, mut layer: Layer) {
+        if std::mem::take(&mut self.wall) {
+            layer.options.stonewall = true;
+        }
+        let own = std::mem::take(&mut layer.name);
+        let name = own.unwrap_or_else(|| name.to_owned());
+        self.clones += u64::from(layer.options.numjobs);
+        if self.clones > JOBS_MAX {
+            let spot = layer
+                .find("numjobs")
+                .map_or(header, |written| &written.name);
+            let why = format!("this makes more than {JOBS_MAX} jobs in all");
+            let spot = spot.clone();
+            return self.error(
+                &spot,
+                Problem::new("too-many-jobs", 0..spot.range.len(), why),
+            );
+        }
+        check::job(self, &mut layer, header);
+        self.plan.jobs.push(Job {
+            name,
+            origin: header.origin(),
+            typed: layer.typed(),
+            options: layer.options,
+        });
+    }
+
+    /// Whether there are more jobs than can be, so that reading on makes no sense.
+    pub(crate) const fn has_too_many_jobs(&self) -> bool {
+        self.clones > JOBS_MAX
+    }
+
+    pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
+        if self.settings.warnings_fatal {
+            self.diagnostics.make_warnings_fatal();
+        }
+        self.diagnostics.sort();
+        (self.plan, self.settings, self.diagnostics)
+    }
+
+    pub(crate) fn has_jobs(&self) -> bool {
+        !self.plan.jobs.is_empty()
+    }
+}
+
+/// Where a problem of a value stands: in the value, or at the name where there is none.
+fn spot_of(written: &Written, problem: &Problem) -> Spot {
+    match &written.value {
+        Some(value) if written.replaced.is_none() => value.part(problem.at.clone()),
+        Some(value) => value.clone(),
+        None => written.name.clone(),
+    }
+}
+
+/// fio's limit, of all clones together.
+const JOBS_MAX: u64 = 4096;

@@ -1,0 +1,157 @@
+//! Byte patterns as options write them: `"text"`, `0xdeadbeef`, `-12`, and any of them in a row.
+
+use crate::problem::{Piece, Problem};
+
+/// The bytes that a pattern stands for; at least one.
+pub(crate) fn read(text: &str) -> Result<Vec<u8>, Problem> {
+    let whole = Piece::whole(text);
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = whole.part(at..text.len());
+        at += match rest.text.as_bytes()[0] {
+            b' ' | b'\t' => 1,
+            b'"' => quoted(rest, &mut bytes)?,
+            b'0' if rest.text[1..].starts_with(['x', 'X']) => hexadecimal(rest, &mut bytes)?,
+            b'0'..=b'9' | b'-' => decimal(rest, &mut bytes)?,
+            b'\'' => return Err(not_yet(rest, "a pattern from a file")),
+            b'%' => return Err(not_yet(rest, "a pattern with a format (`%o`)")),
+            _ => return Err(bad(rest, "is not the beginning of a text, number or file")),
+        };
+        if bytes.len() > LENGTH_MAX {
+            return Err(bad(whole, "is longer than 512 bytes"));
+        }
+    }
+    if bytes.is_empty() {
+        return Err(bad(whole, "is empty"));
+    }
+    Ok(bytes)
+}
+
+/// `"text"`; no escapes, as in fio.
+fn quoted(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
+    let Some(length) = piece.text[1..].find('"') else {
+        return Err(bad(piece, "has no closing quotation mark"));
+    };
+    bytes.extend_from_slice(&piece.text.as_bytes()[1..=length]);
+    Ok(length + 2)
+}
+
+/// `0xdeadbeef`: the bytes as they are written; an odd digit stands before the others.
+fn hexadecimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
+    let digits = piece.text[2..]
+        .bytes()
+        .take_while(u8::is_ascii_hexdigit)
+        .map(|digit| match digit {
+            b'0'..=b'9' => digit - b'0',
+            _ => (digit | 0x20) - b'a' + 10,
+        })
+        .collect::<Vec<_>>();
+    if digits.is_empty() {
+        return Err(bad(piece, "has no hexadecimal digits"));
+    }
+    let (odd, pairs) = digits.split_at(digits.len() % 2);
+    bytes.extend_from_slice(odd);
+    bytes.extend(pairs.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]));
+    Ok(digits.len() + 2)
+}
+
+/// A decimal of 32 bits, little endian: a positive one without its high zeros, a negative one whole.
+fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
+    let sign = usize::from(piece.text.starts_with('-'));
+    let length = sign
+        + piece.text[sign..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
+    let number = piece.part(0..length);
+    match number.text.parse::<i64>() {
+        Ok(value) if u32::try_from(value).is_ok() => {
+            let little = value.to_le_bytes();
+            let used = little
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map_or(1, |last| last + 1);
+            bytes.extend_from_slice(&little[..used]);
+        }
+        Ok(value) if i32::try_from(value).is_ok() => {
+            bytes.extend_from_slice(&value.to_le_bytes()[..4]);
+        }
+        _ => return Err(bad(number, "is not a number of 32 bits")),
+    }
+    Ok(length)
+}
+
+fn bad(piece: Piece<'_>, why: &str) -> Problem {
+    Problem::new(
+        "bad-pattern",
+        piece.range(),
+        format!("`{}` {why}", piece.text),
+    )
+    .fix("write \"text\", 0x and hexadecimal digits, or a decimal number")
+}
+
+fn not_yet(piece: Piece<'_>, what: &str) -> Problem {
+    Problem::new(
+        "not-yet",
+        piece.range(),
+        format!("{what} is known to fio, not yet to fathom"),
+    )
+    .fix("write the bytes as \"text\" or 0x and hexadecimal digits")
+}
+
+/// fio's limit.
+const LENGTH_MAX: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, want: &[u8]) {
+        assert_eq!(read(text).as_deref(), Ok(want), "{text}");
+    }
+
+    /// As fio 3.33 writes them to a file.
+    #[test]
+    fn patterns_have_fios_bytes() {
+        check("\"abcd\"", b"abcd");
+        check("0xdeadface", &[0xde, 0xad, 0xfa, 0xce]);
+        check("0xabc", &[0x0a, 0xbc]);
+        check("12", &[12]);
+        check("300", &[0x2c, 1]);
+        check("70000", &[0x70, 0x11, 1]);
+        check("-12", &[0xf4, 0xff, 0xff, 0xff]);
+        check(
+            "0xdeadface\"ab\"-12",
+            &[0xde, 0xad, 0xfa, 0xce, b'a', b'b', 0xf4, 0xff, 0xff, 0xff],
+        );
+        check("0x12 34", &[0x12, 34]);
+        check("0", &[0]);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in [
+            "abcd",
+            "0x",
+            "\"a",
+            "",
+            "4294967296",
+            "-",
+            "'file'",
+            "%o",
+            "é",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,24}") {
+            let _ = read(&text);
+        }
+    }
+}

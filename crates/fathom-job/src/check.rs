@@ -1,0 +1,341 @@
+//! What can be wrong with a whole job that needs no look at the machine's disks.
+
+use fathom_core::Direction;
+
+use crate::build::{Builder, Layer, Written};
+use crate::diagnostics::{Diagnostic, Severity, Spot};
+use crate::engines;
+use crate::number;
+use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
+use crate::problem::{Piece, Problem};
+
+/// Checks a finished job, and settles what fio settles silently.
+pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
+    let mut check = Check {
+        builder,
+        layer,
+        header,
+    };
+    check.mix();
+    check.direct();
+    check.sizes();
+    check.queue();
+    check.rates();
+    check.runtime();
+    check.verify();
+    check.writes();
+    check.processors();
+}
+
+struct Check<'c, 'a> {
+    builder: &'c mut Builder<'a>,
+    layer: &'c mut Layer,
+    header: &'c Spot,
+}
+
+impl Check<'_, '_> {
+    /// `rwmixread` and `rwmixwrite` of one section must be one mix.
+    fn mix(&mut self) {
+        let [Some(read), Some(write)] = ["rwmixread", "rwmixwrite"].map(|name| self.own(name))
+        else {
+            return;
+        };
+        let percent = |written: &Written| {
+            let text = written.text().unwrap_or_default();
+            number::counted(Piece::whole(text), 1024, 0, 100).map(|(percent, _)| percent)
+        };
+        if let (Ok(reads), Ok(writes)) = (percent(&read), percent(&write))
+            && reads + writes != 100
+        {
+            let why = format!(
+                "rwmixread={reads} and rwmixwrite={writes} add up to {}, not to 100",
+                reads + writes
+            );
+            let problem = problem("bad-mix", why)
+                .fio("would take the last one and forget the other")
+                .fix("leave one of them out");
+            self.error(&value(&write), problem);
+        }
+    }
+
+    /// `direct` and `buffered` of one section must say the same.
+    fn direct(&mut self) {
+        if let [Some(direct), Some(buffered)] = ["direct", "buffered"].map(|name| self.own(name))
+            && direct.text().map(str::trim) == buffered.text().map(str::trim)
+        {
+            let why = "`direct` and `buffered` contradict each other";
+            let problem = problem("contradiction", why)
+                .fio("would take the last one")
+                .fix("leave one of them out");
+            self.error(&value(&buffered), problem);
+        }
+    }
+
+    fn sizes(&mut self) {
+        let options = &self.layer.options;
+        let blocks = used(options)
+            .map(|direction| smallest(&options.block_sizes[direction]))
+            .max()
+            .unwrap_or(1);
+        let names = ["bs", "bsrange", "bssplit"];
+        let too_large = |what: &str, bytes: u64| {
+            problem(
+                "bs-too-large",
+                format!("an op of {blocks} bytes does not fit in {what} of {bytes} bytes"),
+            )
+            .fix(format!("make {what} larger, or the ops smaller"))
+        };
+        if let Some(Size::Bytes(size)) = options.size
+            && (1..blocks).contains(&size)
+        {
+            let problem = too_large("a size", size);
+            self.error_at(&["size", "bs", "bsrange", "bssplit"], problem);
+        } else if let Some((_, largest)) = options.filesize
+            && largest < blocks
+        {
+            let problem = too_large("a file", largest);
+            self.error_at(&["filesize", names[0], names[1], names[2]], problem);
+        } else if let (Some(Size::Bytes(size)), None) = (options.size, options.filesize)
+            && options.nrfiles > 1
+            && (1..blocks).contains(&(size / u64::from(options.nrfiles)))
+        {
+            let each = size / u64::from(options.nrfiles);
+            let why = format!(
+                "each of the {} files has only {each} bytes: no op of {blocks} bytes fits",
+                options.nrfiles
+            );
+            let problem =
+                problem("bs-too-large", why).fix("give the job a larger size, or fewer files");
+            self.warn_at(&["nrfiles", "filename", "size"], problem);
+        }
+    }
+
+    fn queue(&mut self) {
+        let options = &mut self.layer.options;
+        let (min, max) = (
+            options.iodepth_batch_complete_min,
+            options.iodepth_batch_complete_max,
+        );
+        let depth = options.iodepth;
+        if max > 0 && max < min {
+            options.iodepth_batch_complete_max = min;
+            let both = ["iodepth_batch_complete_min", "iodepth_batch_complete_max"]
+                .map(|name| self.own(name));
+            if let [Some(_), Some(written)] = both {
+                let why = format!("at most {max} completions, but at least {min}");
+                let problem = problem("contradiction", why)
+                    .fio(format!("would take {min} for both"))
+                    .fix("make `iodepth_batch_complete_max` at least as large");
+                self.error(&value(&written), problem);
+            }
+        }
+        let engine = engines::find(&self.layer.options.ioengine);
+        if depth > 1 && engine.is_some_and(|engine| engine.synchronous) {
+            let why = "both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";
+            let fix = "for more ops in flight use `ioengine=io_uring` or `ioengine=libaio`";
+            self.warn_at(
+                &["iodepth", "ioengine"],
+                problem(DEPTH_CAPPED, why).fix(fix),
+            );
+        }
+    }
+
+    fn rates(&mut self) {
+        let options = &self.layer.options;
+        let any = |pairs: [(Option<u64>, Option<u64>); 3], bad: fn(u64, u64) -> bool| {
+            pairs
+                .iter()
+                .any(|pair| matches!(pair, (Some(a), Some(b)) if bad(*a, *b)))
+        };
+        let bytes =
+            Direction::ALL.map(|direction| (options.rate[direction], options.rate_min[direction]));
+        let ops = Direction::ALL.map(|direction| {
+            (
+                options.rate_iops[direction],
+                options.rate_iops_min[direction],
+            )
+        });
+        let given = |values: &[(Option<u64>, Option<u64>); 3]| {
+            let max = values.iter().any(|(max, _)| max.is_some());
+            let min = values.iter().any(|(_, min)| min.is_some());
+            (max, min)
+        };
+        let ((rate, rate_min), (rate_iops, rate_iops_min)) = (given(&bytes), given(&ops));
+        let below = |max: u64, min: u64| min > max;
+        let (bytes_bad, ops_bad) = (any(bytes, below), any(ops, below));
+        let fix = "give one of them only";
+        if rate && rate_iops {
+            let why = "`rate` and `rate_iops` exclude each other, as in fio";
+            self.error_at(
+                &["rate_iops", "rate"],
+                problem("contradiction", why).fix(fix),
+            );
+        }
+        if rate_min && rate_iops_min {
+            let why = "`rate_min` and `rate_iops_min` exclude each other, as in fio";
+            self.error_at(
+                &["rate_iops_min", "rate_min"],
+                problem("contradiction", why).fix(fix),
+            );
+        }
+        let why = "the least rate is higher than the highest";
+        let lower = "lower it";
+        if bytes_bad {
+            self.error_at(
+                &["rate_min", "rate"],
+                problem("contradiction", why).fix(lower),
+            );
+        }
+        if ops_bad {
+            self.error_at(
+                &["rate_iops_min", "rate_iops"],
+                problem("contradiction", why).fix(lower),
+            );
+        }
+    }
+
+    fn runtime(&mut self) {
+        let options = &mut self.layer.options;
+        if options.time_based && options.runtime.is_none() {
+            options.time_based = false;
+            let why = "`time_based` does nothing without a `runtime`, as in fio";
+            self.warn_at(
+                &["time_based"],
+                problem("no-runtime", why).fix("add `runtime=`, as in `runtime=30s`"),
+            );
+        }
+    }
+
+    fn verify(&mut self) {
+        let options = &self.layer.options;
+        let block = smallest(&options.block_sizes.write).min(smallest(&options.block_sizes.read));
+        let header = match options.verify {
+            Verify::Crc32c => VERIFY_HEADER + 4,
+            Verify::Md5 => VERIFY_HEADER + 16,
+            Verify::None | Verify::Pattern => 0,
+        };
+        let writes = writes(options);
+        let verifies = options.verify != Verify::None;
+        let by_pattern = options.verify == Verify::Pattern;
+        let pattern = options.verify_pattern.is_some();
+        let forever = options.time_based && options.do_verify && options.runtime.is_some();
+        if header > block {
+            let why =
+                format!("the header of a checked block has {header} bytes, an op only {block}");
+            let fix = format!("write `bs={}` or more", header.next_power_of_two());
+            self.error_at(
+                &["verify", "bs", "bsrange", "bssplit"],
+                problem("bs-too-small", why).fix(fix),
+            );
+        }
+        if by_pattern && !pattern {
+            let problem = problem("no-pattern", "`verify=pattern` needs a `verify_pattern`")
+                .fio("would stop with a failed assertion")
+                .fix("add it, as in `verify_pattern=0xdeadbeef`");
+            self.error_at(&["verify"], problem);
+        } else if pattern && !verifies {
+            let why = "`verify_pattern` alone means `verify=pattern_hdr`, which is known to fio, not yet to fathom";
+            self.error_at(
+                &["verify_pattern"],
+                problem("not-yet", why).fix("add `verify=pattern`"),
+            );
+        } else if verifies && writes && forever {
+            let why = "the content is never read back: writing takes all of the runtime, as in fio";
+            self.warn_at(
+                &["time_based"],
+                problem("no-verify-phase", why).fix("leave `time_based` out"),
+            );
+        }
+    }
+
+    fn writes(&mut self) {
+        let options = &self.layer.options;
+        if self.builder.settings.read_only && (writes(options) || options.rw == ReadWrite::Trim) {
+            let why = "the job writes or trims, and `--readonly` forbids it";
+            self.error_at(
+                &["rw"],
+                problem("read-only", why).fix("read only, or leave `--readonly` out"),
+            );
+        }
+    }
+
+    fn processors(&mut self) {
+        let cpus = self.builder.around.cpus();
+        let wanted = self.layer.options.cpus_allowed.iter().flatten();
+        if let Some(cpu) = wanted.copied().find(|cpu| *cpu >= cpus) {
+            let why = format!("there is no processor {cpu}: the machine has {cpus}");
+            let fix = format!("name processors from 0 to {}", cpus.saturating_sub(1));
+            self.error_at(&["cpus_allowed"], problem("bad-cpu", why).fix(fix));
+        }
+    }
+
+    /// An option of this very section.
+    fn own(&self, name: &str) -> Option<Written> {
+        self.layer.find(name).cloned()
+    }
+
+    /// Where the first of these stands: in the section, else in what it inherits, else its header.
+    fn place(&self, names: &[&str]) -> Spot {
+        let own = names.iter().find_map(|name| self.layer.find(name));
+        let inherited = || {
+            names
+                .iter()
+                .find_map(|name| self.builder.globals.find(name))
+        };
+        own.or_else(inherited)
+            .map_or_else(|| self.header.clone(), value)
+    }
+
+    fn error(&mut self, spot: &Spot, problem: Problem) {
+        self.builder.error(spot, problem);
+    }
+
+    fn error_at(&mut self, names: &[&str], problem: Problem) {
+        let spot = self.place(names);
+        self.error(&spot, problem);
+    }
+
+    fn warn_at(&mut self, names: &[&str], problem: Problem) {
+        let spot = self.place(names);
+        let diagnostic = Diagnostic::at(Severity::Warning, &spot, problem);
+        self.builder.diagnostics.push(diagnostic);
+    }
+}
+
+/// The directions a job works in.
+fn used(options: &Options) -> impl Iterator<Item = Direction> {
+    let directions: &[Direction] = match options.rw {
+        ReadWrite::Read => &[Direction::Read],
+        ReadWrite::Write => &[Direction::Write],
+        ReadWrite::Trim => &[Direction::Trim],
+        ReadWrite::Mixed => &[Direction::Read, Direction::Write],
+        ReadWrite::TrimWrite => &[Direction::Trim, Direction::Write],
+    };
+    directions.iter().copied()
+}
+
+fn writes(options: &Options) -> bool {
+    used(options).any(|direction| direction == Direction::Write)
+}
+
+fn smallest(size: &BlockSize) -> u64 {
+    match size {
+        BlockSize::Fixed(bytes) => *bytes,
+        BlockSize::Range { min, .. } => *min,
+        BlockSize::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(1),
+    }
+}
+
+fn value(written: &Written) -> Spot {
+    written.value.as_ref().unwrap_or(&written.name).clone()
+}
+
+fn problem(code: &'static str, why: impl Into<String>) -> Problem {
+    Problem::new(code, 0..0, why)
+}
+
+/// Said, but no reason to stop even with `--warnings-fatal`: fio only notes it.
+pub(crate) const DEPTH_CAPPED: &str = "depth-capped";
+
+/// Bytes of fio's verify header, before the checksum.
+const VERIFY_HEADER: u64 = 48;

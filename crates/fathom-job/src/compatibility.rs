@@ -1,0 +1,142 @@
+//! docs/COMPATIBILITY.md, drawn from the option table.
+
+use std::fmt::Write;
+
+use crate::engines::{ENGINES, LATER};
+use crate::help::range;
+use crate::switches::{Action, SWITCHES};
+use crate::table::{self, Kind, Row, known};
+
+/// The text of docs/COMPATIBILITY.md.
+#[must_use]
+pub fn compatibility_markdown() -> String {
+    let mut text = String::from(INTRODUCTION);
+    for (title, rows) in table::groups() {
+        text.push_str(&format!("\n### {title}\n\n"));
+        text.push_str("| option | default | values | compared with fio |\n|---|---|---|---|\n");
+        for row in *rows {
+            push_row(&mut text, row);
+        }
+    }
+    push_refused(&mut text);
+    push_engines(&mut text);
+    push_switches(&mut text);
+    text
+}
+
+fn push_row(text: &mut String, row: &Row) {
+    let names = row
+        .names()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>();
+    let mut values = match row.kind {
+        Kind::Choice(choices) => {
+            let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
+            words.join(", ")
+        }
+        kind => kind.words().to_owned(),
+    };
+    if let Some(range) = range(&row.kind) {
+        let _ = write!(values, "; {range}");
+    }
+    if !row.engines.is_empty() {
+        let _ = write!(values, " (only {})", row.engines.join(", "));
+    }
+    let mut verdict = match row.stricter {
+        "" => "same".to_owned(),
+        note => format!("stricter: {note}"),
+    };
+    if !row.later.is_empty() {
+        let _ = write!(verdict, "; refused for now: {}", row.later.join(", "));
+    }
+    let cells = [names.join(", "), row.default.to_owned(), values, verdict];
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    text.push_str(&format!("| {} |\n", cells.join(" | ")));
+}
+
+fn push_refused(text: &mut String) {
+    text.push_str("\n## Refused for now\n\nfio has these options and Fathom not yet; each is refused by its name, never skipped.\n\n");
+    for (tier, title) in TIERS {
+        let options = known::all().iter().filter(|known| known.tier == *tier);
+        let missing = options.filter(|known| table::find(known.name).is_none());
+        let names: Vec<_> = missing.map(|known| format!("`{}`", known.name)).collect();
+        if !names.is_empty() {
+            text.push_str(&format!("* {title}: {}.\n", names.join(", ")));
+        }
+    }
+}
+
+fn push_engines(text: &mut String) {
+    text.push_str("\n## Engines\n\n");
+    for engine in ENGINES {
+        text.push_str(&format!("* `{}`: {}.\n", engine.name, engine.help));
+    }
+    let later = LATER.map(|name| format!("`{name}`")).join(", ");
+    text.push_str(&format!("\nRefused by name for now: {later}.\n"));
+}
+
+fn push_switches(text: &mut String) {
+    text.push_str("\n## Switches of the command line\n\n| switch | what it does | compared with fio |\n|---|---|---|\n");
+    for switch in SWITCHES {
+        let verdict = match switch.action {
+            Action::NotYet => "refused for now",
+            Action::Format => "stricter: the formats terse, minimal and csv are refused for now",
+            Action::Ignored => "same: accepted and ignored",
+            Action::ShowCommand => "stricter: what cannot be read is refused instead of left out",
+            _ => "same",
+        };
+        let help = switch.help.replace('|', "\\|");
+        text.push_str(&format!(
+            "| `--{}`, `-{}` | {help} | {verdict} |\n",
+            switch.name, switch.short
+        ));
+    }
+}
+
+const TIERS: &[(&str, &str)] = &[
+    ("A", "In most job files"),
+    ("B", "In some"),
+    ("C", "For specialists"),
+    ("D", "For special hardware or clusters"),
+];
+
+const INTRODUCTION: &str = "\
+# How Fathom compares with fio, option by option
+
+This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
+*Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses what fio
+silently takes for something else. *Refused* means that fio has it and Fathom not yet.
+
+What holds everywhere:
+
+* Numbers that fio cuts short are errors: an unknown suffix (`4q`), a fraction (`1.5g`), a unit behind a
+  hexadecimal number (`0x1k`), a negative size, a number beyond 64 bits.
+* Times with a unit that fio does not know (`1min`, `30sec`) are errors: fio takes microseconds.
+* With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; a note says so once.
+* Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) works everywhere; in fio only in some builds.
+* Blanks around a value are dropped; fio keeps them and then fails to find the engine ` null`.
+* All errors of a job file are reported at once, with line and column, and nothing is run.
+* Flags take nothing, `=1` or `=0`; `true`, `yes` and other numbers are errors.
+* On the command line, a value that is itself an option (`--size --rw=read`), and two options glued
+  together (`--direct=1--ioengine=libaio`), are errors.
+
+## Options
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_drawn_from_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/COMPATIBILITY.md");
+        if std::env::var_os("FATHOM_WRITE_DOCS").is_some() {
+            std::fs::write(path, compatibility_markdown()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == compatibility_markdown(),
+            "docs/COMPATIBILITY.md is old: run this test with FATHOM_WRITE_DOCS=1"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! What each option is when nobody says anything.
+
+use fathom_core::{Nanos, PerDirection};
+
+use crate::plan::{
+    BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
+    RandomGenerator, RateProcess, ReadWrite, Size, Verify,
+};
+
+impl Default for Options {
+    #[expect(clippy::too_many_lines, reason = "one line an option")]
+    fn default() -> Self {
+        Self {
+            description: None,
+            ioengine: "psync".to_owned(),
+            kb_base: 1024,
+            unit_base: 0,
+            rw: ReadWrite::Read,
+            random: false,
+            rw_suffix: None,
+            rw_identical: false,
+            rwmixread: 50,
+            block_sizes: PerDirection::all(BlockSize::Fixed(4096)),
+            blockalign: PerDirection::all(None),
+            size: None,
+            io_size: None,
+            filesize: None,
+            offset: Size::Bytes(0),
+            offset_increment: Size::Bytes(0),
+            number_ios: None,
+            nrfiles: 1,
+            filename: None,
+            directory: None,
+            filename_format: "$jobname.$jobnum.$filenum".to_owned(),
+            numjobs: 1,
+            thread: false,
+            runtime: None,
+            time_based: false,
+            ramp_time: Nanos::ZERO,
+            startdelay: (Nanos::ZERO, Nanos::ZERO),
+            loops: 1,
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+            iodepth: 1,
+            iodepth_batch: 1,
+            iodepth_batch_complete_min: 1,
+            iodepth_batch_complete_max: 0,
+            iodepth_low: 0,
+            direct: false,
+            sync: 0,
+            norandommap: false,
+            softrandommap: false,
+            randrepeat: true,
+            randseed: None,
+            random_generator: RandomGenerator::Default,
+            random_distribution: RandomDistribution::Random,
+            percentage_random: PerDirection::all(100),
+            rate: PerDirection::all(None),
+            rate_iops: PerDirection::all(None),
+            rate_min: PerDirection::all(None),
+            rate_iops_min: PerDirection::all(None),
+            rate_process: RateProcess::Linear,
+            rate_cycle: Nanos::from_millis(1000),
+            thinktime: Nanos::ZERO,
+            thinktime_spin: Nanos::ZERO,
+            thinktime_blocks: 1,
+            thinktime_blocks_issue: false,
+            thinktime_iotime: Nanos::ZERO,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            fallocate: Fallocate::Native,
+            create_serialize: true,
+            create_fsync: true,
+            create_on_open: false,
+            create_only: false,
+            allow_file_create: true,
+            allow_mounted_write: false,
+            unlink: false,
+            overwrite: false,
+            invalidate: true,
+            pre_read: false,
+            refill_buffers: false,
+            zero_buffers: false,
+            scramble_buffers: true,
+            buffer_pattern: None,
+            verify: Verify::None,
+            do_verify: true,
+            verify_pattern: None,
+            percentile_list: DEFAULT_PERCENTILES.to_vec(),
+            percentile_precision: 2,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            slat_percentiles: false,
+            disable_lat: false,
+            disable_clat: false,
+            disable_slat: false,
+            disable_bw: false,
+            gtod_reduce: false,
+            clocksource: ClockSource::Default,
+            continue_on_error: ContinueOnError::default(),
+            stats: true,
+            disk_util: true,
+            significant_figures: 4,
+            cpus_allowed: None,
+            cpus_allowed_policy: CpuPolicy::Shared,
+            nice: 0,
+            prio: 0,
+            prioclass: 0,
+            fixedbufs: false,
+            registerfiles: false,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            hipri: false,
+            nonvectored: false,
+            force_async: 0,
+            uncached: false,
+            userspace_reap: false,
+        }
+    }
+}
+
+impl Options {
+    /// Sets every engine's own options back: they belong to the engine that was chosen before.
+    pub(crate) fn reset_engine_options(&mut self) {
+        let fresh = Self::default();
+        self.fixedbufs = fresh.fixedbufs;
+        self.registerfiles = fresh.registerfiles;
+        self.sqthread_poll = fresh.sqthread_poll;
+        self.sqthread_poll_cpu = fresh.sqthread_poll_cpu;
+        self.hipri = fresh.hipri;
+        self.nonvectored = fresh.nonvectored;
+        self.force_async = fresh.force_async;
+        self.uncached = fresh.uncached;
+        self.userspace_reap = fresh.userspace_reap;
+    }
+}
+
+/// fio's list, as its documentation gives it.
+const DEFAULT_PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];

@@ -1,0 +1,325 @@
+//! Everything that was found wrong, or worth saying, with its place; rendered as rustc does.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin as Place, Renderer, Snippet};
+
+use crate::plan::Origin;
+use crate::problem::Problem;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Likely not what was meant; an error with `--warnings-fatal`.
+    Warning,
+    /// The run is refused.
+    Error,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What kind of finding it is, for scripts: `unknown-option`.
+    pub code: &'static str,
+    /// What is wrong, and why.
+    pub message: String,
+    /// Where it stands.
+    pub origin: Origin,
+    /// The offending text as it was written.
+    pub offending: String,
+    /// What fio would have done, where fio goes on.
+    pub fio: Option<String>,
+    /// What to do about it, in the imperative.
+    pub hint: Option<String>,
+    source: Option<Spot>,
+}
+
+impl Diagnostic {
+    /// A finding at a place whose text is not at hand.
+    #[must_use]
+    pub fn new(
+        severity: Severity,
+        code: &'static str,
+        message: impl Into<String>,
+        origin: Origin,
+        offending: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity,
+            code,
+            message: message.into(),
+            origin,
+            offending: offending.into(),
+            fio: None,
+            hint: None,
+            source: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn at(severity: Severity, spot: &Spot, problem: Problem) -> Self {
+        Self {
+            severity,
+            code: problem.code,
+            message: problem.why,
+            origin: spot.origin(),
+            offending: spot.text().to_owned(),
+            fio: problem.fio,
+            hint: problem.fix,
+            source: Some(spot.clone()),
+        }
+    }
+
+    fn render(&self, renderer: &Renderer) -> String {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let message = printable(&self.message);
+        let title = level.primary_title(message.as_str());
+        let mut group = Group::with_title(title);
+        let window = self.source.as_ref().map(Spot::window);
+        if let Some((text, range)) = &window {
+            group = group.element(
+                Snippet::source(text.as_str())
+                    .path(self.origin.path_text())
+                    .line_start(usize::try_from(self.origin.line.max(1)).unwrap_or(1))
+                    .annotation(AnnotationKind::Primary.span(range.clone())),
+            );
+        } else if !self.origin.file.is_empty() {
+            group = group.element(Place::path(self.place()));
+        }
+        if let Some(fio) = &self.fio {
+            group = group.element(Level::NOTE.message(format!("fio {}", printable(fio))));
+        }
+        if let Some(hint) = &self.hint {
+            group = group.element(Level::HELP.message(printable(hint)));
+        }
+        renderer.render(&[group])
+    }
+
+    /// `job.fio:14:9`, or what the command line calls it.
+    fn place(&self) -> String {
+        match self.origin.line {
+            0 => format!("{}, argument {}", self.origin.file, self.origin.column),
+            line => format!("{}:{line}:{}", self.origin.file, self.origin.column),
+        }
+    }
+}
+
+impl std::fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let origin = &self.origin;
+        match (origin.file.is_empty(), origin.line) {
+            (true, _) => write!(f, "{}", self.message),
+            (false, _) => write!(f, "{}: {}", self.place(), self.message),
+        }
+    }
+}
+
+/// All findings of one invocation, in the order of their places.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    found: Vec<Diagnostic>,
+    left_out: usize,
+}
+
+impl Diagnostics {
+    /// Adds a finding, unless the same one stands here already or there are too many.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.is_full() {
+            self.left_out += usize::from(diagnostic.severity == Severity::Error);
+        } else if !self.found.contains(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    /// Adds all of another's.
+    pub fn append(&mut self, other: Self) {
+        for diagnostic in other.found {
+            self.push(diagnostic);
+        }
+        self.left_out += other.left_out;
+    }
+
+    /// The findings in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.found.iter()
+    }
+
+    /// Whether nothing was found.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Whether anything forbids the run.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.left_out > 0 || self.has(Severity::Error)
+    }
+
+    /// Whether anything is a warning.
+    #[must_use]
+    pub fn has_warnings(&self) -> bool {
+        self.has(Severity::Warning)
+    }
+
+    /// All findings as text for people, each with the line it is about.
+    #[must_use]
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let mut text = String::new();
+        for diagnostic in &self.found {
+            text.push_str(&diagnostic.render(&renderer));
+            text.push_str("\n\n");
+        }
+        if self.left_out > 0 {
+            text.push_str(&format!("and {} more errors\n", self.left_out));
+        }
+        text
+    }
+
+    /// Whether there is no room for more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.found.len() >= SHOWN_MAX
+    }
+
+    /// Counts an error that there is no room for.
+    pub(crate) const fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    /// Puts the findings of each file in the order of its lines; files stay as they came.
+    pub(crate) fn sort(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        for found in &self.found {
+            if !files.contains(&found.origin.file) {
+                files.push(found.origin.file.clone());
+            }
+        }
+        self.found.sort_by_key(|found| {
+            let file = files.iter().position(|file| *file == found.origin.file);
+            (file, found.origin.line, found.origin.column)
+        });
+    }
+
+    /// Turns warnings into errors, as `--warnings-fatal` asks.
+    pub(crate) fn make_warnings_fatal(&mut self) {
+        for diagnostic in &mut self.found {
+            let fatal = diagnostic.code != crate::check::DEPTH_CAPPED;
+            if diagnostic.severity == Severity::Warning && fatal {
+                diagnostic.severity = Severity::Error;
+            }
+        }
+    }
+
+    fn has(&self, severity: Severity) -> bool {
+        self.found.iter().any(|found| found.severity == severity)
+    }
+}
+
+/// A line of a job file, or the whole command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) file: Arc<str>,
+    /// From 1; 0 for the command line.
+    pub(crate) number: u32,
+    pub(crate) text: String,
+}
+
+/// Some bytes of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) line: Arc<Line>,
+    pub(crate) range: Range<usize>,
+    /// On the command line, the argument's number.
+    pub(crate) argument: Option<u32>,
+}
+
+impl Spot {
+    /// The text it marks.
+    pub(crate) fn text(&self) -> &str {
+        self.line.text.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// Bytes of this spot's text as a spot of their own; all of it where they do not fit.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        let part = self.range.start + range.start..self.range.start + range.end;
+        let fits = part.end <= self.range.end && self.line.text.get(part.clone()).is_some();
+        Self {
+            range: if fits { part } else { self.range.clone() },
+            ..self.clone()
+        }
+    }
+
+    /// Where it stands, as the plan keeps it.
+    pub(crate) fn origin(&self) -> Origin {
+        let before = self.line.text.get(..self.range.start).unwrap_or_default();
+        let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
+        Origin {
+            file: self.line.file.to_string(),
+            line: self.line.number,
+            column: self.argument.unwrap_or(column),
+        }
+    }
+
+    /// As much of the line as is worth showing, and the spot in it.
+    fn window(&self) -> (String, Range<usize>) {
+        let text = &self.line.text;
+        let from = boundary(text, self.range.start.saturating_sub(WINDOW));
+        let to = boundary(text, (self.range.start + WINDOW).min(text.len()));
+        let from = if self.range.start <= WINDOW { 0 } else { from };
+        let start = printable(&text[from..self.range.start]).len();
+        let end = boundary(text, self.range.end.min(to));
+        let marked = printable(&text[self.range.start..end.max(self.range.start)]).len();
+        (printable(&text[from..to.max(end)]), start..start + marked)
+    }
+}
+
+fn boundary(text: &str, mut index: usize) -> usize {
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+/// Control characters would let a job file write to the terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '\t' => ' ',
+            letter if letter.is_control() => '\u{fffd}',
+            letter => letter,
+        })
+        .collect()
+}
+
+impl Origin {
+    /// Only the file's name: the renderer adds line and column itself.
+    fn path_text(&self) -> String {
+        printable(&self.file)
+    }
+}
+
+/// More than this nobody reads; the rest is counted.
+const SHOWN_MAX: usize = 200;
+
+/// Bytes shown on each side of an offending place in a long line.
+const WINDOW: usize = 100;

@@ -1,0 +1,265 @@
+//! Job files: sections into jobs.
+
+use std::io::ErrorKind;
+
+use crate::build::{Builder, Layer, Written};
+use crate::diagnostics::{Diagnostic, Severity, Spot};
+use crate::lines::{self, Item};
+use crate::plan::Origin;
+use crate::problem::Problem;
+use crate::substitute::substitute;
+use crate::table;
+
+/// Reads a job file (`-`: standard input) and adds its jobs.
+pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
+    let content = match path {
+        "-" => builder.around.read_stdin(),
+        path => builder.around.read_file(path),
+    };
+    let name = if path == "-" { "standard input" } else { path };
+    let bytes = match content {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let why = format!("cannot read the job file `{path}`: {error}");
+            let problem = Problem::new("no-file", 0..path.len(), why);
+            return builder.error(argument, problem.fix("name a job file, or give options"));
+        }
+    };
+    if let Some(problem) = unreadable(&bytes) {
+        return builder.diagnostics.push(at_file(name, problem));
+    }
+    Reader::new(builder, name).read(&bytes);
+}
+
+/// Why this is no job file at all.
+fn unreadable(bytes: &[u8]) -> Option<Problem> {
+    let problem = |code, why: &str| Some(Problem::new(code, 0..0, why));
+    if lines::is_binary(bytes) {
+        return problem("binary-file", "this is no text: it has zero bytes");
+    }
+    if bytes.len() > FILE_MAX {
+        return problem("long-file", "the job file is longer than 64 MiB");
+    }
+    let mut items = lines::items("", bytes);
+    match items.next() {
+        None => problem("empty-file", "the job file has no sections"),
+        Some(_) => None,
+    }
+}
+
+fn at_file(file: &str, problem: Problem) -> Diagnostic {
+    let origin = Origin {
+        file: file.to_owned(),
+        line: 1,
+        column: 1,
+    };
+    Diagnostic::new(Severity::Error, problem.code, problem.why, origin, "")
+        .with_hint("write sections with options, as in `[job]` and `rw=randread`")
+}
+
+/// The section that is being read.
+struct Section {
+    name: String,
+    header: Spot,
+    /// Not one of those that `--section` wants.
+    skipped: bool,
+    options: Vec<Written>,
+}
+
+struct Reader<'b, 'a> {
+    builder: &'b mut Builder<'a>,
+    section: Option<Section>,
+    /// The files being read, each included by the one before.
+    open: Vec<String>,
+    includes: u32,
+    /// An option before any section was told.
+    orphan_told: bool,
+}
+
+impl<'b, 'a> Reader<'b, 'a> {
+    fn new(builder: &'b mut Builder<'a>, file: &str) -> Self {
+        Self {
+            builder,
+            section: None,
+            open: vec![file.to_owned()],
+            includes: 0,
+            orphan_told: false,
+        }
+    }
+
+    fn read(mut self, bytes: &[u8]) {
+        let file = self.open[0].clone();
+        for item in lines::items(&file, bytes) {
+            if let Item::Section { name, spot } = item {
+                self.finish_section();
+                self.begin_section(name, spot);
+            } else {
+                self.item(item);
+            }
+            if self.builder.has_too_many_jobs() {
+                return;
+            }
+        }
+        self.finish_section();
+    }
+
+    fn begin_section(&mut self, name: String, header: Spot) {
+        let wanted = &self.builder.settings.sections;
+        let global = name.starts_with("global");
+        let skipped = !global && !wanted.is_empty() && !wanted.contains(&name);
+        if !skipped && !global {
+            self.builder.sections_seen.push(name.clone());
+        }
+        self.section = Some(Section {
+            name,
+            header,
+            skipped,
+            options: Vec::new(),
+        });
+    }
+
+    /// An item inside a section, or one that should be.
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::Bad { spot, problem } => self.builder.error(&spot, problem),
+            Item::Section { spot, .. } => {
+                let why = "a file that is included can have no sections of its own";
+                let problem = Problem::new("section-included", 0..spot.range.len(), why);
+                self.builder
+                    .error(&spot, problem.fix("include only options"));
+            }
+            Item::Option { name, .. } if self.section.is_none() => self.orphan(&name),
+            Item::Include { file } if self.section.is_none() => self.orphan(&file),
+            Item::Option { name, value } => self.option(name, value),
+            Item::Include { file } => self.include(&file),
+        }
+    }
+
+    fn orphan(&mut self, spot: &Spot) {
+        if !std::mem::replace(&mut self.orphan_told, true) {
+            let why = format!("`{}` stands before the first section", spot.text());
+            let problem = Problem::new("before-section", 0..spot.range.len(), why);
+            self.builder.error(
+                spot,
+                problem.fix("write `[global]` or a job's `[name]` above it"),
+            );
+        }
+    }
+
+    fn option(&mut self, name: Spot, value: Option<Spot>) {
+        let around = self.builder.around;
+        let numeric = table::find(name.text()).is_some_and(table::Row::is_numeric);
+        let text = value.as_ref().map_or("", Spot::text);
+        let replaced = substitute(text, numeric, around);
+        if let (Some(replaced), Some(spot)) = (&replaced, &value) {
+            for variable in &replaced.unset {
+                let why =
+                    format!("the environment has no `{variable}`: nothing is put in its place");
+                let problem = Problem::new("unset-variable", 0..spot.range.len(), why);
+                let diagnostic = Diagnostic::at(Severity::Warning, spot, problem);
+                self.builder.diagnostics.push(diagnostic);
+            }
+        }
+        if let Some(section) = &mut self.section {
+            section.options.push(Written {
+                name,
+                value,
+                replaced: replaced.map(|replaced| replaced.text),
+                full_name: None,
+            });
+        }
+    }
+
+    fn include(&mut self, spot: &Spot) {
+        let around = self.builder.around;
+        self.includes += 1;
+        let replaced = substitute(spot.text(), false, around).map(|replaced| replaced.text);
+        let wanted = replaced.unwrap_or_else(|| spot.text().to_owned());
+        let result = self.open_include(&wanted);
+        let (path, bytes) = match result {
+            Ok(found) => found,
+            Err(problem) => return self.builder.error(spot, problem),
+        };
+        self.open.push(path.clone());
+        for item in lines::items(&path, &bytes) {
+            self.item(item);
+            if self.builder.diagnostics.is_full() {
+                break;
+            }
+        }
+        self.open.pop();
+    }
+
+    /// Finds an included file: from the current directory, else beside the file that includes it.
+    fn open_include(&self, wanted: &str) -> Result<(String, Vec<u8>), Problem> {
+        let problem = |code, why: String| Err(Problem::new(code, 0..wanted.len(), why));
+        let including = self.open.last().map_or("", String::as_str);
+        let beside = match including.rsplit_once('/') {
+            Some((directory, _)) if !wanted.starts_with('/') => {
+                Some(format!("{directory}/{wanted}"))
+            }
+            _ => None,
+        };
+        if self.includes > INCLUDES_MAX {
+            return problem(
+                "many-includes",
+                format!("more than {INCLUDES_MAX} files are included"),
+            );
+        }
+        if self.open.len() > DEPTH_MAX {
+            return problem(
+                "deep-include",
+                format!("more than {DEPTH_MAX} files include one another"),
+            );
+        }
+        let around = self.builder.around;
+        let mut path = wanted.to_owned();
+        let mut content = around.read_file(wanted);
+        if let (Err(error), Some(beside)) = (&content, beside)
+            && error.kind() == ErrorKind::NotFound
+        {
+            content = around.read_file(&beside);
+            path = beside;
+        }
+        if self.open.contains(&path) {
+            return problem(
+                "circular-include",
+                format!("`{path}` includes itself: {}", self.open.join(" → ")),
+            );
+        }
+        match content {
+            Err(error) => problem("no-include", format!("cannot read `{wanted}`: {error}")),
+            Ok(bytes) if lines::is_binary(&bytes) => problem(
+                "binary-file",
+                format!("`{path}` is no text: it has zero bytes"),
+            ),
+            Ok(bytes) => Ok((path, bytes)),
+        }
+    }
+
+    fn finish_section(&mut self) {
+        let Some(section) = self.section.take() else {
+            return;
+        };
+        if section.skipped {
+            return;
+        }
+        let mut layer: Layer = self.builder.inherit();
+        self.builder.apply_sorted(&mut layer, section.options);
+        if section.name.starts_with("global") {
+            self.builder.finish_global(layer);
+        } else {
+            self.builder
+                .finish_job(&section.name, &section.header, layer);
+        }
+    }
+}
+
+/// More than this is no job file.
+const FILE_MAX: usize = 64 << 20;
+
+/// Deeper than this nobody can follow.
+const DEPTH_MAX: usize = 16;
+
+/// Files that include others twice each would multiply without end.
+const INCLUDES_MAX: u32 = 1000;

@@ -1,0 +1,314 @@
+//! Splits a command line as `getopt_long_only` does: one or two dashes, `--name value`,
+//! `--name=value`, unambiguous prefixes, single letters, and words that are no option anywhere.
+//! What a name means depends on the engine set before it, so the caller asks word by word.
+
+use std::sync::Arc;
+
+use crate::diagnostics::{Line, Spot};
+use crate::problem::Problem;
+use crate::suggest;
+use crate::switches::{self, Argument, Switch};
+use crate::table::{self, Row, known};
+
+/// One thing that the command line says.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// A switch of the program.
+    Switch {
+        switch: &'static Switch,
+        name: Spot,
+        value: Option<Spot>,
+    },
+    /// An option of a job, by its full name.
+    Option {
+        full_name: String,
+        name: Spot,
+        value: Option<Spot>,
+    },
+    /// A job file.
+    File(Spot),
+    /// What cannot be understood.
+    Bad(Spot, Problem),
+}
+
+/// A command line, and how far it has been read.
+pub(crate) struct CommandLine {
+    line: Arc<Line>,
+    /// Each argument's bytes in the line.
+    arguments: Vec<std::ops::Range<usize>>,
+    next: usize,
+    /// Behind `--` everything is a job file.
+    files_only: bool,
+    /// Letters still to read of an argument such as `-rw`… that is a bundle of short switches.
+    letters: Option<(usize, usize)>,
+}
+
+impl CommandLine {
+    pub(crate) fn new(arguments: &[String]) -> Self {
+        let mut text = String::new();
+        let mut ranges = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            ranges.push(text.len()..text.len() + argument.len());
+            text.push_str(argument);
+        }
+        let line = Line {
+            file: Arc::from("command line"),
+            number: 0,
+            text,
+        };
+        Self {
+            line: Arc::new(line),
+            arguments: ranges,
+            next: 0,
+            files_only: false,
+            letters: None,
+        }
+    }
+
+    /// The next word, for a job with this engine.
+    pub(crate) fn word(&mut self, engine: &str) -> Option<Word> {
+        if let Some((argument, at)) = self.letters.take() {
+            return Some(self.letter(argument, at));
+        }
+        let spot = self.take()?;
+        let text = spot.text();
+        let dashes = text.bytes().take_while(|byte| *byte == b'-').count().min(2);
+        if self.files_only || dashes == 0 || text == "-" {
+            return Some(Word::File(spot));
+        }
+        if text == "--" {
+            self.files_only = true;
+            return self.word(engine);
+        }
+        Some(self.long_or_letters(&spot, dashes, engine))
+    }
+
+    fn long_or_letters(&mut self, spot: &Spot, dashes: usize, engine: &str) -> Word {
+        let text = spot.text();
+        let body = &text[dashes..];
+        let (name, value) = match body.split_once('=') {
+            Some((name, _)) => (name, Some(dashes + name.len() + 1..text.len())),
+            None => (body, None),
+        };
+        let name_spot = spot.part(dashes..dashes + name.len());
+        let value = value.map(|range| spot.part(range));
+        let letter = name.chars().next().and_then(switches::find_short);
+        if dashes == 1 && letter.is_some() && name.chars().count() == 1 {
+            return self.letter(self.next - 1, 1);
+        }
+        match resolve(name, engine) {
+            Ok(Meaning::Switch(switch)) => self.switch(switch, name_spot, value),
+            Ok(Meaning::Option(name)) => self.option(name.to_owned(), name_spot, value),
+            Err(Unclear::Unknown) if dashes == 1 && letter.is_some() => {
+                self.letter(self.next - 1, 1)
+            }
+            Err(Unclear::Unknown) => self.unknown(name.to_owned(), name_spot, value),
+            Err(Unclear::Ambiguous(names)) => {
+                self.skip_value(value.is_some());
+                Word::Bad(name_spot, ambiguous(name, &names))
+            }
+        }
+    }
+
+    fn switch(&mut self, switch: &'static Switch, name: Spot, value: Option<Spot>) -> Word {
+        match (switch.argument, value) {
+            (Argument::None, Some(value)) => {
+                let why = format!("`--{}` takes no value", switch.name);
+                let problem = Problem::new("needless-value", 0..value.range.len(), why);
+                Word::Bad(value, problem.fix(format!("write `--{}`", switch.name)))
+            }
+            (Argument::Required(_), None) => match self.required() {
+                Some(value) => Word::Switch {
+                    switch,
+                    name,
+                    value: Some(value),
+                },
+                None => no_value(name, switch.name),
+            },
+            (_, value) => Word::Switch {
+                switch,
+                name,
+                value,
+            },
+        }
+    }
+
+    fn option(&mut self, full_name: String, name: Spot, value: Option<Spot>) -> Word {
+        let takes_value = match table::find(&full_name) {
+            Some(row) => !row.is_flag(),
+            None => {
+                self.skip_value(value.is_some());
+                false
+            }
+        };
+        if value.is_some() || !takes_value {
+            return Word::Option {
+                full_name,
+                name,
+                value,
+            };
+        }
+        match self.required() {
+            Some(value) => Word::Option {
+                full_name,
+                name,
+                value: Some(value),
+            },
+            None => no_value(name, &full_name),
+        }
+    }
+
+    /// Nobody knows it: the job's builder says why.
+    fn unknown(&mut self, full_name: String, name: Spot, value: Option<Spot>) -> Word {
+        self.skip_value(value.is_some());
+        Word::Option {
+            full_name,
+            name,
+            value,
+        }
+    }
+
+    /// A switch of one letter, at `at` in an argument; more may follow it in the same argument.
+    fn letter(&mut self, argument: usize, at: usize) -> Word {
+        let whole = self.spot(argument);
+        let text = whole.text();
+        let letter = text[at..].chars().next().unwrap_or_default();
+        let end = at + letter.len_utf8();
+        let name = whole.part(at..end);
+        let Some(switch) = switches::find_short(letter) else {
+            let problem = Problem::new(
+                "unknown-switch",
+                0..1,
+                format!("there is no switch `-{letter}`"),
+            );
+            return Word::Bad(name, problem.fix("`--help` lists all switches"));
+        };
+        let rest = (end < text.len()).then(|| {
+            let equals = usize::from(text[end..].starts_with('='));
+            whole.part(end + equals..text.len())
+        });
+        if switch.argument == Argument::None {
+            self.letters = rest.map(|_| (argument, end));
+            return Word::Switch {
+                switch,
+                name,
+                value: None,
+            };
+        }
+        self.switch(switch, name, rest)
+    }
+
+    /// The next argument as a value, unless it is plainly an option of its own.
+    fn required(&mut self) -> Option<Spot> {
+        let text = &self.line.text[self.arguments.get(self.next)?.clone()];
+        if let Some(body) = text.strip_prefix("--") {
+            let name = body.split('=').next().unwrap_or_default();
+            if table::find(name).is_some()
+                || known::find(name).is_some()
+                || switches::find(name).is_some()
+            {
+                return None;
+            }
+        }
+        self.take()
+    }
+
+    /// Passes over what is likely the value of an option that is refused anyway.
+    fn skip_value(&mut self, has_value: bool) {
+        if let Some(range) = self.arguments.get(self.next)
+            && !has_value
+            && !self.line.text[range.clone()].starts_with('-')
+        {
+            self.next += 1;
+        }
+    }
+
+    fn take(&mut self) -> Option<Spot> {
+        (self.next < self.arguments.len()).then(|| {
+            self.next += 1;
+            self.spot(self.next - 1)
+        })
+    }
+
+    fn spot(&self, argument: usize) -> Spot {
+        Spot {
+            line: Arc::clone(&self.line),
+            range: self.arguments[argument].clone(),
+            argument: u32::try_from(argument + 1).ok(),
+        }
+    }
+}
+
+enum Meaning {
+    Switch(&'static Switch),
+    Option(&'static str),
+}
+
+enum Unclear {
+    Unknown,
+    Ambiguous(Vec<&'static str>),
+}
+
+/// What a name, or the beginning of one, means.
+fn resolve(name: &str, engine: &str) -> Result<Meaning, Unclear> {
+    if let Some(switch) = switches::find(name) {
+        return Ok(Meaning::Switch(switch));
+    }
+    if let Some(known) = known::find(name) {
+        let own = known.names().find(|own| *own == name);
+        return Ok(Meaning::Option(own.unwrap_or(known.name)));
+    }
+    let switches = switches::SWITCHES
+        .iter()
+        .filter(|switch| switch.name.starts_with(name))
+        .map(|switch| (switch.name, Meaning::Switch(switch)));
+    let reachable =
+        |known: &&known::Known| known.is_general() || known.engines().any(|own| own == engine);
+    let options = known::all()
+        .iter()
+        .filter(reachable)
+        .flat_map(known::Known::names)
+        .filter(|option| option.starts_with(name))
+        .map(|option| (option, Meaning::Option(option)));
+    let mut found: Vec<_> = switches.chain(options).collect();
+    match found.len() {
+        0 => Err(Unclear::Unknown),
+        1 => found
+            .pop()
+            .map(|(_, meaning)| meaning)
+            .ok_or(Unclear::Unknown),
+        _ if name.is_empty() => Err(Unclear::Unknown),
+        _ => Err(Unclear::Ambiguous(
+            found.into_iter().map(|(name, _)| name).collect(),
+        )),
+    }
+}
+
+fn ambiguous(name: &str, names: &[&'static str]) -> Problem {
+    let nearest = suggest::closest(name, names.iter().copied());
+    let list = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    let more = if names.len() > 8 { "…" } else { "" };
+    let problem = Problem::new(
+        "ambiguous",
+        0..name.len(),
+        format!("`{name}` can mean {list}{more}"),
+    );
+    match nearest {
+        Some(nearest) => problem.fix(format!("write the whole name; did you mean `{nearest}`?")),
+        None => problem.fix("write the whole name"),
+    }
+}
+
+fn no_value(spot: Spot, name: &str) -> Word {
+    let problem = Problem::new(
+        "no-value",
+        0..spot.range.len(),
+        format!("`--{name}` needs a value"),
+    );
+    let example = table::find(name).map(|row: &Row| format!("write it as in `--{}`", row.example));
+    let fix = example.unwrap_or_else(|| format!("write it as in `--{name}=…`"));
+    Word::Bad(spot, problem.fix(fix))
+}

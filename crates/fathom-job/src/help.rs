@@ -1,0 +1,180 @@
+//! `--version`, `--help`, `--cmdhelp`, `--enghelp`.
+
+use std::fmt::Write;
+
+use crate::Dialect;
+use crate::engines;
+use crate::problem::{Piece, Problem};
+use crate::refuse;
+use crate::suggest;
+use crate::switches::{Argument, SWITCHES};
+use crate::table::{self, Kind, Row};
+
+/// What `--version` prints.
+pub(crate) fn version(dialect: Dialect) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match dialect {
+        Dialect::Fio => format!("fio-3.42-fathom-{version}\n"),
+        Dialect::Fathom => format!("fathom {version}\n"),
+    }
+}
+
+/// What `--help` prints.
+pub(crate) fn usage() -> String {
+    let mut text = String::from("fathom [switches] [job options] <job file(s)>\n");
+    for switch in SWITCHES {
+        let argument = match switch.argument {
+            Argument::None => String::new(),
+            Argument::Optional(what) => format!("[={what}]"),
+            Argument::Required(what) => format!("={what}"),
+        };
+        let later = match switch.action {
+            crate::switches::Action::NotYet => " (not there yet)",
+            _ => "",
+        };
+        let name = format!("--{}{argument}", switch.name);
+        line(&mut text, &format!("  {name:<28}{}{later}", switch.help));
+    }
+    text.push_str("\nEvery option of a job can stand here too, as `--option=value`: `--cmdhelp` lists them.\n");
+    text
+}
+
+/// What `--cmdhelp` prints: one option, or a list of all.
+#[must_use]
+pub fn print_options(name: Option<&str>) -> String {
+    option(name)
+}
+
+pub(crate) fn option(name: Option<&str>) -> String {
+    let name = match name.map(str::trim) {
+        None | Some("" | "all") => return all_options(),
+        Some(name) => name,
+    };
+    if let Some(row) = table::find(name) {
+        return describe(row);
+    }
+    let names = table::rows().flat_map(Row::names);
+    let problem = refuse::option(name, None, "");
+    if problem.code != "unknown-option" {
+        return format!("{}\n", problem.why);
+    }
+    match suggest::closest(name, names).and_then(table::find) {
+        Some(row) => format!(
+            "No such command: {name} - showing closest match\n{}",
+            describe(row)
+        ),
+        None => format!("No such command: {name}\n"),
+    }
+}
+
+fn all_options() -> String {
+    let mut text = String::new();
+    for row in table::rows() {
+        line(&mut text, &format!("{:<27}: {}", row.name, row.help));
+    }
+    text
+}
+
+fn describe(row: &Row) -> String {
+    let mut text = String::new();
+    field(&mut text, row.name, row.help);
+    for alias in row.aliases {
+        field(&mut text, "alias", alias);
+    }
+    field(&mut text, "type", row.kind.words());
+    field(
+        &mut text,
+        "default",
+        if row.default.is_empty() {
+            "no default"
+        } else {
+            row.default
+        },
+    );
+    if let Some(range) = range(&row.kind) {
+        field(&mut text, "range", &range);
+    }
+    if let Kind::Choice(choices) = row.kind {
+        for (index, choice) in choices.iter().enumerate() {
+            let label = if index == 0 { "valid values" } else { "" };
+            field(
+                &mut text,
+                label,
+                &format!("{:<15}{}", choice.word, choice.help),
+            );
+        }
+    }
+    if !row.engines.is_empty() {
+        field(&mut text, "engines", &row.engines.join(", "));
+    }
+    if !row.later.is_empty() {
+        field(&mut text, "not there yet", &row.later.join(", "));
+    }
+    if !row.stricter.is_empty() {
+        field(&mut text, "unlike fio", row.stricter);
+    }
+    field(&mut text, "example", row.example);
+    text
+}
+
+/// The range of an option's value, where it has one.
+pub(crate) fn range(kind: &Kind) -> Option<String> {
+    match *kind {
+        Kind::Int { min, max, .. } | Kind::PerDirection { min, max, .. } => {
+            Some(match (min, max) {
+                (min, u64::MAX) => format!("min={min}"),
+                (min, max) => format!("min={min}, max={max}"),
+            })
+        }
+        Kind::Signed { min, max, .. } => Some(format!("min={min}, max={max}")),
+        Kind::Bytes { min, .. } | Kind::Size { min, .. } if min > 0 => Some(format!("min={min}")),
+        Kind::Bool(_) => Some("min=0, max=1".to_owned()),
+        _ => None,
+    }
+}
+
+/// What `--enghelp` prints: all engines, an engine's options, or one of them.
+pub(crate) fn engine(name: Option<&str>) -> Result<String, Problem> {
+    let Some(wanted) = name.filter(|name| !name.trim().is_empty()) else {
+        return Ok(all_engines());
+    };
+    let pieces = Piece::whole(wanted).split(&[',']);
+    let name = pieces[0].trim();
+    let Some(engine) = engines::find(name.text) else {
+        let why = format!("there is no engine `{}`", name.text);
+        return Err(Problem::new("unknown-engine", name.range(), why).fix("`--enghelp` lists them"));
+    };
+    let own = || table::rows().filter(|row| row.engines.contains(&engine.name));
+    if let Some(option) = pieces.get(1) {
+        let found = own().find(|row| row.names().any(|name| name == option.text.trim()));
+        return found.map(describe).ok_or_else(|| {
+            let why = format!("{} has no option `{}` of its own", engine.name, option.text);
+            Problem::new("unknown-option", option.range(), why)
+        });
+    }
+    if own().next().is_none() {
+        return Ok(format!("IO engine {} has no options\n", engine.name));
+    }
+    let mut text = String::new();
+    for row in own() {
+        line(&mut text, &format!("{:<24}: {}", row.name, row.help));
+    }
+    Ok(text)
+}
+
+fn all_engines() -> String {
+    let mut text = String::from("Available IO engines:\n");
+    for engine in engines::ENGINES {
+        line(&mut text, &format!("\t{}", engine.name));
+    }
+    text
+}
+
+fn field(text: &mut String, name: &str, value: &str) {
+    line(text, &format!("{name:>20}: {value}"));
+}
+
+fn line(text: &mut String, content: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{content}");
+}

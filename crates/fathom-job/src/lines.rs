@@ -1,0 +1,265 @@
+//! A job file's lines: sections, options and includes, each with its place. What they mean is not
+//! decided here.
+
+use std::sync::Arc;
+
+use crate::diagnostics::{Line, Spot};
+use crate::problem::Problem;
+
+/// What a line holds.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// `[name]`.
+    Section { name: String, spot: Spot },
+    /// `name`, `name=value`.
+    Option { name: Spot, value: Option<Spot> },
+    /// `include file`.
+    Include { file: Spot },
+    /// A line that cannot be read.
+    Bad { spot: Spot, problem: Problem },
+}
+
+/// The items of a file, in order. Blank lines and comments (`;` or `#` to the line's end) are none.
+pub(crate) fn items<'a>(file: &str, bytes: &'a [u8]) -> impl Iterator<Item = Item> + use<'a> {
+    let file: Arc<str> = Arc::from(file);
+    // A byte order mark is what some editors put in front.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .zip(1..)
+        .filter_map(move |(line, number)| item(&file, number, line))
+}
+
+/// Whether this is no text at all.
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+    bytes.contains(&0)
+}
+
+fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
+    if bytes.len() > LENGTH_MAX {
+        let spot = whole(file, number, &bytes[..SHOWN]);
+        let length = bytes.len();
+        return Some(
+            bad(
+                spot,
+                "long-line",
+                format!("the line is {length} bytes long; {LENGTH_MAX} is the most"),
+            )
+            .map_fix("write the option on a shorter line, or the files into a directory"),
+        );
+    }
+    let comment = bytes.iter().position(|byte| matches!(byte, b';' | b'#'));
+    let code = &bytes[..comment.unwrap_or(bytes.len())];
+    if code.iter().all(u8::is_ascii_whitespace) {
+        return None;
+    }
+    if let Err(error) = std::str::from_utf8(code) {
+        let mut spot = whole(file, number, code);
+        let start = String::from_utf8_lossy(&code[..error.valid_up_to()]).len();
+        spot.range.start = start;
+        return Some(bad(
+            spot,
+            "not-utf-8",
+            "the line is not UTF-8 text".to_owned(),
+        ));
+    }
+    let line = Arc::new(Line {
+        file: Arc::clone(file),
+        number,
+        text: String::from_utf8_lossy(bytes).trim_end().to_owned(),
+    });
+    let text = &line.text[..code.len().min(line.text.len())];
+    let start = text.len() - text.trim_start().len();
+    let end = text.trim_end().len();
+    let spot = Spot {
+        range: start..end,
+        line: Arc::clone(&line),
+        argument: None,
+    };
+    Some(match spot.text().as_bytes().first() {
+        Some(b'[') => section(spot),
+        _ => option(spot),
+    })
+}
+
+fn section(spot: Spot) -> Item {
+    let text = spot.text();
+    let Some(close) = text.rfind(']') else {
+        return bad(
+            spot,
+            "unclosed-section",
+            "the section's name has no `]`".to_owned(),
+        )
+        .map_fix("close it, as in `[name]`");
+    };
+    let name = text[1..close].trim().to_owned();
+    if close + 1 < text.len() {
+        let rest = spot.part(close + 1..text.len());
+        return bad(
+            rest,
+            "after-section",
+            "nothing may follow the section's name".to_owned(),
+        )
+        .map_fix("put it on a line of its own");
+    }
+    if name.is_empty() {
+        return bad(spot, "no-name", "the section has no name".to_owned())
+            .map_fix("write a name between `[` and `]`");
+    }
+    if name.len() > NAME_MAX {
+        return bad(
+            spot,
+            "long-name",
+            format!("the name is longer than {NAME_MAX} bytes"),
+        );
+    }
+    Item::Section { name, spot }
+}
+
+fn option(spot: Spot) -> Item {
+    let text = spot.text();
+    let (name, value) = match text.split_once('=') {
+        Some((name, _)) => (name.trim_end(), Some(name.len() + 1..text.len())),
+        None => (text, None),
+    };
+    if let Some(rest) = text.strip_prefix("include")
+        && value.is_none()
+        && rest.starts_with([' ', '\t'])
+    {
+        let file = rest.trim_start();
+        return Item::Include {
+            file: spot.part(text.len() - file.len()..text.len()),
+        };
+    }
+    if name.is_empty() {
+        return bad(
+            spot,
+            "no-option",
+            "there is no option's name before the `=`".to_owned(),
+        );
+    }
+    let value = value.map(|range| {
+        let value = &text[range.clone()];
+        let front = value.len() - value.trim_start().len();
+        spot.part(range.start + front..range.end)
+    });
+    Item::Option {
+        name: spot.part(0..name.len()),
+        value,
+    }
+}
+
+/// A whole line, which may not be text.
+fn whole(file: &Arc<str>, number: u32, bytes: &[u8]) -> Spot {
+    let text = String::from_utf8_lossy(bytes).trim_end().to_owned();
+    Spot {
+        range: 0..text.len(),
+        line: Arc::new(Line {
+            file: Arc::clone(file),
+            number,
+            text,
+        }),
+        argument: None,
+    }
+}
+
+fn bad(spot: Spot, code: &'static str, why: String) -> Item {
+    let problem = Problem::new(code, 0..spot.range.len(), why);
+    Item::Bad { spot, problem }
+}
+
+impl Item {
+    fn map_fix(self, fix: &str) -> Self {
+        match self {
+            Self::Bad { spot, problem } => Self::Bad {
+                spot,
+                problem: problem.fix(fix),
+            },
+            other => other,
+        }
+    }
+}
+
+/// fio's limit.
+const LENGTH_MAX: usize = 8192;
+
+/// As much of a line that is too long as is kept.
+const SHOWN: usize = 80;
+
+/// fio's limit.
+const NAME_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, want: &[&str]) {
+        let got: Vec<_> = items("j.fio", text.as_bytes())
+            .map(|item| match item {
+                Item::Section { name, spot } => format!("{} [{name}]", spot.line.number),
+                Item::Option { name, value } => {
+                    let value = value.map_or("-".to_owned(), |value| format!("<{}>", value.text()));
+                    format!("{} {}={value}", name.line.number, name.text())
+                }
+                Item::Include { file } => format!("{} include {}", file.line.number, file.text()),
+                Item::Bad { problem, spot } => {
+                    format!(
+                        "{}:{} {}",
+                        spot.line.number,
+                        spot.origin().column,
+                        problem.code
+                    )
+                }
+            })
+            .collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn lines_are_sections_options_and_includes() {
+        check(
+            "; comment\n[a b] # x\r\n  bs = 4k ; y\nthread\n\ninclude x.fio\ninclude=3\nsize=\n",
+            &[
+                "2 [a b]",
+                "3 bs=<4k>",
+                "4 thread=-",
+                "6 include x.fio",
+                "7 include=<3>",
+                "8 size=<>",
+            ],
+        );
+    }
+
+    #[test]
+    fn bad_lines_are_told_with_their_place() {
+        check(
+            "[abc\n[a]x\n[]\n=4k\n",
+            &[
+                "1:1 unclosed-section",
+                "2:4 after-section",
+                "3:1 no-name",
+                "4:1 no-option",
+            ],
+        );
+        check(&format!("a={}", "x".repeat(9000)), &["1:1 long-line"]);
+    }
+
+    #[test]
+    fn a_comment_may_be_in_any_encoding() {
+        let got = items("j.fio", b"[a]\nbs=4k # caf\xe9\n;\xff\nfilename=\xe9\n").count();
+        assert_eq!(got, 3);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            for item in items("j.fio", &bytes) {
+                if let Item::Option { name, .. } = item {
+                    prop_assert!(!name.text().is_empty());
+                }
+            }
+        }
+    }
+}

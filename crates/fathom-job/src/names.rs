@@ -1,0 +1,147 @@
+//! How a job's files are called.
+
+use crate::plan::Job;
+
+/// The files of one clone of a job, in order. `job_number` is the clone's own number: 0 for the
+/// first.
+///
+/// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
+/// after it says so); else `filename_format` names `nrfiles` files. Relative names begin in the job's directory; a list of directories is gone
+/// through clone by clone. (fio uses a device that has the job's name where there is one: that
+/// needs a look at the disk, so it is not done here.)
+#[must_use]
+pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
+    let options = &job.options;
+    let names = match &options.filename {
+        Some(names) => names
+            .iter()
+            .take(options.nrfiles as usize)
+            .cloned()
+            .collect(),
+        None => (0..options.nrfiles)
+            .map(|file| format_name(&options.filename_format, &job.name, job_number, file))
+            .collect(),
+    };
+    let Some(directory) = directory(job, job_number) else {
+        return names;
+    };
+    let absolute = |name: String| match name.as_str() {
+        "-" => name,
+        _ if name.starts_with('/') => name,
+        _ if directory.ends_with('/') => format!("{directory}{name}"),
+        _ => format!("{directory}/{name}"),
+    };
+    names.into_iter().map(absolute).collect()
+}
+
+fn directory(job: &Job, job_number: u32) -> Option<&str> {
+    let directories = job.options.directory.as_ref()?;
+    let count = u32::try_from(directories.len()).ok()?;
+    let index = job_number.checked_rem(count)?;
+    directories.get(index as usize).map(String::as_str)
+}
+
+/// Puts the clone's values in the place of `$jobname`, `$jobnum`, `$filenum` and `$clientuid`,
+/// whatever their case.
+fn format_name(format: &str, job_name: &str, job_number: u32, file_number: u32) -> String {
+    let mut name = String::with_capacity(format.len() + job_name.len());
+    let mut rest = format;
+    while let Some(dollar) = rest.find('$') {
+        name.push_str(&rest[..dollar]);
+        rest = &rest[dollar..];
+        let found = KEYWORDS.iter().find(|keyword| {
+            let start = rest.get(..keyword.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
+        });
+        match found {
+            Some(&"$jobname") => name.push_str(job_name),
+            Some(&"$jobnum") => name.push_str(&job_number.to_string()),
+            Some(&"$filenum") => name.push_str(&file_number.to_string()),
+            // Only servers have clients; elsewhere this one is empty.
+            Some(_) => {}
+            None => name.push('$'),
+        }
+        rest = &rest[found.map_or(1, |keyword| keyword.len())..];
+    }
+    name.push_str(rest);
+    name
+}
+
+/// `$jobname` before `$jobnum` does not matter: neither begins with the other.
+const KEYWORDS: [&str; 4] = ["$jobname", "$jobnum", "$filenum", "$clientuid"];
+
+/// The names in a list with colons between them; `\:` is a colon in a name. Empty ones are left out.
+pub(crate) fn split_list(text: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let last = names.len() - 1;
+        match letter {
+            '\\' if letters.peek() == Some(&':') => {
+                letters.next();
+                names[last].push(':');
+            }
+            ':' => names.push(String::new()),
+            letter => names[last].push(letter),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Options, Origin};
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Options), job_number: u32, want: &[&str]) {
+        let mut options = Options::default();
+        change(&mut options);
+        let job = Job {
+            name: "x".to_owned(),
+            origin: Origin::default(),
+            typed: Vec::new(),
+            options,
+        };
+        assert_eq!(file_names(&job, job_number), want);
+    }
+
+    fn files(options: &mut Options, list: &str) {
+        let names = split_list(list);
+        options.nrfiles = u32::try_from(names.len()).unwrap();
+        options.filename = Some(names);
+    }
+
+    #[test]
+    fn names_are_fios() {
+        check(|_| {}, 0, &["x.0.0"]);
+        check(|o| o.nrfiles = 2, 3, &["x.3.0", "x.3.1"]);
+        check(|o| files(o, r"q:r\:s"), 0, &["q", "r:s"]);
+        let format = "$JOBNAME-$jobnum.$$filenum.$clientuid.$foo";
+        check(
+            |o| o.filename_format = format.to_owned(),
+            1,
+            &["x-1.$0..$foo"],
+        );
+        check(
+            |o| o.filename_format = "a:b.$jobnum".to_owned(),
+            0,
+            &["a:b.0"],
+        );
+        check(|o| files(o, "$jobname.f"), 0, &["$jobname.f"]);
+    }
+
+    #[test]
+    fn directories_are_gone_through_clone_by_clone() {
+        let two = |o: &mut Options| o.directory = Some(split_list("d1:d2/"));
+        check(two, 0, &["d1/x.0.0"]);
+        check(two, 1, &["d2/x.1.0"]);
+        check(two, 2, &["d1/x.2.0"]);
+        let absolute = |o: &mut Options| {
+            two(o);
+            files(o, "/dev/null:f:-");
+        };
+        check(absolute, 0, &["/dev/null", "d1/f", "-"]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Whole numbers with units, as fio reads them, refused where fio reads nonsense.
+//!
+//! With `kb_base=1024` (the default) `4k` is 4096 and `4kib` is 4000: the reverse of the standard,
+//! kept for old job files. `4ki`, without the `b`, is 4096 all the same.
+
+use crate::arithmetic;
+use crate::plan::Size;
+use crate::problem::{Piece, Problem};
+
+/// A whole number as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    /// Its value in bytes, ops, or whatever the option counts.
+    pub(crate) value: i128,
+    /// Whether it had a unit.
+    pub(crate) unit: bool,
+    /// Whether an IEC unit (`kib`) was taken for a power of 1000.
+    pub(crate) reversed: bool,
+}
+
+/// Reads a whole number, or an expression in parentheses.
+pub(crate) fn integer(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
+    let piece = piece.trim();
+    if piece.text.starts_with('(') {
+        return arithmetic::evaluate(piece, &|literal| number_literal(literal, kb_base))
+            .map(|(value, _)| plain(value));
+    }
+    number_literal(piece, kb_base)
+}
+
+/// Reads a whole number that may not be negative and must lie between `min` and `max`.
+pub(crate) fn counted(
+    piece: Piece<'_>,
+    kb_base: u64,
+    min: u64,
+    max: u64,
+) -> Result<(u64, bool), Problem> {
+    let number = integer(piece, kb_base)?;
+    in_range(piece.trim(), number.value, min, max).map(|value| (value, number.reversed))
+}
+
+/// Reads bytes, or a percentage of at most 100.
+pub(crate) fn size(piece: Piece<'_>, kb_base: u64, min: u64) -> Result<(Size, bool), Problem> {
+    let piece = piece.trim();
+    let last = piece.text.char_indices().next_back();
+    match last {
+        Some((end, '%')) => percent(piece, end).map(|percent| (Size::Percent(percent), false)),
+        Some((end, 'z' | 'Z')) if is_digits(&piece.text[..end]) => Err(Problem::new(
+            "zones",
+            piece.range(),
+            "a size in zones (`z`) is known to fio, not yet to fathom",
+        )
+        .fix("give the size in bytes, or in percent")),
+        _ => counted(piece, kb_base, min, u64::MAX)
+            .map(|(bytes, reversed)| (Size::Bytes(bytes), reversed)),
+    }
+}
+
+fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
+    let digits = piece.part(0..end).trim();
+    if !is_digits(digits.text) {
+        return Err(Problem::new(
+            "bad-percent",
+            piece.range(),
+            format!("`{}` is not a whole number of percent", piece.text),
+        )
+        .fix("write a whole number from 0 to 100 before the `%`"));
+    }
+    match digits.text.parse::<u32>() {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        _ => Err(Problem::new(
+            "bad-percent",
+            piece.range(),
+            format!("`{}` is more than all there is", piece.text),
+        )
+        .fio("would take it for a giant number of bytes")
+        .fix("write at most `100%`")),
+    }
+}
+
+/// One number without parentheses.
+fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
+    let (sign, body) = signed(piece)?;
+    let (digits, suffix) = digits_and_suffix(body)?;
+    let (multiplier, reversed) = if suffix.text.is_empty() {
+        (1, false)
+    } else {
+        unit(suffix, kb_base).ok_or_else(|| unknown_suffix(piece, digits, suffix))?
+    };
+    let value = digits.1.checked_mul(multiplier);
+    match value {
+        Some(value) if value <= i128::from(u64::MAX) => Ok(Number {
+            value: sign * value,
+            unit: !suffix.text.is_empty(),
+            reversed,
+        }),
+        _ => Err(too_large(piece)),
+    }
+}
+
+/// Takes the sign off.
+pub(crate) fn signed(piece: Piece<'_>) -> Result<(i128, Piece<'_>), Problem> {
+    let piece = piece.trim();
+    if piece.text.is_empty() {
+        return Err(Problem::new(
+            "no-number",
+            piece.range(),
+            "a number is missing here",
+        ));
+    }
+    Ok(match piece.text.as_bytes()[0] {
+        b'-' => (-1, piece.part(1..piece.text.len())),
+        b'+' => (1, piece.part(1..piece.text.len())),
+        _ => (1, piece),
+    })
+}
+
+/// Digits with their value, and what follows them.
+pub(crate) fn digits_and_suffix(
+    piece: Piece<'_>,
+) -> Result<((Piece<'_>, i128), Piece<'_>), Problem> {
+    let text = piece.text;
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return hexadecimal(piece, hex);
+    }
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let digits = piece.part(0..end);
+    let suffix = piece.part(end..text.len());
+    if digits.text.is_empty() {
+        return Err(Problem::new(
+            "not-a-number",
+            piece.range(),
+            format!("`{text}` is not a number"),
+        ));
+    }
+    if suffix.text.starts_with(['.', ',']) {
+        return Err(fraction(piece, digits, suffix));
+    }
+    let value = digits.text.parse().map_err(|_| too_large(piece))?;
+    Ok(((digits, value), suffix))
+}
+
+fn hexadecimal<'a>(piece: Piece<'a>, hex: &str) -> Result<((Piece<'a>, i128), Piece<'a>), Problem> {
+    let end = piece.text.len();
+    match i128::from_str_radix(hex, 16) {
+        Ok(value) if hex.starts_with(|c: char| c.is_ascii_hexdigit()) => {
+            Ok(((piece, value), piece.part(end..end)))
+        }
+        _ if hex.chars().all(|c| c.is_ascii_hexdigit()) && !hex.is_empty() => Err(too_large(piece)),
+        _ => Err(Problem::new(
+            "bad-hexadecimal",
+            piece.range(),
+            format!("`{}` is not a hexadecimal number", piece.text),
+        )
+        .fio("would ignore what follows the hexadecimal digits")
+        .fix("write the number in full, without a unit")),
+    }
+}
+
+/// The multiplier of a unit, and whether it is an IEC unit taken for a power of 1000.
+fn unit(suffix: Piece<'_>, kb_base: u64) -> Option<(i128, bool)> {
+    let lower = suffix.text.to_ascii_lowercase();
+    if lower == "b" {
+        return Some((1, false));
+    }
+    let power = 1 + "kmgtp".find(lower.chars().next()?)?;
+    let iec = match &lower[1..] {
+        "" | "b" | "i" => false,
+        "ib" => true,
+        _ => return None,
+    };
+    let base: i128 = if iec == (kb_base == 1024) { 1000 } else { 1024 };
+    let power = u32::try_from(power).ok()?;
+    Some((base.pow(power), iec && kb_base == 1024))
+}
+
+fn unknown_suffix(piece: Piece<'_>, digits: (Piece<'_>, i128), suffix: Piece<'_>) -> Problem {
+    Problem::new(
+        "bad-suffix",
+        suffix.range(),
+        format!("`{}` is not a unit", suffix.text),
+    )
+    .fio(match suffix.text.as_bytes()[0].to_ascii_lowercase() {
+        b'k' | b'm' | b'g' | b't' | b'p' => {
+            format!("would look at no more than parts of it in `{}`", piece.text)
+        }
+        _ => format!("would ignore it and take {}", digits.1),
+    })
+    .fix("use k, m, g, t or p (powers of 1024 at kb_base=1024), or no unit")
+}
+
+fn fraction(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>) -> Problem {
+    let problem = Problem::new(
+        "fraction",
+        piece.range(),
+        format!("`{}` is not a whole number", piece.text),
+    )
+    .fio(format!(
+        "stops reading at the dot and would take {}, without a unit",
+        digits.text
+    ));
+    match whole_equivalent(digits.text, suffix.text) {
+        Some(text) => problem.fix(format!("write `{text}`")),
+        None => problem.fix("write a whole number with a smaller unit"),
+    }
+}
+
+/// `1.5g` in a smaller unit: `1536m`.
+fn whole_equivalent(digits: &str, rest: &str) -> Option<String> {
+    let rest = rest.strip_prefix('.')?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
+    let (decimals, unit) = rest.split_at(end);
+    let index = "kmgtp".find(&unit.to_ascii_lowercase())?;
+    let whole: u128 = digits.parse().ok()?;
+    let part: u128 = decimals.parse().ok()?;
+    let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let thousandfold = (whole.checked_mul(scale)?.checked_add(part)?).checked_mul(1024)?;
+    let smaller = ["", "k", "m", "g", "t"][index];
+    (thousandfold % scale == 0).then(|| format!("{}{smaller}", thousandfold / scale))
+}
+
+pub(crate) fn too_large(piece: Piece<'_>) -> Problem {
+    Problem::new(
+        "overflow",
+        piece.range(),
+        format!("`{}` does not fit in 64 bits", piece.text),
+    )
+}
+
+/// A number that must lie between `min` and `max`.
+pub(crate) fn in_range(piece: Piece<'_>, value: i128, min: u64, max: u64) -> Result<u64, Problem> {
+    let problem = |why: String| Problem::new("out-of-range", piece.range(), why);
+    match u64::try_from(value) {
+        Err(_) if value < 0 => Err(problem(format!("`{}` is negative", piece.text))
+            .fio("would take it for a giant number in some options")
+            .fix(format!("write a number of at least {min}"))),
+        Ok(value) if value < min => {
+            Err(problem(format!("{value} is too small")).fix(format!("write at least {min}")))
+        }
+        Ok(value) if value <= max => Ok(value),
+        _ => Err(problem(format!("{value} is too large")).fix(format!("write at most {max}"))),
+    }
+}
+
+const fn plain(value: i128) -> Number {
+    Number {
+        value,
+        unit: true,
+        reversed: false,
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, kb_base: u64, want: i128) {
+        let got = integer(Piece::whole(text), kb_base).map(|number| number.value);
+        assert_eq!(got, Ok(want), "{text}");
+    }
+
+    #[track_caller]
+    fn refuse(text: &str, code: &str) {
+        let got = integer(Piece::whole(text), 1024).map(|number| number.value);
+        assert_eq!(got.map_err(|problem| problem.code), Err(code), "{text}");
+    }
+
+    #[test]
+    fn units_are_reversed_at_kb_base_1024() {
+        check("4", 1024, 4);
+        check("4k", 1024, 4096);
+        check("4K", 1024, 4096);
+        check("4kb", 1024, 4096);
+        check("4ki", 1024, 4096);
+        check("4kib", 1024, 4000);
+        check("4KIB", 1024, 4000);
+        check("1mib", 1024, 1_000_000);
+        check("2g", 1024, 2 << 30);
+        check("1t", 1024, 1 << 40);
+        check("1p", 1024, 1 << 50);
+        check("4194304B", 1024, 4_194_304);
+        check("0x1000", 1024, 4096);
+        check("-20", 1024, -20);
+    }
+
+    #[test]
+    fn units_are_the_standard_at_kb_base_1000() {
+        check("4k", 1000, 4000);
+        check("4kb", 1000, 4000);
+        check("4kib", 1000, 4096);
+        check("1gib", 1000, 1 << 30);
+    }
+
+    #[test]
+    fn expressions_stand_in_parentheses() {
+        check("(4*1k)", 1024, 4096);
+        check("((1+2)*4k-4k)", 1024, 8192);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        refuse("4q", "bad-suffix");
+        refuse("4e", "bad-suffix");
+        refuse("4k8", "bad-suffix");
+        refuse("4kk", "bad-suffix");
+        refuse("1.5g", "fraction");
+        refuse("0x1k", "bad-hexadecimal");
+        refuse("0x", "bad-hexadecimal");
+        refuse("0x-4", "bad-hexadecimal");
+        refuse("99999999999999999999", "overflow");
+        refuse(
+            "99999999999999999999999999999999999999999999999",
+            "overflow",
+        );
+        refuse("18446744073709551615k", "overflow");
+        refuse("", "no-number");
+        refuse("k", "not-a-number");
+        refuse("--4", "not-a-number");
+        refuse("é", "not-a-number");
+        refuse("4é", "bad-suffix");
+    }
+
+    #[test]
+    fn a_fraction_is_told_in_a_smaller_unit() {
+        let problem = integer(Piece::whole("1.5g"), 1024).unwrap_err();
+        assert_eq!(problem.fix.as_deref(), Some("write `1536m`"));
+    }
+
+    #[test]
+    fn percent_stops_at_a_hundred() {
+        let read = |text| size(Piece::whole(text), 1024, 0).map(|(size, _)| size);
+        assert_eq!(read("100%"), Ok(Size::Percent(100)));
+        assert_eq!(read("101%").unwrap_err().code, "bad-percent");
+        assert_eq!(read("-1%").unwrap_err().code, "bad-percent");
+        assert_eq!(read("%").unwrap_err().code, "bad-percent");
+        assert_eq!(read("4z").unwrap_err().code, "zones");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(value: u64) {
+            check(&value.to_string(), 1024, i128::from(value));
+            check(&format!("{value:#x}"), 1024, i128::from(value));
+        }
+
+        #[test]
+        fn units_multiply(value in 0_u64..1 << 14, power in 1_u32..=5) {
+            let unit = ["k", "m", "g", "t", "p"][power as usize - 1];
+            check(&format!("{value}{unit}"), 1024, i128::from(value) << (10 * power));
+            check(&format!("{value}{unit}"), 1000, i128::from(value) * 1000_i128.pow(power));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,12}") {
+            let _ = integer(Piece::whole(&text), 1024);
+            let _ = size(Piece::whole(&text), 1024, 0);
+        }
+    }
+}

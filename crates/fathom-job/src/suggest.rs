@@ -1,0 +1,36 @@
+//! "Did you mean": the known word nearest to a misspelt one.
+
+/// The candidate at most half the word's length of edits away, the nearest first, as fio does it.
+pub(crate) fn closest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let length = word.chars().count();
+    if length == 0 || length > LENGTH_MAX {
+        return None;
+    }
+    let word = word.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= length / 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// No option's name is longer.
+const LENGTH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_wins_and_distant_words_are_not_offered() {
+        let words = ["iodepth", "ioengine", "direct"];
+        assert_eq!(closest("ioengne", words), Some("ioengine"));
+        assert_eq!(closest("IODEPHT", words), Some("iodepth"));
+        assert_eq!(closest("zzzz", words), None);
+        assert_eq!(closest("", words), None);
+    }
+}

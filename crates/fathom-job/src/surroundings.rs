@@ -1,0 +1,58 @@
+//! What parsing needs from outside, and what it gives back.
+
+use std::io;
+
+use crate::diagnostics::Diagnostics;
+use crate::plan::{Plan, Settings};
+
+/// What the parser may ask of the world.
+pub trait Surroundings {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// As reading a file fails.
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// All of standard input.
+    ///
+    /// # Errors
+    /// As reading fails.
+    fn read_stdin(&self) -> io::Result<Vec<u8>>;
+
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The number of processors.
+    fn cpus(&self) -> u32;
+
+    /// The size of a page in bytes.
+    fn page_size(&self) -> u64;
+
+    /// The machine's memory in MiB.
+    fn memory_mib(&self) -> u64;
+}
+
+/// Under which name the program was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `fio`: everything is as fio's users expect it.
+    Fio,
+    /// `fathom run`.
+    Fathom,
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug)]
+pub enum Invocation {
+    /// Run these jobs; with `settings.parse_only` there is nothing more to do.
+    Run {
+        /// What to run.
+        plan: Plan,
+        /// How to run it and how to report.
+        settings: Settings,
+        /// Notes and warnings.
+        notes: Diagnostics,
+    },
+    /// Print this and stop: help, version, or a command line.
+    Print(String),
+}

@@ -1,0 +1,96 @@
+//! Options that only some engines have.
+
+use super::general::U32;
+use super::read::narrow;
+use super::row::{Kind, Row};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "hipri",
+        "0",
+        "Poll for completions (IOPOLL, RWF_HIPRI)",
+        "hipri",
+        Kind::Flag(|o, v| o.hipri = v),
+    )
+    .engines(&["io_uring", "pvsync2"]),
+    Row::new(
+        "fixedbufs",
+        "0",
+        "Register the buffers with the kernel beforehand",
+        "fixedbufs",
+        Kind::Flag(|o, v| o.fixedbufs = v),
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "registerfiles",
+        "0",
+        "Register the files with the kernel beforehand",
+        "registerfiles",
+        Kind::Flag(|o, v| o.registerfiles = v),
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "sqthread_poll",
+        "0",
+        "Let a kernel thread take ops off the queue (SQPOLL)",
+        "sqthread_poll",
+        Kind::Flag(|o, v| o.sqthread_poll = v),
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "sqthread_poll_cpu",
+        "",
+        "The processor of that kernel thread",
+        "sqthread_poll_cpu=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.sqthread_poll_cpu = Some(narrow(v)),
+        },
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "nonvectored",
+        "-1",
+        "Use the plain read and write ops, not those with vectors",
+        "nonvectored=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.nonvectored = v != 0,
+        },
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "force_async",
+        "0",
+        "Have every so manieth op done by a kernel worker",
+        "force_async=4",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.force_async = narrow(v),
+        },
+    )
+    .engines(&["io_uring"]),
+    Row::new(
+        "uncached",
+        "0",
+        "Go through the page cache, but leave nothing in it (RWF_DONTCACHE)",
+        "uncached=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.uncached = v != 0,
+        },
+    )
+    .engines(&["io_uring", "pvsync2"]),
+    Row::new(
+        "userspace_reap",
+        "0",
+        "Take completions off the ring without a system call",
+        "userspace_reap",
+        Kind::Flag(|o, v| o.userspace_reap = v),
+    )
+    .engines(&["libaio"]),
+];

@@ -1,0 +1,302 @@
+//! What a job is, how often it runs, for how long, in what order and under which identity.
+
+use fathom_core::Nanos;
+
+use super::read::{Findings, byte, narrow};
+use super::row::{Choice, Kind, Row};
+use crate::plan::{ClockSource, CpuPolicy, Options};
+use crate::problem::{Piece, Problem};
+use crate::time::{Bare, time};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "name",
+        "",
+        "Name of the job; on the command line it begins a new one",
+        "name=random-read",
+        // The job's name is no option of the plan: the parser takes it.
+        Kind::Text(|_, _| {}),
+    ),
+    Row::new(
+        "description",
+        "",
+        "Text that is printed with the results",
+        "description=nightly check",
+        Kind::Text(|o, text| o.description = Some(text.to_owned())),
+    ),
+    Row::new(
+        "loops",
+        "1",
+        "How many times to run the whole job",
+        "loops=3",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.loops = narrow(v).max(1),
+        },
+    ),
+    Row::new(
+        "numjobs",
+        "1",
+        "How many clones of the job to run side by side",
+        "numjobs=4",
+        Kind::Int {
+            min: 1,
+            max: U32,
+            set: |o, v| o.numjobs = narrow(v),
+        },
+    )
+    .stricter("0 is refused; fio runs nothing and says that there are too many jobs"),
+    Row::new(
+        "startdelay",
+        "0",
+        "Wait so long before the job starts; a range is drawn from for each clone",
+        "startdelay=5s",
+        Kind::Special {
+            form: "time or low-high range of times, in seconds (opt=10s)",
+            read: startdelay,
+        },
+    )
+    .stricter(TIMES),
+    Row::new(
+        "runtime",
+        "",
+        "End the job after so much time",
+        "runtime=30s",
+        Kind::Time {
+            bare: Bare::Seconds,
+            set: |o, v| o.runtime = (!v.is_zero()).then_some(v),
+        },
+    )
+    .aliases(&["timeout"])
+    .stricter(TIMES),
+    Row::new(
+        "time_based",
+        "0",
+        "Begin again until `runtime` is over, even if all is read or written",
+        "time_based",
+        Kind::Flag(|o, v| o.time_based = v),
+    ),
+    Row::new(
+        "ramp_time",
+        "0",
+        "Run so long before anything is counted",
+        "ramp_time=5s",
+        Kind::Time {
+            bare: Bare::Seconds,
+            set: |o, v| o.ramp_time = v,
+        },
+    )
+    .stricter(TIMES),
+    Row::new(
+        "clocksource",
+        "the processor's counter where it can be trusted",
+        "Where the time comes from",
+        "clocksource=clock_gettime",
+        Kind::Choice(&[
+            choice("cpu", "the processor's time-stamp counter", |o| {
+                o.clocksource = ClockSource::Cpu
+            }),
+            choice("clock_gettime", "clock_gettime(2)", |o| {
+                o.clocksource = ClockSource::ClockGettime;
+            }),
+            choice("gettimeofday", "gettimeofday(2)", |o| {
+                o.clocksource = ClockSource::Gettimeofday;
+            }),
+        ]),
+    ),
+    Row::new(
+        "stonewall",
+        "0",
+        "Start only when all earlier jobs have ended",
+        "stonewall",
+        Kind::Flag(|o, v| o.stonewall = v),
+    )
+    .aliases(&["wait_for_previous"]),
+    Row::new(
+        "new_group",
+        "0",
+        "Begin a new group of results",
+        "new_group",
+        Kind::Flag(|o, v| o.new_group = v),
+    ),
+    Row::new(
+        "thread",
+        "0",
+        "Run the job as a thread, not as a process",
+        "thread",
+        Kind::Flag(|o, v| o.thread = v),
+    )
+    .stricter("every job is a thread, whatever is said"),
+    Row::new(
+        "kb_base",
+        "1024",
+        "What `k` means",
+        "kb_base=1000",
+        Kind::Choice(&[
+            choice(
+                "1024",
+                "k is 1024, kib is 1000 (as old job files have it)",
+                |o| o.kb_base = 1024,
+            ),
+            choice("1000", "k is 1000, kib is 1024 (the standard)", |o| {
+                o.kb_base = 1000
+            }),
+        ]),
+    ),
+    Row::new(
+        "unit_base",
+        "0",
+        "Report bytes or bits",
+        "unit_base=8",
+        Kind::Choice(&[
+            choice("0", "what suits the engine", |o| o.unit_base = 0),
+            choice("8", "bytes", |o| o.unit_base = 8),
+            choice("1", "bits", |o| o.unit_base = 1),
+        ]),
+    ),
+    Row::new(
+        "cpus_allowed",
+        "",
+        "The processors the job may run on",
+        "cpus_allowed=0",
+        Kind::Special {
+            form: "list of processors (opt=0-3,5)",
+            read: cpus_allowed,
+        },
+    )
+    .stricter("what is not a list of processors is refused; fio reads as far as it can"),
+    Row::new(
+        "cpus_allowed_policy",
+        "shared",
+        "How clones share the processors of `cpus_allowed`",
+        "cpus_allowed_policy=split",
+        Kind::Choice(&[
+            choice("shared", "each may run on all of them", |o| {
+                o.cpus_allowed_policy = CpuPolicy::Shared;
+            }),
+            choice("split", "each gets one of them", |o| {
+                o.cpus_allowed_policy = CpuPolicy::Split
+            }),
+        ]),
+    ),
+    Row::new(
+        "nice",
+        "0",
+        "The job's nice value",
+        "nice=5",
+        Kind::Signed {
+            min: -20,
+            max: 19,
+            set: |o, v| o.nice = i32::try_from(v).unwrap_or_default(),
+        },
+    ),
+    Row::new(
+        "prio",
+        "",
+        "The job's I/O priority within its class; 0 is the highest",
+        "prio=4",
+        Kind::Int {
+            min: 0,
+            max: 7,
+            set: |o, v| o.prio = byte(v),
+        },
+    ),
+    Row::new(
+        "prioclass",
+        "",
+        "The job's I/O priority class: 1 realtime, 2 best effort, 3 idle",
+        "prioclass=2",
+        Kind::Int {
+            min: 0,
+            max: 3,
+            set: |o, v| o.prioclass = byte(v),
+        },
+    ),
+    Row::new(
+        "flow_watermark",
+        "",
+        "Nothing any more",
+        "flow_watermark=1",
+        Kind::Ignored,
+    ),
+];
+
+/// A word, what it means, and what it sets.
+pub(super) const fn choice(
+    word: &'static str,
+    help: &'static str,
+    set: fn(&mut Options),
+) -> Choice {
+    Choice { word, help, set }
+}
+
+fn startdelay(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let pieces = Piece::whole(text).split(&['-', ':']);
+    let (low, high) = match pieces.as_slice() {
+        [only] => {
+            let delay = time(*only, Bare::Seconds)?;
+            (delay, delay)
+        }
+        [low, high] => (time(*low, Bare::Seconds)?, time(*high, Bare::Seconds)?),
+        _ => return Err(not_a_range(text, "startdelay=5s-10s")),
+    };
+    options.startdelay = (low.min(high), Nanos::max(low, high));
+    Ok(())
+}
+
+/// A text that has more than two ends.
+pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
+    Problem::new(
+        "bad-range",
+        0..text.len(),
+        format!("`{text}` is not a range"),
+    )
+    .fix(format!("write it as in `{example}`"))
+}
+
+fn cpus_allowed(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let mut cpus = Vec::new();
+    for piece in Piece::whole(text).split(&[',']) {
+        let ends = piece.split(&['-', ':']);
+        let (low, high) = match ends.as_slice() {
+            [only] => (cpu(*only)?, cpu(*only)?),
+            [low, high] => (cpu(*low)?, cpu(*high)?),
+            _ => return Err(not_a_range(piece.text, "cpus_allowed=0-3").shifted(piece.at)),
+        };
+        if low > high {
+            return Err(Problem::new(
+                "bad-range",
+                piece.range(),
+                format!("`{}` ends before it begins", piece.text),
+            )
+            .fix("write the lower processor first"));
+        }
+        cpus.extend(low..=high);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    options.cpus_allowed = Some(cpus);
+    Ok(())
+}
+
+fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
+    let piece = piece.trim();
+    match piece.text.parse() {
+        Ok(number) if number < CPUS_MAX => Ok(number),
+        _ => Err(Problem::new(
+            "bad-cpu",
+            piece.range(),
+            format!("`{}` is not a processor's number", piece.text),
+        )
+        .fix("write numbers and ranges, as in `cpus_allowed=0-3,5`")),
+    }
+}
+
+/// No machine has more processors than this (the kernel's limit is 8192).
+const CPUS_MAX: u32 = 8192;
+
+pub(super) const TIMES: &str = "fractions (`1.5s`) and units fio does not know (`min`, `sec`) are refused; fio cuts them or takes microseconds";
+
+/// The largest number of fio's 32-bit options.
+pub(super) const U32: u64 = u32::MAX as u64;

@@ -1,0 +1,91 @@
+//! The option table: one row an option, from which parser, help, error texts and documentation
+//! are drawn. The rows stand in the modules below, by subject.
+
+mod engines;
+mod files;
+mod general;
+pub(crate) mod known;
+mod measure;
+mod pattern;
+mod queue;
+mod random;
+mod rate;
+mod read;
+mod row;
+mod verify;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+pub(crate) use read::{Findings, REVERSED_UNITS};
+pub(crate) use row::{Kind, Row};
+
+/// All options, in the order they are documented.
+pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().flat_map(|(_, rows)| rows.iter())
+}
+
+/// The options by subject.
+pub(crate) fn groups() -> &'static [(&'static str, &'static [Row])] {
+    &GROUPS
+}
+
+/// The option of this name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static Row> {
+    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let names = |row: &'static Row| row.names().map(move |name| (name, row));
+        rows().flat_map(names).collect()
+    });
+    index.get(name).copied()
+}
+
+const GROUPS: [(&str, &[Row]); 9] = [
+    ("Job", general::ROWS),
+    ("Pattern", pattern::ROWS),
+    ("Files", files::ROWS),
+    ("Queue and engine", queue::ROWS),
+    ("Random", random::ROWS),
+    ("Pace", rate::ROWS),
+    ("Content and verification", verify::ROWS),
+    ("Measuring and reporting", measure::ROWS),
+    ("Engines' own", engines::ROWS),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<_> = rows().flat_map(Row::names).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_option_and_alias_is_fios() {
+        for row in rows() {
+            let known = known::find(row.name).unwrap_or_else(|| panic!("{}", row.name));
+            for alias in row.aliases {
+                assert!(known.names().any(|name| name == *alias), "{alias}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_is_accepted() {
+        for row in rows() {
+            let mut options = crate::Options::default();
+            let (name, value) = match row.example.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (row.example, None),
+            };
+            assert!(row.names().any(|known| known == name), "{}", row.example);
+            let got = row.apply(&mut options, value, &mut Findings::default());
+            assert_eq!(got, Ok(()), "{}", row.example);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How ops reach the kernel.
+
+use super::general::U32;
+use super::read::{Findings, narrow};
+use super::row::{Kind, Row};
+use crate::engines;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+use crate::suggest;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "ioengine",
+        "psync",
+        "The engine: by which system calls ops are done",
+        "ioengine=io_uring",
+        Kind::Special {
+            form: "name of an engine (opt=psync)",
+            read: ioengine,
+        },
+    )
+    .stricter(
+        "an engine that is not there yet is refused by name; fio looks for a library of that name",
+    ),
+    Row::new(
+        "iodepth",
+        "1",
+        "Ops in flight at most",
+        "iodepth=32",
+        Kind::Int {
+            min: 1,
+            max: DEPTH_MAX,
+            set: |o, v| o.iodepth = narrow(v),
+        },
+    )
+    .stricter("more than 65536 is refused"),
+    Row::new(
+        "iodepth_batch",
+        "1",
+        "Ops handed over in one go; 0 for as many as `iodepth`",
+        "iodepth_batch=8",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.iodepth_batch = narrow(v),
+        },
+    )
+    .aliases(&["iodepth_batch_submit"]),
+    Row::new(
+        "iodepth_batch_complete_min",
+        "1",
+        "Completions to wait for at least; 0 polls",
+        "iodepth_batch_complete_min=4",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.iodepth_batch_complete_min = narrow(v),
+        },
+    )
+    .aliases(&["iodepth_batch_complete"]),
+    Row::new(
+        "iodepth_batch_complete_max",
+        "as `iodepth_batch_complete_min`",
+        "Completions to take in one go at most",
+        "iodepth_batch_complete_max=8",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.iodepth_batch_complete_max = narrow(v),
+        },
+    )
+    .stricter("less than `iodepth_batch_complete_min` is refused in one section; fio raises it"),
+    Row::new(
+        "iodepth_low",
+        "as `iodepth`",
+        "Fill the queue again only when no more ops than this are in flight",
+        "iodepth_low=8",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.iodepth_low = narrow(v),
+        },
+    ),
+    Row::new(
+        "direct",
+        "0",
+        "Go around the page cache (O_DIRECT)",
+        "direct=1",
+        Kind::Bool(|o, v| o.direct = v),
+    )
+    .stricter(
+        "a `buffered` in the same section that says otherwise is refused; in fio the last one wins",
+    ),
+    Row::new(
+        "buffered",
+        "1",
+        "Go through the page cache: the opposite of `direct`",
+        "buffered=0",
+        Kind::Bool(|o, v| o.direct = !v),
+    )
+    .stricter("as `direct`"),
+];
+
+fn ioengine(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let piece = Piece::whole(text);
+    let Some(engine) = engines::find(text) else {
+        return Err(refused(piece));
+    };
+    if options.ioengine != engine.name {
+        options.reset_engine_options();
+        options.ioengine = engine.name.to_owned();
+    }
+    Ok(())
+}
+
+fn refused(piece: Piece<'_>) -> Problem {
+    let there = engines::ENGINES.iter().map(|engine| engine.name);
+    let list = there.clone().collect::<Vec<_>>().join(", ");
+    let text = piece.text;
+    let stem = text.split(':').next().unwrap_or_default();
+    if engines::LATER.contains(&stem) {
+        return Problem::new(
+            "not-yet",
+            piece.range(),
+            format!("the engine `{stem}` is known to fio, not yet to fathom"),
+        )
+        .fix(format!("the engines are: {list}"));
+    }
+    let problem = Problem::new(
+        "unknown-engine",
+        piece.range(),
+        format!("there is no engine `{text}`"),
+    );
+    match suggest::closest(text, there.chain(engines::LATER.iter().copied())) {
+        Some(word) => problem.fix(format!("did you mean `{word}`? The engines are: {list}")),
+        None => problem.fix(format!("the engines are: {list}")),
+    }
+}
+
+/// Slots are memory; io_uring's own limit is 32768 entries.
+const DEPTH_MAX: u64 = 1 << 16;

@@ -1,0 +1,177 @@
+//! Where random ops go.
+
+use super::general::choice;
+use super::read::{Findings, byte, unknown_word};
+use super::row::{Kind, Row};
+use crate::plan::{Options, RandomDistribution, RandomGenerator};
+use crate::problem::{Piece, Problem};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "norandommap",
+        "0",
+        "Do not remember which blocks were done: some come twice, others never",
+        "norandommap",
+        Kind::Flag(|o, v| o.norandommap = v),
+    ),
+    Row::new(
+        "softrandommap",
+        "0",
+        "Go on without the map where there is no memory for it",
+        "softrandommap=1",
+        Kind::Bool(|o, v| o.softrandommap = v),
+    ),
+    Row::new(
+        "randrepeat",
+        "1",
+        "Draw the same sequence in every run",
+        "randrepeat=0",
+        Kind::Bool(|o, v| o.randrepeat = v),
+    )
+    .aliases(&["allrandrepeat"]),
+    Row::new(
+        "randseed",
+        "0x89",
+        "What the random sequence starts from",
+        "randseed=42",
+        Kind::Bytes {
+            min: 0,
+            set: |o, v| o.randseed = Some(v),
+        },
+    )
+    .stricter("the sequence is the same on every machine, but not fio's"),
+    Row::new(
+        "random_generator",
+        "tausworthe",
+        "How random offsets are drawn",
+        "random_generator=lfsr",
+        Kind::Choice(&[
+            choice("tausworthe", "32 bits", |o| {
+                o.random_generator = RandomGenerator::Tausworthe;
+            }),
+            choice("tausworthe64", "64 bits", |o| {
+                o.random_generator = RandomGenerator::Tausworthe64;
+            }),
+            choice(
+                "lfsr",
+                "a shift register: every block once, without a map",
+                |o| {
+                    o.random_generator = RandomGenerator::Lfsr;
+                },
+            ),
+        ]),
+    ),
+    Row::new(
+        "random_distribution",
+        "random",
+        "Which offsets come more often",
+        "random_distribution=zipf:1.2",
+        Kind::Special {
+            form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]",
+            read: distribution,
+        },
+    )
+    .later(&["zoned", "zoned_abs", "sequence"])
+    .stricter("values behind `random`, and a theta that is not positive, are refused"),
+    Row::new(
+        "percentage_random",
+        "100",
+        "How many of a random pattern's ops are random, in percent; the rest goes on from the last",
+        "percentage_random=80",
+        Kind::PerDirection {
+            min: 0,
+            max: 100,
+            set: |o, values| {
+                for (direction, value) in values.iter() {
+                    if let Some(value) = value {
+                        o.percentage_random[direction] = byte(*value);
+                    }
+                }
+            },
+        },
+    ),
+];
+
+fn distribution(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let pieces = Piece::whole(text).split(&[':']);
+    let word = pieces[0].trim();
+    let parameter = |default| match pieces.get(1) {
+        Some(piece) => number(*piece),
+        None => Ok(default),
+    };
+    let center = pieces.get(2).map(|piece| center(*piece)).transpose();
+    let most = if word.text == "random" { 1 } else { 3 };
+    if let Some(extra) = pieces.get(most) {
+        let extra = extra.range().start..text.len();
+        return Err(Problem::new("too-many-values", extra, "too many values"));
+    }
+    let at = || pieces.get(1).copied().unwrap_or(word);
+    options.random_distribution = match word.text {
+        "random" => RandomDistribution::Random,
+        "zipf" => {
+            let theta = parameter(1.1)?;
+            check(
+                theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON,
+                at(),
+                "theta",
+                "positive, but not 1",
+            )?;
+            RandomDistribution::Zipf(theta, center?)
+        }
+        "pareto" => {
+            let h = parameter(0.2)?;
+            check(h > 0.0 && h < 1.0, at(), "h", "more than 0 and less than 1")?;
+            RandomDistribution::Pareto(h, center?)
+        }
+        "normal" | "gauss" => {
+            let deviation = parameter(10.0)?;
+            check(
+                (0.0..100.0).contains(&deviation),
+                at(),
+                "the deviation",
+                "from 0 to less than 100 (percent)",
+            )?;
+            RandomDistribution::Normal(deviation, center?)
+        }
+        _ => {
+            let words = ["random", "zipf", "pareto", "normal"];
+            let later = ["zoned", "zoned_abs", "sequence"];
+            return Err(unknown_word("random_distribution", word, &words, &later));
+        }
+    };
+    Ok(())
+}
+
+fn number(piece: Piece<'_>) -> Result<f64, Problem> {
+    let piece = piece.trim();
+    match piece.text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(Problem::new(
+            "not-a-number",
+            piece.range(),
+            format!("`{}` is not a number", piece.text),
+        )),
+    }
+}
+
+fn center(piece: Piece<'_>) -> Result<f64, Problem> {
+    let value = number(piece)?;
+    check(
+        (0.0..=1.0).contains(&value),
+        piece,
+        "the center",
+        "from 0 to 1",
+    )?;
+    Ok(value)
+}
+
+fn check(good: bool, piece: Piece<'_>, what: &str, want: &str) -> Result<(), Problem> {
+    if good {
+        return Ok(());
+    }
+    Err(Problem::new(
+        "out-of-range",
+        piece.range(),
+        format!("{what} must be {want}"),
+    ))
+}

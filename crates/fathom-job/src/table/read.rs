@@ -1,0 +1,293 @@
+//! Reads an option's value as its row says, and sets it.
+
+use fathom_core::PerDirection;
+
+use crate::number;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+use crate::suggest;
+use crate::time;
+
+use super::row::{Choice, Kind, Row};
+
+/// What is worth saying about values that were accepted.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Each with the severity of a note, or of a warning where `true`.
+    pub(crate) found: Vec<(Problem, bool)>,
+}
+
+impl Findings {
+    pub(crate) fn note(&mut self, problem: Problem) {
+        self.found.push((problem, false));
+    }
+
+    pub(crate) fn warn(&mut self, problem: Problem) {
+        self.found.push((problem, true));
+    }
+
+    /// Says that `4kib` is 4000 bytes.
+    pub(crate) fn reversed(&mut self, piece: Piece<'_>, reversed: bool) {
+        if reversed {
+            self.note(
+                Problem::new(
+                    REVERSED_UNITS,
+                    piece.range(),
+                    "at kb_base=1024, units with `ib` (`kib`, `mib`…) are powers of 1000, as in fio",
+                )
+                .fix("for powers of 1024 write `k`, `m`…, or set kb_base=1000"),
+            );
+        }
+    }
+}
+
+/// Said once for a whole invocation.
+pub(crate) const REVERSED_UNITS: &str = "reversed-units";
+
+impl Row {
+    /// Reads `value` (`None` for a bare name) and sets the option.
+    pub(crate) fn apply(
+        &self,
+        options: &mut Options,
+        value: Option<&str>,
+        findings: &mut Findings,
+    ) -> Result<(), Problem> {
+        let text = match (value, self.is_flag()) {
+            (None, true) => "1",
+            (Some(text), _) if !text.trim().is_empty() => text,
+            _ if matches!(self.kind, Kind::Ignored) => "",
+            _ => return Err(self.no_value()),
+        };
+        let piece = Piece::whole(text).trim();
+        let kb_base = options.kb_base;
+        match self.kind {
+            Kind::Flag(set) => set(options, boolean(piece, "fio takes any number but 0 for 1")?),
+            Kind::Bool(set) => set(options, boolean(piece, "")?),
+            Kind::Int { min, max, set } => {
+                let (value, reversed) = number::counted(piece, kb_base, min, max)?;
+                findings.reversed(piece, reversed);
+                set(options, value);
+            }
+            Kind::Signed { min, max, set } => set(options, signed(piece, kb_base, min, max)?),
+            Kind::Bytes { min, set } => {
+                let (value, reversed) = number::counted(piece, kb_base, min, u64::MAX)?;
+                findings.reversed(piece, reversed);
+                set(options, value);
+            }
+            Kind::Size { min, set } => {
+                let (value, reversed) = number::size(piece, kb_base, min)?;
+                findings.reversed(piece, reversed);
+                set(options, value);
+            }
+            Kind::Time { bare, set } => set(options, time::time(piece, bare)?),
+            Kind::PerDirection { min, max, set } => {
+                let values = per_direction(self.name, piece, findings, |piece, findings| {
+                    let (value, reversed) = number::counted(piece, kb_base, min, max)?;
+                    findings.reversed(piece, reversed);
+                    Ok(value)
+                })?;
+                set(options, values);
+            }
+            Kind::Choice(choices) => (choose(self, choices, piece)?.set)(options),
+            Kind::Text(set) => set(options, piece.text),
+            Kind::Special { read, .. } => {
+                read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
+            }
+            Kind::Ignored => findings.note(Problem::new(
+                "ignored",
+                piece.range(),
+                format!("`{}` does nothing any more, as in fio", self.name),
+            )),
+        }
+        Ok(())
+    }
+
+    fn no_value(&self) -> Problem {
+        Problem::new("no-value", 0..0, format!("`{}` needs a value", self.name))
+            .fix(format!("write it as in `{}`", self.example))
+    }
+}
+
+/// Values for reads, writes and trims. Missing later values copy the last one only if nothing
+/// follows: `8k` sets all, `8k,16k` sets trims to 16k too, `8k,` sets reads only, `,8k` leaves reads.
+pub(crate) fn per_direction<T: Clone>(
+    name: &str,
+    piece: Piece<'_>,
+    findings: &mut Findings,
+    mut read: impl FnMut(Piece<'_>, &mut Findings) -> Result<T, Problem>,
+) -> Result<PerDirection<Option<T>>, Problem> {
+    let body = piece.part(usize::from(piece.text.starts_with(['-', '+']))..piece.text.len());
+    let mut pieces = body.split(&[',', ':', '-']);
+    if body.at > piece.at {
+        pieces[0] = piece.part(0..pieces[0].text.len() + 1);
+    }
+    if pieces.len() > 3 {
+        return Err(Problem::new(
+            "too-many-values",
+            piece.range(),
+            "there are three values at most: for reads, writes and trims",
+        ));
+    }
+    if pieces.len() > 1 && !body.text.contains(',') {
+        findings.warn(separator_trap(name, piece));
+    }
+    let mut values = Vec::new();
+    for piece in &pieces {
+        values.push(match piece.text.trim() {
+            "" => None,
+            _ => Some(read(*piece, findings)?),
+        });
+    }
+    Ok(spread(&values))
+}
+
+/// One to three values put in their places.
+pub(crate) fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
+    let value = |index: usize| values.get(index).cloned().flatten();
+    match values.len() {
+        0 | 1 => PerDirection::all(value(0)),
+        2 => PerDirection::new(value(0), value(1), value(1)),
+        _ => PerDirection::new(value(0), value(1), value(2)),
+    }
+}
+
+fn separator_trap(name: &str, piece: Piece<'_>) -> Problem {
+    let problem = Problem::new(
+        "not-a-range",
+        piece.range(),
+        "the values are for reads and writes, as in fio: this is no range",
+    );
+    match name {
+        "bs" => problem.fix("for a range write `bsrange=`; for reads and writes use a comma"),
+        _ => problem.fix("use a comma between the value for reads and the one for writes"),
+    }
+}
+
+/// `0` or `1`.
+fn boolean(piece: Piece<'_>, fio: &str) -> Result<bool, Problem> {
+    match piece.text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        text => {
+            let mut problem = Problem::new(
+                "not-a-boolean",
+                piece.range(),
+                format!("`{text}` is neither 0 nor 1"),
+            );
+            if !fio.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+                problem.fio = fio.strip_prefix("fio ").map(str::to_owned);
+            }
+            Err(match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" => problem.fix("write `1`"),
+                "false" | "no" | "off" => problem.fix("write `0`"),
+                _ => problem.fix("write `0` or `1`"),
+            })
+        }
+    }
+}
+
+fn signed(piece: Piece<'_>, kb_base: u64, min: i64, max: i64) -> Result<i64, Problem> {
+    let number = number::integer(piece, kb_base)?;
+    match i64::try_from(number.value) {
+        Ok(value) if (min..=max).contains(&value) => Ok(value),
+        _ => Err(Problem::new(
+            "out-of-range",
+            piece.range(),
+            format!("`{}` is out of range", piece.text),
+        )
+        .fix(format!("write a number from {min} to {max}"))),
+    }
+}
+
+/// The choice this word means.
+fn choose(
+    row: &Row,
+    choices: &'static [Choice],
+    piece: Piece<'_>,
+) -> Result<&'static Choice, Problem> {
+    let found = choices.iter().find(|choice| choice.word == piece.text);
+    found.ok_or_else(|| {
+        let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
+        unknown_word(row.name, piece, &words, row.later)
+    })
+}
+
+/// A word that is none of `words`; `later` are those that fio has besides.
+pub(crate) fn unknown_word(
+    name: &str,
+    piece: Piece<'_>,
+    words: &[&str],
+    later: &[&str],
+) -> Problem {
+    let text = piece.text;
+    let list = words.join(", ");
+    if later.contains(&text) {
+        return Problem::new(
+            "not-yet",
+            piece.range(),
+            format!("`{name}={text}` is known to fio, not yet to fathom"),
+        )
+        .fix(format!("use one of: {list}"));
+    }
+    let problem = Problem::new(
+        "bad-value",
+        piece.range(),
+        format!("`{text}` is not a value of `{name}`"),
+    );
+    match suggest::closest(text, words.iter().copied()) {
+        Some(word) => problem.fix(format!("did you mean `{word}`? The values are: {list}")),
+        None => problem.fix(format!("use one of: {list}")),
+    }
+}
+
+/// A number already known to fit, as a `u32`.
+pub(crate) fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// A number already known to fit, as a `u8`.
+pub(crate) fn byte(value: u64) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, want: [Option<u64>; 3]) {
+        let got = per_direction(
+            "bs",
+            Piece::whole(text),
+            &mut Findings::default(),
+            |piece, _| number::counted(piece, 1024, 0, u64::MAX).map(|(value, _)| value),
+        );
+        let [read, write, trim] = want;
+        assert_eq!(got, Ok(PerDirection::new(read, write, trim)), "{text}");
+    }
+
+    #[test]
+    fn a_missing_value_copies_the_last_only_at_the_end() {
+        check("8k", [Some(8192); 3]);
+        check("8k,16k", [Some(8192), Some(16384), Some(16384)]);
+        check(",8k", [None, Some(8192), Some(8192)]);
+        check(",,8k", [None, None, Some(8192)]);
+        check("8k,,1k", [Some(8192), None, Some(1024)]);
+        check("8k,", [Some(8192), None, None]);
+        check("4k-8k", [Some(4096), Some(8192), Some(8192)]);
+        check("4k:8k:1k", [Some(4096), Some(8192), Some(1024)]);
+        check("(8k-4k),1k", [Some(4096), Some(1024), Some(1024)]);
+    }
+
+    #[test]
+    fn a_minus_sign_is_not_a_separator() {
+        let read = |piece: Piece<'_>, _: &mut Findings| {
+            number::counted(piece, 1024, 0, u64::MAX).map(|(value, _)| value)
+        };
+        let got = per_direction("bs", Piece::whole("-4k"), &mut Findings::default(), read);
+        assert_eq!(
+            got.map_err(|problem| (problem.code, problem.at)),
+            Err(("out-of-range", 0..3))
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! What is written, and whether it is read back and compared.
+
+use super::general::choice;
+use super::read::Findings;
+use super::row::{Kind, Row};
+use crate::bytes_pattern;
+use crate::plan::{Options, Verify};
+use crate::problem::Problem;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "zero_buffers",
+        "0",
+        "Write zeros",
+        "zero_buffers",
+        Kind::Flag(|o, v| o.zero_buffers = v),
+    ),
+    Row::new(
+        "refill_buffers",
+        "0",
+        "Draw new random content for every write",
+        "refill_buffers",
+        Kind::Flag(|o, v| o.refill_buffers = v),
+    ),
+    Row::new(
+        "scramble_buffers",
+        "1",
+        "Change a little of the content for every write",
+        "scramble_buffers=0",
+        Kind::Bool(|o, v| o.scramble_buffers = v),
+    ),
+    Row::new(
+        "buffer_pattern",
+        "",
+        "Write these bytes over and over",
+        "buffer_pattern=0xdeadbeef",
+        Kind::Special {
+            form: PATTERN,
+            read: buffer_pattern,
+        },
+    )
+    .stricter("a pattern from a file is not there yet"),
+    Row::new(
+        "verify",
+        "0",
+        "How content is checked",
+        "verify=crc32c",
+        Kind::Choice(&[
+            choice("0", "not at all", |o| o.verify = Verify::None),
+            choice("crc32c", "a CRC-32C in a header of every block", |o| {
+                o.verify = Verify::Crc32c;
+            }),
+            choice("crc32c-intel", "as `crc32c`", |o| o.verify = Verify::Crc32c),
+            choice("md5", "an MD5 in a header of every block", |o| {
+                o.verify = Verify::Md5
+            }),
+            choice(
+                "pattern",
+                "compare with `verify_pattern`, without a header",
+                |o| {
+                    o.verify = Verify::Pattern;
+                },
+            ),
+        ]),
+    )
+    .later(&[
+        "crc64",
+        "crc32",
+        "crc16",
+        "crc7",
+        "sha1",
+        "sha256",
+        "sha512",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+        "xxhash",
+        "meta",
+        "pattern_hdr",
+        "null",
+    ]),
+    Row::new(
+        "do_verify",
+        "1",
+        "Read back and compare after writing",
+        "do_verify=0",
+        Kind::Bool(|o, v| o.do_verify = v),
+    ),
+    Row::new(
+        "verify_pattern",
+        "",
+        "The bytes that `verify=pattern` writes and expects",
+        "verify_pattern=0xdeadbeef",
+        Kind::Special {
+            form: PATTERN,
+            read: verify_pattern,
+        },
+    )
+    .stricter("a pattern from a file and `%o` are not there yet"),
+    Row::new(
+        "verifysort",
+        "",
+        "Nothing any more",
+        "verifysort=1",
+        Kind::Ignored,
+    ),
+    Row::new(
+        "verifysort_nr",
+        "",
+        "Nothing any more",
+        "verifysort_nr=8",
+        Kind::Ignored,
+    ),
+];
+
+fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    options.buffer_pattern = Some(bytes_pattern::read(text)?);
+    options.scramble_buffers = false;
+    options.zero_buffers = false;
+    Ok(())
+}
+
+fn verify_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    options.verify_pattern = Some(bytes_pattern::read(text)?);
+    Ok(())
+}
+
+const PATTERN: &str = "\"text\", 0xHEX, a decimal number, or several of them one after another";

@@ -1,0 +1,45 @@
+//! A made-up machine without files, for tests.
+
+use std::collections::HashMap;
+use std::io;
+
+use crate::Surroundings;
+
+/// Variables as a test wants them; 4 processors, 8 GiB.
+#[derive(Default)]
+pub(crate) struct World {
+    variables: HashMap<String, String>,
+}
+
+impl World {
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+}
+
+impl Surroundings for World {
+    fn read_file(&self, _: &str) -> io::Result<Vec<u8>> {
+        Err(io::Error::from_raw_os_error(2))
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        self.read_file("-")
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn cpus(&self) -> u32 {
+        4
+    }
+
+    fn page_size(&self) -> u64 {
+        4096
+    }
+
+    fn memory_mib(&self) -> u64 {
+        8192
+    }
+}

@@ -1,0 +1,219 @@
+//! Times: `30`, `500ms`, `(2*30s)`. The unit of a bare number is the option's own.
+
+use fathom_core::Nanos;
+
+use crate::arithmetic;
+use crate::number::{Number, digits_and_suffix, signed, too_large};
+use crate::problem::{Piece, Problem};
+
+/// What a number without a unit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bare {
+    /// Seconds: `runtime`, `ramp_time`, `startdelay`…
+    Seconds,
+    /// Microseconds: `thinktime`…
+    Microseconds,
+}
+
+/// Reads a time.
+pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
+    let piece = piece.trim();
+    let micros = if piece.text.starts_with('(') {
+        expression(piece, bare)?
+    } else {
+        let number = literal(piece)?;
+        match (number.unit, bare) {
+            (false, Bare::Seconds) => number.value * SECOND,
+            _ => number.value,
+        }
+    };
+    if micros < 0 {
+        return Err(Problem::new(
+            "negative",
+            piece.range(),
+            format!("`{}` is negative", piece.text),
+        )
+        .fix("write a time of 0 or more"));
+    }
+    micros
+        .checked_mul(1000)
+        .and_then(|nanos| u64::try_from(nanos).ok())
+        .map(Nanos::new)
+        .ok_or_else(|| too_large(piece).fix("a run of more than 584 years cannot be timed"))
+}
+
+/// In an expression bare numbers are microseconds, whatever the option: only told where it matters.
+fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
+    let (micros, unit) = arithmetic::evaluate(piece, &literal)?;
+    if unit || micros == 0 || bare == Bare::Microseconds {
+        return Ok(micros);
+    }
+    Err(Problem::new(
+        "no-unit",
+        piece.range(),
+        "a time in parentheses needs a unit",
+    )
+    .fio("takes bare numbers in an expression for microseconds")
+    .fix("give at least one number its unit, as in `(2*30s)`"))
+}
+
+/// One number, in microseconds if it has a unit.
+fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
+    let (sign, body) = signed(piece)?;
+    let ((digits, value), suffix) = digits_and_suffix(body).map_err(|problem| {
+        if problem.code == "fraction" {
+            whole_time(piece, problem)
+        } else {
+            problem
+        }
+    })?;
+    let lower = suffix.text.to_ascii_lowercase();
+    let multiplier = match lower.as_str() {
+        "" => 1,
+        "us" | "usec" => 1,
+        "ms" | "msec" => 1000,
+        "s" => SECOND,
+        "m" => 60 * SECOND,
+        "h" => 3600 * SECOND,
+        "d" => 86_400 * SECOND,
+        _ => return Err(unknown_unit(piece, digits, suffix, &lower)),
+    };
+    Ok(Number {
+        value: sign
+            * value
+                .checked_mul(multiplier)
+                .ok_or_else(|| too_large(piece))?,
+        unit: !lower.is_empty(),
+        reversed: false,
+    })
+}
+
+fn unknown_unit(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>, lower: &str) -> Problem {
+    let meant = match lower {
+        "sec" | "secs" | "second" | "seconds" => Some("s"),
+        "min" | "mins" | "minute" | "minutes" => Some("m"),
+        "hr" | "hrs" | "hour" | "hours" => Some("h"),
+        "day" | "days" => Some("d"),
+        "msecs" | "millisecond" | "milliseconds" => Some("ms"),
+        "usecs" | "microsecond" | "microseconds" => Some("us"),
+        _ => None,
+    };
+    let problem = Problem::new(
+        "bad-time-unit",
+        suffix.range(),
+        format!("`{}` is not a unit of time", suffix.text),
+    )
+    .fio(format!(
+        "would take `{}` for {} us",
+        piece.text, digits.text
+    ));
+    match meant {
+        Some(unit) => problem.fix(format!("write `{}{unit}`", digits.text)),
+        None => problem.fix("use us, ms, s, m, h or d"),
+    }
+}
+
+fn whole_time(piece: Piece<'_>, mut problem: Problem) -> Problem {
+    let meant = || {
+        let (whole, rest) = piece.text.split_once('.')?;
+        let end = rest.find(|letter: char| !letter.is_ascii_digit());
+        let (decimals, unit) = rest.split_at(end.unwrap_or(rest.len()));
+        let (smaller, factor): (&str, u128) = match unit {
+            "s" | "" => ("ms", 1000),
+            "ms" => ("us", 1000),
+            "m" => ("s", 60),
+            "h" => ("m", 60),
+            "d" => ("h", 24),
+            _ => return None,
+        };
+        let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+        let whole: u128 = whole.parse().ok()?;
+        let all = whole
+            .checked_mul(scale)?
+            .checked_add(decimals.parse().ok()?)?;
+        let scaled = all.checked_mul(factor)?;
+        (scaled % scale == 0).then(|| format!("write `{}{smaller}`", scaled / scale))
+    };
+    problem.fix = meant().or_else(|| Some("write a whole number of a smaller unit".to_owned()));
+    problem.fio = problem.fio.map(|_| {
+        let whole = piece.text.split('.').next().unwrap_or_default();
+        format!("stops reading at the dot and would take {whole} of the option's own unit")
+    });
+    problem
+}
+
+/// In microseconds.
+const SECOND: i128 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, want: Nanos) {
+        assert_eq!(time(Piece::whole(text), Bare::Seconds), Ok(want), "{text}");
+    }
+
+    #[track_caller]
+    fn refuse(text: &str, code: &str, fix: &str) {
+        let problem = time(Piece::whole(text), Bare::Seconds).unwrap_err();
+        assert_eq!(
+            (problem.code, problem.fix.as_deref()),
+            (code, Some(fix)),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn units_are_the_documented_ones() {
+        check("30", Nanos::from_secs(30));
+        check("30s", Nanos::from_secs(30));
+        check("500ms", Nanos::from_millis(500));
+        check("500msec", Nanos::from_millis(500));
+        check("7us", Nanos::new(7000));
+        check("2M", Nanos::from_secs(120));
+        check("1h", Nanos::from_secs(3600));
+        check("1d", Nanos::from_secs(86_400));
+        check("(2*30s)", Nanos::from_secs(60));
+        check("(1m-500ms)", Nanos::from_millis(59_500));
+        check("0", Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_bare_number_has_the_options_unit() {
+        let got = time(Piece::whole("30"), Bare::Microseconds);
+        assert_eq!(got, Ok(Nanos::new(30_000)));
+        let got = time(Piece::whole("(2*30)"), Bare::Microseconds);
+        assert_eq!(got, Ok(Nanos::new(60_000)));
+    }
+
+    #[test]
+    fn what_fio_takes_for_a_microsecond_is_refused() {
+        refuse("1min", "bad-time-unit", "write `1m`");
+        refuse("30sec", "bad-time-unit", "write `30s`");
+        refuse("1x", "bad-time-unit", "use us, ms, s, m, h or d");
+        refuse("1h30m", "bad-time-unit", "use us, ms, s, m, h or d");
+        refuse("1.5s", "fraction", "write `1500ms`");
+        refuse("0.5", "fraction", "write `500ms`");
+        refuse("1.5m", "fraction", "write `90s`");
+        refuse(
+            "(2*30)",
+            "no-unit",
+            "give at least one number its unit, as in `(2*30s)`",
+        );
+        refuse("-1", "negative", "write a time of 0 or more");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,12}") {
+            let _ = time(Piece::whole(&text), Bare::Seconds);
+        }
+
+        #[test]
+        fn what_is_printed_is_read_back(millis in 0_u64..1 << 40) {
+            check(&format!("{millis}ms"), Nanos::from_millis(millis));
+        }
+    }
+}

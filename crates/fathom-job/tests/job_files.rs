@@ -1,0 +1,250 @@
+//! Job files: sections, inheritance, includes, variables, and everything that can be wrong.
+
+mod world;
+
+use fathom_core::Nanos;
+use fathom_job::{BlockSize, Size};
+use world::{World, file, jobs};
+
+#[track_caller]
+fn refuse(text: &str, want: &[&str]) {
+    assert_eq!(file(text).errors("j.fio"), want, "{text}");
+}
+
+#[test]
+fn a_job_inherits_from_the_globals_above_it() {
+    let jobs = jobs("[global]\nbs=8k\nsize=1m\n[a]\n[globalfoo]\nbs=16k\n[b]\nsize=2m\n");
+    let seen: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            (
+                job.name.as_str(),
+                job.options.block_sizes.read.clone(),
+                job.options.size,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("a", BlockSize::Fixed(8192), Some(Size::Bytes(1 << 20))),
+            ("b", BlockSize::Fixed(16384), Some(Size::Bytes(2 << 20))),
+        ]
+    );
+}
+
+#[test]
+fn typed_options_have_canonical_names_and_fios_order() {
+    let text = "[global]\nkb_base=1000\nioengine = null\n[a]\nfilename=f\nblocksize= 4k ; c\nreadwrite=randread\nthread\niodepth_batch_submit=1\n";
+    let plan = file(text).plan("j.fio");
+    let typed: Vec<_> = plan.jobs[0]
+        .typed
+        .iter()
+        .map(|typed| (typed.name.as_str(), typed.value.as_str(), typed.origin.line))
+        .collect();
+    let want = [
+        ("bs", "4k", 6),
+        ("rw", "randread", 7),
+        ("thread", "", 8),
+        ("iodepth_batch", "1", 9),
+        ("filename", "f", 5),
+    ];
+    assert_eq!(typed, want);
+    let global = plan.global_options;
+    assert_eq!(global[0], ("kb_base".to_owned(), "1000".to_owned()));
+    assert_eq!(
+        plan.jobs[0].options.block_sizes.read,
+        BlockSize::Fixed(4000)
+    );
+}
+
+#[test]
+fn engine_options_may_stand_before_the_engine() {
+    let job = jobs("[a]\nfixedbufs\nioengine=io_uring\n").remove(0);
+    assert!(job.options.fixedbufs);
+    refuse("[a]\nfixedbufs\nioengine=libaio\n", &["2:1 other-engine"]);
+    refuse(
+        "[global]\nfixedbufs\n[a]\nioengine=io_uring\n",
+        &["2:1 other-engine"],
+    );
+}
+
+#[test]
+fn another_engine_forgets_the_first_ones_options() {
+    let jobs = jobs("[global]\nioengine=io_uring\nhipri\n[a]\n[b]\nioengine=pvsync2\n");
+    assert!(jobs[0].options.hipri);
+    assert!(!jobs[1].options.hipri);
+}
+
+#[test]
+fn files_follow_one_another_with_fresh_globals_and_a_wall() {
+    let world = World::default()
+        .with_file("a.fio", "[global]\niodepth=4\nioengine=null\n[a]\n")
+        .with_file("b.fio", "[b]\nioengine=null\n[c]\n");
+    let jobs = world.plan("--bs=1k a.fio b.fio").jobs;
+    let seen: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            (
+                job.options.iodepth,
+                job.options.block_sizes.read.clone(),
+                job.options.stonewall,
+            )
+        })
+        .collect();
+    let (small, normal) = (BlockSize::Fixed(1024), BlockSize::Fixed(4096));
+    assert_eq!(
+        seen,
+        [
+            (4, small, false),
+            (1, normal.clone(), true),
+            (1, normal, false)
+        ]
+    );
+}
+
+#[test]
+fn includes_are_looked_for_here_and_then_beside_the_file() {
+    let world = World::default()
+        .with_file("d/j.fio", "[a]\ninclude x.inc\ninclude ${N}.inc\n")
+        .with_file("x.inc", "bs=8k\n")
+        .with_file("d/y.inc", "loops=3\n")
+        .with_variable("N", "y");
+    let job = world.plan("d/j.fio").jobs.remove(0);
+    assert_eq!(job.options.block_sizes.read, BlockSize::Fixed(8192));
+    assert_eq!(job.options.loops, 3);
+    assert_eq!(job.typed[1].origin.file, "d/y.inc");
+}
+
+#[test]
+fn bad_includes_are_refused_where_they_stand() {
+    refuse("[a]\ninclude none.inc\n", &["2:9 no-include"]);
+    refuse("[a]\ninclude j.fio\n", &["2:9 circular-include"]);
+    let world = World::default()
+        .with_file("j.fio", "[a]\ninclude x\n")
+        .with_file("x", "include y\n")
+        .with_file("y", "include x\n");
+    assert_eq!(world.errors("j.fio"), ["1:9 circular-include"]);
+    let world = file("[a]\ninclude x\n").with_file("x", "[b]\n");
+    assert_eq!(world.errors("j.fio"), ["1:1 section-included"]);
+    let many = World::default()
+        .with_file("j.fio", "[a]\ninclude 0\n")
+        .with_file("0", "include ./0\n");
+    assert_eq!(many.errors("j.fio").len(), 1);
+}
+
+#[test]
+fn variables_and_keywords_are_replaced() {
+    let text = "[a]\nsize=4*$pagesize\nnumjobs=$ncpus\nfilename=${D}/$jobname\nbs=${NONE}8k\n";
+    let world = file(text).with_variable("D", "/t");
+    let job = world.plan("j.fio").jobs.remove(0);
+    assert_eq!(job.options.size, Some(Size::Bytes(16384)));
+    assert_eq!(job.options.numjobs, 4);
+    assert_eq!(job.options.filename, Some(vec!["/t/$jobname".to_owned()]));
+    assert_eq!(world.notes("j.fio"), ["5:4 unset-variable"]);
+}
+
+#[test]
+fn all_errors_of_a_file_are_told_at_once() {
+    refuse(
+        "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\nwait_for=a\n[c]\nbs=4k\nsize=1.5g\n",
+        &[
+            "2:5 bad-suffix",
+            "3:1 unknown-option",
+            "4:10 bad-time-unit",
+            "5:1 unclosed-section",
+            "6:1 not-yet",
+            "9:6 fraction",
+        ],
+    );
+}
+
+#[test]
+fn files_that_are_no_job_files_are_refused() {
+    refuse("", &["1:1 empty-file"]);
+    refuse("; only\n# comments\n\n", &["1:1 empty-file"]);
+    refuse("\x7fELF\0\0\x01", &["1:1 binary-file"]);
+    refuse("bs=4k\nsize=1m\n[a]\n", &["1:1 before-section"]);
+    refuse("[global]\nbs=4k\n", &["0:0 no-jobs"]);
+    refuse("[]\n", &["1:1 no-name"]);
+    refuse("[a]\nbs\n", &["2:1 no-value"]);
+    refuse("[a]\nbs=\n", &["2:4 no-value"]);
+    let mut world = World::default();
+    assert_eq!(world.errors("missing.fio"), ["0:1 no-file"]);
+    world = World::default().with_file("-", "[a]\n");
+    assert_eq!(world.plan("-").jobs[0].origin.file, "standard input");
+}
+
+#[test]
+fn a_file_from_elsewhere_is_read() {
+    let job = jobs("\u{feff}[a]\r\nbs=8k\r\nruntime=2\r\n").remove(0);
+    assert_eq!(job.options.block_sizes.read, BlockSize::Fixed(8192));
+    assert_eq!(job.options.runtime, Some(Nanos::from_secs(2)));
+}
+
+#[test]
+fn a_hundred_thousand_sections_are_refused_at_once() {
+    let text: String = (0..100_000).map(|n| format!("[j{n}]\n")).collect();
+    refuse(&text, &["4097:1 too-many-jobs"]);
+    let text: String = (0..100_000).map(|n| format!("o{n}=1\n")).collect();
+    assert_eq!(file(&format!("[a]\n{text}")).errors("j.fio").len(), 200);
+    let text: String = (0..100_000).map(|n| format!("bs={n}k\n")).collect();
+    assert_eq!(
+        jobs(&format!("[a]\n{}size=1t", text.replacen("bs=0k\n", "", 1))).len(),
+        1
+    );
+}
+
+#[test]
+fn sections_can_be_chosen() {
+    let text = "[global]\nbs=8k\n[a]\n[b]\nnonsense=1\n";
+    let jobs = file(text).plan("--section=a j.fio").jobs;
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0].options.block_sizes.read, BlockSize::Fixed(8192));
+    assert_eq!(file(text).errors("j.fio --section=z"), ["0:2 bad-section"]);
+    assert_eq!(
+        file(text).errors("j.fio --section=global"),
+        ["0:2 bad-section", "5:1 unknown-option"]
+    );
+}
+
+#[test]
+fn a_problem_of_the_globals_is_told_once() {
+    refuse(
+        "[global]\nrate=1m\nrate_iops=5\n[a]\n[b]\n[c]\n",
+        &["3:11 contradiction"],
+    );
+}
+
+#[test]
+fn files_of_a_global_filename_are_kept_and_said() {
+    let text = "[global]\nfilename=a:b\n[x]\nfilename=c\n";
+    let world = file(text);
+    assert_eq!(world.notes("j.fio"), ["4:10 more-files"]);
+    let job = world.plan("j.fio").jobs.remove(0);
+    assert_eq!(fathom_job::file_names(&job, 0), ["a", "b", "c"]);
+    let job = jobs("[global]\nfilename=a:b:c\n[x]\nnrfiles=2\n").remove(0);
+    assert_eq!(fathom_job::file_names(&job, 0), ["a", "b"]);
+}
+
+#[test]
+fn a_refusal_shows_file_line_column_text_why_and_fix() {
+    let errors = file("[a]\nioengine=libao\n").parse("j.fio").unwrap_err();
+    let text = errors.render(false);
+    for part in [
+        "j.fio:2:10",
+        "ioengine=libao",
+        "^^^^^",
+        "there is no engine `libao`",
+        "did you mean `libaio`?",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn a_job_file_cannot_write_to_the_terminal() {
+    let errors = file("[a]\nbs=\u{1b}[2J\u{7}\n").parse("j.fio").unwrap_err();
+    assert!(!errors.render(false).contains('\u{1b}'));
+}

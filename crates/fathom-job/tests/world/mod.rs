@@ -1,0 +1,115 @@
+//! A made-up machine with made-up files.
+
+#![allow(dead_code, reason = "not every test file uses all of it")]
+
+use std::collections::HashMap;
+use std::io;
+
+use fathom_job::{Diagnostics, Dialect, Invocation, Job, Plan, Surroundings, parse};
+
+/// Files and variables as a test wants them; 4 processors, 8 GiB.
+#[derive(Default)]
+pub(crate) struct World {
+    files: HashMap<String, Vec<u8>>,
+    variables: HashMap<String, String>,
+}
+
+impl World {
+    pub(crate) fn with_file(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.to_owned(), content.into());
+        self
+    }
+
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Parses a command line, split at blanks.
+    pub(crate) fn parse(&self, line: &str) -> Result<Invocation, Diagnostics> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&args, Dialect::Fio, self)
+    }
+
+    #[track_caller]
+    pub(crate) fn plan(&self, line: &str) -> Plan {
+        match self.parse(line) {
+            Ok(Invocation::Run { plan, .. }) => plan,
+            Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+            Err(errors) => panic!("{line}: {}", errors.render(false)),
+        }
+    }
+
+    /// The codes and places of everything that is wrong.
+    #[track_caller]
+    pub(crate) fn errors(&self, line: &str) -> Vec<String> {
+        match self.parse(line) {
+            Err(errors) => codes(&errors),
+            Ok(_) => panic!("{line}: accepted"),
+        }
+    }
+
+    /// The codes and places of the notes.
+    #[track_caller]
+    pub(crate) fn notes(&self, line: &str) -> Vec<String> {
+        match self.parse(line) {
+            Ok(Invocation::Run { notes, .. }) => codes(&notes),
+            Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+            Err(errors) => panic!("{line}: {}", errors.render(false)),
+        }
+    }
+}
+
+fn codes(diagnostics: &Diagnostics) -> Vec<String> {
+    let code = |found: &fathom_job::Diagnostic| {
+        let origin = &found.origin;
+        format!("{}:{} {}", origin.line, origin.column, found.code)
+    };
+    diagnostics.iter().map(code).collect()
+}
+
+/// A job file called `j.fio`.
+pub(crate) fn file(text: &str) -> World {
+    World::default().with_file("j.fio", text)
+}
+
+/// The jobs of one job file.
+#[track_caller]
+pub(crate) fn jobs(text: &str) -> Vec<Job> {
+    file(text).plan("j.fio").jobs
+}
+
+/// The only job of a command line that has these options besides a name.
+#[track_caller]
+pub(crate) fn job(options: &str) -> Job {
+    let mut plan = World::default().plan(&format!("--name=x {options}"));
+    assert_eq!(plan.jobs.len(), 1);
+    plan.jobs.remove(0)
+}
+
+impl Surroundings for World {
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        let missing = || io::Error::from_raw_os_error(2);
+        self.files.get(path).cloned().ok_or_else(missing)
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        self.read_file("-")
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn cpus(&self) -> u32 {
+        4
+    }
+
+    fn page_size(&self) -> u64 {
+        4096
+    }
+
+    fn memory_mib(&self) -> u64 {
+        8192
+    }
+}
