@@ -1,6 +1,9 @@
 //! What written buffers hold.
+//!
+//! Filled once before the job starts; then each write changes a few bytes (`scramble`), everything
+//! (`refill`), or nothing.
 
-use fathom_core::Xoshiro256;
+use fathom_core::{Xoshiro256, stream_seed};
 
 use crate::config::{BufferConfig, BufferFill};
 
@@ -12,13 +15,16 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// A filler with a random stream of its own.
+    /// A filler with a random stream of its own, derived from the job's seed.
     pub(crate) fn new(config: BufferConfig, seed: u64) -> Self {
-        Self { config, random: Xoshiro256::new(seed) }
+        Self {
+            config,
+            random: Xoshiro256::new(stream_seed(seed, STREAM)),
+        }
     }
 
     /// Whether `refresh` does anything.
-    pub(crate) fn changes(&self) -> bool {
+    pub(crate) const fn changes(&self) -> bool {
         self.config.refill || self.config.scramble
     }
 
@@ -27,22 +33,110 @@ impl Filler {
         match &self.config.fill {
             BufferFill::Random => self.random.fill(buffer),
             BufferFill::Zero => buffer.fill(0),
-            BufferFill::Pattern(pattern) => {
-                buffer.iter_mut().zip(pattern.iter().cycle()).for_each(|(byte, want)| *byte = *want);
-            }
+            BufferFill::Pattern(pattern) => repeat(pattern, buffer),
         }
     }
 
-    /// Makes a buffer ready for its next write, at `offset`, at `now_ns`.
+    /// Makes a buffer ready for its next write, at `offset`, at `now_ns`. Scrambled, each 512
+    /// bytes begin with their place in the file and end with the time, so that no two sectors
+    /// are alike and no device can drop a write as one it has seen.
+    #[inline]
     pub(crate) fn refresh(&mut self, buffer: &mut [u8], offset: u64, now_ns: u64) {
         if self.config.refill {
             self.prepare(buffer);
         }
         if self.config.scramble {
-            for (index, chunk) in buffer.chunks_exact_mut(512).enumerate() {
-                chunk[..8].copy_from_slice(&(offset + 512 * index as u64).to_le_bytes());
-                chunk[504..].copy_from_slice(&now_ns.to_le_bytes());
-            }
+            scramble(buffer, offset, now_ns);
         }
+    }
+}
+
+fn scramble(buffer: &mut [u8], offset: u64, now_ns: u64) {
+    let now = now_ns.to_le_bytes();
+    for (place, sector) in (offset..)
+        .step_by(SECTOR)
+        .zip(buffer.chunks_exact_mut(SECTOR))
+    {
+        sector[..8].copy_from_slice(&place.to_le_bytes());
+        sector[SECTOR - 8..].copy_from_slice(&now);
+    }
+}
+
+/// Fills a buffer with a pattern over and over, from its first byte. An empty pattern is zeros.
+pub(crate) fn repeat(pattern: &[u8], buffer: &mut [u8]) {
+    let first = pattern.len().min(buffer.len());
+    if first == 0 {
+        buffer.fill(0);
+        return;
+    }
+    buffer[..first].copy_from_slice(&pattern[..first]);
+    // What is filled is a whole number of patterns: copying it keeps their beat.
+    let mut filled = first;
+    while filled < buffer.len() {
+        let more = filled.min(buffer.len() - filled);
+        buffer.copy_within(..more, filled);
+        filled += more;
+    }
+}
+
+/// What a write to a disk consists of, bytes.
+const SECTOR: usize = 512;
+
+/// The stream of the job's seed that fills buffers; the pattern has those from 0 on.
+const STREAM: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filler(fill: BufferFill, refill: bool, scramble: bool) -> Filler {
+        Filler::new(
+            BufferConfig {
+                fill,
+                refill,
+                scramble,
+            },
+            0x89,
+        )
+    }
+
+    #[test]
+    fn a_pattern_repeats_from_the_first_byte_and_is_cut_at_the_end() {
+        for (pattern, length) in [("abc", 0), ("abc", 2), ("abc", 3), ("abc", 1000), ("x", 7)] {
+            let mut buffer = vec![0; length];
+            repeat(pattern.as_bytes(), &mut buffer);
+            let want: Vec<u8> = pattern.bytes().cycle().take(length).collect();
+            assert_eq!(buffer, want);
+        }
+        let mut buffer = [1; 3];
+        repeat(&[], &mut buffer);
+        assert_eq!(buffer, [0; 3]);
+    }
+
+    #[test]
+    fn a_scrambled_sector_begins_with_its_place_and_ends_with_the_time() {
+        let mut buffer = vec![0; 1300];
+        filler(BufferFill::Zero, false, true).refresh(&mut buffer, 1 << 40, 77);
+        assert_eq!(buffer[..8], (1u64 << 40).to_le_bytes());
+        assert_eq!(buffer[512..520], ((1u64 << 40) + 512).to_le_bytes());
+        assert_eq!(buffer[504..512], 77u64.to_le_bytes());
+        assert_eq!(buffer[1016..1024], 77u64.to_le_bytes());
+        // 1040 − 16 bytes of two sectors and the rest of a third are as they were.
+        assert_eq!(buffer.iter().filter(|&&byte| byte != 0).count(), 2 + 2 + 1);
+    }
+
+    #[test]
+    fn a_refill_is_new_and_without_it_nothing_changes() {
+        let mut once = filler(BufferFill::Random, false, false);
+        let mut anew = filler(BufferFill::Random, true, false);
+        assert!(!once.changes() && anew.changes());
+        let (mut a, mut b) = (vec![0; 512], vec![0; 512]);
+        once.prepare(&mut a);
+        anew.prepare(&mut b);
+        assert_eq!(a, b);
+        once.refresh(&mut a, 0, 0);
+        assert_eq!(a, b);
+        anew.refresh(&mut b, 0, 0);
+        assert_ne!(a, b);
     }
 }

@@ -15,6 +15,7 @@ mod slots;
 mod stages;
 mod think;
 mod turn;
+mod verify;
 mod worker;
 
 // Public items, listed once.
@@ -26,4 +27,5 @@ pub use config::{
 pub use pattern::{Pattern, PatternError, Target};
 pub use results::{DirectionResults, JobError, Phase, Progress, Results, ToleratedErrors};
 pub use turn::{Control, turn};
+pub use verify::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
 pub use worker::{ConfigError, Worker};

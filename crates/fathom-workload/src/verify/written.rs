@@ -1,0 +1,244 @@
+//! What a pass has written, to be read back in that order.
+
+use fathom_core::{FileIndex, NoMemory};
+
+/// One write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) file: FileIndex,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    /// The write's number in its job.
+    pub(crate) sequence: u64,
+}
+
+impl Written {
+    const fn end(&self) -> u64 {
+        self.offset + self.length as u64
+    }
+}
+
+/// The writes of a pass, at most as many as it was made for.
+///
+/// Fill it with [`push`], [`seal`] it once, take the writes with [`next`], and [`clear`] it for
+/// the next pass. Nothing is allocated after it was made.
+///
+/// [`push`]: Self::push
+/// [`seal`]: Self::seal
+/// [`next`]: Self::next
+/// [`clear`]: Self::clear
+#[derive(Debug)]
+pub(crate) struct WrittenLog {
+    /// A write and whether its data are all there still.
+    entries: Vec<(Written, bool)>,
+    capacity: usize,
+    /// Whether two writes of a pass can touch the same bytes.
+    overlaps: bool,
+    /// Making room has freed so little that it is not tried again in this pass.
+    hopeless: bool,
+    /// The next to give out.
+    next: usize,
+    forgotten: u64,
+}
+
+impl WrittenLog {
+    /// A log of at most `capacity` writes.
+    ///
+    /// # Errors
+    /// The system does not give the memory.
+    pub(crate) fn new(capacity: usize, overlaps: bool) -> Result<Self, NoMemory> {
+        let mut entries = Vec::new();
+        let bytes = (capacity as u64).saturating_mul(size_of::<(Written, bool)>() as u64);
+        entries
+            .try_reserve_exact(capacity)
+            .map_err(|_| NoMemory { bytes })?;
+        Ok(Self {
+            entries,
+            capacity,
+            overlaps,
+            hopeless: !overlaps,
+            next: 0,
+            forgotten: 0,
+        })
+    }
+
+    /// Remembers a write. When the log is full, overwritten writes make room; if there are none,
+    /// the write is forgotten and counted.
+    #[inline]
+    pub(crate) fn push(&mut self, written: Written) {
+        if self.entries.len() == self.capacity && !self.make_room() {
+            self.forgotten += 1;
+            return;
+        }
+        self.entries.push((written, true));
+    }
+
+    /// No more writes will come: leaves out what was overwritten by a later one, even in part, and
+    /// puts the rest in the order of writing.
+    pub(crate) fn seal(&mut self) {
+        if self.overlaps {
+            self.drop_overwritten();
+        }
+        self.entries
+            .sort_unstable_by_key(|(written, _)| written.sequence);
+        self.next = 0;
+    }
+
+    /// The next write to read back.
+    pub(crate) fn next(&mut self) -> Option<Written> {
+        let (written, _) = self.entries.get(self.next)?;
+        self.next += 1;
+        Some(*written)
+    }
+
+    /// Whether there is something to read back.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next >= self.entries.len()
+    }
+
+    /// How many writes did not fit, in all passes.
+    pub(crate) const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Forgets the writes of this pass.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.hopeless = !self.overlaps;
+        self.next = 0;
+    }
+
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        if self.hopeless {
+            return false;
+        }
+        self.drop_overwritten();
+        // Sorting for the sake of a few places would be done again and again.
+        self.hopeless = self.capacity - self.entries.len() < self.capacity / 8;
+        self.entries.len() < self.capacity
+    }
+
+    /// Leaves out each write that a newer one overlaps.
+    ///
+    /// ```text
+    /// offset ─────────────►       sorted by offset, newest first:
+    /// 1: [aaaaaaaa]               1 overlaps 2 and 3, both newer: out
+    /// 2:     [bbbb]               2 overlaps 3, newer: out
+    /// 3:       [cccc]             3 stays
+    /// ```
+    fn drop_overwritten(&mut self) {
+        self.entries.sort_unstable_by(|(a, _), (b, _)| {
+            let place = |w: &Written| (w.file, w.offset);
+            place(a).cmp(&place(b)).then(b.sequence.cmp(&a.sequence))
+        });
+        // Of those at one place the newest stays; an older one is only of interest for what it
+        // overwrote, and so only if it is longer than all newer ones. This bounds the work below.
+        let mut place = None;
+        let mut longest = 0;
+        self.entries.retain_mut(|(written, intact)| {
+            let new = place != Some((written.file, written.offset));
+            place = Some((written.file, written.offset));
+            if !new {
+                *intact = false;
+            }
+            let keep = new || written.length > longest;
+            longest = if new {
+                written.length
+            } else {
+                longest.max(written.length)
+            };
+            keep
+        });
+        for index in 0..self.entries.len() {
+            let (first, rest) = self.entries[index..].split_at_mut(1);
+            let (written, intact) = &mut first[0];
+            for (other, other_intact) in rest {
+                if other.file != written.file || other.offset >= written.end() {
+                    break;
+                }
+                if other.sequence > written.sequence {
+                    *intact = false;
+                } else {
+                    *other_intact = false;
+                }
+            }
+        }
+        self.entries.retain(|&(_, intact)| intact);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn log_of(writes: &[Written], capacity: usize, overlaps: bool) -> (Vec<Written>, u64) {
+        let mut log = WrittenLog::new(capacity, overlaps).unwrap();
+        writes.iter().for_each(|&written| log.push(written));
+        log.seal();
+        let kept = std::iter::from_fn(|| log.next()).collect();
+        (kept, log.forgotten())
+    }
+
+    fn write(sequence: u64, offset: u64, length: u32) -> Written {
+        Written {
+            file: FileIndex::new(0),
+            offset,
+            length,
+            sequence,
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_writing_and_not_of_completing() {
+        let writes = [write(1, 4096, 512), write(0, 0, 512), write(2, 512, 512)];
+        let (kept, forgotten) = log_of(&writes, 3, false);
+        assert_eq!(kept, [writes[1], writes[0], writes[2]]);
+        assert_eq!(forgotten, 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let writes = [write(0, 0, 1), write(1, 1, 1), write(2, 2, 1)];
+        assert_eq!(log_of(&writes, 2, true), (writes[..2].to_vec(), 1));
+    }
+
+    #[test]
+    fn overwritten_blocks_make_room() {
+        let writes: Vec<Written> = (0..1000).map(|n| write(n, n % 3 * 512, 512)).collect();
+        assert_eq!(log_of(&writes, 4, true), (writes[997..].to_vec(), 0));
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error() {
+        assert!(WrittenLog::new(usize::MAX / 64, true).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_write_stays_until_a_newer_one_touches_it(
+            writes in proptest::collection::vec((0u32..2, 0u64..60, 1u32..12), 0..80),
+        ) {
+            let writes: Vec<Written> = writes
+                .into_iter()
+                .zip(0..)
+                .map(|((file, offset, length), sequence)| {
+                    Written { file: FileIndex::new(file), ..write(sequence, offset, length) }
+                })
+                .collect();
+            let touches = |a: &Written, b: &Written| {
+                a.file == b.file && a.offset < b.end() && b.offset < a.end()
+            };
+            let want: Vec<Written> = writes
+                .iter()
+                .filter(|a| !writes.iter().any(|b| b.sequence > a.sequence && touches(a, b)))
+                .copied()
+                .collect();
+            let (kept, forgotten) = log_of(&writes, 80, true);
+            prop_assert_eq!(kept, want);
+            prop_assert_eq!(forgotten, 0);
+        }
+    }
+}
