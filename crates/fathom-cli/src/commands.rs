@@ -27,7 +27,11 @@ enum Command {
     #[command(disable_help_flag = true)]
     Run {
         /// What fio would be given.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO'S WORDS")]
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "FIO'S WORDS"
+        )]
         words: Vec<OsString>,
     },
 }
@@ -35,7 +39,11 @@ enum Command {
 /// The dialect that the program's name stands for.
 pub(crate) fn dialect(name: Option<&OsString>) -> Dialect {
     let name = name.and_then(|name| Path::new(name).file_name());
-    if name.is_some_and(|name| name == "fio") { Dialect::Fio } else { Dialect::Fathom }
+    if name.is_some_and(|name| name == "fio") {
+        Dialect::Fio
+    } else {
+        Dialect::Fathom
+    }
 }
 
 /// Does what the command line says.
@@ -51,9 +59,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         return run_command::run(rest, Dialect::Fathom);
     }
     match Arguments::try_parse_from(words) {
-        Ok(Arguments { command: Command::Run { words } }) => {
-            run_command::run(&words, Dialect::Fathom)
-        }
+        Ok(Arguments {
+            command: Command::Run { words },
+        }) => run_command::run(&words, Dialect::Fathom),
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {

@@ -32,11 +32,26 @@ pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
         (_, End::Bug) => 2,
         (Dialect::Fathom, End::Refused | End::NotReported) => 2,
         (Dialect::Fio, End::Refused | End::NotReported) => 1,
-        (Dialect::Fathom, End::Ran { interrupted: true, .. }) => 2,
-        (Dialect::Fio, End::Ran { interrupted: true, .. }) => 128,
-        (Dialect::Fathom, End::Ran { failed_jobs, tolerated_errors, .. }) => {
-            u8::from(failed_jobs > 0 || tolerated_errors > 0)
-        }
+        (
+            Dialect::Fathom,
+            End::Ran {
+                interrupted: true, ..
+            },
+        ) => 2,
+        (
+            Dialect::Fio,
+            End::Ran {
+                interrupted: true, ..
+            },
+        ) => 128,
+        (
+            Dialect::Fathom,
+            End::Ran {
+                failed_jobs,
+                tolerated_errors,
+                ..
+            },
+        ) => u8::from(failed_jobs > 0 || tolerated_errors > 0),
         // fio's count is cut to eight bits by the system, which makes a success of 256 failures;
         // that much likeness would help nobody.
         (Dialect::Fio, End::Ran { failed_jobs, .. }) => u8::try_from(failed_jobs).unwrap_or(255),

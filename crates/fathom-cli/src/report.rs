@@ -94,7 +94,7 @@ impl Report {
         let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
         self.warnings = worth_keeping
             .map(|note| Warning {
-                code: note.code.into(),
+                code: note.code.replace('-', "_"),
                 job: String::new(),
                 message: note.message.clone(),
                 hint: note.hint.clone().unwrap_or_default(),
@@ -116,7 +116,10 @@ impl Report {
                     "" => String::new(),
                     hint => format!("hint: {hint}\n"),
                 };
-                self.note(&format!("note: {}: {}\n{hint}", warning.job, warning.message));
+                self.note(&format!(
+                    "note: {}: {}\n{hint}",
+                    warning.job, warning.message
+                ));
             }
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
@@ -164,10 +167,12 @@ impl Report {
     pub(crate) fn fail(&mut self, message: &str) {
         self.status.clear();
         let name = name(self.dialect);
-        let lines = message.lines().map(|line| match line.starts_with("hint: ") {
-            true => format!("{line}\n"),
-            false => format!("{name}: {line}\n"),
-        });
+        let lines = message
+            .lines()
+            .map(|line| match line.starts_with("hint: ") {
+                true => format!("{line}\n"),
+                false => format!("{name}: {line}\n"),
+            });
         self.error(&lines.collect::<String>());
     }
 

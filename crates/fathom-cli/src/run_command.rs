@@ -27,9 +27,11 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             output::print(Stream::Data, &text);
             End::Printed
         }
-        Ok(Invocation::Run { plan, settings, notes }) => {
-            execute(&plan, &settings, &notes, dialect)
-        }
+        Ok(Invocation::Run {
+            plan,
+            settings,
+            notes,
+        }) => execute(&plan, &settings, &notes, dialect),
         Err(diagnostics) => {
             output::print(Stream::Error, &rendered(&diagnostics));
             End::Refused

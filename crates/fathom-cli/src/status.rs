@@ -58,14 +58,20 @@ impl StatusLine {
         });
         let end = self.line_end(snapshot.elapsed);
         let length = line.chars().count();
-        output::print(self.stream, &format!("{line:<width$}{end}", width = self.length));
+        output::print(
+            self.stream,
+            &format!("{line:<width$}{end}", width = self.length),
+        );
         self.length = if end == "\r" { length } else { 0 };
     }
 
     /// Wipes the line, so that something else can be printed.
     pub(crate) fn clear(&mut self) {
         if self.length > 0 {
-            output::print(self.stream, &format!("{:width$}\r", "", width = self.length));
+            output::print(
+                self.stream,
+                &format!("{:width$}\r", "", width = self.length),
+            );
             self.length = 0;
         }
     }
@@ -102,13 +108,21 @@ struct Limits {
 impl Limits {
     fn of(jobs: &[&Job]) -> Self {
         let sum = |of: fn(&Job) -> &PerDirection<Option<u64>>| -> u64 {
-            let rates = jobs.iter().flat_map(|job| of(job).iter().filter_map(|(_, rate)| *rate));
+            let rates = jobs
+                .iter()
+                .flat_map(|job| of(job).iter().filter_map(|(_, rate)| *rate));
             rates.fold(0, u64::saturating_add)
         };
         let pair = |least: u64, most: u64| (least > 0 || most > 0).then_some((least, most));
         Self {
-            bytes: pair(sum(|job| &job.options.rate_min), sum(|job| &job.options.rate)),
-            iops: pair(sum(|job| &job.options.rate_iops_min), sum(|job| &job.options.rate_iops)),
+            bytes: pair(
+                sum(|job| &job.options.rate_min),
+                sum(|job| &job.options.rate),
+            ),
+            iops: pair(
+                sum(|job| &job.options.rate_iops_min),
+                sum(|job| &job.options.rate_iops),
+            ),
         }
     }
 }

@@ -5,11 +5,14 @@ mod common;
 use common::Folder;
 use serde_json::Value;
 
-const FILE_ENGINES: [&str; 8] =
-    ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
+const FILE_ENGINES: [&str; 8] = [
+    "psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring",
+];
 
 fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("not a number: {value}"))
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 #[test]
@@ -32,7 +35,9 @@ fn every_block_is_read_once() {
         assert_eq!(number(&job["write"]["total_ios"]), 0, "{engine}");
         assert_eq!(number(&job["error"]), 0, "{engine}");
         assert_eq!(folder.names(), ["t.0.0"], "{engine}");
-        let length = std::fs::metadata(folder.path().join("t.0.0")).unwrap().len();
+        let length = std::fs::metadata(folder.path().join("t.0.0"))
+            .unwrap()
+            .len();
         assert_eq!(length, 1 << 20, "{engine}");
     }
 }
@@ -50,7 +55,11 @@ fn what_is_written_is_there() {
             println!("skipped: {engine}: {why}");
             continue;
         }
-        assert_eq!(number(&run.expect(0).json()["jobs"][0]["write"]["total_ios"]), 32, "{engine}");
+        assert_eq!(
+            number(&run.expect(0).json()["jobs"][0]["write"]["total_ios"]),
+            32,
+            "{engine}"
+        );
         let data = std::fs::read(folder.path().join("data")).unwrap();
         assert_eq!(data, vec![0xab; 256 << 10], "{engine}");
     }
@@ -111,7 +120,10 @@ fn direct_io_is_in_force() {
         }
         let json = run.expect(0).json();
         let validity = json["fathom"]["validity"].as_array().unwrap();
-        let direct = validity.iter().find(|check| check["check"] == "direct_io").unwrap();
+        let direct = validity
+            .iter()
+            .find(|check| check["check"] == "direct_io")
+            .unwrap();
         assert_eq!(direct["ok"], true, "{engine}: {direct}");
     }
 }

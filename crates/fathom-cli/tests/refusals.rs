@@ -9,22 +9,58 @@ const LINES: &[(&str, &[&str])] = &[
     ("run", &["no job"]),
     ("run --name=t --rw=randread", &["size="]),
     ("run --name=t --bs=4q --size=1m", &["4q"]),
-    ("run --name=t --ioengine=psnyc --size=1m", &["psnyc", "psync"]),
-    ("run --name=t --no_such_option=1 --size=1m", &["no_such_option"]),
-    ("run --name=t --bs=8k --size=4k --rw=read", &["8192", "4096"]),
+    (
+        "run --name=t --ioengine=psnyc --size=1m",
+        &["psnyc", "psync"],
+    ),
+    (
+        "run --name=t --no_such_option=1 --size=1m",
+        &["no_such_option"],
+    ),
+    (
+        "run --name=t --bs=8k --size=4k --rw=read",
+        &["8192", "4096"],
+    ),
     ("run --name=t --size=99999999999999999999999g", &["size"]),
     ("run --name=t --size=-1", &["-1"]),
-    ("run --name=t --filename=/dev/no_such_disk --size=1m --rw=read", &["/dev/no_such_disk"]),
-    ("run --name=t --filename=. --size=1m --rw=read", &["directory"]),
-    ("run --name=t --directory=missing --size=1m --rw=read", &["missing"]),
-    ("run --name=t --rw=write --size=1m --readonly", &["--readonly"]),
-    ("run --name=t --rw=read --size=1m --cpus_allowed=8000", &["8000"]),
-    ("run --name=t --rw=randread --size=1m --rate=1m --rate_iops=5", &["rate"]),
-    ("run --name=t --rw=read --size=1m --allow_file_create=0", &["allow_file_create"]),
+    (
+        "run --name=t --filename=/dev/no_such_disk --size=1m --rw=read",
+        &["/dev/no_such_disk"],
+    ),
+    (
+        "run --name=t --filename=. --size=1m --rw=read",
+        &["directory"],
+    ),
+    (
+        "run --name=t --directory=missing --size=1m --rw=read",
+        &["missing"],
+    ),
+    (
+        "run --name=t --rw=write --size=1m --readonly",
+        &["--readonly"],
+    ),
+    (
+        "run --name=t --rw=read --size=1m --cpus_allowed=8000",
+        &["8000"],
+    ),
+    (
+        "run --name=t --rw=randread --size=1m --rate=1m --rate_iops=5",
+        &["rate"],
+    ),
+    (
+        "run --name=t --rw=read --size=1m --allow_file_create=0",
+        &["allow_file_create"],
+    ),
     ("run --name=t --rw=read --size=50%", &["percent"]),
-    ("run --name=t --rw=write --size=1m --verify=pattern", &["verify_pattern"]),
+    (
+        "run --name=t --rw=write --size=1m --verify=pattern",
+        &["verify_pattern"],
+    ),
     ("run missing.fio", &["missing.fio"]),
-    ("run --name=t --size=1m --iodepth=4294967295 --ioengine=null", &["memory"]),
+    (
+        "run --name=t --size=4g --bs=1g --iodepth=65536 --ioengine=libaio",
+        &["memory"],
+    ),
     ("rum", &["rum"]),
     ("--name=t --size=1m", &["run"]),
 ];
@@ -38,21 +74,31 @@ fn command_lines() {
             assert!(run.err.contains(text), "{words}: no `{text}` in {run:#?}");
         }
         assert_eq!(run.out, "", "{words}");
-        assert!(folder.names().is_empty(), "{words} left {:?}", folder.names());
+        assert!(
+            folder.names().is_empty(),
+            "{words} left {:?}",
+            folder.names()
+        );
     }
 }
 
 /// The job file, and what the message must contain beside the file's name.
 const FILES: &[(&[u8], &[&str])] = &[
-    (b"", &["no job"]),
+    (b"", &["no sections"]),
     (b"\x7fELF\x02\x01\x01\0\0\0\xff\xfe", &[]),
     (b"[t\nsize=1m\n", &["1"]),
     (b"[t]\nsize=\n", &["size", "2"]),
     (b"size=1m\n[t]\n", &["1"]),
     (b"[t]\nsize=1m\nbs=9z\nrw=sideways\n", &["9z", "sideways"]),
-    (b"[t]\nsize=1m\ninclude missing.inc\n", &["missing.inc", "3"]),
+    (
+        b"[t]\nsize=1m\ninclude missing.inc\n",
+        &["missing.inc", "3"],
+    ),
     (b"[t]\nsize=1m\ninclude bad.fio\n", &["bad.fio"]),
-    (b"[t]\nsize=1m\nrw=randrw\nrwmixread=70\nrwmixwrite=70\n", &["rwmix"]),
+    (
+        b"[t]\nsize=1m\nrw=randrw\nrwmixread=70\nrwmixwrite=70\n",
+        &["rwmix"],
+    ),
 ];
 
 #[test]
@@ -73,10 +119,11 @@ fn job_files() {
 #[test]
 fn all_jobs_are_judged_at_once_and_nothing_is_laid_out() {
     let folder = Folder::new();
-    let text = "[good]\nrw=read\nsize=1m\n[bad]\nrw=read\n[worse]\nrw=read\nsize=1k\n";
+    let text =
+        "[good]\nrw=read\nsize=1m\n[bad]\nrw=read\n[worse]\nrw=read\nsize=1m\ndirectory=gone\n";
     folder.write("some.fio", text);
     let run = folder.fathom("run some.fio").expect(2);
-    for wanted in ["bad", "size=", "worse", "4096"] {
+    for wanted in ["bad", "size=", "worse", "gone"] {
         assert!(run.err.contains(wanted), "no `{wanted}` in {run:#?}");
     }
     assert_eq!(folder.names(), ["some.fio"]);
@@ -86,14 +133,18 @@ fn all_jobs_are_judged_at_once_and_nothing_is_laid_out() {
 fn a_directory_that_cannot_be_written() {
     let folder = Folder::new();
     // Even root cannot make files there.
-    let run = folder.fathom("run --name=t --rw=read --size=1m --directory=/proc/self").expect(2);
+    let run = folder
+        .fathom("run --name=t --rw=read --size=1m --directory=/proc/self")
+        .expect(2);
     assert!(run.err.contains("/proc/self"), "{run:#?}");
 }
 
 #[test]
 fn a_disk_without_room() {
     let folder = Folder::new();
-    let run = folder.fathom("run --name=t --rw=read --size=900t").expect(2);
+    let run = folder
+        .fathom("run --name=t --rw=read --size=900t")
+        .expect(2);
     assert!(run.err.contains("room"), "{run:#?}");
     assert!(folder.names().is_empty());
 }

@@ -12,9 +12,15 @@ const SYNC_DEPTH: &str = "--name=t --rw=read --size=64k --iodepth=4";
 #[test]
 fn the_report_is_the_only_thing_on_standard_output() {
     let folder = Folder::new();
-    let run = folder.fathom(&format!("run {NULL} --output-format=json")).expect(0);
+    let run = folder
+        .fathom(&format!("run {NULL} --output-format=json"))
+        .expect(0);
     assert_eq!(run.err, "");
-    assert!(run.out.starts_with("{\n") && run.out.ends_with("}\n"), "{}", run.out);
+    assert!(
+        run.out.starts_with("{\n") && run.out.ends_with("}\n"),
+        "{}",
+        run.out
+    );
     run.json();
 }
 
@@ -24,7 +30,11 @@ fn text_comes_in_fios_order() {
     for run in [folder.fathom(&format!("run {NULL}")), folder.fio(NULL)] {
         let run = run.expect(0);
         assert_eq!(run.err, "");
-        let find = |text: &str| run.out.find(text).unwrap_or_else(|| panic!("{text}: {run:#?}"));
+        let find = |text: &str| {
+            run.out
+                .find(text)
+                .unwrap_or_else(|| panic!("{text}: {run:#?}"))
+        };
         let places = [
             find("t: (g=0): rw=randread"),
             find("Starting 1 thread"),
@@ -44,7 +54,13 @@ fn versions() {
     let run = folder.fathom("--version").expect(0);
     assert_eq!(run.out, format!("fathom {}\n", env!("CARGO_PKG_VERSION")));
     assert!(folder.fathom("--help").expect(0).out.contains("run"));
-    assert!(folder.fathom("run --help").expect(0).out.contains("--output-format"));
+    assert!(
+        folder
+            .fathom("run --help")
+            .expect(0)
+            .out
+            .contains("--output-format")
+    );
 }
 
 #[test]
@@ -52,24 +68,33 @@ fn notes_go_to_standard_error_or_before_fios_report() {
     let folder = Folder::new();
     let words = format!("run {SYNC_DEPTH} --output-format=json");
     let run = folder.fathom(&words).expect(0);
-    assert!(run.err.contains("iodepth=4"), "{run:#?}");
+    assert!(run.err.contains("queue depth"), "{run:#?}");
     let warnings = &run.json()["fathom"]["warnings"];
-    assert_eq!(warnings[0]["code"], "depth_on_sync_engine", "{warnings}");
+    assert_eq!(warnings[0]["code"], "depth_capped", "{warnings}");
 
     let run = folder.fio(SYNC_DEPTH).expect(0);
     assert_eq!(run.err, "");
-    assert!(run.out.find("iodepth=4 has") < run.out.find("groupid="), "{run:#?}");
+    assert!(
+        run.out.find("queue depth") < run.out.find("groupid="),
+        "{run:#?}"
+    );
 
-    let run = folder.fio(&format!("{SYNC_DEPTH} --output-format=json")).expect(0);
+    let run = folder
+        .fio(&format!("{SYNC_DEPTH} --output-format=json"))
+        .expect(0);
     assert_eq!(run.err, "");
-    assert_eq!(run.json()["fathom"]["warnings"][0]["code"], "depth_on_sync_engine");
+    assert_eq!(run.json()["fathom"]["warnings"][0]["code"], "depth_capped");
 }
 
 #[test]
 fn a_report_goes_to_a_file() {
     let folder = Folder::new();
     let words = format!("{NULL} --output-format=json --output=report.json");
-    for run in [folder.fathom(&format!("run {words}")), folder.fio(&words)] {
+    for called in ["fathom", "fio"] {
+        let run = match called {
+            "fio" => folder.fio(&words),
+            _ => folder.fathom(&format!("run {words}")),
+        };
         let run = run.expect(0);
         assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""));
         let text = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
@@ -77,7 +102,9 @@ fn a_report_goes_to_a_file() {
         std::fs::remove_file(folder.path().join("report.json")).unwrap();
     }
     assert_eq!(folder.names(), ["bin"]);
-    let run = folder.fathom(&format!("run {NULL} --output=missing/report")).expect(2);
+    let run = folder
+        .fathom(&format!("run {NULL} --output=missing/report"))
+        .expect(2);
     assert!(run.err.contains("missing/report"), "{run:#?}");
 }
 
@@ -85,7 +112,8 @@ fn a_report_goes_to_a_file() {
 fn failed_jobs_are_counted() {
     let folder = Folder::new();
     // A file that shrinks under its jobs: they read past its end.
-    let job = "--rw=read --size=1m --filename=data --allow_file_create=1 --rate_iops_min=1000000000";
+    let job =
+        "--rw=read --size=1m --filename=data --allow_file_create=1 --rate_iops_min=1000000000";
     let three = format!("--name=a {job} --time_based --runtime=4 --numjobs=3");
     let run = folder.fio(&three).expect(3);
     assert!(run.err.contains("err="), "{run:#?}");
@@ -110,6 +138,8 @@ fn a_closed_standard_output_is_not_an_error() {
 fn parse_only_runs_nothing() {
     let folder = Folder::new();
     folder.fio("--parse-only --terse-version=4").expect(0);
-    folder.fathom("run --parse-only --name=t --rw=read --size=1m").expect(0);
+    folder
+        .fathom("run --parse-only --name=t --rw=read --size=1m")
+        .expect(0);
     assert_eq!(folder.names(), ["bin"]);
 }

@@ -50,7 +50,11 @@ impl Checker {
             let known: Vec<_> = engines::names().collect();
             let message = format!("there is no engine `{}`", options.ioengine);
             let hint = format!("choose one of {}", known.join(", "));
-            self.add(job, "ioengine", Problem::new("unknown_engine", message).hint(hint));
+            self.add(
+                job,
+                "ioengine",
+                Problem::new("unknown_engine", message).hint(hint),
+            );
         }
         if settings.read_only && writes(job) {
             let message = "the job writes or trims, and --readonly forbids it";
@@ -59,8 +63,10 @@ impl Checker {
         if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
             && cpu >= system::cpus_configured()
         {
-            let message =
-                format!("there is no CPU {cpu}: this machine has {}", system::cpus_configured());
+            let message = format!(
+                "there is no CPU {cpu}: this machine has {}",
+                system::cpus_configured()
+            );
             self.add(job, "cpus_allowed", Problem::new("no_such_cpu", message));
         }
         for directory in options.directory.iter().flatten() {
@@ -82,7 +88,11 @@ impl Checker {
                     file.length, file.path
                 );
                 let problem = Problem::new("block_size_beyond_file", message);
-                self.add(job, "bs", problem.hint("make `bs` smaller or `size` larger"));
+                self.add(
+                    job,
+                    "bs",
+                    problem.hint("make `bs` smaller or `size` larger"),
+                );
                 break;
             }
         }
@@ -134,12 +144,19 @@ impl Checker {
             return; // nothing is known, and the kernel will say
         }
         let name = &file.path;
-        if let Some(size) = sizes_in_use(job).into_iter().find(|size| !size.is_multiple_of(block)) {
+        if let Some(size) = sizes_in_use(job)
+            .into_iter()
+            .find(|size| !size.is_multiple_of(block))
+        {
             let message = format!(
                 "block size {size} B is not a multiple of the {block} B logical block of {name}"
             );
             let hint = format!("make `bs` a multiple of {block}, or leave `direct` out");
-            self.add(job, "bs", Problem::new("unaligned_block_size", message).hint(hint));
+            self.add(
+                job,
+                "bs",
+                Problem::new("unaligned_block_size", message).hint(hint),
+            );
         } else if !file.offset.is_multiple_of(block) {
             let message = format!(
                 "offset {} B is not a multiple of the {block} B logical block of {name}",
@@ -172,9 +189,13 @@ fn missing(job: &Job, path: &Path) -> Option<Problem> {
         return Some(Problem::new("not_a_directory", message));
     }
     if !files::may_create_in(&parent) {
-        let message = format!("{name} cannot be made: {} is not writable", parent.display());
-        return Some(Problem::new("directory_not_writable", message)
-            .hint("choose another `directory=`"));
+        let message = format!(
+            "{name} cannot be made: {} is not writable",
+            parent.display()
+        );
+        return Some(
+            Problem::new("directory_not_writable", message).hint("choose another `directory=`"),
+        );
     }
     None
 }
@@ -196,7 +217,10 @@ fn closed(job: &Job, path: &Path) -> Option<Problem> {
         ..Access::default()
     };
     let error = files::open(path, access).err()?;
-    Some(Problem::new("file_closed_to_us", format!("{}: {error}", path.display())))
+    Some(Problem::new(
+        "file_closed_to_us",
+        format!("{}: {error}", path.display()),
+    ))
 }
 
 /// All op sizes that the job may draw.

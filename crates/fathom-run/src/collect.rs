@@ -15,7 +15,10 @@ use crate::translate::pattern::{bounds, rw_name};
 /// A job as far as it is known before it runs.
 pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     let options = &job.options;
-    let typed = job.typed.iter().map(|typed| (typed.name.clone(), typed.value.clone()));
+    let typed = job
+        .typed
+        .iter()
+        .map(|typed| (typed.name.clone(), typed.value.clone()));
     JobRecord {
         name: job.name.clone(),
         description: options.description.clone(),
@@ -85,8 +88,14 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results, clock: &
         lat: results.sync,
     };
     let measure = setup.worker.measure;
-    record.directions = results.directions.map(|results| direction(results, measure)).into();
-    let runtimes = record.directions.each().map(|direction| direction.runtime_ms);
+    record.directions = results
+        .directions
+        .map(|results| direction(results, measure))
+        .into();
+    let runtimes = record
+        .directions
+        .each()
+        .map(|direction| direction.runtime_ms);
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
 }
 
@@ -182,7 +191,15 @@ mod tests {
     #[test]
     fn depths_fall_into_fios_buckets() {
         let mut by_depth = vec![0; 129];
-        for (depth, count) in [(1, 1), (2, 10), (3, 20), (4, 100), (63, 1000), (64, 2), (128, 3)] {
+        for (depth, count) in [
+            (1, 1),
+            (2, 10),
+            (3, 20),
+            (4, 100),
+            (63, 1000),
+            (64, 2),
+            (128, 3),
+        ] {
             by_depth[depth] = count;
         }
         assert_eq!(depth_buckets(&by_depth), [1, 30, 100, 0, 0, 1000, 5]);

@@ -112,8 +112,15 @@ pub(crate) fn run_job(
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.fault = ended.err();
     let failed = outcome.fault.is_some()
-        || outcome.results.as_ref().is_some_and(|results| results.error.is_some());
-    cell.set(if failed { JobState::Failed } else { JobState::Ended });
+        || outcome
+            .results
+            .as_ref()
+            .is_some_and(|results| results.error.is_some());
+    cell.set(if failed {
+        JobState::Failed
+    } else {
+        JobState::Ended
+    });
     outcome
 }
 
@@ -196,7 +203,11 @@ fn drive<E: Engine>(
     loop {
         match turn(worker, engine, control, now) {
             Step::Again => {}
-            Step::Wait { min: 0, until, spin } => {
+            Step::Wait {
+                min: 0,
+                until,
+                spin,
+            } => {
                 let until = until.unwrap_or(now + LOOK_AROUND);
                 pause(clock, until.min(now + LOOK_AROUND), spin);
             }

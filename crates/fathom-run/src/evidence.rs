@@ -74,15 +74,21 @@ impl Evidence {
         records: &[JobRecord],
         mean_depths: &[f64],
     ) -> Vec<Validity> {
-        let jobs = setups.iter().zip(records).zip(&self.cached).zip(mean_depths);
-        let jobs = jobs.map(|(((setup, record), &(before, after)), &mean_depth)| JobEvidence {
-            job: &plan.jobs[setup.place.section],
-            setup,
-            record,
-            cached_before: before,
-            cached_after: after,
-            mean_depth,
-        });
+        let jobs = setups
+            .iter()
+            .zip(records)
+            .zip(&self.cached)
+            .zip(mean_depths);
+        let jobs = jobs.map(
+            |(((setup, record), &(before, after)), &mean_depth)| JobEvidence {
+                job: &plan.jobs[setup.place.section],
+                setup,
+                record,
+                cached_before: before,
+                cached_after: after,
+                mean_depth,
+            },
+        );
         let jobs: Vec<_> = jobs.collect();
         let buffered = jobs.iter().map(|seen| read_bytes(seen, false));
         let direct = jobs.iter().map(|seen| read_bytes(seen, true));
@@ -105,7 +111,9 @@ impl Evidence {
 fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
     let mut seen = std::collections::HashSet::new();
     let real = setups.iter().filter(|setup| !setup.diskless);
-    let files = real.flat_map(|setup| &setup.files).map(|file| Path::new(&file.path));
+    let files = real
+        .flat_map(|setup| &setup.files)
+        .map(|file| Path::new(&file.path));
     files.filter(move |path| seen.insert(*path))
 }
 
@@ -122,7 +130,9 @@ fn cached_of(setup: &JobSetup) -> Cached {
 /// where the kernel does not count them.
 fn bytes_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes: "))?;
     line.trim().parse().ok()
 }
 

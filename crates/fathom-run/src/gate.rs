@@ -23,7 +23,10 @@ impl Gate {
     pub(crate) fn pass(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         while !*open {
-            open = self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
+            open = self
+                .changed
+                .wait(open)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -82,7 +82,14 @@ fn run_wave(
     std::thread::scope(|scope| {
         let mut handles = Vec::with_capacity(members.len());
         for (index, launch) in members {
-            match spawn(scope, launch, watch.shared, &gate, &watch.cells[index], sender.clone()) {
+            match spawn(
+                scope,
+                launch,
+                watch.shared,
+                &gate,
+                &watch.cells[index],
+                sender.clone(),
+            ) {
                 Ok(handle) => handles.push((index, handle)),
                 Err(error) => outcomes[index] = Some(not_started(&error)),
             }
@@ -98,7 +105,9 @@ fn run_wave(
         watch.until(&receiver, &mut heard, session, |heard| heard.ended == count);
         for (index, handle) in handles {
             // Panics were caught on the thread; what is left is a failure of the runtime itself.
-            let outcome = handle.join().unwrap_or_else(|_| not_started(&"its thread was lost"));
+            let outcome = handle
+                .join()
+                .unwrap_or_else(|_| not_started(&"its thread was lost"));
             outcomes[index] = Some(outcome);
         }
     });
@@ -113,20 +122,28 @@ fn spawn<'scope>(
     sender: Sender<Message>,
 ) -> std::io::Result<ScopedJoinHandle<'scope, Outcome>> {
     // The kernel keeps 15 bytes of a thread's name.
-    let name: String = launch.name.chars().filter(|&c| c != '\0').take(15).collect();
-    Builder::new().name(name).stack_size(STACK_BYTES).spawn_scoped(scope, move || {
-        let is_ready = std::cell::Cell::new(false);
-        let ready = || {
-            if !is_ready.replace(true) {
-                // The watcher outlives its threads; it cannot have hung up.
-                let _heard = sender.send(Message::Ready);
-            }
-        };
-        let outcome = run_job(launch.assignment, shared, gate, cell, &ready);
-        ready();
-        let _heard = sender.send(Message::Ended);
-        outcome
-    })
+    let name: String = launch
+        .name
+        .chars()
+        .filter(|&c| c != '\0')
+        .take(15)
+        .collect();
+    Builder::new()
+        .name(name)
+        .stack_size(STACK_BYTES)
+        .spawn_scoped(scope, move || {
+            let is_ready = std::cell::Cell::new(false);
+            let ready = || {
+                if !is_ready.replace(true) {
+                    // The watcher outlives its threads; it cannot have hung up.
+                    let _heard = sender.send(Message::Ready);
+                }
+            };
+            let outcome = run_job(launch.assignment, shared, gate, cell, &ready);
+            ready();
+            let _heard = sender.send(Message::Ended);
+            outcome
+        })
 }
 
 fn not_started(why: &dyn std::fmt::Display) -> Outcome {

@@ -7,7 +7,8 @@ use fathom_sys::clock::Clock;
 
 use crate::error::{Problem, RunError};
 use crate::layout::{
-    Content, LayoutError, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions, lay_out as lay_out_jobs,
+    Content, LayoutError, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
+    lay_out as lay_out_jobs,
 };
 use crate::session::{Event, Session};
 use crate::translate::JobSetup;
@@ -21,7 +22,9 @@ pub(crate) fn lay_out(
     clock: Clock,
     session: &mut Session<'_>,
 ) -> Result<Vec<Warning>, RunError> {
-    let jobs = setups.iter().map(|setup| (&plan.jobs[setup.place.section], setup));
+    let jobs = setups
+        .iter()
+        .map(|setup| (&plan.jobs[setup.place.section], setup));
     let wanted = jobs.filter(|(job, setup)| !setup.diskless && !job.options.create_on_open);
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
     let stops = session.stops;
@@ -48,7 +51,10 @@ pub(crate) fn lay_out(
 
 fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
     let options = &job.options;
-    let pattern = options.buffer_pattern.clone().filter(|pattern| !pattern.is_empty());
+    let pattern = options
+        .buffer_pattern
+        .clone()
+        .filter(|pattern| !pattern.is_empty());
     let content = match pattern {
         Some(pattern) => Content::Pattern(pattern),
         None if options.zero_buffers => Content::Zeros,
@@ -88,7 +94,11 @@ pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) {
         if setup.diskless || !plan.jobs[setup.place.section].options.unlink {
             continue;
         }
-        for file in setup.files.iter().filter(|file| file.found.is_file_or_missing()) {
+        for file in setup
+            .files
+            .iter()
+            .filter(|file| file.found.is_file_or_missing())
+        {
             // Clones may share it, so it may have gone already.
             let _gone = std::fs::remove_file(&file.path);
         }

@@ -56,7 +56,11 @@ impl ProgressCell {
         let load = |cells: &[AtomicU64; 3]| {
             PerDirection::from_fn(|direction| cells[direction.index()].load(Ordering::Relaxed))
         };
-        (decode(self.state.load(Ordering::Relaxed)), load(&self.ios), load(&self.bytes))
+        (
+            decode(self.state.load(Ordering::Relaxed)),
+            load(&self.ios),
+            load(&self.bytes),
+        )
     }
 }
 
@@ -102,8 +106,12 @@ mod tests {
     #[test]
     fn every_state_survives_the_crossing() {
         let working = PHASES.map(JobState::Working);
-        let others =
-            [JobState::NotStarted, JobState::SettingUp, JobState::Ended, JobState::Failed];
+        let others = [
+            JobState::NotStarted,
+            JobState::SettingUp,
+            JobState::Ended,
+            JobState::Failed,
+        ];
         for state in working.into_iter().chain(others) {
             assert_eq!(decode(encode(state)), state);
         }

@@ -79,7 +79,10 @@ pub fn run(
 
 /// The clock that the jobs ask for; the first one's word counts, as there is one clock for all.
 fn clock(plan: &Plan) -> Result<Clock, RunError> {
-    let asked = plan.jobs.first().map_or(ClockSource::Default, |job| job.options.clocksource);
+    let asked = plan
+        .jobs
+        .first()
+        .map_or(ClockSource::Default, |job| job.options.clocksource);
     match asked {
         ClockSource::Default => Ok(Clock::calibrated()),
         ClockSource::ClockGettime => Ok(Clock::monotonic()),
@@ -88,7 +91,10 @@ fn clock(plan: &Plan) -> Result<Clock, RunError> {
             let message = format!("clocksource=cpu cannot be trusted here: {why}");
             let problem = Problem::new("clock_not_trusted", message);
             let problem = problem.hint("leave `clocksource` out");
-            plan.jobs.first().map_or(problem.clone(), |job| problem.at(job, "clocksource")).into()
+            plan.jobs
+                .first()
+                .map_or(problem.clone(), |job| problem.at(job, "clocksource"))
+                .into()
         }),
     }
 }
@@ -109,7 +115,11 @@ fn check_all(
     if problems.is_empty() {
         problems.extend(refused_engines(plan, &translation.setups, clock));
     }
-    if problems.is_empty() { Ok(()) } else { Err(RunError { problems }) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(RunError { problems })
+    }
 }
 
 /// Starts each engine once and lets it go, so that one that the kernel refuses is found before
@@ -140,7 +150,8 @@ fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Proble
 
 fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
     let each = setups.iter();
-    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup)).collect()
+    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
+        .collect()
 }
 
 fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Launch> {
@@ -172,11 +183,17 @@ struct Ran {
 fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) -> Record {
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
-    let outcomes = ran.planned.into_iter().zip(&translation.setups).zip(ran.outcomes.drain(..));
+    let outcomes = ran
+        .planned
+        .into_iter()
+        .zip(&translation.setups)
+        .zip(ran.outcomes.drain(..));
     let jobs = outcomes
         .map(|((planned, setup), outcome)| collect::complete(planned, setup, outcome, clock));
     let jobs: Vec<_> = jobs.collect();
-    let validity = ran.evidence.judge(plan, &translation.setups, &jobs, &mean_depths);
+    let validity = ran
+        .evidence
+        .judge(plan, &translation.setups, &jobs, &mean_depths);
     let timestamp_ms = wall_ms();
     Record {
         version: RECORD_VERSION,
@@ -196,21 +213,37 @@ fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) ->
 fn features(ran: &Ran) -> Vec<String> {
     let mut by_engine = BTreeMap::new();
     for (record, outcome) in ran.planned.iter().zip(&ran.outcomes) {
-        let Some(outcome) = outcome.as_ref().filter(|outcome| !outcome.features.is_empty()) else {
+        let Some(outcome) = outcome
+            .as_ref()
+            .filter(|outcome| !outcome.features.is_empty())
+        else {
             continue;
         };
-        by_engine.entry(record.engine.as_str()).or_insert_with(|| outcome.features.join(", "));
+        by_engine
+            .entry(record.engine.as_str())
+            .or_insert_with(|| outcome.features.join(", "));
     }
-    by_engine.into_iter().map(|(engine, features)| format!("{engine}: {features}")).collect()
+    by_engine
+        .into_iter()
+        .map(|(engine, features)| format!("{engine}: {features}"))
+        .collect()
 }
 
 /// Ops in flight on average when one was issued, itself included.
 #[expect(clippy::cast_precision_loss, reason = "an average for a sentence")]
 fn mean_depth(outcome: &Option<Outcome>) -> f64 {
-    let results = outcome.as_ref().and_then(|outcome| outcome.results.as_ref());
+    let results = outcome
+        .as_ref()
+        .and_then(|outcome| outcome.results.as_ref());
     let by_depth = results.map_or(&[][..], |results| &results.depth_at_issue);
     let ops: u64 = by_depth.iter().sum();
-    let weighted: u128 =
-        (0_u128..).zip(by_depth).map(|(depth, &ops)| depth * u128::from(ops)).sum();
-    if ops == 0 { 0.0 } else { weighted as f64 / ops as f64 }
+    let weighted: u128 = (0_u128..)
+        .zip(by_depth)
+        .map(|(depth, &ops)| depth * u128::from(ops))
+        .sum();
+    if ops == 0 {
+        0.0
+    } else {
+        weighted as f64 / ops as f64
+    }
 }

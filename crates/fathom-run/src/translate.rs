@@ -81,9 +81,9 @@ pub(crate) fn translate(
     };
     for place in places(&plan.jobs) {
         let job = &plan.jobs[place.section];
-        let base = *bases.entry(place.section).or_insert_with(|| {
-            seeds::base(job.options.randseed, job.options.randrepeat, entropy)
-        });
+        let base = *bases
+            .entry(place.section)
+            .or_insert_with(|| seeds::base(job.options.randseed, job.options.randrepeat, entropy));
         let seed = seeds::of_job(base, place.number);
         match setup(job, place, seed, &mut planned) {
             Ok((setup, warnings)) => {
@@ -122,7 +122,11 @@ impl Planned<'_> {
         if setup.diskless {
             return;
         }
-        for file in setup.files.iter().filter(|file| file.found.is_file_or_missing()) {
+        for file in setup
+            .files
+            .iter()
+            .filter(|file| file.found.is_file_or_missing())
+        {
             let bytes = file.found.bytes().unwrap_or(0).max(file.bytes);
             self.files.insert(file.path.clone(), Found::Regular(bytes));
         }
@@ -142,7 +146,7 @@ fn setup(
         list: Vec::new(),
     };
     let diskless = engines::is_diskless(&options.ioengine);
-    let depth = depth(options, &mut warnings);
+    let depth = depth(options);
     let (files, sizes) = files(job, place, seed, diskless, planned)?;
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
@@ -164,7 +168,7 @@ fn setup(
         bytes_per_pass: sizes.bytes_per_pass,
         loops: options.loops.max(1),
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
-        time_based: time_based(options, &mut warnings),
+        time_based: time_based(options),
         ramp: options.ramp_time,
         start_delay: start_delay(options, seed),
         rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
@@ -209,7 +213,9 @@ fn files(
     let names = fathom_job::file_names(job, place.clone);
     let found = names.iter().map(|name| match diskless {
         true => Ok(Found::Missing),
-        false => planned.look(name).map_err(|problem| problem.at(job, "filename")),
+        false => planned
+            .look(name)
+            .map_err(|problem| problem.at(job, "filename")),
     });
     let found = found.collect::<Result<Vec<_>, _>>()?;
     let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
@@ -280,40 +286,29 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
     }
 }
 
-/// Ops in flight at most: one for synchronous engines, whatever was asked.
-fn depth(options: &Options, warnings: &mut Warnings<'_>) -> u32 {
+/// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).
+fn depth(options: &Options) -> u32 {
     let asked = options.iodepth.max(1);
-    if asked > 1 && engines::is_synchronous(&options.ioengine, asked) {
-        warnings.add(
-            "depth_on_sync_engine",
-            format!(
-                "iodepth={asked} has no effect with the synchronous engine `{}`, which does one op \
-                 at a time",
-                options.ioengine
-            ),
-            "use ioengine=io_uring or libaio, or numjobs= for more ops in flight",
-        );
-        return 1;
+    if engines::is_synchronous(&options.ioengine, asked) {
+        1
+    } else {
+        asked
     }
-    asked
 }
 
-/// `time_based` needs a `runtime`.
-fn time_based(options: &Options, warnings: &mut Warnings<'_>) -> bool {
-    let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
-    if options.time_based && !bounded {
-        warnings.add(
-            "time_based_without_runtime",
-            "time_based has no effect without a runtime",
-            "add runtime=60s",
-        );
-    }
-    options.time_based && bounded
+/// `time_based` needs a `runtime`; the parser says so where there is none.
+fn time_based(options: &Options) -> bool {
+    options.time_based && options.runtime.is_some_and(|runtime| !runtime.is_zero())
 }
 
 fn start_delay(options: &Options, seed: u64) -> Nanos {
     let (low, high) = options.startdelay;
-    Nanos::new(seeds::within(seed, START_DELAY, low.get(), high.get().max(low.get())))
+    Nanos::new(seeds::within(
+        seed,
+        START_DELAY,
+        low.get(),
+        high.get().max(low.get()),
+    ))
 }
 
 /// A slot's buffer holds the largest op that moves data.
@@ -323,9 +318,8 @@ fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
         .filter(|&direction| pattern::uses(options, direction))
         .map(|direction| pattern::bounds(options, direction).1)
         .max();
-    u32::try_from(largest.unwrap_or(0)).map_err(|_| {
-        Problem::new("block_size_too_large", "a block size is not below 4 GiB")
-    })
+    u32::try_from(largest.unwrap_or(0))
+        .map_err(|_| Problem::new("block_size_too_large", "a block size is not below 4 GiB"))
 }
 
 /// What is to be said about one job.

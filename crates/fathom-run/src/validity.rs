@@ -72,7 +72,12 @@ pub(crate) fn judge_run(run: &RunEvidence) -> Option<Validity> {
              that are not the storage's"
         )
     };
-    Some(validity("stolen_time", ok, sentence, vec![figure("stolen_percent", percent)]))
+    Some(validity(
+        "stolen_time",
+        ok,
+        sentence,
+        vec![figure("stolen_percent", percent)],
+    ))
 }
 
 /// Did reads come from memory, and did writes stay there?
@@ -116,8 +121,10 @@ fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
              device (direct=1 reads past it)"
         )
     };
-    let figures =
-        vec![figure("from_memory_percent", from_memory), figure("cached_percent", cached)];
+    let figures = vec![
+        figure("from_memory_percent", from_memory),
+        figure("cached_percent", cached),
+    ];
     Some(validity("page_cache", ok, sentence, figures))
 }
 
@@ -136,8 +143,10 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
              ({before:.0} % before): the file system went around it"
         )
     };
-    let figures =
-        vec![figure("cached_before_percent", before), figure("cached_after_percent", after)];
+    let figures = vec![
+        figure("cached_before_percent", before),
+        figure("cached_after_percent", after),
+    ];
     Some(validity("direct_io", ok, sentence, figures))
 }
 
@@ -148,7 +157,12 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
         return None;
     }
     let held_back = seen.setup.worker.think.is_some()
-        || seen.setup.worker.rate.iter().any(|(_, rate)| rate.is_some());
+        || seen
+            .setup
+            .worker
+            .rate
+            .iter()
+            .any(|(_, rate)| rate.is_some());
     let ok = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
     let why = match (ok, seen.record.asynchronous) {
         (true, _) => "",
@@ -156,7 +170,10 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
         (false, true) => ": the device or the engine finishes ops as fast as they are submitted",
     };
     let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
-    let figures = vec![figure("mean_depth", mean), figure("asked_depth", f64::from(asked))];
+    let figures = vec![
+        figure("mean_depth", mean),
+        figure("asked_depth", f64::from(asked)),
+    ];
     Some(validity("queue_depth", ok, sentence, figures))
 }
 
@@ -200,13 +217,21 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
              set the pace"
         )
     };
-    Some(validity("cpu_bound", ok, sentence, vec![figure("busy_percent", busy)]))
+    Some(validity(
+        "cpu_bound",
+        ok,
+        sentence,
+        vec![figure("busy_percent", busy)],
+    ))
 }
 
 /// Under a rate, waits before an op is issued are in resp and not in clat.
 fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
     let directions = seen.record.directions.each();
-    let (clat, resp) = directions.into_iter().filter_map(p99s).max_by_key(|&(_, resp)| resp)?;
+    let (clat, resp) = directions
+        .into_iter()
+        .filter_map(p99s)
+        .max_by_key(|&(_, resp)| resp)?;
     let ok = resp < clat.saturating_mul(2) || resp - clat < RESP_EXCESS_NS;
     let (clat_ms, resp_ms) = (to_float(clat) / 1e6, to_float(resp) / 1e6);
     let sentence = if ok {
@@ -217,7 +242,10 @@ fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
              {resp_ms:.2} ms: a stall held later ops back, and clat does not show it"
         )
     };
-    let figures = vec![figure("clat_p99_ns", to_float(clat)), figure("resp_p99_ns", to_float(resp))];
+    let figures = vec![
+        figure("clat_p99_ns", to_float(clat)),
+        figure("resp_p99_ns", to_float(resp)),
+    ];
     Some(validity("response_time", ok, sentence, figures))
 }
 
@@ -231,13 +259,22 @@ fn p99s(direction: &DirectionRecord) -> Option<(u64, u64)> {
 }
 
 fn moved(seen: &JobEvidence<'_>) -> u64 {
-    seen.record.directions.each().into_iter().map(|direction| direction.ios).sum()
+    seen.record
+        .directions
+        .each()
+        .into_iter()
+        .map(|direction| direction.ios)
+        .sum()
 }
 
 /// Bytes that a job read past the page cache, or through it.
 pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
     let counts = !seen.setup.diskless && seen.job.options.direct == direct;
-    if counts { seen.record.directions.read.bytes } else { 0 }
+    if counts {
+        seen.record.directions.read.bytes
+    } else {
+        0
+    }
 }
 
 fn validity(check: &str, ok: bool, sentence: String, figures: Vec<(String, f64)>) -> Validity {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 /// A folder that is removed when the test ends.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Not below /tmp's tmpfs where there is one: direct I/O and disks are wanted.
@@ -21,18 +21,18 @@ impl Folder {
         Self(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
     /// Names in it, sorted.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -42,12 +42,12 @@ impl Folder {
     }
 
     /// The program with these words (split at blanks), in this folder.
-    pub fn fathom(&self, words: &str) -> Run {
+    pub(crate) fn fathom(&self, words: &str) -> Run {
         Run::of(self.command(env!("CARGO_BIN_EXE_fathom"), words))
     }
 
     /// The program called by the name `fio`.
-    pub fn fio(&self, words: &str) -> Run {
+    pub(crate) fn fio(&self, words: &str) -> Run {
         let bin = self.0.join("bin");
         std::fs::create_dir_all(&bin).unwrap();
         let link = bin.join("fio");
@@ -57,9 +57,12 @@ impl Folder {
         Run::of(self.command(link.to_str().unwrap(), words))
     }
 
-    pub fn command(&self, program: &str, words: &str) -> Command {
+    pub(crate) fn command(&self, program: &str, words: &str) -> Command {
         let mut command = Command::new(program);
-        command.args(words.split_whitespace()).current_dir(&self.0).stdin(Stdio::null());
+        command
+            .args(words.split_whitespace())
+            .current_dir(&self.0)
+            .stdin(Stdio::null());
         command.env_remove("RUST_BACKTRACE");
         command
     }
@@ -73,31 +76,31 @@ impl Drop for Folder {
 
 /// What a run of the program left.
 #[derive(Debug)]
-pub struct Run {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Run {
-    pub fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         command.output().unwrap().into()
     }
 
     #[track_caller]
-    pub fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         assert!(!self.err.contains("internal error"), "{self:#?}");
         self
     }
 
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
     /// Why the kernel refuses what was asked, if it does.
-    pub fn refused(&self) -> Option<&str> {
+    pub(crate) fn refused(&self) -> Option<&str> {
         (self.code == Some(2) && self.err.contains("cannot start engine")).then_some(&self.err)
     }
 }

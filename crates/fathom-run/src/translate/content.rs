@@ -2,9 +2,7 @@
 
 use fathom_core::{Direction, Nanos, SyncKind};
 use fathom_job::{Options, Verify};
-use fathom_workload::{
-    BufferConfig, BufferFill, Measure, SyncRules, VerifyConfig, VerifyMethod,
-};
+use fathom_workload::{BufferConfig, BufferFill, Measure, SyncRules, VerifyConfig, VerifyMethod};
 
 use super::pattern::uses;
 use crate::error::Problem;
@@ -52,8 +50,10 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
     };
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
     if method == VerifyMethod::Pattern && pattern.is_none() {
-        return Err(Problem::new("no_verify_pattern", "verify=pattern needs a pattern")
-            .hint("add `verify_pattern=0xdeadbeef`"));
+        return Err(
+            Problem::new("no_verify_pattern", "verify=pattern needs a pattern")
+                .hint("add `verify_pattern=0xdeadbeef`"),
+        );
     }
     Ok(Some(VerifyConfig {
         method,
@@ -68,8 +68,11 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
 /// distribution lines of the report are drawn from it.
 pub(crate) fn measure(options: &Options) -> Measure {
     let on = |disabled: bool| !(disabled || options.gtod_reduce);
-    let (slat, clat, lat) =
-        (on(options.disable_slat), on(options.disable_clat), on(options.disable_lat));
+    let (slat, clat, lat) = (
+        on(options.disable_slat),
+        on(options.disable_clat),
+        on(options.disable_lat),
+    );
     Measure {
         slat,
         clat,

@@ -8,7 +8,13 @@ use crate::error::Problem;
 
 /// fio's `iodepth_*` family with its defaults filled in.
 pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
-    let or_depth = |value: u32| if value == 0 || value > depth { depth } else { value };
+    let or_depth = |value: u32| {
+        if value == 0 || value > depth {
+            depth
+        } else {
+            value
+        }
+    };
     let complete_min = options.iodepth_batch_complete_min.min(depth);
     Batching {
         submit: or_depth(options.iodepth_batch),

@@ -118,7 +118,10 @@ fn sequencer(options: &Options) -> Sequencer {
 fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
     let narrow = |bytes: u64| {
         u32::try_from(bytes).map_err(|_| {
-            Problem::new("block_size_too_large", format!("block size {bytes} B is not below 4 GiB"))
+            Problem::new(
+                "block_size_too_large",
+                format!("block size {bytes} B is not below 4 GiB"),
+            )
         })
     };
     Ok(match size {
@@ -129,7 +132,9 @@ fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
             max: narrow(*max)?,
         },
         BlockSize::Split(parts) => {
-            let parts = parts.iter().map(|&(size, share)| Ok((narrow(size)?, share)));
+            let parts = parts
+                .iter()
+                .map(|&(size, share)| Ok((narrow(size)?, share)));
             SizeChoice::Split(parts.collect::<Result<_, Problem>>()?)
         }
     })

@@ -1,7 +1,11 @@
 //! Seeds: one for each job, so that the same plan draws the same numbers everywhere.
 
 /// The seed that `randseed` names, or the one drawn from the system where none is fixed.
-pub(crate) fn base(randseed: Option<u64>, randrepeat: bool, entropy: &mut dyn FnMut() -> u64) -> u64 {
+pub(crate) fn base(
+    randseed: Option<u64>,
+    randrepeat: bool,
+    entropy: &mut dyn FnMut() -> u64,
+) -> u64 {
     match randseed {
         Some(seed) => seed,
         None if randrepeat => DEFAULT_SEED,
@@ -47,7 +51,10 @@ mod tests {
         let mut never = || -> u64 { panic!("asked the system") };
         assert_eq!(base(Some(7), false, &mut never), 7);
         assert_eq!(base(None, true, &mut never), 0x89);
-        assert_eq!(base(Some(0x89), true, &mut never), base(None, true, &mut never));
+        assert_eq!(
+            base(Some(0x89), true, &mut never),
+            base(None, true, &mut never)
+        );
         assert_eq!(base(None, false, &mut || 42), 42);
     }
 

@@ -343,7 +343,11 @@ mod tests {
                 },
                 (vec![(0, 4, 4), (0, 4, 4), (0, 3, 3)], 11),
             ),
-            ("no size: what is there", ask(&four), (vec![(0, 4 * K, 4 * K)], 4 * K)),
+            (
+                "no size: what is there",
+                ask(&four),
+                (vec![(0, 4 * K, 4 * K)], 4 * K),
+            ),
             (
                 "percent of what is there, whole ops",
                 SizeRequest {
@@ -437,7 +441,10 @@ mod tests {
         };
         let found = sizes(&request, &mut |low, _| low).expect("sizes");
         assert!(found.files[0].cut);
-        assert_eq!((found.files[0].length, found.bytes_per_pass), (64 * K, 64 * K));
+        assert_eq!(
+            (found.files[0].length, found.bytes_per_pass),
+            (64 * K, 64 * K)
+        );
     }
 
     #[test]
