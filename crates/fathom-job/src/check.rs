@@ -83,7 +83,7 @@ impl Check<'_, '_> {
                 "bs-too-large",
                 format!("an op of {blocks} bytes does not fit in {what} of {bytes} bytes"),
             )
-            .fix(format!("make {what} larger, or the ops smaller"))
+            .fix("give it more, or make the ops smaller")
         };
         if let Some(Size::Bytes(size)) = options.size
             && (1..blocks).contains(&size)

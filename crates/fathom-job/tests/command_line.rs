@@ -1,0 +1,207 @@
+//! The command line: dashes, prefixes, letters, globals, switches.
+
+mod world;
+
+use fathom_core::Nanos;
+use fathom_job::{Dialect, EtaMode, Invocation, OutputFormat, Settings, Size, parse};
+use world::{World, file, job};
+
+#[track_caller]
+fn refuse(line: &str, want: &[&str]) {
+    assert_eq!(World::default().errors(line), want, "{line}");
+}
+
+#[track_caller]
+fn print(line: &str) -> String {
+    match World::default().parse(line) {
+        Ok(Invocation::Print(text)) => text,
+        Ok(Invocation::Run { .. }) => panic!("{line}: ran"),
+        Err(errors) => panic!("{line}: {}", errors.render(false)),
+    }
+}
+
+#[track_caller]
+fn settings(line: &str) -> Settings {
+    match World::default().parse(line) {
+        Ok(Invocation::Run { settings, .. }) => settings,
+        Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+        Err(errors) => panic!("{line}: {}", errors.render(false)),
+    }
+}
+
+#[test]
+fn an_option_can_be_written_in_many_ways() {
+    let forms = ["--iodepth=8", "-iodepth=8", "--iodepth 8", "-iodepth 8"];
+    for form in forms {
+        assert_eq!(
+            job(&format!("--ioengine=null {form}")).options.iodepth,
+            8,
+            "{form}"
+        );
+    }
+    assert_eq!(job("--numjob=2").options.numjobs, 2);
+    assert_eq!(job("--size 5M").options.size, Some(Size::Bytes(5 << 20)));
+    assert!(job("--group_reporting --bs=4k").options.group_reporting);
+    assert_eq!(job("-rw read -direct=1").typed[1].name, "rw");
+    assert_eq!(job("--nice -5").options.nice, -5);
+}
+
+#[test]
+fn options_before_the_first_name_are_for_all() {
+    let world = World::default();
+    let plan = world.plan("--ioengine=null --size=4k --name=a --name=global --bs=2k --name=b");
+    assert_eq!(plan.jobs.len(), 2);
+    let sizes: Vec<_> = plan.jobs.iter().map(|job| job.options.size).collect();
+    assert_eq!(sizes, [Some(Size::Bytes(4096)); 2]);
+    let block = |index: usize| plan.jobs[index].options.block_sizes.read.clone();
+    assert_ne!(block(0), block(1));
+    let names: Vec<_> = plan
+        .global_options
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["ioengine", "size", "name", "bs"]);
+}
+
+#[test]
+fn the_command_lines_globals_hold_for_the_first_file() {
+    let jobs = file("[a]\nbs=1k\n")
+        .plan("j.fio --size=8k --rw=write --output-format=json")
+        .jobs;
+    assert_eq!(jobs[0].options.size, Some(Size::Bytes(8192)));
+}
+
+#[test]
+fn order_counts_on_the_command_line() {
+    refuse(
+        "--name=x --fixedbufs --ioengine=io_uring",
+        &["0:2 other-engine"],
+    );
+    assert!(job("--ioengine=io_uring --fixedbufs").options.fixedbufs);
+    let sizes = (
+        job("--kb_base=1000 --size=8k"),
+        job("--size=8k --kb_base=1000"),
+    );
+    assert_eq!(sizes.0.options.size, Some(Size::Bytes(8000)));
+    assert_eq!(sizes.1.options.size, Some(Size::Bytes(8192)));
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_at_its_argument() {
+    refuse("--name=x --bs=4q", &["0:2 bad-suffix"]);
+    refuse(
+        "--name=x --foo=1 --bar 2",
+        &["0:2 unknown-option", "0:3 unknown-option"],
+    );
+    refuse("--name=x --re", &["0:2 ambiguous"]);
+    refuse("--name=x --bs", &["0:2 no-value"]);
+    refuse("--name=x --size --rw=read", &["0:2 no-value"]);
+    refuse("--name=x --bs=", &["0:2 no-value"]);
+    refuse("--name=", &["0:1 no-value"]);
+    refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
+    refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);
+    refuse(
+        "--name=x --exitall --wait_for y",
+        &["0:2 not-yet", "0:3 not-yet"],
+    );
+    refuse("--name=x --readonly=1", &["0:2 needless-value"]);
+    refuse("--name=x --status-interval=1", &["0:2 not-yet"]);
+    refuse("--name=x -Z", &["0:2 unknown-option"]);
+    refuse("", &["0:0 no-jobs"]);
+    refuse("--bs=4k", &["0:0 no-jobs"]);
+}
+
+#[test]
+fn the_caret_is_under_the_argument() {
+    let errors = World::default()
+        .parse("--name=x --bs=4q --size=1m")
+        .unwrap_err();
+    let text = errors.render(false);
+    assert!(text.contains("--name=x --bs=4q --size=1m"), "{text}");
+    assert!(text.contains("fio would ignore it and take 4"), "{text}");
+    let marks = text.lines().find(|line| line.contains('^')).unwrap();
+    assert!(marks.contains(" ^") && !marks.contains("^^"), "{text}");
+}
+
+#[test]
+fn switches_are_settings() {
+    let got = settings("--name=x --output=o -r --rw=read --eta=never --eta-interval=500ms -w");
+    assert_eq!(got.output.as_deref(), Some("o"));
+    assert!(got.read_only && got.warnings_fatal);
+    assert_eq!(got.eta, EtaMode::Never);
+    assert_eq!(got.eta_interval, Some(Nanos::from_millis(500)));
+    assert_eq!(settings("-o f --name=x").output.as_deref(), Some("f"));
+    assert_eq!(settings("-ofile --name=x").output.as_deref(), Some("file"));
+    assert!(settings("-rP --name=x").read_only);
+    let formats = settings("--name=x --output-f=json,normal").formats;
+    assert_eq!(formats, [OutputFormat::Json, OutputFormat::Normal]);
+    assert_eq!(
+        settings("--alloc-size=16 --max-jobs 8 --name=x").sections,
+        [""; 0]
+    );
+}
+
+#[test]
+fn terse_output_is_refused_but_its_version_is_taken() {
+    assert!(settings("--parse-only --terse-version=4").parse_only);
+    refuse("--terse-version=9 --parse-only", &["0:1 bad-value"]);
+    refuse("--minimal --name=x", &["0:1 not-yet"]);
+    refuse("--output-format=json,terse --name=x", &["0:1 not-yet"]);
+    refuse("--output-format=foo --name=x", &["0:1 bad-format"]);
+}
+
+#[test]
+fn readonly_refuses_what_writes() {
+    for rw in ["write", "randwrite", "trim", "rw", "trimwrite"] {
+        refuse(
+            &format!("--readonly --name=x --rw={rw}"),
+            &["0:3 read-only"],
+        );
+    }
+    assert!(settings("--readonly --name=x --rw=randread").read_only);
+}
+
+#[test]
+fn versions_are_the_callers() {
+    let version = |dialect| match parse(&["-v".to_owned()], dialect, &World::default()) {
+        Ok(Invocation::Print(text)) => text,
+        _ => panic!("no version"),
+    };
+    assert!(version(Dialect::Fio).starts_with("fio-3.42-fathom-"));
+    assert!(version(Dialect::Fathom).starts_with("fathom "));
+}
+
+#[test]
+fn help_is_drawn_from_the_table() {
+    let text = print("--cmdhelp=blocksize");
+    for part in [
+        "bs: ",
+        "alias: blocksize",
+        "default: 4k",
+        "min=1",
+        "example: bs=4k,64k",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(print("--cmdhelp=zonemode").contains("known to fio, not yet to fathom"));
+    assert!(print("--cmdhelp=iodep").contains("closest match"));
+    assert!(print("--cmdhelp").lines().count() > 90);
+    assert!(print("--enghelp").contains("\tio_uring\n"));
+    assert!(print("--enghelp=libaio").contains("userspace_reap"));
+    assert!(print("--enghelp=io_uring,hipri").contains("example: hipri"));
+    assert_eq!(print("--enghelp=null"), "IO engine null has no options\n");
+    refuse("--enghelp=nox", &["0:1 unknown-engine"]);
+    assert!(print("--help").contains("--parse-only"));
+}
+
+#[test]
+fn showcmd_is_a_command_line_that_means_the_same() {
+    let world = file(
+        "[global]\nioengine=null\nsize=4k\n[a]\nthread\nbs= 1k\ndescription=it's me\n[b]\nbs=2k\n",
+    );
+    let Ok(Invocation::Print(text)) = world.parse("--showcmd j.fio") else {
+        panic!("nothing was printed");
+    };
+    let want = "fio --ioengine=null --size=4k --name=a --thread --bs=1k --description='it'\\''s me' --name=b --bs=2k\n";
+    assert_eq!(text, want);
+}
