@@ -4,7 +4,7 @@
 //! cargo run --release -p fathom-engine --example cost -- [FILE [DIRECT [ENGINE[:OPTION]...]]]
 //! ```
 //!
-//! FILE is 64 MiB, made if it is missing, by default in the temporary folder and removed at the end.
+//! FILE is 64 MiB, made if it is missing; without one, a temporary file is used and removed.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -276,8 +276,8 @@ fn hint(what: &str, errno: i32, config: &EngineConfig, disabled: &str) -> String
                 .into()
         }
         ("io_uring_setup", ENOSYS) => {
-            "this kernel has no io_uring that will do (it takes Linux 5.11, and containers may hide \
-             it) — run with `--ioengine=libaio`"
+            "this kernel has no io_uring that will do (Linux 5.11 has; a container may hide it) — \
+             run with `--ioengine=libaio`"
                 .into()
         }
         ("io_uring_setup", ENOMEM) => {
