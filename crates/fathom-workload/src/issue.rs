@@ -206,7 +206,7 @@ impl Worker {
         let buffer = &mut engine.buffer(slot)[..target.length as usize];
         self.filler.refresh(buffer, target.offset, now.get());
         if let Some(readback) = &mut self.readback {
-            readback.stamp(buffer, target, self.sequence);
+            readback.stamp(buffer, target, self.sequence, now.get());
         }
     }
 

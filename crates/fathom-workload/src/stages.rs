@@ -147,7 +147,7 @@ impl Worker {
             let _ = engine.invalidate(file);
         }
         if let Some(readback) = &mut self.readback {
-            readback.begin();
+            readback.begin(self.sequence);
         }
         self.clock.stretch = now;
         self.stage = Stage::ReadingBack;

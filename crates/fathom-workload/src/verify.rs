@@ -62,10 +62,10 @@ impl Verifier {
     ) -> Result<Self, IntervalTooSmall> {
         let needed = match config.method {
             VerifyMethod::Pattern => 1,
-            VerifyMethod::Crc32c | VerifyMethod::Md5 => payload_start(config.method) as u32 + 1,
+            VerifyMethod::Crc32c | VerifyMethod::Md5 => payload_start(config.method) + 1,
         };
         let interval = interval_of(writes);
-        if interval < needed {
+        if (interval as usize) < needed {
             return Err(IntervalTooSmall { interval, needed });
         }
         let pattern = match (&config.pattern, config.method) {
@@ -80,6 +80,11 @@ impl Verifier {
             thread: config.thread,
             seed,
         })
+    }
+
+    /// No op that this verifier was made for is shorter.
+    pub(crate) const fn smallest(&self) -> u32 {
+        self.interval
     }
 
     /// Fills the buffer of a write.

@@ -1,18 +1,19 @@
 //! One job's state between two turns.
 
 use fathom_core::{
-    Capabilities, Completion, Direction, FileIndex, PerDirection, Slot, SyncKind, Tick,
+    Capabilities, Completion, Direction, FileIndex, NoMemory, PerDirection, Slot, SyncKind, Tick,
 };
 
 use crate::buffers::Filler;
 use crate::config::{Mix, WorkerConfig};
 use crate::pattern::{Pattern, PatternError, Target};
-use crate::readback::Readback;
+use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
 use crate::results::{Phase, Progress, Results};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::think::Thinking;
+use crate::verify::IntervalTooSmall;
 
 /// One job: what it is told, how far it has come, what it has measured.
 ///
@@ -135,6 +136,10 @@ pub enum ConfigError {
     NoDepth,
     /// A rate of 0 per second.
     NoPace,
+    /// Blocks too small to verify.
+    Verify(IntervalTooSmall),
+    /// No memory for the log of what is to be read back.
+    NoMemory(NoMemory),
 }
 
 impl std::fmt::Display for ConfigError {
@@ -143,6 +148,10 @@ impl std::fmt::Display for ConfigError {
             Self::Pattern(error) => error.fmt(f),
             Self::NoDepth => f.write_str("a job needs a depth of at least 1"),
             Self::NoPace => f.write_str("a rate must be at least 1 per second"),
+            Self::Verify(error) => error.fmt(f),
+            Self::NoMemory(error) => {
+                write!(f, "no memory to log what is to be read back: {} bytes", error.bytes)
+            }
         }
     }
 }
@@ -193,7 +202,12 @@ impl Worker {
             .verify
             .as_ref()
             .filter(|_| engine.moves_data)
-            .map(|verify| Readback::new(verify.clone(), &config, writes));
+            .map(|verify| Readback::new(verify, &config, writes))
+            .transpose()
+            .map_err(|error| match error {
+                ReadbackError::Interval(error) => ConfigError::Verify(error),
+                ReadbackError::Memory(error) => ConfigError::NoMemory(error),
+            })?;
         let filler = Filler::new(config.buffers.clone(), seed);
         let batch = config.batching.submit.clamp(1, depth) as usize;
         let reap = config.batching.complete_max.clamp(1, depth) as usize;

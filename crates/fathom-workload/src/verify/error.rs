@@ -150,7 +150,7 @@ pub struct IntervalTooSmall {
     /// The longest distance that all block sizes are multiples of, bytes.
     pub interval: u32,
     /// What the header, its checksum and one byte need.
-    pub needed: u32,
+    pub needed: usize,
 }
 
 impl fmt::Display for IntervalTooSmall {

@@ -18,10 +18,10 @@ impl Written {
     }
 }
 
-/// The writes of a pass, at most as many as it was made for.
+/// The writes of a pass.
 ///
 /// Fill it with [`push`], [`seal`] it once, take the writes with [`next`], and [`clear`] it for
-/// the next pass. Nothing is allocated after it was made.
+/// the next pass. Nothing is allocated after it was made, if it was made large enough.
 ///
 /// [`push`]: Self::push
 /// [`seal`]: Self::seal
@@ -31,22 +31,18 @@ impl Written {
 pub(crate) struct WrittenLog {
     /// A write and whether its data are all there still.
     entries: Vec<(Written, bool)>,
+    /// With so many, what was overwritten is left out before more are taken.
     capacity: usize,
-    /// Whether two writes of a pass can touch the same bytes.
-    overlaps: bool,
-    /// Making room has freed so little that it is not tried again in this pass.
-    hopeless: bool,
     /// The next to give out.
     next: usize,
-    forgotten: u64,
 }
 
 impl WrittenLog {
-    /// A log of at most `capacity` writes.
+    /// A log of at most `capacity` writes that no later write touched; beyond that it grows.
     ///
     /// # Errors
     /// The system does not give the memory.
-    pub(crate) fn new(capacity: usize, overlaps: bool) -> Result<Self, NoMemory> {
+    pub(crate) fn new(capacity: usize) -> Result<Self, NoMemory> {
         let mut entries = Vec::new();
         let bytes = (capacity as u64).saturating_mul(size_of::<(Written, bool)>() as u64);
         entries
@@ -55,20 +51,15 @@ impl WrittenLog {
         Ok(Self {
             entries,
             capacity,
-            overlaps,
-            hopeless: !overlaps,
             next: 0,
-            forgotten: 0,
         })
     }
 
-    /// Remembers a write. When the log is full, overwritten writes make room; if there are none,
-    /// the write is forgotten and counted.
+    /// Remembers a write.
     #[inline]
     pub(crate) fn push(&mut self, written: Written) {
-        if self.entries.len() == self.capacity && !self.make_room() {
-            self.forgotten += 1;
-            return;
+        if self.entries.len() == self.capacity {
+            self.drop_overwritten();
         }
         self.entries.push((written, true));
     }
@@ -76,9 +67,7 @@ impl WrittenLog {
     /// No more writes will come: leaves out what was overwritten by a later one, even in part, and
     /// puts the rest in the order of writing.
     pub(crate) fn seal(&mut self) {
-        if self.overlaps {
-            self.drop_overwritten();
-        }
+        self.drop_overwritten();
         self.entries
             .sort_unstable_by_key(|(written, _)| written.sequence);
         self.next = 0;
@@ -86,8 +75,14 @@ impl WrittenLog {
 
     /// The next write to read back.
     pub(crate) fn next(&mut self) -> Option<Written> {
-        let (written, _) = self.entries.get(self.next)?;
+        let written = self.get(self.next as u64)?;
         self.next += 1;
+        Some(written)
+    }
+
+    /// The write that `next` gave out, or will, as the one with this index.
+    pub(crate) fn get(&self, index: u64) -> Option<Written> {
+        let (written, _) = self.entries.get(usize::try_from(index).ok()?)?;
         Some(*written)
     }
 
@@ -96,27 +91,10 @@ impl WrittenLog {
         self.next >= self.entries.len()
     }
 
-    /// How many writes did not fit, in all passes.
-    pub(crate) const fn forgotten(&self) -> u64 {
-        self.forgotten
-    }
-
     /// Forgets the writes of this pass.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.hopeless = !self.overlaps;
         self.next = 0;
-    }
-
-    #[cold]
-    fn make_room(&mut self) -> bool {
-        if self.hopeless {
-            return false;
-        }
-        self.drop_overwritten();
-        // Sorting for the sake of a few places would be done again and again.
-        self.hopeless = self.capacity - self.entries.len() < self.capacity / 8;
-        self.entries.len() < self.capacity
     }
 
     /// Leaves out each write that a newer one overlaps.
@@ -127,6 +105,7 @@ impl WrittenLog {
     /// 2:     [bbbb]               2 overlaps 3, newer: out
     /// 3:       [cccc]             3 stays
     /// ```
+    #[cold]
     fn drop_overwritten(&mut self) {
         self.entries.sort_unstable_by(|(a, _), (b, _)| {
             let place = |w: &Written| (w.file, w.offset);
@@ -174,12 +153,11 @@ mod tests {
 
     use super::*;
 
-    fn log_of(writes: &[Written], capacity: usize, overlaps: bool) -> (Vec<Written>, u64) {
-        let mut log = WrittenLog::new(capacity, overlaps).unwrap();
+    fn log_of(writes: &[Written], capacity: usize) -> Vec<Written> {
+        let mut log = WrittenLog::new(capacity).unwrap();
         writes.iter().for_each(|&written| log.push(written));
         log.seal();
-        let kept = std::iter::from_fn(|| log.next()).collect();
-        (kept, log.forgotten())
+        std::iter::from_fn(|| log.next()).collect()
     }
 
     fn write(sequence: u64, offset: u64, length: u32) -> Written {
@@ -194,26 +172,33 @@ mod tests {
     #[test]
     fn the_order_is_that_of_writing_and_not_of_completing() {
         let writes = [write(1, 4096, 512), write(0, 0, 512), write(2, 512, 512)];
-        let (kept, forgotten) = log_of(&writes, 3, false);
-        assert_eq!(kept, [writes[1], writes[0], writes[2]]);
-        assert_eq!(forgotten, 0);
+        assert_eq!(log_of(&writes, 3), [writes[1], writes[0], writes[2]]);
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn more_than_was_reckoned_with_is_kept_all_the_same() {
         let writes = [write(0, 0, 1), write(1, 1, 1), write(2, 2, 1)];
-        assert_eq!(log_of(&writes, 2, true), (writes[..2].to_vec(), 1));
+        assert_eq!(log_of(&writes, 2), writes);
     }
 
     #[test]
     fn overwritten_blocks_make_room() {
-        let writes: Vec<Written> = (0..1000).map(|n| write(n, n % 3 * 512, 512)).collect();
-        assert_eq!(log_of(&writes, 4, true), (writes[997..].to_vec(), 0));
+        let mut log = WrittenLog::new(4).unwrap();
+        let memory = log.entries.capacity();
+        for n in 0..1000 {
+            log.push(write(n, n % 3 * 512, 512));
+        }
+        assert_eq!(log.entries.capacity(), memory);
+        log.seal();
+        let kept: Vec<u64> = std::iter::from_fn(|| log.next())
+            .map(|w| w.sequence)
+            .collect();
+        assert_eq!(kept, [997, 998, 999]);
     }
 
     #[test]
     fn memory_that_cannot_be_had_is_an_error() {
-        assert!(WrittenLog::new(usize::MAX / 64, true).is_err());
+        assert!(WrittenLog::new(usize::MAX / 64).is_err());
     }
 
     proptest! {
@@ -236,9 +221,7 @@ mod tests {
                 .filter(|a| !writes.iter().any(|b| b.sequence > a.sequence && touches(a, b)))
                 .copied()
                 .collect();
-            let (kept, forgotten) = log_of(&writes, 80, true);
-            prop_assert_eq!(kept, want);
-            prop_assert_eq!(forgotten, 0);
+            prop_assert_eq!(log_of(&writes, 80), want);
         }
     }
 }

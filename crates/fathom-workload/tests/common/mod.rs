@@ -1,5 +1,6 @@
 //! Configurations to begin with, and targets as text.
 #![allow(dead_code, reason = "each test program uses some of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
 use fathom_core::PerDirection;
