@@ -13,7 +13,6 @@ mod ledger;
 mod survey;
 
 use std::fs::{DirBuilder, File};
-use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
