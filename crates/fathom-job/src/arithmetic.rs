@@ -343,7 +343,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_and_products_agree_with_the_machine(a in -1000_i128..1000, b in -1000_i128..1000, c in 1_i128..50) {
+        fn sums_and_products_agree_with_the_machine(
+            a in -1000_i128..1000,
+            b in -1000_i128..1000,
+            c in 1_i128..50,
+        ) {
             check(&format!("({a}+{b}*{c}-({a}-{c}))"), Ok(a + b * c - (a - c)));
         }
 

@@ -82,6 +82,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) globals: Layer,
     /// The next job starts after all before it, as one of a second job file does.
     pub(crate) wall: bool,
+    /// Where jobs say that they write or trim.
+    pub(crate) changing: Vec<Spot>,
     /// Sections of `--section` that were seen.
     pub(crate) sections_seen: Vec<String>,
     plan: Plan,
@@ -97,6 +99,7 @@ impl<'a> Builder<'a> {
             settings: Settings::default(),
             globals: Layer::default(),
             wall: false,
+            changing: Vec::new(),
             sections_seen: Vec::new(),
             plan: Plan::default(),
             clones: 0,
@@ -230,6 +233,13 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
+        if self.settings.read_only {
+            for spot in std::mem::take(&mut self.changing) {
+                let why = "the job writes or trims, and `--readonly` forbids it";
+                let problem = Problem::new("read-only", 0..spot.range.len(), why);
+                self.error(&spot, problem.fix("read only, or leave `--readonly` out"));
+            }
+        }
         if self.settings.warnings_fatal {
             self.diagnostics.make_warnings_fatal();
         }

@@ -56,7 +56,7 @@ fn hexadecimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> 
     Ok(digits.len() + 2)
 }
 
-/// A decimal of 32 bits, little endian: a positive one without its high zeros, a negative one whole.
+/// A decimal of 32 bits, little endian: a positive one without high zeros, a negative one whole.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let sign = usize::from(piece.text.starts_with('-'));
     let length = sign

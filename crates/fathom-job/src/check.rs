@@ -131,7 +131,8 @@ impl Check<'_, '_> {
         }
         let engine = engines::find(&self.layer.options.ioengine);
         if depth > 1 && engine.is_some_and(|engine| engine.synchronous) {
-            let why = "both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";
+            let why = "both iodepth >= 1 and synchronous I/O engine are selected, \
+                       queue depth will be capped at 1";
             let fix = "for more ops in flight use `ioengine=io_uring` or `ioengine=libaio`";
             self.warn_at(
                 &["iodepth", "ioengine"],
@@ -234,7 +235,8 @@ impl Check<'_, '_> {
                 .fix("add it, as in `verify_pattern=0xdeadbeef`");
             self.error_at(&["verify"], problem);
         } else if pattern && !verifies {
-            let why = "`verify_pattern` alone means `verify=pattern_hdr`, which is known to fio, not yet to fathom";
+            let why = "`verify_pattern` alone means `verify=pattern_hdr`, which is known to fio, \
+                       not yet to fathom";
             self.error_at(
                 &["verify_pattern"],
                 problem("not-yet", why).fix("add `verify=pattern`"),
@@ -248,14 +250,11 @@ impl Check<'_, '_> {
         }
     }
 
+    /// Notes where a job changes what is on disk: `--readonly` may still come.
     fn writes(&mut self) {
-        let options = &self.layer.options;
-        if self.builder.settings.read_only && (writes(options) || options.rw == ReadWrite::Trim) {
-            let why = "the job writes or trims, and `--readonly` forbids it";
-            self.error_at(
-                &["rw"],
-                problem("read-only", why).fix("read only, or leave `--readonly` out"),
-            );
+        if writes(&self.layer.options) || self.layer.options.rw == ReadWrite::Trim {
+            let spot = self.place(&["rw"]);
+            self.builder.changing.push(spot);
         }
     }
 

@@ -1,18 +1,15 @@
 //! The command line as fio reads it: switches, options, jobs begun by `--name`, and job files.
 
-use fathom_core::Nanos;
-
 use crate::build::{Builder, Layer, Written};
 use crate::diagnostics::{Diagnostics, Spot};
 use crate::file;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
-use crate::plan::{EtaMode, OutputFormat};
-use crate::problem::{Piece, Problem};
+use crate::problem::Problem;
 use crate::showcmd;
+use crate::switch_values;
 use crate::switches::{Action, Switch};
 use crate::table::{self, known};
-use crate::time::{Bare, time};
 use crate::{Dialect, Invocation, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
@@ -112,75 +109,43 @@ impl Reader<'_> {
     }
 
     fn switch(&mut self, switch: &Switch, name: &Spot, value: Option<Spot>) {
-        let spot = value.as_ref().unwrap_or(name).clone();
-        let text = value.as_ref().map(|value| value.text().to_owned());
-        let text_or_empty = text.clone().unwrap_or_default();
-        let settings = &mut self.builder.settings;
-        let result = match switch.action {
-            Action::Output => {
-                settings.output = text;
-                Ok(())
-            }
-            Action::Format => {
-                formats(&text_or_empty).map(|formats| settings.formats.extend(formats))
-            }
-            Action::TerseVersion => terse_version(&text_or_empty),
-            Action::Version => {
-                self.print = Some(help::version(self.dialect));
-                Ok(())
-            }
-            Action::Help => {
-                self.print = Some(help::usage());
-                Ok(())
-            }
-            Action::OptionHelp => {
-                self.print = Some(help::option(text.as_deref()));
-                Ok(())
-            }
-            Action::EngineHelp => help::engine(text.as_deref()).map(|text| self.print = Some(text)),
-            Action::ShowCommand => {
-                self.show_command = true;
-                Ok(())
-            }
-            Action::ReadOnly => {
-                settings.read_only = true;
-                Ok(())
-            }
-            Action::Eta => eta(&text_or_empty).map(|mode| settings.eta = mode),
-            Action::EtaInterval => {
-                interval(&text_or_empty).map(|span| settings.eta_interval = Some(span))
-            }
-            Action::EtaNewline => time(Piece::whole(&text_or_empty), Bare::Seconds)
-                .map(|span| settings.eta_newline = (!span.is_zero()).then_some(span)),
-            Action::ParseOnly => {
-                settings.parse_only = true;
-                Ok(())
-            }
-            Action::Section if text_or_empty.starts_with("global") => Err(Problem::new(
-                "bad-section",
-                0..text_or_empty.len(),
-                "`global` sections are no jobs: they cannot be run alone",
-            )
-            .fix("name a job's section")),
-            Action::Section => {
-                settings.sections.push(text_or_empty);
-                self.section_spots.push(spot.clone());
-                Ok(())
-            }
-            Action::WarningsFatal => {
-                settings.warnings_fatal = true;
-                Ok(())
-            }
-            Action::Ignored => Ok(()),
-            Action::NotYet => Err(not_yet(switch, name)),
-        };
-        if let Err(problem) = result {
-            let spot = match problem.code {
-                "not-yet" if switch.action == Action::NotYet => name.clone(),
+        let spot = value.as_ref().unwrap_or(name);
+        let text = value.as_ref().map(Spot::text);
+        if let Err(problem) = self.act(switch, text, spot) {
+            let spot = match switch.action {
+                Action::NotYet => name.clone(),
                 _ => spot.part(problem.at.clone()),
             };
             self.builder.error(&spot, problem);
         }
+    }
+
+    fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
+        let settings = &mut self.builder.settings;
+        let given = text.unwrap_or_default();
+        match switch.action {
+            Action::Output => settings.output = text.map(str::to_owned),
+            Action::Format => settings.formats.extend(switch_values::formats(given)?),
+            Action::TerseVersion => switch_values::terse_version(given)?,
+            Action::Version => self.print = Some(help::version(self.dialect)),
+            Action::Help => self.print = Some(help::usage()),
+            Action::OptionHelp => self.print = Some(help::option(text)),
+            Action::EngineHelp => self.print = Some(help::engine(text)?),
+            Action::ShowCommand => self.show_command = true,
+            Action::ReadOnly => settings.read_only = true,
+            Action::Eta => settings.eta = switch_values::eta(given)?,
+            Action::EtaInterval => settings.eta_interval = Some(switch_values::interval(given)?),
+            Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,
+            Action::ParseOnly => settings.parse_only = true,
+            Action::Section => {
+                settings.sections.push(switch_values::section(given)?);
+                self.section_spots.push(spot.clone());
+            }
+            Action::WarningsFatal => settings.warnings_fatal = true,
+            Action::Ignored => {}
+            Action::NotYet => return Err(not_yet(switch, spot)),
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<Invocation, Diagnostics> {
@@ -252,70 +217,6 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
     })
 }
 
-fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
-    let format = |piece: Piece<'_>| match piece.text.trim() {
-        "normal" => Ok(OutputFormat::Normal),
-        "json" => Ok(OutputFormat::Json),
-        "json+" => Ok(OutputFormat::JsonPlus),
-        word @ ("terse" | "minimal" | "csv") => Err(Problem::new(
-            "not-yet",
-            piece.range(),
-            format!("the format `{word}` is known to fio, not yet to fathom"),
-        )
-        .fix("use normal, json or json+")),
-        word => Err(Problem::new(
-            "bad-format",
-            piece.range(),
-            format!("there is no output format `{word}`"),
-        )
-        .fix("use normal, json or json+, several with commas between them")),
-    };
-    Piece::whole(text)
-        .split(&[','])
-        .into_iter()
-        .map(format)
-        .collect()
-}
-
-fn terse_version(text: &str) -> Result<(), Problem> {
-    match text.trim() {
-        "2" | "3" | "4" | "5" => Ok(()),
-        _ => Err(Problem::new(
-            "bad-value",
-            0..text.len(),
-            format!("there is no terse layout `{text}`"),
-        )
-        .fix("use 2, 3, 4 or 5")),
-    }
-}
-
-fn eta(text: &str) -> Result<EtaMode, Problem> {
-    match text {
-        "always" => Ok(EtaMode::Always),
-        "never" => Ok(EtaMode::Never),
-        "auto" => Ok(EtaMode::Auto),
-        _ => Err(Problem::new(
-            "bad-value",
-            0..text.len(),
-            format!("`{text}` is not a time to show the status line"),
-        )
-        .fix("use always, never or auto")),
-    }
-}
-
-fn interval(text: &str) -> Result<Nanos, Problem> {
-    let span = time(Piece::whole(text), Bare::Seconds)?;
-    if span < INTERVAL_MIN {
-        return Err(Problem::new(
-            "out-of-range",
-            0..text.len(),
-            format!("{span} is too short for the status line, as in fio"),
-        )
-        .fix("write at least `250ms`"));
-    }
-    Ok(span)
-}
-
 fn not_yet(switch: &Switch, name: &Spot) -> Problem {
     Problem::new(
         "not-yet",
@@ -323,6 +224,3 @@ fn not_yet(switch: &Switch, name: &Spot) -> Problem {
         format!("`--{}` is known to fio, not yet to fathom", switch.name),
     )
 }
-
-/// fio's limit.
-const INTERVAL_MIN: Nanos = Nanos::from_millis(250);

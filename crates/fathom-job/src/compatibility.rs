@@ -55,7 +55,10 @@ fn push_row(text: &mut String, row: &Row) {
 }
 
 fn push_refused(text: &mut String) {
-    text.push_str("\n## Refused for now\n\nfio has these options and Fathom not yet; each is refused by its name, never skipped.\n\n");
+    text.push_str(
+        "\n## Refused for now\n\nfio has these options and Fathom not yet; \
+         each is refused by its name, never skipped.\n\n",
+    );
     for (tier, title) in TIERS {
         let options = known::all().iter().filter(|known| known.tier == *tier);
         let missing = options.filter(|known| table::find(known.name).is_none());
@@ -76,7 +79,10 @@ fn push_engines(text: &mut String) {
 }
 
 fn push_switches(text: &mut String) {
-    text.push_str("\n## Switches of the command line\n\n| switch | what it does | compared with fio |\n|---|---|---|\n");
+    text.push_str(
+        "\n## Switches of the command line\n\n\
+         | switch | what it does | compared with fio |\n|---|---|---|\n",
+    );
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::NotYet => "refused for now",
@@ -104,16 +110,17 @@ const INTRODUCTION: &str = "\
 # How Fathom compares with fio, option by option
 
 This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
-*Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses what fio
-silently takes for something else. *Refused* means that fio has it and Fathom not yet.
+*Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses
+what fio silently takes for something else. *Refused* means that fio has it and Fathom not yet.
 
 What holds everywhere:
 
-* Numbers that fio cuts short are errors: an unknown suffix (`4q`), a fraction (`1.5g`), a unit behind a
-  hexadecimal number (`0x1k`), a negative size, a number beyond 64 bits.
+* Numbers that fio cuts short are errors: an unknown suffix (`4q`), a fraction (`1.5g`), a unit
+  behind a hexadecimal number (`0x1k`), a negative size, a number beyond 64 bits.
 * Times with a unit that fio does not know (`1min`, `30sec`) are errors: fio takes microseconds.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; a note says so once.
-* Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) works everywhere; in fio only in some builds.
+* Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) works everywhere; in fio only in some
+  builds.
 * Blanks around a value are dropped; fio keeps them and then fails to find the engine ` null`.
 * All errors of a job file are reported at once, with line and column, and nothing is run.
 * Flags take nothing, `=1` or `=0`; `true`, `yes` and other numbers are errors.

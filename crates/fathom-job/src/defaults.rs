@@ -8,7 +8,7 @@ use crate::plan::{
 };
 
 impl Default for Options {
-    #[expect(clippy::too_many_lines, reason = "one line an option")]
+    // tidy: long: one line an option
     fn default() -> Self {
         Self {
             description: None,

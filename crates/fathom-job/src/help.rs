@@ -35,7 +35,10 @@ pub(crate) fn usage() -> String {
         let name = format!("--{}{argument}", switch.name);
         line(&mut text, &format!("  {name:<28}{}{later}", switch.help));
     }
-    text.push_str("\nEvery option of a job can stand here too, as `--option=value`: `--cmdhelp` lists them.\n");
+    text.push_str(
+        "\nEvery option of a job can stand here too, as `--option=value`: \
+         `--cmdhelp` lists them.\n",
+    );
     text
 }
 

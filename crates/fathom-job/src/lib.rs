@@ -26,6 +26,7 @@ mod showcmd;
 mod substitute;
 mod suggest;
 mod surroundings;
+mod switch_values;
 mod switches;
 mod table;
 #[cfg(test)]

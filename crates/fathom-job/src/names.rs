@@ -6,9 +6,9 @@ use crate::plan::Job;
 /// first.
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
-/// after it says so); else `filename_format` names `nrfiles` files. Relative names begin in the job's directory; a list of directories is gone
-/// through clone by clone. (fio uses a device that has the job's name where there is one: that
-/// needs a look at the disk, so it is not done here.)
+/// after it says so); else `filename_format` names `nrfiles` files. Relative names begin in the
+/// job's directory; a list of directories is gone through clone by clone. (fio uses a device that
+/// has the job's name where there is one: that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
@@ -70,7 +70,8 @@ fn format_name(format: &str, job_name: &str, job_number: u32, file_number: u32) 
 /// `$jobname` before `$jobnum` does not matter: neither begins with the other.
 const KEYWORDS: [&str; 4] = ["$jobname", "$jobnum", "$filenum", "$clientuid"];
 
-/// The names in a list with colons between them; `\:` is a colon in a name. Empty ones are left out.
+/// The names in a list with colons between them; `\:` is a colon in a name. Empty ones are no
+/// names.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut letters = text.chars().peekable();

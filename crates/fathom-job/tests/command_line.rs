@@ -158,6 +158,8 @@ fn readonly_refuses_what_writes() {
             &["0:3 read-only"],
         );
     }
+    let late = "--name=x --rw=write --name=y --rw=read --readonly";
+    refuse(late, &["0:2 read-only"]);
     assert!(settings("--readonly --name=x --rw=randread").read_only);
 }
 
@@ -202,6 +204,7 @@ fn showcmd_is_a_command_line_that_means_the_same() {
     let Ok(Invocation::Print(text)) = world.parse("--showcmd j.fio") else {
         panic!("nothing was printed");
     };
-    let want = "fio --ioengine=null --size=4k --name=a --thread --bs=1k --description='it'\\''s me' --name=b --bs=2k\n";
+    let want = "fio --ioengine=null --size=4k --name=a --thread --bs=1k \
+                --description='it'\\''s me' --name=b --bs=2k\n";
     assert_eq!(text, want);
 }

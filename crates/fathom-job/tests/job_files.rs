@@ -35,7 +35,8 @@ fn a_job_inherits_from_the_globals_above_it() {
 
 #[test]
 fn typed_options_have_canonical_names_and_fios_order() {
-    let text = "[global]\nkb_base=1000\nioengine = null\n[a]\nfilename=f\nblocksize= 4k ; c\nreadwrite=randread\nthread\niodepth_batch_submit=1\n";
+    let text = "[global]\nkb_base=1000\nioengine = null\n[a]\nfilename=f\nblocksize= 4k ; c\n\
+                readwrite=randread\nthread\niodepth_batch_submit=1\n";
     let plan = file(text).plan("j.fio");
     let typed: Vec<_> = plan.jobs[0]
         .typed

@@ -67,7 +67,10 @@ proptest! {
     }
 
     #[test]
-    fn any_arguments_are_a_command_line_or_refused(args in prop::collection::vec(piece(), 0..12), dashes in 0_usize..3) {
+    fn any_arguments_are_a_command_line_or_refused(
+        args in prop::collection::vec(piece(), 0..12),
+        dashes in 0_usize..3,
+    ) {
         let args: Vec<_> = args.iter().map(|arg| format!("{}{arg}", &"--"[..dashes])).collect();
         let world = file("[a]\n");
         if let Err(errors) = parse(&args, Dialect::Fathom, &world) {

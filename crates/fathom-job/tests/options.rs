@@ -168,6 +168,7 @@ fn block_sizes() {
             == PerDirection::new(range(1024, 2048), BlockSize::Fixed(4096), range(4096, 8192))
     });
     refuse("--bsrange=4k", "bad-range");
+    refuse("--bsrange=1k-2k/3k-5k", "bad-range");
     refuse("--bsrange=1k-", "no-number");
     let split = |o: &Options, direction: Direction| match &o.block_sizes[direction] {
         BlockSize::Split(entries) => entries.clone(),

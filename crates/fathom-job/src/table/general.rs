@@ -296,7 +296,8 @@ fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
 /// No machine has more processors than this (the kernel's limit is 8192).
 const CPUS_MAX: u32 = 8192;
 
-pub(super) const TIMES: &str = "fractions (`1.5s`) and units fio does not know (`min`, `sec`) are refused; fio cuts them or takes microseconds";
+pub(super) const TIMES: &str = "fractions (`1.5s`) and units fio does not know (`min`, `sec`) are \
+    refused; fio cuts them or takes microseconds";
 
 /// The largest number of fio's 32-bit options.
 pub(super) const U32: u64 = u32::MAX as u64;

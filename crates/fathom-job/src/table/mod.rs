@@ -1,6 +1,7 @@
 //! The option table: one row an option, from which parser, help, error texts and documentation
 //! are drawn. The rows stand in the modules below, by subject.
 
+mod block_sizes;
 mod engines;
 mod files;
 mod general;

@@ -1,9 +1,8 @@
 //! What a job does: directions, sizes, offsets.
 
-use fathom_core::{Direction, PerDirection};
-
-use super::general::{choice, not_a_range};
-use super::read::{Findings, byte, spread, unknown_word};
+use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
+use super::general::choice;
+use super::read::{Findings, byte, unknown_word};
 use super::row::{Kind, Row};
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, SequencerSuffix};
@@ -16,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
         "What is done and in which order; `:N` adds a gap (sequential) or a run of N ops (random)",
         "rw=randread",
         Kind::Special {
-            form: "read|write|trim|randread|randwrite|randtrim|rw|readwrite|randrw|trimwrite|randtrimwrite[:N]",
+            form: "read|write|trim|rw|readwrite|trimwrite, or rand and one of these; [:N]",
             read: read_write,
         },
     )
@@ -27,8 +26,12 @@ pub(super) const ROWS: &[Row] = &[
         "With `rw=rand…:N`, where the ops of a run go",
         "rw_sequencer=identical",
         Kind::Choice(&[
-            choice("sequential", "one behind the other", |o| o.rw_identical = false),
-            choice("identical", "all to the same offset", |o| o.rw_identical = true),
+            choice("sequential", "one behind the other", |o| {
+                o.rw_identical = false
+            }),
+            choice("identical", "all to the same offset", |o| {
+                o.rw_identical = true
+            }),
         ]),
     ),
     Row::new(
@@ -36,7 +39,11 @@ pub(super) const ROWS: &[Row] = &[
         "50",
         "Percent of reads in a mix",
         "rwmixread=70",
-        Kind::Int { min: 0, max: 100, set: |o, v| o.rwmixread = byte(v) },
+        Kind::Int {
+            min: 0,
+            max: 100,
+            set: |o, v| o.rwmixread = byte(v),
+        },
     )
     .stricter("with `rwmixwrite` in one section, both must add up to 100"),
     Row::new(
@@ -44,7 +51,11 @@ pub(super) const ROWS: &[Row] = &[
         "50",
         "Percent of writes in a mix",
         "rwmixwrite=30",
-        Kind::Int { min: 0, max: 100, set: |o, v| o.rwmixread = 100 - byte(v) },
+        Kind::Int {
+            min: 0,
+            max: 100,
+            set: |o, v| o.rwmixread = 100 - byte(v),
+        },
     )
     .stricter("with `rwmixread` in one section, both must add up to 100"),
     Row::new(
@@ -65,7 +76,10 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Smallest and largest size of an op",
         "bsrange=4k-64k,8k-16k",
-        Kind::Special { form: "one to three ranges, for read,write,trim (opt=1k-4k)", read: bsrange },
+        Kind::Special {
+            form: "one to three ranges for read,write,trim (opt=1k-4k)",
+            read: bsrange,
+        },
     )
     .aliases(&["blocksize_range"])
     .stricter(NUMBERS),
@@ -104,7 +118,10 @@ pub(super) const ROWS: &[Row] = &[
         "that of the file or device",
         "Bytes of the job over all its files",
         "size=1g",
-        Kind::Size { min: 0, set: |o, v| o.size = Some(v) },
+        Kind::Size {
+            min: 0,
+            set: |o, v| o.size = Some(v),
+        },
     )
     .stricter(SIZES),
     Row::new(
@@ -112,7 +129,10 @@ pub(super) const ROWS: &[Row] = &[
         "as `size`",
         "Bytes to read or write in all; more than `size` begins again",
         "io_size=4g",
-        Kind::Size { min: 0, set: |o, v| o.io_size = Some(v) },
+        Kind::Size {
+            min: 0,
+            set: |o, v| o.io_size = Some(v),
+        },
     )
     .aliases(&["io_limit"])
     .stricter(SIZES),
@@ -121,7 +141,10 @@ pub(super) const ROWS: &[Row] = &[
         "`size` divided by `nrfiles`",
         "Size of each file; from a range it is drawn for each",
         "filesize=1m-4m",
-        Kind::Special { form: "size or low-high range of sizes (opt=1m-4m)", read: filesize },
+        Kind::Special {
+            form: "size or low-high range of sizes (opt=1m-4m)",
+            read: filesize,
+        },
     )
     .stricter(NUMBERS),
     Row::new(
@@ -129,7 +152,10 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Where in the file to begin",
         "offset=1g",
-        Kind::Size { min: 0, set: |o, v| o.offset = v },
+        Kind::Size {
+            min: 0,
+            set: |o, v| o.offset = v,
+        },
     )
     .aliases(&["fileoffset"])
     .stricter(SIZES),
@@ -138,7 +164,10 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Each clone begins so much further on",
         "offset_increment=1g",
-        Kind::Size { min: 0, set: |o, v| o.offset_increment = v },
+        Kind::Size {
+            min: 0,
+            set: |o, v| o.offset_increment = v,
+        },
     )
     .stricter(SIZES),
     Row::new(
@@ -217,191 +246,6 @@ const RW_WORDS: [&str; 11] = [
     "trimwrite",
     "randtrimwrite",
 ];
-
-fn set_sizes(options: &mut Options, sizes: PerDirection<Option<BlockSize>>) {
-    for direction in Direction::ALL {
-        if let Some(size) = &sizes[direction] {
-            options.block_sizes[direction] = size.clone();
-        }
-    }
-}
-
-fn bsrange(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let kb_base = options.kb_base;
-    let mut ranges = Vec::new();
-    let pieces = Piece::whole(text).split(&[',', '/']);
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            0..text.len(),
-            "there are three ranges at most: for reads, writes and trims",
-        ));
-    }
-    for piece in pieces {
-        ranges.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(size_range(piece, kb_base, findings, "bsrange=4k-64k")?),
-        });
-    }
-    let sizes = spread(&ranges).map(|range| range.map(|(min, max)| BlockSize::Range { min, max }));
-    set_sizes(options, sizes);
-    Ok(())
-}
-
-/// `a-b` or `a:b`, at least 1, the smaller first.
-fn size_range(
-    piece: Piece<'_>,
-    kb_base: u64,
-    findings: &mut Findings,
-    example: &str,
-) -> Result<(u64, u64), Problem> {
-    let ends = piece.split(&['-', ':']);
-    let [low, high] = ends.as_slice() else {
-        return Err(not_a_range(piece.text, example).shifted(piece.at));
-    };
-    let mut read = |piece: Piece<'_>| {
-        let (value, reversed) = number::counted(piece, kb_base, 1, u64::MAX)?;
-        findings.reversed(piece, reversed);
-        Ok(value)
-    };
-    let (low, high): (u64, u64) = (read(*low)?, read(*high)?);
-    Ok((low.min(high), low.max(high)))
-}
-
-fn filesize(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let piece = Piece::whole(text);
-    options.filesize = Some(if piece.split(&['-', ':']).len() == 1 {
-        let (size, reversed) = number::counted(piece, options.kb_base, 1, u64::MAX)?;
-        findings.reversed(piece, reversed);
-        (size, size)
-    } else {
-        size_range(piece, options.kb_base, findings, "filesize=1m-4m")?
-    });
-    Ok(())
-}
-
-fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let kb_base = options.kb_base;
-    let mut splits = Vec::new();
-    let pieces = Piece::whole(text).split(&[',']);
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            0..text.len(),
-            "there are three lists at most: for reads, writes and trims",
-        ));
-    }
-    for piece in pieces {
-        splits.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(BlockSize::Split(one_split(piece, kb_base, findings)?)),
-        });
-    }
-    set_sizes(options, spread(&splits));
-    Ok(())
-}
-
-/// `size/percent:…` of one direction; what is left goes to those without a percentage in equal
-/// shares, and to the last one if all have theirs.
-fn one_split(
-    piece: Piece<'_>,
-    kb_base: u64,
-    findings: &mut Findings,
-) -> Result<Vec<(u64, u8)>, Problem> {
-    let mut entries = Vec::new();
-    for entry in piece.split(&[':']) {
-        let parts = entry.split(&['/']);
-        let (size, percent) = match parts.as_slice() {
-            [size] => (*size, None),
-            [size, percent] if percent.text.trim().is_empty() => (*size, None),
-            [size, percent] => (*size, Some(*percent)),
-            _ => return Err(bad_entry(entry)),
-        };
-        let (bytes, reversed) = number::counted(size, kb_base, 1, u64::MAX)?;
-        findings.reversed(size, reversed);
-        let percent = percent.map(split_percent).transpose()?;
-        entries.push((bytes, percent));
-        if entries.len() > SPLIT_MAX {
-            return Err(Problem::new(
-                "too-many-values",
-                entry.range(),
-                "too many sizes",
-            ));
-        }
-    }
-    share_rest(piece, entries, findings)
-}
-
-fn split_percent(piece: Piece<'_>) -> Result<u32, Problem> {
-    let digits = piece.trim();
-    let text = digits.text.strip_suffix('%').unwrap_or(digits.text);
-    match text.parse() {
-        Ok(percent) if percent <= 100 => Ok(percent),
-        _ => Err(Problem::new(
-            "bad-percent",
-            digits.range(),
-            format!("`{}` is not a percentage", digits.text),
-        )
-        .fix("write a whole number from 0 to 100")),
-    }
-}
-
-fn share_rest(
-    piece: Piece<'_>,
-    entries: Vec<(u64, Option<u32>)>,
-    findings: &mut Findings,
-) -> Result<Vec<(u64, u8)>, Problem> {
-    let given: u32 = entries.iter().filter_map(|(_, percent)| *percent).sum();
-    if given > 100 {
-        return Err(Problem::new(
-            "bad-split",
-            piece.range(),
-            format!("the percentages add up to {given}, not to 100"),
-        )
-        .fio("would cut off what is beyond 100")
-        .fix("lower them until they add up to 100"));
-    }
-    let rest = 100 - given;
-    let blanks = entries
-        .iter()
-        .filter(|(_, percent)| percent.is_none())
-        .count();
-    let share = rest.checked_div(u32::try_from(blanks).unwrap_or(u32::MAX));
-    if blanks == 0 && rest > 0 {
-        findings.warn(
-            Problem::new(
-                "bad-split",
-                piece.range(),
-                format!("the percentages add up to {given}; the last size gets the other {rest}, as in fio"),
-            )
-            .fix("raise them until they add up to 100"),
-        );
-    }
-    let mut left = 100;
-    let count = entries.len();
-    let shared = entries
-        .into_iter()
-        .enumerate()
-        .map(|(index, (size, percent))| {
-            let own = percent.or(share).unwrap_or(0).min(left);
-            let own = if index + 1 == count { left } else { own };
-            left -= own;
-            (size, byte(u64::from(own)))
-        });
-    Ok(shared.collect())
-}
-
-fn bad_entry(entry: Piece<'_>) -> Problem {
-    Problem::new(
-        "bad-split",
-        entry.range(),
-        format!("`{}` is not a size and a percentage", entry.text),
-    )
-    .fix("write it as in `4k/60`")
-}
-
-/// fio's limit of sizes in a `bssplit`.
-const SPLIT_MAX: usize = 64;
 
 const NUMBERS: &str =
     "numbers that fio cuts short (`4q`, `1.5g`, `0x1k`) or that are negative are refused";

@@ -33,7 +33,7 @@ impl Findings {
                 Problem::new(
                     REVERSED_UNITS,
                     piece.range(),
-                    "at kb_base=1024, units with `ib` (`kib`, `mib`…) are powers of 1000, as in fio",
+                    "at kb_base=1024, units with `ib` (`kib`, `mib`…) are powers of 1000 as in fio",
                 )
                 .fix("for powers of 1024 write `k`, `m`…, or set kb_base=1000"),
             );
@@ -109,7 +109,7 @@ impl Row {
 }
 
 /// Values for reads, writes and trims. Missing later values copy the last one only if nothing
-/// follows: `8k` sets all, `8k,16k` sets trims to 16k too, `8k,` sets reads only, `,8k` leaves reads.
+/// follows: `8k` sets all, `8k,16k` sets trims to 16k too, `8k,` sets reads, `,8k` all but reads.
 pub(crate) fn per_direction<T: Clone>(
     name: &str,
     piece: Piece<'_>,

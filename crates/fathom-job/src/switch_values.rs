@@ -1,0 +1,93 @@
+//! Reads the values of the command line's switches.
+
+use fathom_core::Nanos;
+
+use crate::plan::{EtaMode, OutputFormat};
+use crate::problem::{Piece, Problem};
+use crate::time::{Bare, time};
+
+/// `--output-format`.
+pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
+    let format = |piece: Piece<'_>| match piece.text.trim() {
+        "normal" => Ok(OutputFormat::Normal),
+        "json" => Ok(OutputFormat::Json),
+        "json+" => Ok(OutputFormat::JsonPlus),
+        word @ ("terse" | "minimal" | "csv") => Err(Problem::new(
+            "not-yet",
+            piece.range(),
+            format!("the format `{word}` is known to fio, not yet to fathom"),
+        )
+        .fix("use normal, json or json+")),
+        word => Err(Problem::new(
+            "bad-format",
+            piece.range(),
+            format!("there is no output format `{word}`"),
+        )
+        .fix("use normal, json or json+, several with commas between them")),
+    };
+    Piece::whole(text)
+        .split(&[','])
+        .into_iter()
+        .map(format)
+        .collect()
+}
+
+/// `--terse-version`: a layout that exists, though there is no terse report yet.
+pub(crate) fn terse_version(text: &str) -> Result<(), Problem> {
+    match text.trim() {
+        "2" | "3" | "4" | "5" => Ok(()),
+        _ => Err(Problem::new(
+            "bad-value",
+            0..text.len(),
+            format!("there is no terse layout `{text}`"),
+        )
+        .fix("use 2, 3, 4 or 5")),
+    }
+}
+
+/// `--eta`.
+pub(crate) fn eta(text: &str) -> Result<EtaMode, Problem> {
+    match text {
+        "always" => Ok(EtaMode::Always),
+        "never" => Ok(EtaMode::Never),
+        "auto" => Ok(EtaMode::Auto),
+        _ => Err(Problem::new(
+            "bad-value",
+            0..text.len(),
+            format!("`{text}` is not a time to show the status line"),
+        )
+        .fix("use always, never or auto")),
+    }
+}
+
+/// `--eta-interval`.
+pub(crate) fn interval(text: &str) -> Result<Nanos, Problem> {
+    let span = time(Piece::whole(text), Bare::Seconds)?;
+    if span < INTERVAL_MIN {
+        return Err(Problem::new(
+            "out-of-range",
+            0..text.len(),
+            format!("{span} is too short for the status line, as in fio"),
+        )
+        .fix("write at least `250ms`"));
+    }
+    Ok(span)
+}
+
+/// `--eta-newline`; 0 for none.
+pub(crate) fn newline(text: &str) -> Result<Option<Nanos>, Problem> {
+    let span = time(Piece::whole(text), Bare::Seconds)?;
+    Ok((!span.is_zero()).then_some(span))
+}
+
+/// `--section`.
+pub(crate) fn section(text: &str) -> Result<String, Problem> {
+    if text.starts_with("global") {
+        let why = "`global` sections are no jobs: they cannot be run alone";
+        return Err(Problem::new("bad-section", 0..text.len(), why).fix("name a job's section"));
+    }
+    Ok(text.to_owned())
+}
+
+/// fio's limit.
+const INTERVAL_MIN: Nanos = Nanos::from_millis(250);
