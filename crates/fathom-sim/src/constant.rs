@@ -43,6 +43,8 @@ pub enum FaultKind {
     Error(u16),
     /// It moves only this many bytes.
     Short(u32),
+    /// It moves nothing and says that all went well.
+    Lost,
 }
 
 impl Constant {
@@ -75,15 +77,18 @@ impl Constant {
         let OpKind::Data(direction) = op.kind else {
             return 0;
         };
-        let fault = self
-            .faults
-            .iter()
-            .find(|fault| fault.number == number && fault.direction == direction);
-        match fault.map(|fault| fault.kind) {
+        match self.fault(direction, number) {
             Some(FaultKind::Error(errno)) => -i32::from(errno),
             Some(FaultKind::Short(bytes)) => bytes.min(op.length).cast_signed(),
-            None => op.length.cast_signed(),
+            Some(FaultKind::Lost) | None => op.length.cast_signed(),
         }
+    }
+
+    /// What goes wrong with the `number`th op of a direction.
+    pub(crate) fn fault(&self, direction: Direction, number: u64) -> Option<FaultKind> {
+        let mut faults = self.faults.iter();
+        let fault = faults.find(|fault| fault.number == number && fault.direction == direction);
+        fault.map(|fault| fault.kind)
     }
 }
 

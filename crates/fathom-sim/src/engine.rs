@@ -8,6 +8,7 @@ use fathom_core::{
     Slot, Submitted, Tick,
 };
 
+use crate::constant::FaultKind;
 use crate::{Constant, VirtualClock};
 
 /// A file of a modelled device.
@@ -74,6 +75,12 @@ impl ModelEngine {
         }
     }
 
+    /// The files, with what was written to them.
+    #[must_use]
+    pub fn files(&self) -> &[ModelFile] {
+        &self.files
+    }
+
     /// When `count` ops of those in flight will have completed; `None` if there are not so many.
     #[must_use]
     pub fn completes(&self, count: u32) -> Option<Tick> {
@@ -131,7 +138,11 @@ impl ModelEngine {
             }
         };
         let result = self.device.result(op, number);
-        self.transfer(op, result);
+        let lost = matches!(op.kind, OpKind::Data(direction)
+            if self.device.fault(direction, number) == Some(FaultKind::Lost));
+        if !lost {
+            self.transfer(op, result);
+        }
         let end = self.device.completes(now);
         self.order += 1;
         self.in_flight

@@ -69,9 +69,12 @@ fn any_config() -> impl Strategy<Value = PatternConfig> {
             let (read, write, same, align, own_align) = sizes;
             let min = |choice: &SizeChoice| match choice {
                 SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
-                SizeChoice::Split(sizes) => {
-                    sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().unwrap()
-                }
+                SizeChoice::Split(sizes) => sizes
+                    .iter()
+                    .filter(|s| s.1 > 0)
+                    .map(|s| s.0)
+                    .min()
+                    .expect("a share"),
             };
             let write = if same { read.clone() } else { write };
             let sizes = PerDirection::new(read.clone(), write, read);
@@ -149,7 +152,7 @@ proptest! {
         let min = match &choice {
             SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
             SizeChoice::Split(sizes) => {
-                sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().unwrap()
+                sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().expect("a share")
             }
         };
         let lfsr = config.generator == RandomGenerator::Lfsr;

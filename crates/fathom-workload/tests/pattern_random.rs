@@ -121,10 +121,10 @@ fn popularity(distribution: Distribution, counts: &[usize]) -> Vec<f64> {
         distribution,
         ..random(Mix::Read, 4000 * K)
     })
-    .unwrap();
+    .expect("a pattern that makes sense");
     let mut hits = vec![0u32; 1000];
     for target in pass(&mut pattern, ops) {
-        hits[usize::try_from(target.offset / 4096).unwrap()] += 1;
+        hits[usize::try_from(target.offset / 4096).expect("small")] += 1;
     }
     hits.sort_unstable_by(|a, b| b.cmp(a));
     let share = |&n: &usize| f64::from(hits[..n].iter().sum::<u32>()) / ops as f64;
@@ -160,7 +160,8 @@ fn a_pareto_gives_the_hot_share_of_the_blocks_the_rest_of_the_ops() {
     // h = 0.2: 20 % of the blocks have 80 % of the ops.
     for h in [0.1, 0.2, 0.4] {
         let power = (1.0f64 - h).ln() / h.ln();
-        let want = [1.0, 10.0, 200.0, 500.0].map(|n: f64| (n as usize, (n / 1000.0).powf(power)));
+        let want =
+            [1, 10, 200, 500].map(|n: u32| (n as usize, (f64::from(n) / 1000.0).powf(power)));
         check_popularity(Distribution::Pareto { h, center: None }, &want, 0.005);
     }
 }

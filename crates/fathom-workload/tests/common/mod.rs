@@ -1,6 +1,5 @@
 //! Configurations to begin with, and targets as text.
 #![allow(dead_code, reason = "each test program uses some of it")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
 use fathom_core::PerDirection;
@@ -66,6 +65,9 @@ pub fn text(targets: &[Target]) -> String {
 
 #[track_caller]
 pub fn check(config: PatternConfig, limit: usize, want: &str) {
-    let targets = pass(&mut Pattern::new(config).unwrap(), limit);
+    let targets = pass(
+        &mut Pattern::new(config).expect("a pattern that makes sense"),
+        limit,
+    );
     assert_eq!(text(&targets), want);
 }

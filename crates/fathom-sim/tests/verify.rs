@@ -1,0 +1,233 @@
+//! Writing, reading back, and what is found then.
+
+mod common;
+
+use common::{device, job, run_on};
+use fathom_core::{Direction, Nanos};
+use fathom_sim::{Constant, Fault, FaultKind, ModelEngine, ModelFile};
+use fathom_workload::{
+    BufferFill, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig, VerifyMethod,
+    WorkerConfig,
+};
+
+/// 4 KiB writes over 64 KiB, read back.
+fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
+    let mut config = job();
+    config.pattern.mix = Mix::Write;
+    config.pattern.random = random;
+    config.pattern.files = vec![FileRange {
+        offset: 4096,
+        length: 64 << 10,
+    }];
+    config.bytes_per_pass = 64 << 10;
+    config.depth = depth;
+    config.batching.low = depth;
+    config.verify = Some(VerifyConfig {
+        method,
+        pattern: Some(vec![1, 2, 3]),
+        read_back: true,
+        thread: 1,
+    });
+    config
+}
+
+fn on_a_file(config: WorkerConfig) -> (Results, ModelEngine) {
+    run_on(config, device(), vec![file(0)])
+}
+
+fn file(byte: u8) -> ModelFile {
+    ModelFile {
+        content: vec![byte; 68 << 10],
+    }
+}
+
+#[test]
+fn every_write_is_read_back_and_found_good() {
+    for method in [
+        VerifyMethod::Crc32c,
+        VerifyMethod::Md5,
+        VerifyMethod::Pattern,
+    ] {
+        for (random, depth) in [(false, 1), (true, 1), (true, 8)] {
+            let (results, _) = on_a_file(verifying(method, random, depth));
+            assert_eq!(results.error, None);
+            assert_eq!(results.directions.write.ios, 16);
+            assert_eq!(
+                results.directions.read.ios, 16,
+                "{method:?} {random} {depth}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_pass_is_read_back() {
+    let mut config = verifying(VerifyMethod::Crc32c, true, 4);
+    config.loops = 3;
+    let (results, _) = on_a_file(config);
+    assert_eq!(
+        (results.directions.write.ios, results.directions.read.ios),
+        (48, 48)
+    );
+    assert_eq!(results.error, None);
+}
+
+#[test]
+fn sizes_that_vary_are_read_back_as_they_were_written() {
+    let mut config = verifying(VerifyMethod::Crc32c, true, 4);
+    config.pattern.sizes.write = SizeChoice::Range {
+        min: 4096,
+        max: 20_480,
+    };
+    let (results, _) = on_a_file(config);
+    assert_eq!(results.error, None);
+    let written = &results.directions.write;
+    assert_eq!(
+        (written.ios, written.bytes),
+        (results.directions.read.ios, results.directions.read.bytes)
+    );
+}
+
+#[test]
+fn without_a_map_the_newest_write_of_each_block_is_read_back() {
+    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    config.pattern.map = MapMode::Off;
+    config.bytes_per_pass = 100 * 4096;
+    let (results, _) = on_a_file(config);
+    assert_eq!(results.error, None);
+    assert_eq!(results.directions.write.ios, 100);
+    // With 100 writes on 16 blocks, hardly one is left out.
+    assert!((12..=16).contains(&results.directions.read.ios));
+}
+
+#[test]
+fn a_time_based_job_never_reads_back() {
+    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    config.time_based = true;
+    config.runtime = Some(Nanos::from_millis(20));
+    let (results, _) = on_a_file(config);
+    assert_eq!(
+        (results.directions.write.ios, results.directions.read.ios),
+        (200, 0)
+    );
+}
+
+#[test]
+fn the_reads_of_a_mix_are_not_checked() {
+    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    config.pattern.mix = Mix::ReadWrite { read: 50 };
+    let (results, _) = on_a_file(config);
+    assert_eq!(results.error, None);
+    assert_eq!(results.directions.read.ios, 16);
+}
+
+fn faulty(number: u64, kind: FaultKind) -> Constant {
+    let fault = Fault {
+        number,
+        direction: Direction::Write,
+        kind,
+    };
+    Constant {
+        faults: vec![fault],
+        ..device()
+    }
+}
+
+/// The second pass's write of one block does nothing: the block holds what the first pass wrote,
+/// good in itself.
+#[test]
+fn a_lost_write_is_found_though_an_older_one_stands_there() {
+    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    config.loops = 2;
+    let (results, _) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
+    let error = results.error.expect("an error");
+    assert_eq!(
+        (error.errno, error.what, error.offset),
+        (84, "verify", 4096 + 5 * 4096)
+    );
+    let detail = error.detail.expect("the mismatch");
+    // The ops before it: 16 writes, 16 reads, and 5 writes.
+    assert!(
+        detail.starts_with("verify: bad header numberio 5, wanted 37"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn the_rest_of_a_short_write_keeps_its_stamp() {
+    let config = verifying(VerifyMethod::Crc32c, false, 1);
+    let (results, _) = run_on(config, faulty(3, FaultKind::Short(512)), vec![file(0)]);
+    assert_eq!((results.error, results.directions.read.ios), (None, 16));
+}
+
+#[test]
+fn a_failed_write_is_not_read_back() {
+    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    config.tolerate = Tolerate {
+        read: false,
+        write: true,
+        verify: false,
+    };
+    let (results, _) = run_on(config, faulty(3, FaultKind::Error(5)), vec![file(0)]);
+    assert_eq!((results.error, results.directions.read.ios), (None, 15));
+}
+
+#[test]
+fn a_read_job_checks_what_it_reads() {
+    let (_, engine) = on_a_file(verifying(VerifyMethod::Crc32c, true, 1));
+    let good = engine.files()[0].content.to_vec();
+    let mut config = verifying(VerifyMethod::Crc32c, false, 4);
+    config.pattern.mix = Mix::Read;
+    let (results, _) = run_on(
+        config.clone(),
+        device(),
+        vec![ModelFile {
+            content: good.clone(),
+        }],
+    );
+    assert_eq!((results.error, results.directions.read.ios), (None, 16));
+
+    let mut bad = good;
+    bad[8192 + 1000] ^= 1;
+    let (results, _) = run_on(
+        config.clone(),
+        device(),
+        vec![ModelFile {
+            content: bad.clone(),
+        }],
+    );
+    let error = results.error.expect("an error");
+    assert_eq!(
+        (error.errno, error.what, error.offset),
+        (84, "verify", 8192)
+    );
+    let detail = error.detail.expect("the mismatch");
+    assert!(detail.starts_with("crc32c: verify failed"), "{detail}");
+
+    config.tolerate.verify = true;
+    let (results, _) = run_on(config, device(), vec![ModelFile { content: bad }]);
+    assert_eq!((results.error, results.directions.read.ios), (None, 16));
+    assert_eq!(results.tolerated.expect("one").total, 1);
+}
+
+#[test]
+fn buffers_hold_what_was_asked_for() {
+    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    config.verify = None;
+    config.buffers.fill = BufferFill::Pattern(b"abc".to_vec());
+    let (_, engine) = on_a_file(config.clone());
+    let written = &engine.files()[0].content[4096..8192];
+    assert!(
+        written
+            .iter()
+            .zip(b"abc".iter().cycle())
+            .all(|(got, want)| got == want)
+    );
+
+    config.buffers.scramble = true;
+    let (_, engine) = on_a_file(config);
+    assert_eq!(
+        engine.files()[0].content[8192 + 512..][..8],
+        (8192u64 + 512).to_le_bytes()
+    );
+}
