@@ -4,7 +4,6 @@ use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
 use fathom_record::{CpuRecord, DirectionRecord, Display, JobRecord, SyncRecord, Tolerated};
 use fathom_stats::Latency;
-use fathom_sys::clock::{Clock, wall_ms};
 use fathom_workload::{DirectionResults, JobError, Measure, Results};
 
 use crate::drive::{Fault, Outcome};
@@ -36,12 +35,13 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     }
 }
 
-/// Adds what came of it; `None` if it was never started.
+/// Adds what came of it; `None` if it was never started. `wall_of` turns the run's time into
+/// milliseconds since 1970.
 pub(crate) fn complete(
     mut record: JobRecord,
     setup: &JobSetup,
     outcome: Option<Outcome>,
-    clock: &Clock,
+    wall_of: &dyn Fn(Tick) -> u64,
 ) -> JobRecord {
     let Some(outcome) = outcome else {
         return record;
@@ -59,7 +59,8 @@ pub(crate) fn complete(
         minor_faults: outcome.usage.minor_faults,
     };
     if let Some(results) = outcome.results {
-        measured(&mut record, setup, results, clock);
+        record.start_ms = wall_of(results.started);
+        measured(&mut record, setup, results);
     }
     if let Some(fault) = outcome.fault {
         broken(&mut record, &fault);
@@ -68,7 +69,7 @@ pub(crate) fn complete(
 }
 
 /// What the worker measured.
-fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results, clock: &Clock) {
+fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
         record.error = error.errno;
         record.error_text = Some(error_text(error, setup));
@@ -77,7 +78,6 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results, clock: &
         total: tolerated.total,
         first: tolerated.first.errno,
     });
-    record.start_ms = wall_of(results.started, clock);
     record.depth_level = depth_buckets(&results.depth_at_issue);
     record.depth_submit = results.submit_sizes;
     record.depth_complete = results.complete_sizes;
@@ -149,11 +149,6 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
 fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
     let rounded = (runtime.get() + 500_000) / 1_000_000;
     rounded.max(u64::from(ios > 0))
-}
-
-/// When the clock showed `tick`, in milliseconds since 1970.
-fn wall_of(tick: Tick, clock: &Clock) -> u64 {
-    wall_ms().saturating_sub((clock.now() - tick).as_millis())
 }
 
 /// Ops by depth, gathered into 1, 2–3, 4–7, 8–15, 16–31, 32–63, more.

@@ -1,5 +1,8 @@
 //! Files before and after the jobs: laid out for all of them, removed where `unlink` says so.
 
+use std::fs::File;
+use std::io::Read;
+
 use fathom_core::Direction;
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
@@ -88,6 +91,26 @@ fn problem(error: LayoutError) -> Problem {
     }
 }
 
+/// Reads the files of jobs with `pre_read=1` into the page cache.
+pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32) {
+    let wanted =
+        |setup: &&JobSetup| !setup.diskless && plan.jobs[setup.place.section].options.pre_read;
+    let mut buffer = vec![0; PRE_READ_BYTES];
+    for file in setups.iter().filter(wanted).flat_map(|setup| &setup.files) {
+        // What cannot be opened or read is the job's to report.
+        let Ok(mut opened) = File::open(&file.path) else {
+            continue;
+        };
+        let mut left = file.bytes;
+        while left > 0 && stops() == 0 {
+            match opened.read(&mut buffer) {
+                Ok(count) if count > 0 => left = left.saturating_sub(count as u64),
+                _ => break,
+            }
+        }
+    }
+}
+
 /// Removes what `unlink=1` says is to be removed.
 pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) {
     for setup in setups {
@@ -104,3 +127,6 @@ pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) {
         }
     }
 }
+
+/// Large enough that the calls cost nothing beside the device.
+const PRE_READ_BYTES: usize = 1 << 20;

@@ -55,6 +55,7 @@ pub fn run(
     // More files than the usual soft limit are opened by a few hundred jobs.
     let _as_it_was = system::raise_open_files_limit();
     let noted = prepare::lay_out(plan, setups, clock, session)?;
+    prepare::pre_read(plan, setups, session.stops);
     let before = Before::look(setups, clock.now());
     let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
         setups.iter().map(|_| None).collect()
@@ -183,13 +184,14 @@ struct Ran {
 fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) -> Record {
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
+    let wall_of = |tick| wall_ms().saturating_sub((clock.now() - tick).as_millis());
     let outcomes = ran
         .planned
         .into_iter()
         .zip(&translation.setups)
         .zip(ran.outcomes.drain(..));
     let jobs = outcomes
-        .map(|((planned, setup), outcome)| collect::complete(planned, setup, outcome, clock));
+        .map(|((planned, setup), outcome)| collect::complete(planned, setup, outcome, &wall_of));
     let jobs: Vec<_> = jobs.collect();
     let validity = ran
         .evidence

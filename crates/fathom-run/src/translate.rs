@@ -165,7 +165,8 @@ fn setup(
         pattern,
         depth,
         batching: pace::batching(options, depth),
-        bytes_per_pass: sizes.bytes_per_pass,
+        bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass)
+            .map_err(|problem| problem.at(job, "number_ios"))?,
         loops: options.loops.max(1),
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
         time_based: time_based(options),
@@ -298,7 +299,29 @@ fn depth(options: &Options) -> u32 {
 
 /// `time_based` needs a `runtime`; the parser says so where there is none.
 fn time_based(options: &Options) -> bool {
-    options.time_based && options.runtime.is_some_and(|runtime| !runtime.is_zero())
+    let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
+    options.time_based && bounded && options.number_ios.is_none()
+}
+
+/// `number_ios` ends a pass early; it is counted in bytes, so all ops must be of one size.
+fn bytes_per_pass(options: &Options, bytes: u64) -> Result<u64, Problem> {
+    let Some(ops) = options.number_ios else {
+        return Ok(bytes);
+    };
+    let used = Direction::ALL
+        .into_iter()
+        .filter(|&d| pattern::uses(options, d));
+    let mut sizes: Vec<_> = used
+        .flat_map(|direction| <[u64; 2]>::from(pattern::bounds(options, direction)))
+        .collect();
+    sizes.dedup();
+    match sizes[..] {
+        [size] => Ok(bytes.min(ops.saturating_mul(size))),
+        _ => {
+            let message = "`number_ios` with several block sizes: known to fio, not yet to fathom";
+            Err(Problem::new("number_ios_with_sizes", message).hint("use `io_size` instead"))
+        }
+    }
 }
 
 fn start_delay(options: &Options, seed: u64) -> Nanos {

@@ -232,19 +232,20 @@ fn patterns() {
 
 #[test]
 fn paces() {
-    let worker = one("--rw=randrw --rate=1m,,2m --rate_iops=,500").worker;
-    assert_eq!(
-        worker.rate.read.map(|rate| rate.pace),
-        Some(Pace::Bytes(1 << 20))
-    );
-    assert_eq!(
-        worker.rate.write.map(|rate| rate.pace),
-        Some(Pace::Ops(500))
-    );
-    assert_eq!(
-        problem("--name=t --size=1m --rate=1m --rate_iops=5"),
-        "two_rates"
-    );
+    let pace = |words: &str| {
+        one(words)
+            .worker
+            .rate
+            .map(|rate| rate.map(|rate| rate.pace))
+    };
+    assert_eq!(pace("--rate=1m,,2m").read, Some(Pace::Bytes(1 << 20)));
+    assert_eq!(pace("--rate=1m,,2m").trim, Some(Pace::Bytes(2 << 20)));
+    assert_eq!(pace("--rate_iops=,500").write, Some(Pace::Ops(500)));
+    assert_eq!(pace("--rate_iops=0").read, None);
+    let mut options = Options::default();
+    options.rate.read = Some(1);
+    options.rate_iops.read = Some(1);
+    assert_eq!(pace::rates(&options).unwrap_err().code, "two_rates");
     let think = one("--thinktime=10 --thinktime_spin=20 --thinktime_blocks=0")
         .worker
         .think;
@@ -299,8 +300,12 @@ fn content() {
         (verify.method, verify.read_back),
         (VerifyMethod::Md5, false)
     );
+    let options = Options {
+        verify: fathom_job::Verify::Pattern,
+        ..Options::default()
+    };
     assert_eq!(
-        problem("--name=t --size=1m --verify=pattern"),
+        content::verify(&options, 1).unwrap_err().code,
         "no_verify_pattern"
     );
 }
@@ -318,4 +323,14 @@ fn syncs() {
         (8, Some(fathom_core::SyncKind::Data))
     );
     assert!(one("--end_fsync=1").worker.sync.at_end);
+}
+
+#[test]
+fn a_number_of_ops_ends_the_job() {
+    let worker = |words: &str| one(&format!("--bs=4k {words}")).worker;
+    assert_eq!(worker("--number_ios=3").bytes_per_pass, 3 * 4096);
+    assert_eq!(worker("--number_ios=1000").bytes_per_pass, 1 << 20);
+    assert!(!worker("--number_ios=3 --time_based --runtime=9").time_based);
+    let several = "--name=t --size=1m --number_ios=3 --bsrange=4k-8k";
+    assert_eq!(problem(several), "number_ios_with_sizes");
 }
