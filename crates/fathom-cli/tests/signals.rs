@@ -1,0 +1,118 @@
+//! Runs that are disturbed from outside: told to stop, or stopped for a while.
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+/// The program in the background, and the shell that disturbs it; `$PID` is the program's number.
+fn disturbed(folder: &Folder, program: &str, words: &str, script: &str) -> Run {
+    let mut command = folder.command(program, words);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shell = shell(&child, script);
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert!(shell.wait().unwrap().success());
+    run
+}
+
+fn shell(child: &Child, script: &str) -> Child {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .env("PID", child.id().to_string());
+    command.spawn().unwrap()
+}
+
+const FATHOM: &str = env!("CARGO_BIN_EXE_fathom");
+const SLOW: &str = "--name=t --rw=read --bs=4k --size=1m --rate_iops=20 --output-format=json";
+
+#[test]
+fn one_interrupt_stops_reaps_and_reports() {
+    let folder = Folder::new();
+    for (signal, words) in [
+        ("INT", format!("run {SLOW}")),
+        ("TERM", format!("run {SLOW}")),
+    ] {
+        let script = format!("sleep 0.7; kill -{signal} $PID");
+        let run = disturbed(&folder, FATHOM, &words, &script).expect(2);
+        let ios = run.json()["jobs"][0]["read"]["total_ios"].as_u64().unwrap();
+        assert!((1..200).contains(&ios), "{ios}");
+        assert!(run.err.contains("stopping"), "{run:#?}");
+    }
+    // Makes the link.
+    folder.fio("--version").expect(0);
+    let fio = folder.path().join("bin/fio");
+    let script = "sleep 0.7; kill -INT $PID";
+    disturbed(&folder, fio.to_str().unwrap(), SLOW, script).expect(128);
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once() {
+    let folder = Folder::new();
+    let words = format!("run {SLOW} --numjobs=3");
+    let script = "sleep 0.5; kill -INT $PID; kill -INT $PID";
+    let run = disturbed(&folder, FATHOM, &words, script);
+    // Killed by the second, or done with reporting before it came.
+    assert!(matches!(run.code, None | Some(2)), "{run:#?}");
+}
+
+#[test]
+fn a_stall_is_in_resp_and_not_in_clat() {
+    let folder = Folder::new();
+    let words = "run --name=t --rw=randread --bs=4k --size=16m --rate_iops=1000 --runtime=6 \
+                 --time_based --output-format=json";
+    let script = "sleep 2.5; kill -STOP $PID; sleep 1; kill -CONT $PID";
+    let run = disturbed(&folder, FATHOM, words, script).expect(0);
+    let json = run.json();
+    let job = &json["jobs"][0];
+    let p99 = |latency: &Value| latency["percentile"]["99.000000"].as_u64().unwrap();
+    let clat = p99(&job["read"]["clat_ns"]);
+    let resp = p99(&job["fathom"]["read"]["resp_ns"]);
+    // One second in six is stalled: of 6000 ops the worst 60 waited for 940 ms or more.
+    assert!(
+        (893_000_000..=987_000_000).contains(&resp),
+        "resp {resp}, clat {clat}"
+    );
+    assert!(clat < 200_000_000, "clat {clat}");
+    let checks = json["fathom"]["validity"].as_array().unwrap();
+    let check = checks
+        .iter()
+        .find(|check| check["check"] == "response_time")
+        .unwrap();
+    assert_eq!(check["ok"], false, "{check}");
+}
+
+#[test]
+fn a_file_that_shrinks_under_the_job_is_an_error_of_the_job() {
+    let folder = Folder::new();
+    for engine in ["psync", "mmap", "io_uring", "libaio"] {
+        let words = format!(
+            "run --name=t --filename=data --rw=read --bs=4k --size=1m --rate_iops=200 \
+             --time_based --runtime=3 --ioengine={engine} --output-format=json"
+        );
+        let script = "sleep 1; : > data";
+        let mut command = folder.command(FATHOM, &words);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).current_dir(folder.path());
+        assert!(shell.status().unwrap().success());
+        let run = Run::from(child.wait_with_output().unwrap());
+        if let Some(why) = run.refused() {
+            println!("skipped: {engine}: {why}");
+            continue;
+        }
+        let run = run.expect(1);
+        assert_ne!(run.json()["jobs"][0]["error"], 0, "{engine}");
+        std::fs::remove_file(folder.path().join("data")).unwrap();
+    }
+}
