@@ -72,17 +72,25 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
         out.set("total_err", tolerated.total);
         out.set("first_error", tolerated.first);
     }
-    out.set("latency_depth", job.iodepth);
-    out.set("latency_target", 0_u64);
-    out.set("latency_target_ns", 0_u64);
-    out.set("latency_percentile", 100.0);
-    out.set("latency_window", 0_u64);
-    out.set("latency_window_us", 0_u64);
+    // As in fio: only for jobs that ran, though not for those alone that have such a target.
+    if job.submissions > 0 {
+        latency_target(&mut out, job.iodepth);
+    }
     if let Some(description) = &job.description {
         out.set("desc", description.as_str());
     }
     out.set("fathom", ours::job(entry, plus));
     out
+}
+
+/// What fio says of a latency target that was not given.
+fn latency_target(out: &mut Object, depth: u32) {
+    out.set("latency_depth", depth);
+    out.set("latency_target", 0_u64);
+    out.set("latency_target_ns", 0_u64);
+    out.set("latency_percentile", 100.0);
+    out.set("latency_window", 0_u64);
+    out.set("latency_window_us", 0_u64);
 }
 
 /// The tolerated errors, if they are to be shown.
