@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! direction ─► file (round robin) ─► offset ─► size ─► Target
-//!    │            │                    │         └ fixed, range, split; cut at the range's end and,
-//!    │            │                    │           with a map, at the next taken block
+//!    │            │                    │         └ fixed, range, split; cut at the range's end
+//!    │            │                    │           and, with a map, at the next taken block
 //!    │            │                    └ sequential position per direction, or a drawn block
 //!    │            └ a finished file is not visited again in this pass
 //!    └ the only one, a draw per op, or trim and write in turn

@@ -111,6 +111,19 @@ const MIXES: [Mix; 5] = [
     Mix::TrimWrite,
 ];
 
+#[test]
+fn reads_and_writes_of_different_sizes_have_each_a_map() {
+    let mut config = config(Mix::ReadWrite { read: 50 }, true, 4096, 1 << 20);
+    config.sizes.write = SizeChoice::Fixed(8192);
+    config.align.write = 8192;
+    let mut pattern = Pattern::new(config).expect("a pattern that makes sense");
+    for (direction, blocks) in [(Direction::Read, 256), (Direction::Write, 128)] {
+        let targets: Vec<Target> = std::iter::from_fn(|| pattern.next(direction)).collect();
+        let places: HashSet<u64> = targets.iter().map(|target| target.offset).collect();
+        assert_eq!((targets.len(), places.len()), (blocks, blocks));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

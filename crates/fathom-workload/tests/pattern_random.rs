@@ -18,7 +18,8 @@ fn a_seed_keeps_its_order_for_ever() {
     check(
         plain.clone(),
         99,
-        "r36+4 r16+4 r52+4 r56+4 r20+4 r4+4 r60+4 r44+4 r0+4 r8+4 r48+4 r12+4 r24+4 r28+4 r32+4 r40+4",
+        "r36+4 r16+4 r52+4 r56+4 r20+4 r4+4 r60+4 r44+4 r0+4 r8+4 r48+4 r12+4 r24+4 \
+         r28+4 r32+4 r40+4",
     );
     check(
         PatternConfig {
@@ -42,7 +43,8 @@ fn a_seed_keeps_its_order_for_ever() {
             ..plain.clone()
         },
         99,
-        "r4+4 r28+4 r52+4 r32+4 r56+4 r40+4 r20+4 r24+4 r16+4 r60+4 r44+4 r8+4 r12+4 r0+4 r48+4 r36+4",
+        "r4+4 r28+4 r52+4 r32+4 r56+4 r40+4 r20+4 r24+4 r16+4 r60+4 r44+4 r8+4 r12+4 \
+         r0+4 r48+4 r36+4",
     );
     check(
         PatternConfig {

@@ -123,10 +123,10 @@ fn sizes_of_a_split_are_rounded_down_to_multiples_of_the_smallest() {
     assert!(counts[&4096].abs_diff(3500) < 200, "{counts:?}");
 }
 
-/// 1 + ⌊16·u/4⌋ … in steps of the smallest: fio gives the largest more than its share where the
-/// largest is no multiple of the smallest.
+/// The smallest and a share of the largest, rounded down to a multiple of the smallest: of eight
+/// equal parts of 8 KiB, three give 3 KiB, three 6 KiB, and two would give 9 KiB.
 #[test]
-fn a_range_gives_the_largest_more_than_its_share() {
+fn a_range_is_drawn_in_multiples_of_the_smallest_up_to_the_largest() {
     let mut config = PatternConfig {
         map: MapMode::Off,
         ..random(Mix::Read, 1 << 40)

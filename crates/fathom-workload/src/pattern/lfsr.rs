@@ -1,9 +1,9 @@
 //! Each block once in a pass, in an order that looks random, with no memory of the blocks.
 //!
 //! A linear feedback shift register of `width` bits with a primitive feedback polynomial goes
-//! through every value but 0 before it comes back. Block 0 gets a place of its own. The width is the
-//! smallest whose values cover the blocks; those past the last are skipped, fewer than one per block
-//! on average.
+//! through every value but 0 before it comes back. Block 0 gets a place of its own. The width is
+//! the smallest whose values cover the blocks; those past the last are skipped, fewer than one per
+//! block on average.
 
 use super::{Stream, seed_of};
 

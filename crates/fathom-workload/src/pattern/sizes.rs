@@ -107,7 +107,7 @@ impl Sizes {
             Choice::Fixed => return self.min,
             Choice::Range => {
                 // min + ⌊max·u⌋, rounded down to a multiple of min, and no more than max: fio's
-                // rule, which gives the largest size more than its share.
+                // rule. It gives some sizes more than their share.
                 let steps = scaled(self.max, random.next_u32()) / self.min;
                 self.min.saturating_mul(steps + 1).min(self.max)
             }
