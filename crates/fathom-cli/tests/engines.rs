@@ -1,5 +1,7 @@
 //! Real files through every engine, from the command line to the JSON.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::Folder;

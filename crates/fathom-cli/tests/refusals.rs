@@ -1,5 +1,7 @@
 //! Bad input: each is refused with a message, exit code 2, and nothing created.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::Folder;

@@ -1,5 +1,7 @@
 //! Runs that are disturbed from outside: told to stop, or stopped for a while.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::process::{Child, Command, Stdio};

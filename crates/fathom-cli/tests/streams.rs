@@ -1,5 +1,7 @@
 //! What goes where: reports, notes, errors, exit codes, as `fathom` and as `fio`.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::process::Stdio;
