@@ -48,6 +48,8 @@ pub(crate) struct Layer {
     pub(crate) own: Vec<Accepted>,
     /// A `name` among them.
     pub(crate) name: Option<String>,
+    /// The engine was refused: its own options cannot be judged.
+    engine_refused: bool,
 }
 
 impl Layer {
@@ -89,6 +91,8 @@ pub(crate) struct Builder<'a> {
     plan: Plan,
     clones: u64,
     units_noted: bool,
+    /// `lat_percentiles` of the group that is being reported as one.
+    group_percentiles: Option<bool>,
 }
 
 impl<'a> Builder<'a> {
@@ -104,6 +108,7 @@ impl<'a> Builder<'a> {
             plan: Plan::default(),
             clones: 0,
             units_noted: false,
+            group_percentiles: None,
         }
     }
 
@@ -113,6 +118,7 @@ impl<'a> Builder<'a> {
             options: self.globals.options.clone(),
             own: Vec::new(),
             name: None,
+            engine_refused: self.globals.engine_refused,
         }
     }
 
@@ -129,6 +135,7 @@ impl<'a> Builder<'a> {
         let name = written.option_name();
         let row = match table::find(name) {
             Some(row) if row.belongs_to(&layer.options.ioengine) => row,
+            Some(_) if layer.engine_refused => return,
             _ if self.diagnostics.is_full() => return self.diagnostics.leave_out(),
             found => {
                 let problem = refuse::option(name, found, &layer.options.ioengine);
@@ -148,7 +155,10 @@ impl<'a> Builder<'a> {
                 layer.own.retain(|accepted| accepted.row.name != row.name);
                 layer.own.push(Accepted { row, written });
             }
-            Err(problem) => self.value_error(&written, problem),
+            Err(problem) => {
+                layer.engine_refused |= row.name == "ioengine";
+                self.value_error(&written, problem);
+            }
         }
     }
 
@@ -196,6 +206,7 @@ impl<'a> Builder<'a> {
             options: layer.options,
             own,
             name: None,
+            engine_refused: layer.engine_refused,
         };
     }
 
@@ -219,12 +230,37 @@ impl<'a> Builder<'a> {
             );
         }
         check::job(self, &mut layer, header);
+        self.check_group(&layer, header);
         self.plan.jobs.push(Job {
             name,
             origin: header.origin(),
             typed: layer.typed(),
             options: layer.options,
         });
+    }
+
+    /// Jobs that are reported as one must have the same percentiles, as in fio.
+    fn check_group(&mut self, layer: &Layer, header: &Spot) {
+        let options = &layer.options;
+        if options.stonewall || options.new_group {
+            self.group_percentiles = None;
+        }
+        if !options.group_reporting {
+            return;
+        }
+        let first = *self
+            .group_percentiles
+            .get_or_insert(options.lat_percentiles);
+        if first != options.lat_percentiles {
+            let written = layer.find("lat_percentiles");
+            let spot = written.map_or(header, |written| &written.name).clone();
+            let why = "the jobs of a group that is reported as one differ in `lat_percentiles`";
+            let problem = Problem::new("bad-group", 0..spot.range.len(), why);
+            self.error(
+                &spot,
+                problem.fix("give all of them the same, or begin a `new_group`"),
+            );
+        }
     }
 
     /// Whether there are more jobs than can be, so that reading on makes no sense.

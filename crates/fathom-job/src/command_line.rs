@@ -8,7 +8,7 @@ use crate::help;
 use crate::problem::Problem;
 use crate::showcmd;
 use crate::switch_values;
-use crate::switches::{Action, Switch};
+use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
 use crate::{Dialect, Invocation, Surroundings};
 
@@ -123,6 +123,10 @@ impl Reader<'_> {
     fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();
+        if text == Some("") && matches!(switch.argument, Argument::Required(_)) {
+            let why = format!("`--{}` needs a value", switch.name);
+            return Err(Problem::new("no-value", 0..0, why));
+        }
         match switch.action {
             Action::Output => settings.output = text.map(str::to_owned),
             Action::Format => settings.formats.extend(switch_values::formats(given)?),
@@ -209,7 +213,7 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
     let problem =
         Problem::new("glued", start..value.len(), why).fix(format!("put a blank before `{rest}`"));
     Some(match table::find(name) {
-        Some(row) if row.is_numeric() => problem.fio(format!(
+        Some(row) if row.is_numeric() || row.is_boolean() => problem.fio(format!(
             "would read `{}` and drop the rest",
             &value[..start]
         )),

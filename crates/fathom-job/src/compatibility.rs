@@ -42,9 +42,10 @@ fn push_row(text: &mut String, row: &Row) {
     if !row.engines.is_empty() {
         let _ = write!(values, " (only {})", row.engines.join(", "));
     }
-    let mut verdict = match row.stricter {
-        "" => "same".to_owned(),
-        note => format!("stricter: {note}"),
+    let mut verdict = match (row.stricter, row.different) {
+        ("", "") => "same".to_owned(),
+        (note, "") => format!("stricter: {note}"),
+        (_, note) => format!("different: {note}"),
     };
     if !row.later.is_empty() {
         let _ = write!(verdict, "; refused for now: {}", row.later.join(", "));
@@ -88,7 +89,9 @@ fn push_switches(text: &mut String) {
             Action::NotYet => "refused for now",
             Action::Format => "stricter: the formats terse, minimal and csv are refused for now",
             Action::Ignored => "same: accepted and ignored",
-            Action::ShowCommand => "stricter: what cannot be read is refused instead of left out",
+            Action::ShowCommand => {
+                "stricter: a job with errors is refused; fio prints what it could read"
+            }
             _ => "same",
         };
         let help = switch.help.replace('|', "\\|");
@@ -111,7 +114,8 @@ const INTRODUCTION: &str = "\
 
 This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
 *Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses
-what fio silently takes for something else. *Refused* means that fio has it and Fathom not yet.
+what fio silently takes for something else. *Different* means that the outcome is not fio's.
+*Refused* means that fio has it and Fathom not yet.
 
 What holds everywhere:
 

@@ -113,8 +113,10 @@ fn describe(row: &Row) -> String {
     if !row.later.is_empty() {
         field(&mut text, "not there yet", &row.later.join(", "));
     }
-    if !row.stricter.is_empty() {
-        field(&mut text, "unlike fio", row.stricter);
+    for unlike in [row.stricter, row.different] {
+        if !unlike.is_empty() {
+            field(&mut text, "unlike fio", unlike);
+        }
     }
     field(&mut text, "example", row.example);
     text
@@ -130,7 +132,7 @@ pub(crate) fn range(kind: &Kind) -> Option<String> {
             })
         }
         Kind::Signed { min, max, .. } => Some(format!("min={min}, max={max}")),
-        Kind::Bytes { min, .. } | Kind::Size { min, .. } if min > 0 => Some(format!("min={min}")),
+        Kind::Size { min, .. } if min > 0 => Some(format!("min={min}")),
         Kind::Bool(_) => Some("min=0, max=1".to_owned()),
         _ => None,
     }

@@ -268,6 +268,7 @@ pub struct Options {
     pub offset_increment: Size,
     pub number_ios: Option<u64>,
     // Where.
+    /// With a `filename`, how many of its names are used.
     pub nrfiles: u32,
     pub filename: Option<Vec<String>>,
     pub directory: Option<Vec<String>>,

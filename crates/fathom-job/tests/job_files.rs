@@ -71,6 +71,14 @@ fn engine_options_may_stand_before_the_engine() {
 }
 
 #[test]
+fn an_engine_that_is_refused_is_the_only_error() {
+    refuse(
+        "[a]\nfixedbufs\nioengine=io_urin\n",
+        &["3:10 unknown-engine"],
+    );
+}
+
+#[test]
 fn another_engine_forgets_the_first_ones_options() {
     let jobs = jobs("[global]\nioengine=io_uring\nhipri\n[a]\n[b]\nioengine=pvsync2\n");
     assert!(jobs[0].options.hipri);
@@ -215,6 +223,13 @@ fn a_problem_of_the_globals_is_told_once() {
         "[global]\nrate=1m\nrate_iops=5\n[a]\n[b]\n[c]\n",
         &["3:11 contradiction"],
     );
+}
+
+#[test]
+fn a_group_has_one_set_of_percentiles() {
+    let text = "[global]\ngroup_reporting\n[a]\nlat_percentiles=1\n[b]\n[c]\nnew_group\n";
+    refuse(text, &["5:1 bad-group"]);
+    assert_eq!(jobs(&text.replace("group_reporting", "thread")).len(), 3);
 }
 
 #[test]

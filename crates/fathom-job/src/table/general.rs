@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
         "thread",
         Kind::Flag(|o, v| o.thread = v),
     )
-    .stricter("every job is a thread, whatever is said"),
+    .different("every job is a thread, whatever is said"),
     Row::new(
         "kb_base",
         "1024",

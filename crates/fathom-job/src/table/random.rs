@@ -34,12 +34,13 @@ pub(super) const ROWS: &[Row] = &[
         "0x89",
         "What the random sequence starts from",
         "randseed=42",
-        Kind::Bytes {
+        Kind::Int {
             min: 0,
+            max: u64::MAX,
             set: |o, v| o.randseed = Some(v),
         },
     )
-    .stricter("the sequence is the same on every machine, but not fio's"),
+    .different("the sequence is the same on every machine, but not fio's"),
     Row::new(
         "random_generator",
         "tausworthe",

@@ -69,11 +69,6 @@ impl Row {
                 set(options, value);
             }
             Kind::Signed { min, max, set } => set(options, signed(piece, kb_base, min, max)?),
-            Kind::Bytes { min, set } => {
-                let (value, reversed) = number::counted(piece, kb_base, min, u64::MAX)?;
-                findings.reversed(piece, reversed);
-                set(options, value);
-            }
             Kind::Size { min, set } => {
                 let (value, reversed) = number::size(piece, kb_base, min)?;
                 findings.reversed(piece, reversed);

@@ -27,8 +27,10 @@ pub(crate) struct Row {
     pub(crate) engines: &'static [&'static str],
     /// Values that fio knows and Fathom not yet.
     pub(crate) later: &'static [&'static str],
-    /// Where Fathom is stricter than fio, or otherwise not the same; empty where it is the same.
+    /// What Fathom refuses and fio takes for something else; empty where there is none.
     pub(crate) stricter: &'static str,
+    /// What Fathom does in another way; empty where it does the same.
+    pub(crate) different: &'static str,
 }
 
 /// How an option's value is read, and the setter for it.
@@ -49,11 +51,6 @@ pub(crate) enum Kind {
         min: i64,
         max: i64,
         set: fn(&mut Options, i64),
-    },
-    /// A number of bytes.
-    Bytes {
-        min: u64,
-        set: fn(&mut Options, u64),
     },
     /// A number of bytes, or a percentage.
     Size {
@@ -111,6 +108,7 @@ impl Row {
             engines: &[],
             later: &[],
             stricter: "",
+            different: "",
         }
     }
 
@@ -128,6 +126,10 @@ impl Row {
 
     pub(crate) const fn stricter(self, stricter: &'static str) -> Self {
         Self { stricter, ..self }
+    }
+
+    pub(crate) const fn different(self, different: &'static str) -> Self {
+        Self { different, ..self }
     }
 
     /// Its name and aliases.
@@ -151,10 +153,15 @@ impl Row {
             self.kind,
             Kind::Int { .. }
                 | Kind::Signed { .. }
-                | Kind::Bytes { .. }
                 | Kind::Size { .. }
                 | Kind::Time { .. }
+                | Kind::PerDirection { .. }
         )
+    }
+
+    /// Whether its value is 0 or 1.
+    pub(crate) const fn is_boolean(&self) -> bool {
+        matches!(self.kind, Kind::Flag(_) | Kind::Bool(_))
     }
 
     /// Options of a lower rank in a section are read first, wherever they stand.
@@ -175,7 +182,6 @@ impl Kind {
             Self::Flag(_) => "empty or boolean value ([0|1])",
             Self::Bool(_) => "boolean value (opt=1)",
             Self::Int { .. } | Self::Signed { .. } => "integer value (opt=100)",
-            Self::Bytes { .. } => "integer value with unit (opt=4k)",
             Self::Size { .. } => "integer value with unit, or percentage (opt=4k, opt=50%)",
             Self::Time {
                 bare: Bare::Seconds,
