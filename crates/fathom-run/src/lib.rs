@@ -17,6 +17,7 @@ mod prepare;
 mod progress;
 mod run;
 mod session;
+mod simulate;
 mod translate;
 mod validity;
 
@@ -35,3 +36,4 @@ pub use error::{Problem, RunError};
 pub use progress::JobState;
 pub use run::run;
 pub use session::{Event, JobSnapshot, Session, Snapshot};
+pub use simulate::simulate;

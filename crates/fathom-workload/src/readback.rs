@@ -5,7 +5,9 @@
 
 use fathom_core::{Direction, NoMemory};
 
-use crate::config::{VerifyConfig, WorkerConfig};
+use crate::config::{
+    Distribution, MapMode, PatternConfig, Sequencer, SizeChoice, VerifyConfig, WorkerConfig,
+};
 use crate::pattern::Target;
 use crate::slots::SlotState;
 use crate::verify::{IntervalTooSmall, Stamp, Verifier, Written, WrittenLog};
@@ -20,6 +22,8 @@ pub(crate) struct Readback {
     reading_from: Option<u64>,
     /// The job writes: only what is read back is checked.
     writes: bool,
+    /// Two writes of a block are never in flight together, so the later one's number is on it.
+    ordered: bool,
 }
 
 impl Readback {
@@ -47,6 +51,7 @@ impl Readback {
             log,
             reading_from: None,
             writes,
+            ordered: config.depth == 1 || !may_repeat(&config.pattern),
         })
     }
 
@@ -125,7 +130,9 @@ impl Readback {
                 .as_ref()?
                 .get(state.op.sequence.checked_sub(first)?)
         });
-        let sequence = write.map(|written| written.sequence);
+        let sequence = write
+            .filter(|_| self.ordered)
+            .map(|written| written.sequence);
         let checked = self.verifier.check(buffer, start_of(state), sequence);
         checked.map_err(|error| error.to_string())
     }
@@ -141,6 +148,21 @@ pub(crate) enum ReadbackError {
 /// The op's first byte in its file, however many pieces it took.
 fn start_of(state: &SlotState) -> u64 {
     state.op.offset - u64::from(state.op.buffer_offset)
+}
+
+/// Whether a block may be written again while an earlier write of it is in flight. Passes are far
+/// enough apart: a block comes again only after all others.
+fn may_repeat(pattern: &PatternConfig) -> bool {
+    let aligned = match &pattern.sizes.write {
+        SizeChoice::Fixed(size) => pattern.align.write == u64::from(*size),
+        SizeChoice::Range { .. } | SizeChoice::Split(_) => false,
+    };
+    let each_once = pattern.map != MapMode::Off
+        && pattern.distribution == Distribution::Uniform
+        && pattern.sequencer == Sequencer::None
+        && pattern.percentage_random.write == 100
+        && aligned;
+    pattern.random && !each_once
 }
 
 /// How many writes a log must hold: those of a pass; or, where a pass goes over its files many

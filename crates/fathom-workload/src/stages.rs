@@ -2,6 +2,7 @@
 
 use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
 
+use crate::config::{Mix, WorkerConfig};
 use crate::worker::{After, Pass, Stage, Worker};
 
 impl Worker {
@@ -175,7 +176,7 @@ impl Worker {
     pub(crate) fn start_over(&mut self) {
         self.pattern.restart();
         self.pass = Pass {
-            remaining: self.config.bytes_per_pass,
+            remaining: bytes_to_issue(&self.config),
             more: self.pass.more,
             barren: false,
             invalidate: self.config.invalidate && self.engine.moves_data,
@@ -193,6 +194,14 @@ impl Worker {
         let asked = self.config.sync.at_end || self.config.sync.on_close;
         let dirty = self.used.write && self.sequence != self.sync.synced_at;
         asked && dirty && !self.recorder.has_failed()
+    }
+}
+
+/// Bytes of all ops of one pass: a trim before each write goes over the same bytes twice.
+pub(crate) fn bytes_to_issue(config: &WorkerConfig) -> u64 {
+    match config.pattern.mix {
+        Mix::TrimWrite => config.bytes_per_pass.saturating_mul(2),
+        _ => config.bytes_per_pass,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::recorder::Recorder;
 use crate::results::{Phase, Progress, Results};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
+use crate::stages::bytes_to_issue;
 use crate::think::Thinking;
 use crate::verify::IntervalTooSmall;
 
@@ -150,7 +151,11 @@ impl std::fmt::Display for ConfigError {
             Self::NoPace => f.write_str("a rate must be at least 1 per second"),
             Self::Verify(error) => error.fmt(f),
             Self::NoMemory(error) => {
-                write!(f, "no memory to log what is to be read back: {} bytes", error.bytes)
+                write!(
+                    f,
+                    "no memory to log what is to be read back: {} bytes",
+                    error.bytes
+                )
             }
         }
     }
@@ -215,7 +220,7 @@ impl Worker {
         Ok(Self {
             thinking: config.think.map(Thinking::new),
             pass: Pass {
-                remaining: config.bytes_per_pass,
+                remaining: bytes_to_issue(&config),
                 more: config.loops.saturating_sub(1),
                 barren: false,
                 invalidate: false,

@@ -1,0 +1,126 @@
+//! The same plan in virtual time: every job on a model of its own, on no clock but the model's.
+//!
+//! The translation, the workers and the collection are those of a real run; nothing is read,
+//! written or waited for. Jobs do not share devices or files here, so it tells what the *jobs* do.
+
+use std::io;
+
+use fathom_core::{Engine, Tick};
+use fathom_job::Plan;
+use fathom_record::{RECORD_VERSION, Record};
+use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
+use fathom_workload::{Results, Worker};
+
+use crate::collect;
+use crate::drive::Outcome;
+use crate::engines;
+use crate::error::{Problem, RunError};
+use crate::found::{Found, Look};
+use crate::translate::{JobSetup, translate};
+
+/// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
+///
+/// # Errors
+/// What stands in the way of the plan, or a job that can never end.
+pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
+    let translation = translate(plan, &Nothing, &mut || 0);
+    if !translation.problems.is_empty() {
+        return Err(RunError {
+            problems: translation.problems,
+        });
+    }
+    let results = waves(plan, &translation.setups, device)?;
+    let ended = results
+        .iter()
+        .map(|results| results.ended)
+        .max()
+        .unwrap_or(Tick::ZERO);
+    let jobs = translation
+        .setups
+        .iter()
+        .zip(results)
+        .map(|(setup, results)| {
+            let planned = collect::planned(&plan.jobs[setup.place.section], setup);
+            let outcome = Outcome {
+                wall: results.ended - results.started,
+                results: Some(results),
+                ..Outcome::default()
+            };
+            collect::complete(planned, setup, Some(outcome), &|tick| {
+                tick.get() / 1_000_000
+            })
+        });
+    Ok(Record {
+        version: RECORD_VERSION,
+        time: "Thu Jan  1 00:00:00 1970".into(),
+        elapsed_ms: ended.get() / 1_000_000,
+        global_options: plan.global_options.clone(),
+        jobs: jobs.collect(),
+        warnings: translation.warnings,
+        ..Record::default()
+    })
+}
+
+/// Runs the waves one after the other on one clock.
+fn waves(plan: &Plan, setups: &[JobSetup], device: &Constant) -> Result<Vec<Results>, RunError> {
+    let mut all: Vec<Results> = Vec::with_capacity(setups.len());
+    let mut rest = setups;
+    while let Some(first) = rest.first() {
+        let count = rest
+            .iter()
+            .take_while(|setup| setup.place.wave == first.place.wave)
+            .count();
+        let (wave, later) = rest.split_at(count);
+        let start = all
+            .iter()
+            .map(|results| results.ended)
+            .max()
+            .unwrap_or(Tick::ZERO);
+        let clock = VirtualClock::new();
+        let mut simulation = Simulation::new(clock.clone());
+        for setup in wave {
+            let job = &plan.jobs[setup.place.section];
+            let engine = model(setup, &job.options.ioengine, device, &clock);
+            let worker = Worker::new(setup.worker.clone(), engine.capabilities(), start).map_err(
+                |error| Problem::new("job_makes_no_sense", error.to_string()).at(job, "name"),
+            )?;
+            simulation.add(worker, engine, start);
+        }
+        let ran = simulation.run();
+        let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
+        all.extend(ran.into_iter().map(|(results, _)| results));
+        rest = later;
+    }
+    Ok(all)
+}
+
+/// A job's model; its files have content where the job looks at it.
+fn model(setup: &JobSetup, engine: &str, device: &Constant, clock: &VirtualClock) -> ModelEngine {
+    let verifies = setup.worker.verify.is_some();
+    let files = setup.files.iter().map(|file| ModelFile {
+        content: match usize::try_from(file.offset + file.length) {
+            Ok(bytes) if verifies => vec![0; bytes],
+            _ => Vec::new(),
+        },
+    });
+    let depth = setup.worker.depth;
+    let synchronous = engines::is_synchronous(engine, depth);
+    let files = files.collect();
+    ModelEngine::new(
+        clock.clone(),
+        device.clone(),
+        depth,
+        setup.buffer_bytes,
+        synchronous,
+        files,
+    )
+}
+
+/// A file system with nothing in it: sizes come from the plan.
+struct Nothing;
+
+impl Look for Nothing {
+    fn look(&self, _path: &str) -> io::Result<Found> {
+        Ok(Found::Missing)
+    }
+}

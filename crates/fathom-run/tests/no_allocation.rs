@@ -1,0 +1,179 @@
+//! A job that runs makes no heap allocation: 100,000 ops, every engine that has a loop of its own.
+
+use std::io::Write;
+
+use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_sys::clock::Clock;
+use fathom_sys::meter::{CountingAllocator, thread_allocations};
+use fathom_workload::{
+    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, MapMode, Measure, Mix,
+    Pace, PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules,
+    Tolerate, Worker, WorkerConfig, turn,
+};
+
+#[global_allocator]
+static COUNTING: CountingAllocator = CountingAllocator;
+
+const OPS: u64 = 100_000;
+const FILE_BYTES: u64 = 4 << 20;
+
+fn job(depth: u32) -> WorkerConfig {
+    WorkerConfig {
+        pattern: PatternConfig {
+            mix: Mix::ReadWrite { read: 90 },
+            random: true,
+            sequencer: Sequencer::None,
+            files: vec![FileRange {
+                offset: 0,
+                length: FILE_BYTES,
+            }],
+            sizes: PerDirection::all(SizeChoice::Fixed(4096)),
+            align: PerDirection::all(4096),
+            map: MapMode::On,
+            generator: RandomGenerator::Tausworthe { explicit: false },
+            distribution: Distribution::Uniform,
+            percentage_random: PerDirection::all(100),
+            seed: 7,
+        },
+        depth,
+        batching: Batching {
+            submit: 1,
+            complete_min: 1,
+            complete_max: depth,
+            low: depth,
+        },
+        bytes_per_pass: OPS * 4096,
+        loops: 1,
+        runtime: None,
+        time_based: false,
+        ramp: Nanos::ZERO,
+        start_delay: Nanos::ZERO,
+        rate: PerDirection::all(None),
+        rate_min: PerDirection::all(None),
+        rate_cycle: Nanos::from_secs(1),
+        think: None,
+        sync: SyncRules::default(),
+        tolerate: Tolerate::default(),
+        verify: None,
+        buffers: BufferConfig {
+            fill: BufferFill::Random,
+            refill: false,
+            scramble: true,
+        },
+        measure: Measure {
+            slat: true,
+            clat: true,
+            lat: true,
+            bandwidth: true,
+            slat_histogram: true,
+            clat_histogram: true,
+            lat_histogram: true,
+            sample: Nanos::from_millis(1),
+        },
+        priority: 0,
+        invalidate: false,
+    }
+}
+
+#[track_caller]
+fn check(name: &str, config: WorkerConfig) {
+    let path = std::env::temp_dir().join(format!("fathom-alloc-{}-{name}", std::process::id()));
+    let mut file = std::fs::File::create(&path).expect("a temporary file");
+    file.write_all(&vec![7; usize::try_from(FILE_BYTES).expect("small")])
+        .expect("4 MiB of room");
+    let clock = Clock::calibrated();
+    let engine = start(EngineConfig {
+        name: name.into(),
+        depth: config.depth,
+        buffer_bytes: 4096,
+        files: vec![EngineFile {
+            path: path.to_str().expect("a plain path").into(),
+            read: true,
+            write: true,
+            ..EngineFile::default()
+        }],
+        direct: false,
+        sync_flag: 0,
+        options: EngineOptions::default(),
+        clock,
+    });
+    let outcome = engine.map(|engine| count(engine, config, clock));
+    std::fs::remove_file(&path).expect("the temporary file");
+    match outcome {
+        Ok((ops, allocations)) => {
+            assert_eq!(ops, OPS, "{name}");
+            assert_eq!(allocations, 0, "{name}: heap allocations while the job ran");
+        }
+        Err(error) => skipped(&error.to_string()),
+    }
+}
+
+/// Ops done and allocations made meanwhile.
+fn count(engine: AnyEngine, config: WorkerConfig, clock: Clock) -> (u64, u64) {
+    match engine {
+        AnyEngine::Null(engine) => drive(engine, config, clock),
+        AnyEngine::Sync(engine) => drive(engine, config, clock),
+        AnyEngine::Libaio(engine) => drive(engine, config, clock),
+        AnyEngine::Uring(engine) => drive(engine, config, clock),
+        AnyEngine::Boxed(engine) => drive(engine, config, clock),
+    }
+}
+
+fn drive<E: Engine>(mut engine: E, config: WorkerConfig, clock: Clock) -> (u64, u64) {
+    engine.open(FileIndex::new(0)).expect("the file is there");
+    let mut worker = Worker::new(config, engine.capabilities(), clock.now()).expect("a worker");
+    let control = Control::default();
+    let before = thread_allocations();
+    loop {
+        match turn(&mut worker, &mut engine, &control, clock.now()) {
+            Step::Again | Step::InSubmit => {}
+            Step::Wait { min: 0, .. } => std::hint::spin_loop(),
+            Step::Wait { min, until, .. } => engine.wait(min, until).expect("completions"),
+            Step::Done => break,
+        }
+    }
+    let allocations = thread_allocations() - before;
+    let results = worker.into_results();
+    (
+        results.directions.read.ios + results.directions.write.ios,
+        allocations,
+    )
+}
+
+#[test]
+fn null_allocates_nothing() {
+    check("null", job(1));
+    check("null", job(32));
+}
+
+#[test]
+fn psync_allocates_nothing() {
+    check("psync", job(1));
+}
+
+#[test]
+fn libaio_allocates_nothing() {
+    check("libaio", job(32));
+}
+
+#[test]
+fn io_uring_allocates_nothing() {
+    check("io_uring", job(32));
+}
+
+#[test]
+fn rates_allocate_nothing() {
+    let mut config = job(32);
+    config.rate = PerDirection::all(Some(Rate {
+        pace: Pace::Ops(10_000_000),
+        process: RateProcess::Poisson,
+    }));
+    check("null", config);
+}
+
+/// Says why an engine was not tried.
+#[expect(clippy::print_stdout, reason = "a test that did not run says so")]
+fn skipped(why: &str) {
+    println!("skipped: {why}");
+}

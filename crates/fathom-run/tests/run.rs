@@ -1,0 +1,190 @@
+//! Whole runs in this process: jobs that fail beside jobs that do not, groups, waves, two at once.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_job::{Dialect, Invocation, Surroundings, parse};
+use fathom_record::Record;
+use fathom_run::{Event, RunError, Session, run};
+
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn cpus(&self) -> u32 {
+        1
+    }
+    fn page_size(&self) -> u64 {
+        4096
+    }
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+}
+
+/// Runs a command line; the texts say which events came.
+fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
+    let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
+    let invocation = parse(&words, Dialect::Fathom, &Nowhere);
+    let Ok(Invocation::Run { plan, settings, .. }) = invocation else {
+        panic!("cannot be parsed: {line}");
+    };
+    let mut events = Vec::new();
+    let mut session = Session {
+        tell: &mut |event| {
+            events.push(match event {
+                Event::Planned(_) => "planned",
+                Event::Starting(_) => "starting",
+                Event::LayingOut { .. } => "laying out",
+                Event::Stopping => "stopping",
+                _ => "other",
+            });
+        },
+        stops: &|| 0,
+        progress: None,
+        layout_bar: false,
+    };
+    let record = run(&plan, &settings, &mut session);
+    (record, events)
+}
+
+/// A folder that is removed when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fathom-run-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn reads(record: &Record) -> Vec<u64> {
+    record
+        .jobs
+        .iter()
+        .map(|job| job.directions.read.ios)
+        .collect()
+}
+
+#[test]
+fn a_job_that_cannot_open_its_file_holds_nobody_back() {
+    let folder = Folder::new();
+    let here = folder.0.display();
+    // Files made on opening need their folder, which nobody makes.
+    let line = format!(
+        "--size=64k --rw=read --name=good --filename={here}/a --name=bad --create_on_open=1 \
+         --filename={here}/missing/b --name=also_good --filename={here}/c"
+    );
+    let record = run_line(&line).0.expect("a record");
+    let errors: Vec<_> = record.jobs.iter().map(|job| job.error).collect();
+    assert_eq!(errors, [0, 2, 0]);
+    assert_eq!(reads(&record), [16, 0, 16]);
+    let text = record.jobs[1].error_text.clone().unwrap_or_default();
+    assert!(text.contains("missing/b"), "{text}");
+}
+
+#[test]
+fn a_wave_sees_what_the_wave_before_has_written() {
+    let folder = Folder::new();
+    let data = folder.0.join("data");
+    let line = format!(
+        "--size=64k --filename={} --verify=crc32c --name=w --rw=write --do_verify=0 --name=r \
+         --rw=read --stonewall",
+        data.display()
+    );
+    let record = run_line(&line).0.expect("a record");
+    let errors: Vec<_> = record
+        .jobs
+        .iter()
+        .map(|job| job.error_text.clone())
+        .collect();
+    assert_eq!(errors, [None, None]);
+    assert_eq!(record.jobs[0].directions.write.ios, 16);
+    assert_eq!(record.jobs[1].directions.read.ios, 16);
+    assert_ne!(record.jobs[0].group_id, record.jobs[1].group_id);
+    assert!(record.jobs[1].start_ms >= record.jobs[0].start_ms);
+}
+
+#[test]
+fn events_come_in_order_and_nothing_is_made_on_refusal() {
+    let folder = Folder::new();
+    let line = format!(
+        "--name=t --rw=read --size=64k --directory={}",
+        folder.0.display()
+    );
+    let (record, events) = run_line(&line);
+    assert!(record.is_ok());
+    assert_eq!(events, ["planned", "starting", "laying out"]);
+
+    let line = format!(
+        "{line} --name=u --size=64k --directory={} --filename=.",
+        folder.0.display()
+    );
+    std::fs::remove_file(folder.0.join("t.0.0")).expect("laid out");
+    let (record, events) = run_line(&line);
+    let error = record.expect_err("a directory is no file");
+    assert_eq!(error.problems[0].code, "is_a_directory");
+    assert!(events.is_empty());
+    assert_eq!(std::fs::read_dir(&folder.0).expect("the folder").count(), 0);
+}
+
+#[test]
+fn two_runs_go_on_in_one_process() {
+    let line = "--name=t --ioengine=null --rw=randread --size=1m --iodepth=4";
+    std::thread::scope(|scope| {
+        let both = [
+            scope.spawn(|| run_line(line)),
+            scope.spawn(|| run_line(line)),
+        ];
+        for one in both {
+            let (record, _) = one.join().expect("no panic");
+            assert_eq!(reads(&record.expect("a record")), [256]);
+        }
+    });
+}
+
+#[test]
+fn a_stop_before_the_start_gives_an_empty_record() {
+    let words = ["--name=t", "--ioengine=null", "--size=1m"].map(Into::into);
+    let Ok(Invocation::Run { plan, settings, .. }) = parse(&words, Dialect::Fathom, &Nowhere)
+    else {
+        panic!("cannot be parsed");
+    };
+    let mut stopping = 0;
+    let mut session = Session {
+        tell: &mut |event| stopping += u32::from(matches!(event, Event::Stopping)),
+        stops: &|| 1,
+        progress: None,
+        layout_bar: false,
+    };
+    let record = run(&plan, &settings, &mut session).expect("a record");
+    assert_eq!(reads(&record), [0]);
+    assert_eq!(stopping, 1);
+}
+
+#[test]
+fn five_hundred_clones_are_one_run() {
+    let line = "--name=t --ioengine=null --rw=randread --size=64k --numjobs=512";
+    let record = run_line(line).0.expect("a record");
+    assert_eq!(reads(&record), vec![16; 512]);
+    assert!(record.jobs.iter().all(|job| job.error == 0));
+}
