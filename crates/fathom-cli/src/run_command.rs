@@ -33,7 +33,15 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             notes,
         }) => execute(&plan, &settings, &notes, dialect),
         Err(diagnostics) => {
-            output::print(Stream::Error, &rendered(&diagnostics));
+            let text = rendered(&diagnostics);
+            let file = (dialect == Dialect::Fio)
+                .then(|| output_of(&words))
+                .flatten();
+            // fio's errors go to its output file; where that cannot be written, the user still
+            // gets them.
+            if file.is_none_or(|file| std::fs::write(file, &text).is_err()) {
+                output::print(Stream::Error, &text);
+            }
             End::Refused
         }
     }
@@ -103,7 +111,19 @@ fn run_and_report(
         };
         fathom_run::run(plan, settings, &mut session)
     };
-    let mut record = record.map_err(Failure::Refused)?;
+    let mut record = match record {
+        Ok(record) => record,
+        // Interrupted before the jobs began: there is nothing to report.
+        Err(error) if interrupts.count() > 0 => {
+            report.fail(&error.to_string());
+            return Ok(End::Ran {
+                failed_jobs: 0,
+                tolerated_errors: 0,
+                interrupted: true,
+            });
+        }
+        Err(error) => return Err(Failure::Refused(error)),
+    };
     record.warnings.splice(0..0, report.take_warnings());
     report.tell_record(&record);
     Ok(ended(&record, interrupts.count() > 0))
@@ -116,6 +136,23 @@ fn ended(record: &Record, interrupted: bool) -> End {
         tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum(),
         interrupted,
     }
+}
+
+/// The file that `--output` names, in words that could not be parsed.
+fn output_of(words: &[String]) -> Option<&str> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if ["--output", "-output", "-o"].contains(&word.as_str()) {
+            return words.next().map(String::as_str);
+        }
+        let value = word
+            .strip_prefix("--output=")
+            .or_else(|| word.strip_prefix("-output="));
+        if value.is_some() {
+            return value;
+        }
+    }
+    None
 }
 
 /// The words as text; job files and options are text.

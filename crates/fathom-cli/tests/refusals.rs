@@ -150,3 +150,24 @@ fn a_disk_without_room() {
     assert!(run.err.contains("room"), "{run:#?}");
     assert!(folder.names().is_empty());
 }
+
+#[test]
+fn an_engine_that_the_kernel_refuses() {
+    let folder = Folder::new();
+    // The kernel's limit is 32768 entries.
+    let words = "run --name=t --ioengine=io_uring --rw=read --bs=512 --size=1m --iodepth=65536";
+    let run = folder.fathom(words).expect(2);
+    assert!(run.err.contains("io_uring"), "{run:#?}");
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn readonly_refuses_before_anything_is_touched() {
+    let folder = Folder::new();
+    let data = folder.write("data", "do not touch");
+    for rw in ["write", "randtrim", "randrw"] {
+        let words = format!("run --readonly --name=t --rw={rw} --size=1m --filename=data");
+        folder.fathom(&words).expect(2);
+        assert_eq!(std::fs::read_to_string(&data).unwrap(), "do not touch");
+    }
+}

@@ -145,3 +145,33 @@ fn parse_only_runs_nothing() {
         .expect(0);
     assert_eq!(folder.names(), ["bin"]);
 }
+
+#[test]
+fn errors_of_fio_go_to_its_output_file() {
+    let folder = Folder::new();
+    for words in [
+        "--output=log --name=t --nonsense=1",
+        "--output log --name=t --rw=read",
+    ] {
+        let run = folder.fio(words).expect(1);
+        assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""), "{words}");
+        let text = std::fs::read_to_string(folder.path().join("log")).unwrap();
+        assert!(
+            text.contains("nonsense") || text.contains("size="),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn files_are_laid_out_and_nothing_else_when_only_that_is_asked() {
+    let folder = Folder::new();
+    let words = "--output-format=json --create_only=1 --filename=data --size=1m --name=prepare";
+    let json = folder.fio(words).expect(0).json();
+    assert_eq!(json["jobs"][0]["error"], 0);
+    assert_eq!(json["jobs"][0]["read"]["io_bytes"], 0);
+    assert_eq!(
+        std::fs::metadata(folder.path().join("data")).unwrap().len(),
+        1 << 20
+    );
+}

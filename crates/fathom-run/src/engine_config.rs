@@ -18,7 +18,8 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         path: file.path.clone(),
         read,
         write,
-        create: options.create_on_open,
+        // A job that only reads has nothing to put into a file that is not there.
+        create: options.create_on_open && write,
         random: options.random,
     });
     EngineConfig {
