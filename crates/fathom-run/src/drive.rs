@@ -255,3 +255,48 @@ const LOOK_AROUND: Nanos = Nanos::from_millis(100);
 const PUBLISH: Nanos = Nanos::from_millis(100);
 const EINVAL: u32 = 22;
 const ENOTRECOVERABLE: u32 = 131;
+
+#[cfg(test)]
+mod tests {
+    use fathom_engine::EngineOptions;
+    use fathom_job::Options;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_the_job_and_is_heard_of() {
+        let clock = Clock::monotonic();
+        let plan = crate::translate::tests::plan("--name=t --ioengine=null --size=1m");
+        let look = crate::found::FileSystem;
+        let mut setups = crate::translate::translate(&plan, &look, &mut || 0).setups;
+        let assignment = Assignment {
+            worker: setups.remove(0).worker,
+            engine: EngineConfig {
+                name: "null".into(),
+                // Not allowed: the engine's own assertion fails.
+                depth: 0,
+                buffer_bytes: 0,
+                files: Vec::new(),
+                direct: false,
+                sync_flag: 0,
+                options: EngineOptions::default(),
+                clock,
+            },
+            thread: ThreadSettings::new(&Options::default(), 1),
+            files: 0,
+        };
+        let shared = Shared {
+            control: Control::default(),
+            clock,
+        };
+        let (gate, cell) = (Gate::default(), ProgressCell::default());
+        let outcome = std::thread::scope(|scope| {
+            scope
+                .spawn(|| run_job(assignment, &shared, &gate, &cell, &|| {}))
+                .join()
+        });
+        let fault = outcome.expect("caught").fault.expect("a fault");
+        assert!(fault.text.starts_with("internal error"), "{}", fault.text);
+        assert_eq!(cell.read().0, JobState::Failed);
+    }
+}

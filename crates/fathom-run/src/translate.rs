@@ -367,4 +367,4 @@ const START_DELAY: u64 = 1;
 const FILE_SIZES: u64 = 1 << 32;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -34,7 +34,7 @@ impl Surroundings for Nowhere {
 
 /// Files by name; the rest is missing.
 #[derive(Default)]
-struct Table(HashMap<&'static str, Found>);
+pub(crate) struct Table(HashMap<&'static str, Found>);
 
 impl Look for Table {
     fn look(&self, path: &str) -> io::Result<Found> {
