@@ -45,6 +45,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         cargo(&root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("quick start", || quick_start(&root))?;
+    step("examples", || examples(&root, long))?;
     if long {
         step("bench", || bench::run(&[]))?;
     }
@@ -109,10 +110,33 @@ fn quick_start(root: &Path) -> Result<()> {
     for line in runs {
         println!("ci: $ {line}");
         process::run(Command::new("bash").args(["-c", line]).current_dir(root))?;
-        let left: Vec<_> = listing(root)?.difference(&before).cloned().collect();
-        if !left.is_empty() {
-            bail!("`{line}` left files behind: {left:?}");
+        expect_nothing_new(root, &before).with_context(|| format!("`{line}` failed"))?;
+    }
+    Ok(())
+}
+
+/// Every example is understood; in a long run each one runs, and leaves nothing behind.
+fn examples(root: &Path, long: bool) -> Result<()> {
+    let names = listing(&root.join("examples"))?;
+    let before = listing(root)?;
+    for name in names {
+        let file = Path::new("examples").join(name);
+        let mut command = process::cargo();
+        command.args(["run", "--quiet", "--release", "--", "run"]);
+        if !long {
+            command.arg("--parse-only");
         }
+        process::run(command.arg(file).current_dir(root))?;
+    }
+    expect_nothing_new(root, &before)
+}
+
+/// Fails if something new lies in a folder.
+fn expect_nothing_new(folder: &Path, before: &BTreeSet<OsString>) -> Result<()> {
+    let now = listing(folder)?;
+    let left: Vec<_> = now.difference(before).collect();
+    if !left.is_empty() {
+        bail!("files were left behind: {left:?}");
     }
     Ok(())
 }
