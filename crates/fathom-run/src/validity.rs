@@ -190,7 +190,8 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let (bytes_mib, memory_mib) = (bytes >> 20, run.memory_bytes >> 20);
     let word = if fits { "fit" } else { "do not fit" };
     let sentence = format!(
-        "the {bytes_mib} MiB that the job works on {word} into the machine's {memory_mib} MiB of memory"
+        "the {bytes_mib} MiB that the job works on {word} into the machine's {memory_mib} MiB of \
+         memory"
     );
     let figures = vec![
         figure("working_set_bytes", to_float(bytes)),

@@ -303,6 +303,7 @@ mod tests {
         Ok((files.collect(), found.bytes_per_pass))
     }
 
+    // tidy: long: a table, one case for each rule.
     #[test]
     fn sizes_follow_the_options() {
         let (one, three) = ([MISSING], [MISSING; 3]);
