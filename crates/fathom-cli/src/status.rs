@@ -1,7 +1,7 @@
 //! The status line: drawn over itself on a terminal, as fio draws its own.
 
-use fathom_core::{Nanos, PerDirection};
-use fathom_job::{Job, Plan};
+use fathom_core::{Direction, Nanos, PerDirection};
+use fathom_job::{Job, Plan, ReadWrite};
 use fathom_report::{Status, status_line};
 use fathom_run::status::{Goal, Meter, goals};
 use fathom_run::{JobState, Snapshot};
@@ -99,6 +99,20 @@ fn running<'a>(plan: &'a Plan, snapshot: &Snapshot) -> Vec<&'a Job> {
     running.map(|(job, _)| job).collect()
 }
 
+/// Whether a job of this kind makes ops of this direction.
+fn uses(rw: ReadWrite, direction: Direction) -> bool {
+    match direction {
+        Direction::Read => matches!(rw, ReadWrite::Read | ReadWrite::Mixed),
+        Direction::Write => {
+            matches!(
+                rw,
+                ReadWrite::Write | ReadWrite::Mixed | ReadWrite::TrimWrite
+            )
+        }
+        Direction::Trim => matches!(rw, ReadWrite::Trim | ReadWrite::TrimWrite),
+    }
+}
+
 /// Sums of the rates of the running jobs: at least, at most.
 struct Limits {
     bytes: Option<(u64, u64)>,
@@ -108,10 +122,11 @@ struct Limits {
 impl Limits {
     fn of(jobs: &[&Job]) -> Self {
         let sum = |of: fn(&Job) -> &PerDirection<Option<u64>>| -> u64 {
-            let rates = jobs
-                .iter()
-                .flat_map(|job| of(job).iter().filter_map(|(_, rate)| *rate));
-            rates.fold(0, u64::saturating_add)
+            let each = jobs.iter().flat_map(|job| {
+                let rates = of(job).iter();
+                rates.filter_map(|(d, rate)| rate.filter(|_| uses(job.options.rw, d)))
+            });
+            each.fold(0, u64::saturating_add)
         };
         let pair = |least: u64, most: u64| (least > 0 || most > 0).then_some((least, most));
         Self {
