@@ -129,9 +129,11 @@ pub struct Capabilities {
     pub synchronous: bool,
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,
-    /// `OpKind::Sync` may be prepared while other ops are in flight; else the queue is drained first.
+    /// `OpKind::Sync` may be prepared while other ops are in flight; else the queue is drained
+    /// first.
     pub queued_sync: bool,
-    /// `Direction::Trim` may be prepared while other ops are in flight; else the queue is drained first.
+    /// `Direction::Trim` may be prepared while other ops are in flight; else the queue is drained
+    /// first.
     pub queued_trim: bool,
 }
 

@@ -62,7 +62,7 @@ impl Constant {
     pub(crate) fn completes(&self, now: Tick) -> Tick {
         let mut end = now + Nanos::new(self.latency.get().max(1));
         for stall in &self.stalls {
-            // Work that would be going on while the device stands still is put off by the rest of it.
+            // Work that would be going on while the device stands still is put off by its rest.
             let over = stall.at + stall.length;
             let begun = now.max(stall.at);
             if begun < over && end > stall.at {

@@ -62,7 +62,7 @@ pub struct PatternConfig {
     pub files: Vec<FileRange>,
     /// Op sizes by direction.
     pub sizes: PerDirection<SizeChoice>,
-    /// Random offsets are multiples of this, bytes; ≥ 1. (`blockalign`, by default the smallest size.)
+    /// Random offsets are multiples of this, bytes; ≥ 1 (`blockalign`, by default the smallest size).
     pub align: PerDirection<u64>,
     /// Whether each block is visited once per pass.
     pub map: MapMode,
@@ -162,7 +162,8 @@ pub enum RandomGenerator {
 pub enum Distribution {
     /// Uniform.
     Uniform,
-    /// Zipf with exponent `theta` (> 0, ≠ 1); popular blocks are scattered unless `center` (0–1) is given.
+    /// Zipf with exponent `theta` (> 0, ≠ 1); popular blocks are scattered unless `center` (0–1) is
+    /// given.
     Zipf {
         /// Exponent.
         theta: f64,

@@ -66,6 +66,8 @@ impl Worker {
     ) -> Option<Step> {
         if self.pass.invalidate {
             self.drop_caches(engine);
+            // That took a while; the next op starts on a fresh clock.
+            return Some(Step::Again);
         }
         if !self.retry.is_empty() {
             return self.issue_retries(engine, now);

@@ -5,7 +5,7 @@ use fathom_core::{
 };
 
 use crate::buffers::Filler;
-use crate::config::{Mix, WorkerConfig};
+use crate::config::{Mix, Rate, WorkerConfig};
 use crate::pattern::{Pattern, PatternError, Target};
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
@@ -173,58 +173,28 @@ impl Worker {
         engine: Capabilities,
         origin: Tick,
     ) -> Result<Self, ConfigError> {
-        if config.depth == 0 {
-            return Err(ConfigError::NoDepth);
-        }
-        if config
-            .rate
-            .iter()
-            .any(|(_, rate)| rate.is_some_and(|rate| rate.pace.is_zero()))
-        {
-            return Err(ConfigError::NoPace);
-        }
+        refuse(&config)?;
         let depth = if engine.synchronous { 1 } else { config.depth };
         let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
         let used = used_directions(&config);
         let rated = config.rate.map(|rate| rate.is_some());
         let seed = config.pattern.seed;
-        let schedules = PerDirection::from_fn(|direction| {
-            config.rate[direction]
-                .filter(|_| used[direction])
-                .map(|rate| Schedule::new(rate, origin, seed ^ direction.index() as u64))
-        });
-        let recorder = {
-            let mut seen = used;
-            seen.read |= config
-                .verify
-                .as_ref()
-                .is_some_and(|verify| verify.read_back);
-            Recorder::new(config.measure, depth, seen, rated, !engine.synchronous)
-        };
-        let slots = depth as usize;
-        let writes = used.write;
-        let readback = config
+        let schedules = schedules(&config, used, origin);
+        let mut seen = used;
+        seen.read |= config
             .verify
             .as_ref()
-            .filter(|_| engine.moves_data)
-            .map(|verify| Readback::new(verify, &config, writes))
-            .transpose()
-            .map_err(|error| match error {
-                ReadbackError::Interval(error) => ConfigError::Verify(error),
-                ReadbackError::Memory(error) => ConfigError::NoMemory(error),
-            })?;
+            .is_some_and(|verify| verify.read_back);
+        let recorder = Recorder::new(config.measure, depth, seen, rated, !engine.synchronous);
+        let slots = depth as usize;
+        let readback = readback(&config, engine, used.write)?;
         let filler = Filler::new(config.buffers.clone(), seed);
         let batch = config.batching.submit.clamp(1, depth) as usize;
         let reap = config.batching.complete_max.clamp(1, depth) as usize;
         let plain = is_plain(&config, engine, used, readback.is_some(), filler.changes());
         Ok(Self {
             thinking: config.think.map(Thinking::new),
-            pass: Pass {
-                remaining: bytes_to_issue(&config),
-                more: config.loops.saturating_sub(1),
-                barren: false,
-                invalidate: false,
-            },
+            pass: Pass::first(&config),
             sync: SyncState {
                 writes_left: config.sync.every,
                 file: FileIndex::new(0),
@@ -317,6 +287,53 @@ impl Clockwork {
             rate_seen: PerDirection::new((0, 0), (0, 0), (0, 0)),
         }
     }
+}
+
+impl Pass {
+    fn first(config: &WorkerConfig) -> Self {
+        Self {
+            remaining: bytes_to_issue(config),
+            more: config.loops.saturating_sub(1),
+            barren: false,
+            invalidate: false,
+        }
+    }
+}
+
+fn refuse(config: &WorkerConfig) -> Result<(), ConfigError> {
+    let stands_still = |rate: Option<Rate>| rate.is_some_and(|rate| rate.pace.is_zero());
+    if config.depth == 0 {
+        Err(ConfigError::NoDepth)
+    } else if config.rate.iter().any(|(_, rate)| stands_still(*rate)) {
+        Err(ConfigError::NoPace)
+    } else {
+        Ok(())
+    }
+}
+
+fn schedules(
+    config: &WorkerConfig,
+    used: PerDirection<bool>,
+    origin: Tick,
+) -> PerDirection<Option<Schedule>> {
+    PerDirection::from_fn(|direction| {
+        let rate = config.rate[direction].filter(|_| used[direction])?;
+        let seed = config.pattern.seed ^ direction.index() as u64;
+        Some(Schedule::new(rate, origin, seed))
+    })
+}
+
+fn readback(
+    config: &WorkerConfig,
+    engine: Capabilities,
+    writes: bool,
+) -> Result<Option<Readback>, ConfigError> {
+    let verify = config.verify.as_ref().filter(|_| engine.moves_data);
+    let readback = verify.map(|verify| Readback::new(verify, config, writes));
+    readback.transpose().map_err(|error| match error {
+        ReadbackError::Interval(error) => ConfigError::Verify(error),
+        ReadbackError::Memory(error) => ConfigError::NoMemory(error),
+    })
 }
 
 fn used_directions(config: &WorkerConfig) -> PerDirection<bool> {

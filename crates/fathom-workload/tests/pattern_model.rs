@@ -29,6 +29,7 @@ fn size_choice() -> impl Strategy<Value = SizeChoice> {
     })
 }
 
+// tidy: long: a flat table, one entry a case
 fn any_config() -> impl Strategy<Value = PatternConfig> {
     let sequencer = (0u32..6, -20_000i64..20_000, 1u32..6);
     let file =
