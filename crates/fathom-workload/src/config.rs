@@ -62,7 +62,8 @@ pub struct PatternConfig {
     pub files: Vec<FileRange>,
     /// Op sizes by direction.
     pub sizes: PerDirection<SizeChoice>,
-    /// Random offsets are multiples of this, bytes; ≥ 1 (`blockalign`, by default the smallest size).
+    /// Random offsets are multiples of this, bytes; ≥ 1 (`blockalign`; by default the smallest
+    /// size).
     pub align: PerDirection<u64>,
     /// Whether each block is visited once per pass.
     pub map: MapMode,

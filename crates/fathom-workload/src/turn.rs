@@ -46,9 +46,13 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
             return step;
         }
     }
+    let enough = now + TURN;
     for _ in 0..ROUNDS_PER_TURN {
         if let Some(step) = worker.round(engine, &mut now) {
             return step;
+        }
+        if now >= enough {
+            break;
         }
     }
     Step::Again
@@ -292,9 +296,13 @@ impl Worker {
     }
 }
 
-/// Rounds after which a turn returns, so that the driver can look around: a round is at most one
-/// submission, so a driver that looks at its flags each turn is at most this many submissions late.
+/// Rounds after which a turn returns, so that the driver can look around; a round is at most one
+/// submission.
 const ROUNDS_PER_TURN: u32 = 256;
+
+/// Time after which a turn returns: on a device that takes 10 ms for an op that is each op, so a
+/// request to stop is seen at once.
+const TURN: Nanos = Nanos::from_millis(5);
 
 /// `rate_min` is first checked after two seconds, as fio does.
 const RATE_MIN_GRACE: Nanos = Nanos::from_secs(2);
