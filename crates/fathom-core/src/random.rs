@@ -159,6 +159,12 @@ impl Xoshiro256 {
         result
     }
 
+    /// A number below `bound`: ⌊`bound` · r / 2⁶⁴⌋ with `r` the next number. 0 for bound 0.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        below_wide(bound, self.next_u64())
+    }
+
     /// Fills `bytes` with the next numbers, little-endian; a last part of one is cut off.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         // A copy of the state in registers, not behind the reference.

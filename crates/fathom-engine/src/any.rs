@@ -73,6 +73,17 @@ impl AnyEngine {
         }
     }
 
+    /// System calls made for ops so far, where they are counted.
+    #[must_use]
+    pub const fn system_calls(&self) -> u64 {
+        match self {
+            Self::Sync(engine) => engine.system_calls(),
+            Self::Libaio(engine) => engine.system_calls(),
+            Self::Uring(engine) => engine.system_calls(),
+            Self::Null(_) | Self::Boxed(_) => 0,
+        }
+    }
+
     /// The engine behind a pointer, for callers that are not in a hurry.
     #[must_use]
     pub fn as_dyn(&mut self) -> &mut dyn Engine {

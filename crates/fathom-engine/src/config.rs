@@ -62,6 +62,10 @@ pub struct EngineOptions {
     /// `libaio`: completions are taken from the ring without a system call. Always done where the
     /// ring can be read; asking for it makes it an error where it cannot.
     pub userspace_reap: bool,
+    /// `io_uring`: every op is one that does nothing; no file is needed.
+    pub nops: bool,
+    /// `io_uring`: the ring's own descriptor is registered where the kernel can.
+    pub register_ring: bool,
 }
 
 impl Default for EngineOptions {
@@ -77,6 +81,8 @@ impl Default for EngineOptions {
             uncached: false,
             nowait: false,
             userspace_reap: false,
+            nops: false,
+            register_ring: true,
         }
     }
 }

@@ -50,6 +50,13 @@ impl Libaio {
         })
     }
 
+    /// System calls made for ops so far.
+    #[must_use]
+    #[inline]
+    pub const fn system_calls(&self) -> u64 {
+        self.context.calls()
+    }
+
     /// What of the kernel's optional features is in use.
     pub(crate) fn features(&self) -> Vec<String> {
         let mut features: Vec<String> = self.flags.names().map(String::from).collect();

@@ -31,6 +31,8 @@ pub struct Sync {
     /// Where each file's position is, for the calls that go by it.
     positions: Vec<u64>,
     vectors: Vectors,
+    /// System calls that move data.
+    calls: u64,
 }
 
 /// Which system calls move the data.
@@ -82,7 +84,15 @@ impl Sync {
             done: Ready::new(config.depth),
             positions: vec![UNKNOWN; config.files.len()],
             vectors: Vectors::new(depth),
+            calls: 0,
         }
+    }
+
+    /// System calls made for ops so far; seeks are not counted.
+    #[must_use]
+    #[inline]
+    pub const fn system_calls(&self) -> u64 {
+        self.calls
     }
 
     /// What of the kernel's optional features is in use.
@@ -98,6 +108,7 @@ impl Sync {
             return rw::perform_dataless(file, self.files.kind(op.file), op);
         };
         let write = direction == Direction::Write;
+        self.calls += 1;
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
         match (self.call, write) {
             (Call::Psync, false) => rw::pread(file, part, op.offset),
@@ -155,6 +166,7 @@ impl Sync {
                 }
             };
             let run = &rest[..run_length(rest, self.vectors.room())];
+            self.calls += 1;
             let result = self.perform_run(run, write);
             let covered = self.share_out(run, result);
             rest = &rest[covered..];

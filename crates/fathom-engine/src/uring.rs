@@ -42,6 +42,8 @@ impl Uring {
             polled: options.hipri,
             vectored: !options.nonvectored,
             force_async: options.force_async,
+            nops: options.nops,
+            plain_descriptor: !options.register_ring,
             flags: RwFlags::new(false, options.nowait, options.uncached),
         });
         Ok(Self {
@@ -52,6 +54,13 @@ impl Uring {
             alone: None,
             broken: None,
         })
+    }
+
+    /// System calls made for ops so far.
+    #[must_use]
+    #[inline]
+    pub const fn system_calls(&self) -> u64 {
+        self.ring.calls()
     }
 
     /// What of the kernel's optional features is in use.

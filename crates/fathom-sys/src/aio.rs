@@ -36,6 +36,8 @@ pub struct Context {
     ready: Ready,
     /// What `io_getevents` fills.
     events: Box<[Event]>,
+    /// Calls of `io_submit` and `io_getevents`.
+    calls: u64,
 }
 
 impl Context {
@@ -73,6 +75,7 @@ impl Context {
             in_flight: InFlight::new(slots),
             ready: Ready::new(slots),
             events: vec![Event::default(); slots as usize].into_boxed_slice(),
+            calls: 0,
         })
     }
 
@@ -206,6 +209,13 @@ impl Context {
         self.buffers.get(slot)
     }
 
+    /// How often the kernel was entered since the context was made.
+    #[must_use]
+    #[inline]
+    pub const fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// Ops between `push` and `reap`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
@@ -221,6 +231,7 @@ impl Context {
     /// `io_submit(2)` from the `next`th of the queue on: how many were taken, or the errno that
     /// the first of them met.
     fn submit_from(&mut self, next: usize) -> Result<usize, i32> {
+        self.calls += 1;
         let rest = &mut self.addresses[next..];
         // SAFETY: the context is ours; the addresses are of blocks that live as long as it, and
         // each block names a part of its slot's buffer, which lives until the op has completed or
@@ -239,6 +250,7 @@ impl Context {
 
     /// `io_getevents(2)`: waits for `min` and takes what is there into `ready`.
     fn fetch(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
+        self.calls += 1;
         let time = clock::timespec(span.map_or(0, Nanos::get));
         let time = if span.is_some() {
             &raw const time

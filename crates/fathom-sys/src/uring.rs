@@ -39,6 +39,8 @@ pub struct Ring {
     ready: Ready,
     /// Ops until the next one that is handed to a kernel worker.
     until_async: u32,
+    /// Calls of `io_uring_enter`.
+    calls: u64,
 }
 
 /// What the kernel may be reading or writing.
@@ -62,6 +64,8 @@ struct Mode {
     deferred: bool,
     /// Every so many ops one goes to a kernel worker; 0 never.
     force_async: u32,
+    /// Ops do nothing.
+    nops: bool,
 }
 
 impl Ring {
@@ -196,6 +200,13 @@ impl Ring {
         self.in_flight.count()
     }
 
+    /// How often the kernel was entered since the ring was made.
+    #[must_use]
+    #[inline]
+    pub const fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// What of the kernel's optional features is in use, as the kernel spells it.
     #[must_use]
     pub fn features(&self) -> &[&'static str] {
@@ -204,6 +215,9 @@ impl Ring {
 
     #[inline]
     fn entry(&mut self, op: &Op, file: Descriptor<'_>) -> Entry {
+        if self.mode.nops {
+            return opcode::Nop::new().build();
+        }
         let fd = types::Fd(if self.mode.fixed_files {
             op.file.get().cast_signed()
         } else {
@@ -333,6 +347,7 @@ impl Ring {
         if self.registered_fd {
             flags |= EnterFlags::REGISTERED_RING;
         }
+        self.calls += 1;
         // SAFETY: the argument is null, or a live structure of the size given that names a live
         // timespec. What the entries name is kept alive by `push`.
         let taken = unsafe {

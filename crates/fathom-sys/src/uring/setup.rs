@@ -35,6 +35,10 @@ pub struct RingConfig {
     pub vectored: bool,
     /// Every so many ops one goes to a kernel worker; 0 never.
     pub force_async: u32,
+    /// Every op is one that does nothing: what is left is the ring's own cost.
+    pub nops: bool,
+    /// Leave the ring's own descriptor unregistered.
+    pub plain_descriptor: bool,
     /// Flags of every data op.
     pub flags: RwFlags,
 }
@@ -83,6 +87,7 @@ impl Ring {
                 polled: config.polled,
                 deferred: steps.deferred,
                 force_async: config.force_async,
+                nops: config.nops,
             },
             flags: config.flags,
             features: Vec::new(),
@@ -94,8 +99,9 @@ impl Ring {
             unsubmitted: 0,
             ready: Ready::new(config.slots),
             until_async: config.force_async,
+            calls: 0,
         };
-        if ring.register_fd() {
+        if !config.plain_descriptor && ring.register_fd() {
             features.push("registered ring");
         }
         if config.fixed_buffers {
