@@ -32,7 +32,7 @@ impl Worker {
             (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
                 self.recorder.completed(direction, &state, now);
                 if !self.plain {
-                    self.look_at(engine, completion.slot, direction);
+                    self.look_at(engine, completion.slot, direction, now);
                 }
                 self.slots.put(completion.slot);
             }
@@ -50,14 +50,23 @@ impl Worker {
     }
 
     /// What jobs with rules want to know of an op that has completed.
-    fn look_at<E: Engine>(&mut self, engine: &mut E, slot: Slot, direction: Direction) {
+    fn look_at<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        slot: Slot,
+        direction: Direction,
+        now: Tick,
+    ) {
         if let Some(thinking) = &mut self.thinking {
             thinking.completed();
+        }
+        let state = *self.slots.state(slot);
+        if let Some(priorities) = &mut self.priorities {
+            priorities.completed(direction, &state, now);
         }
         let Some(readback) = &mut self.readback else {
             return;
         };
-        let state = *self.slots.state(slot);
         match direction {
             Direction::Write => readback.written(&state),
             Direction::Trim => {}

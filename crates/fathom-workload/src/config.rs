@@ -43,10 +43,30 @@ pub struct WorkerConfig {
     pub buffers: BufferConfig,
     /// What is counted.
     pub measure: Measure,
-    /// The kernel's I/O priority of every op (`ioprio`), 0 for the thread's own.
-    pub priority: u16,
+    /// Which ops get an I/O priority of their own; `None` where none does.
+    pub priorities: Option<PerDirection<PriorityChoice>>,
     /// Drop the page cache of each file when a time-based job starts over.
     pub invalidate: bool,
+}
+
+/// Which ops of a direction get an I/O priority of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PriorityChoice {
+    /// None: all have the thread's.
+    Own,
+    /// A share of all.
+    Share(PriorityShare),
+    /// By op size in bytes, ascending; shares of one size add up to at most 100 percent.
+    BySize(Vec<(u32, PriorityShare)>),
+}
+
+/// A share of ops and their I/O priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorityShare {
+    /// Percent, 0–100.
+    pub percent: u8,
+    /// The kernel's number; 0 for the thread's own.
+    pub priority: u16,
 }
 
 /// Where ops go and how large they are.

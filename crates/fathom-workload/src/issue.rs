@@ -45,7 +45,6 @@ impl Worker {
         state.due = due;
         state.start = now;
         state.op.kind = OpKind::Data(target.direction);
-        state.op.priority = self.config.priority;
         state.op.file = target.file;
         state.op.length = target.length;
         state.op.buffer_offset = 0;
@@ -143,6 +142,9 @@ impl Worker {
             None => now,
         };
         self.fill_buffer(engine, &target, now);
+        if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.slots.peek()) {
+            self.slots.state(slot).op.priority = priorities.choose(&target);
+        }
         self.lay_down(engine, &target, due, now);
         self.count_issue(&target, now);
         Gate::Open
@@ -242,6 +244,7 @@ impl Worker {
         state.due = now;
         state.start = now;
         state.op.kind = OpKind::Sync(kind);
+        state.op.priority = 0;
         state.op.file = file;
         state.op.length = 0;
         state.op.buffer_offset = 0;

@@ -6,7 +6,9 @@ mod complete;
 mod config;
 mod exponential;
 mod issue;
+mod log;
 mod pattern;
+mod priorities;
 mod readback;
 mod recorder;
 mod results;
@@ -21,11 +23,14 @@ mod worker;
 // Public items, listed once.
 pub use config::{
     Batching, BufferConfig, BufferFill, Distribution, FileRange, MapMode, Measure, Mix, Pace,
-    PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules, Think,
+    PatternConfig, PriorityChoice, PriorityShare, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules, Think,
     Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
 };
+pub use log::{
+    Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull,
+};
 pub use pattern::{Pattern, PatternError, Target};
-pub use results::{DirectionResults, JobError, Phase, Progress, Results, ToleratedErrors};
+pub use results::{DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors};
 pub use turn::{Control, turn};
 pub use verify::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
 pub use worker::{ConfigError, Worker};

@@ -4,6 +4,7 @@ use fathom_core::{Completion, Direction, Nanos, OpKind, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
 
 use crate::config::Measure;
+use crate::log::JobLog;
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 
@@ -26,6 +27,8 @@ pub(crate) struct Recorder {
     /// Counted before the ramp ended.
     ramp: PerDirection<(u64, u64)>,
     sampler: Sampler,
+    /// Where each op is logged, if the job has a log.
+    pub(crate) log: Option<Box<JobLog>>,
 }
 
 impl Recorder {
@@ -69,6 +72,7 @@ impl Recorder {
             ended: Tick::ZERO,
             ramp: PerDirection::default(),
             sampler: Sampler::default(),
+            log: None,
         }
     }
 
@@ -101,6 +105,7 @@ impl Recorder {
         self.complete_sizes = [0; 7];
         self.started = now;
         self.sampler.begin(now, self.measure.sample);
+        self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
     /// `count` ops of one direction were handed over together, the last `count` of `in_flight`.
@@ -145,6 +150,9 @@ impl Recorder {
         }
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
+        }
+        if let Some(log) = &mut self.log {
+            log.completed(direction, state, now);
         }
     }
 
@@ -226,7 +234,10 @@ impl Recorder {
     }
 
     /// All of it.
-    pub(crate) fn into_results(self) -> Results {
+    pub(crate) fn into_results(mut self) -> Results {
+        if let Some(log) = self.log.take() {
+            log.finish(self.ended.max(self.started));
+        }
         let mut level = 0i64;
         let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
             .iter()
@@ -237,6 +248,7 @@ impl Recorder {
             .collect();
         Results {
             directions: self.directions,
+            priorities: PerDirection::default(),
             sync: self.sync,
             depth_at_issue,
             submit_sizes: self.submit_sizes,

@@ -8,6 +8,9 @@ use fathom_stats::{Latency, SampleStats};
 pub struct Results {
     /// By direction.
     pub directions: PerDirection<DirectionResults>,
+    /// How long ops of each I/O priority took, the thread's own (0) first; empty where all have
+    /// that one.
+    pub priorities: PerDirection<Vec<PriorityLatency>>,
     /// Counted syncs and how long they took.
     pub sync: Latency,
     /// Ops issued while so many (the index) were in flight, themselves included.
@@ -51,6 +54,15 @@ pub struct DirectionResults {
     pub bandwidth: SampleStats,
     /// IOPS samples.
     pub iops: SampleStats,
+}
+
+/// Ops of one I/O priority.
+#[derive(Clone, Debug)]
+pub struct PriorityLatency {
+    /// The kernel's number; 0 for the thread's own.
+    pub priority: u16,
+    /// complete − start where the histogram of lat is kept, else complete − issue.
+    pub latency: Latency,
 }
 
 /// The error that ended a job.

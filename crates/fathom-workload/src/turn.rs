@@ -198,6 +198,9 @@ impl Worker {
     /// Measuring begins.
     fn measure_from(&mut self, now: Tick) {
         self.recorder.begin(now);
+        if let Some(priorities) = &mut self.priorities {
+            priorities.clear();
+        }
         self.clock.ramp_end = Tick::MAX;
         self.clock.rate_seen = PerDirection::default();
         if let Some(runtime) = self.config.runtime {

@@ -6,7 +6,9 @@ use fathom_core::{
 
 use crate::buffers::Filler;
 use crate::config::{Mix, Rate, WorkerConfig};
+use crate::log::JobLog;
 use crate::pattern::{Pattern, PatternError, Target};
+use crate::priorities::Priorities;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
 use crate::results::{Phase, Progress, Results};
@@ -29,6 +31,7 @@ pub struct Worker {
     pub(crate) schedules: PerDirection<Option<Schedule>>,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) recorder: Recorder,
+    pub(crate) priorities: Option<Box<Priorities>>,
     pub(crate) slots: Slots,
     /// Prepared, not yet handed over.
     pub(crate) prepared: Vec<Slot>,
@@ -186,6 +189,10 @@ impl Worker {
             .as_ref()
             .is_some_and(|verify| verify.read_back);
         let recorder = Recorder::new(config.measure, depth, seen, rated, !engine.synchronous);
+        let priorities = config
+            .priorities
+            .as_ref()
+            .map(|choices| Box::new(Priorities::new(choices, config.measure, seed)));
         let slots = depth as usize;
         let readback = readback(&config, engine, used.write)?;
         let filler = Filler::new(config.buffers.clone(), seed);
@@ -206,6 +213,7 @@ impl Worker {
             readback,
             schedules,
             recorder,
+            priorities,
             slots: Slots::new(depth),
             prepared: Vec::with_capacity(slots),
             retry: Vec::with_capacity(slots),
@@ -227,6 +235,11 @@ impl Worker {
     /// turn: memory is reserved before the start, and time counts from it.
     pub fn start_at(&mut self, origin: Tick) {
         self.clock.origin = origin;
+    }
+
+    /// Logs to `log` what is measured from now on.
+    pub fn log_to(&mut self, log: JobLog) {
+        self.recorder.log = Some(Box::new(log));
     }
 
     /// How far it has come.
@@ -266,7 +279,11 @@ impl Worker {
     /// What it measured; what is still in flight is not in it.
     #[must_use]
     pub fn into_results(self) -> Results {
-        self.recorder.into_results()
+        let mut results = self.recorder.into_results();
+        if let Some(priorities) = self.priorities {
+            results.priorities = priorities.into_results();
+        }
+        results
     }
 
     /// Which call makes this job's writes durable.
@@ -358,5 +375,6 @@ fn is_plain(
     let fills = used.write && engine.moves_data && changes_buffers;
     let syncs = used.write && config.sync.every != 0;
     let drains = used.trim && !engine.queued_trim;
-    !(rated || verifies || fills || syncs || drains || config.think.is_some())
+    let chooses = config.priorities.is_some();
+    !(rated || verifies || fills || syncs || drains || chooses || config.think.is_some())
 }

@@ -1,0 +1,86 @@
+//! Histograms of clat over windows on a fixed grid: each line holds what came since the last.
+
+use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_stats::Histogram;
+
+use super::entry::{Entry, EntryKind};
+
+/// The histogram log of one job.
+#[derive(Debug)]
+pub(super) struct Histograms {
+    every: Nanos,
+    ends: Tick,
+    counts: PerDirection<Option<Histogram>>,
+    /// Ops in the current window, and bytes of the last one.
+    seen: PerDirection<(u64, u32)>,
+}
+
+impl Histograms {
+    pub(super) fn new(every: Nanos, used: PerDirection<bool>) -> Self {
+        Self {
+            every: every.max(Nanos::new(1)),
+            ends: Tick::MAX,
+            counts: used.map(|used| used.then(Histogram::new)),
+            seen: PerDirection::default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: Tick) {
+        self.ends = now + self.every;
+    }
+
+    /// When the current window ends.
+    pub(super) const fn ends(&self) -> Tick {
+        self.ends
+    }
+
+    pub(super) fn add(&mut self, direction: Direction, clat: u64, length: u32) {
+        if let Some(counts) = &mut self.counts[direction] {
+            counts.record(clat);
+            self.seen[direction] = (self.seen[direction].0 + 1, length);
+        }
+    }
+
+    /// Writes the window that has ended by `now`. Empty ones leave no line: a delta of nothing.
+    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+        if self.ends <= now {
+            self.flush(self.ends, started, write);
+            let passed = (now - self.ends).get() / self.every.get() + 1;
+            self.ends = self.ends + Nanos::new(passed.saturating_mul(self.every.get()));
+        }
+    }
+
+    /// Writes what was counted up to `at`.
+    pub(super) fn flush(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+        for direction in Direction::ALL {
+            let (ops, length) = std::mem::take(&mut self.seen[direction]);
+            let Some(counts) = self.counts[direction].as_mut().filter(|_| ops > 0) else {
+                continue;
+            };
+            let entry = Entry {
+                time_ns: (at - started).get(),
+                direction,
+                ..Entry::default()
+            };
+            write(Entry {
+                kind: EntryKind::HistogramBegin,
+                ..entry
+            });
+            for (bucket, count) in counts.buckets() {
+                write(Entry {
+                    kind: EntryKind::HistogramBin,
+                    value: count,
+                    length: u32::try_from(bucket).unwrap_or(u32::MAX),
+                    ..entry
+                });
+            }
+            write(Entry {
+                kind: EntryKind::HistogramEnd,
+                value: ops,
+                length,
+                ..entry
+            });
+            counts.clear();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A log hands over what it was told, or counts what it could not.
+
+use fathom_core::{FileIndex, Op, OpKind, Slot};
+
+use super::*;
+
+fn state(start: u64, issue: u64, offset: u64) -> SlotState {
+    SlotState {
+        due: Tick::new(start),
+        start: Tick::new(start),
+        issue: Tick::new(issue),
+        op: Op {
+            slot: Slot::new(0),
+            kind: OpKind::Data(Direction::Read),
+            priority: 0,
+            file: FileIndex::new(0),
+            length: 1024,
+            buffer_offset: 3072,
+            offset,
+            sequence: 0,
+        },
+    }
+}
+
+fn config() -> LogConfig {
+    LogConfig {
+        used: PerDirection::new(true, false, false),
+        ops: true,
+        ..LogConfig::default()
+    }
+}
+
+fn taken(channel: &LogChannel) -> (Vec<Entry>, Option<Dropped>) {
+    let (mut entries, mut end) = (Vec::new(), None);
+    while let Some(batch) = channel.take() {
+        entries.extend(&batch.entries);
+        end = end.or(batch.end);
+        channel.give_back(batch.entries);
+    }
+    (entries, end)
+}
+
+#[test]
+fn what_finds_no_room_is_dropped_and_counted() {
+    let channel = Arc::new(LogChannel::new(2, 10, 1));
+    let mut log = JobLog::new(config(), Arc::clone(&channel));
+    log.begin(Tick::ZERO);
+    for number in 1..=1000 {
+        let op = state(number, number + 1, 4096 * number);
+        log.completed(Direction::Read, &op, Tick::new(number + 5));
+    }
+    log.finish(Tick::new(2000));
+    let (entries, end) = taken(&channel);
+    assert_eq!(entries.len(), 20);
+    assert_eq!(end, Some(Dropped { entries: 980 }));
+    assert_eq!((entries[0].clat, entries[0].slat), (4, 1));
+    assert_eq!(
+        entries[0].value, 1024,
+        "the whole op's offset, 3072 before the rest's"
+    );
+    assert_eq!(entries[0].length, 4096);
+}
+
+#[test]
+fn a_writer_that_keeps_up_loses_nothing() {
+    let channel = Arc::new(LogChannel::new(2, 10, 1));
+    let mut log = JobLog::new(config(), Arc::clone(&channel));
+    log.begin(Tick::ZERO);
+    let mut seen = 0;
+    for number in 1..=1000 {
+        log.completed(
+            Direction::Read,
+            &state(number, number, 4096),
+            Tick::new(number),
+        );
+        seen += taken(&channel).0.len();
+    }
+    log.finish(Tick::new(2000));
+    let (rest, end) = taken(&channel);
+    assert_eq!(seen + rest.len(), 1000);
+    assert_eq!(end, Some(Dropped { entries: 0 }));
+}
+
+#[test]
+fn long_latencies_and_early_ops_are_told_apart() {
+    let channel = Arc::new(LogChannel::new(2, 10, 1));
+    let mut log = JobLog::new(config(), Arc::clone(&channel));
+    log.completed(Direction::Read, &state(0, 0, 4096), Tick::new(1));
+    log.begin(Tick::new(10));
+    log.completed(Direction::Read, &state(5, 6, 4096), Tick::new(20));
+    let long = 5 << 32 | 7;
+    log.completed(Direction::Read, &state(20, 20, 4096), Tick::new(20 + long));
+    log.finish(Tick::new(30 + long));
+    let (entries, _) = taken(&channel);
+    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [EntryKind::EarlyOp, EntryKind::High, EntryKind::Op]);
+    assert_eq!((entries[1].clat, entries[2].clat), (5, 7));
+}
+
+#[test]
+fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
+    let channel = Arc::new(LogChannel::new(2, 100, 1));
+    let every = Nanos::from_millis(1);
+    let config = LogConfig {
+        ops: false,
+        windows: vec![(Series::Iops, every), (Series::Clat, every)],
+        ..config()
+    };
+    let mut log = JobLog::new(config, Arc::clone(&channel));
+    let begun = 500;
+    log.begin(Tick::new(begun));
+    for at in [100_u64, 200, 1_000_000, 3_500_000] {
+        let op = state(begun + at - 50, begun + at - 40, 4096);
+        log.completed(Direction::Read, &op, Tick::new(begun + at));
+    }
+    log.finish(Tick::new(begun + 3_500_000));
+    let (entries, _) = taken(&channel);
+    let lines = |series| {
+        let own = entries.iter();
+        let own = own.filter(move |entry| entry.kind == EntryKind::Window(series));
+        own.map(|entry| (entry.time_ns, entry.value))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines(Series::Iops),
+        [
+            (1_000_000, 2000),
+            (2_000_000, 1000),
+            (3_000_000, 0),
+            (3_500_000, 2000)
+        ]
+    );
+    assert_eq!(
+        lines(Series::Clat),
+        [
+            (1_000_000, 40),
+            (2_000_000, 40),
+            (3_000_000, 0),
+            (3_500_000, 40)
+        ]
+    );
+}
