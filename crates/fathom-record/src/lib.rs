@@ -2,13 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod peak;
 mod record;
 mod stored;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
+pub use peak::{
+    PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError,
+};
 pub use record::{
-    CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, PerDirectionRecord, RECORD_VERSION,
-    Record, SyncRecord, Tolerated,
+    CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, PerDirectionRecord, PriorityRecord,
+    RECORD_VERSION, Record, SyncRecord, Tolerated,
 };
 pub use stored::RecordError;

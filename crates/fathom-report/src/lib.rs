@@ -10,8 +10,10 @@ mod group;
 mod header;
 mod json;
 mod number;
+mod peak;
 mod ours;
 mod percentiles;
+mod priorities;
 mod rate;
 mod status;
 mod text;
@@ -23,6 +25,7 @@ use fathom_record::Record;
 // Public items, listed once.
 pub use document::json;
 pub use header::{job_header, starting_line};
+pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use status::{Status, status_line};
 pub use text::text;
 pub use worth::notes;

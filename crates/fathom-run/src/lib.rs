@@ -27,6 +27,7 @@ pub mod holes;
 pub mod layout;
 pub mod machine;
 pub mod page_cache;
+pub mod peak;
 pub mod safety;
 pub mod status;
 pub mod storage;

@@ -1,0 +1,208 @@
+//! What can be seen to be wrong before a kernel is asked, and what its refusals mean.
+
+use std::fs;
+
+use fathom_core::EngineError;
+use fathom_sys::system::locked_memory_limit;
+use fathom_sys::thread;
+use fathom_sys::uring::MOST_ENTRIES;
+
+use super::{PeakConfig, PeakEngine};
+use crate::error::Problem;
+
+/// Refuses numbers that make no sense, and those of which the kernel's limit is known.
+pub(super) fn check(config: &PeakConfig) -> Result<(), Problem> {
+    check_numbers(config)?;
+    check_combination(config)?;
+    check_depth(config)?;
+    check_processors(config)
+}
+
+fn check_numbers(config: &PeakConfig) -> Result<(), Problem> {
+    let numbers = [
+        ("--depth", config.depth),
+        ("--submit", config.submit),
+        ("--complete", config.complete),
+        ("--block", config.block_bytes),
+        ("--threads", config.threads),
+        ("--seconds", config.seconds),
+    ];
+    for (name, number) in numbers {
+        if number == 0 {
+            return Err(Problem::new(
+                "number",
+                format!("{name}: must be at least 1"),
+            ));
+        }
+    }
+    for (name, number) in &numbers[1..3] {
+        if *number > config.depth {
+            let what = format!("{name}: {number} is more than --depth {}", config.depth);
+            return Err(Problem::new("number", what).hint("raise --depth, or lower it"));
+        }
+    }
+    if config.threads > MOST_THREADS {
+        let what = format!("--threads: {} is more than {MOST_THREADS}", config.threads);
+        return Err(Problem::new("number", what));
+    }
+    if config.block_bytes > MOST_BLOCK {
+        let what = format!("--block: more than {MOST_BLOCK} B, the most that one call moves");
+        return Err(Problem::new("number", what));
+    }
+    Ok(())
+}
+
+fn check_combination(config: &PeakConfig) -> Result<(), Problem> {
+    let refuse = |what: &str, hint: &str| Err(Problem::new("combination", what).hint(hint));
+    if config.targets.is_empty() && !config.nops {
+        return refuse(
+            "no target",
+            "name a file or a device, or measure the ring with --nop",
+        );
+    }
+    if config.nops && !config.targets.is_empty() {
+        return refuse("--nop: takes no target", "leave out one of the two");
+    }
+    if config.engine != PeakEngine::Uring {
+        let engine = config.engine.name();
+        if config.nops {
+            return refuse(
+                &format!("--nop: {engine} has no such op"),
+                "use --engine io_uring",
+            );
+        }
+        if config.polled {
+            return refuse(
+                &format!("--polled: {engine} does not poll"),
+                "use --engine io_uring",
+            );
+        }
+    }
+    if config.engine == PeakEngine::Sync && config.depth > 1 {
+        return refuse(
+            "--depth: the synchronous engine does one op at a time",
+            "leave out --depth, or raise --threads",
+        );
+    }
+    if config.polled && config.buffered {
+        return refuse(
+            "--polled: the page cache is not polled",
+            "leave out --buffered",
+        );
+    }
+    if config.polled && config.nops {
+        return refuse(
+            "--polled: a no-op has no device to poll",
+            "leave out --polled",
+        );
+    }
+    Ok(())
+}
+
+fn check_depth(config: &PeakConfig) -> Result<(), Problem> {
+    let depth = config.depth;
+    if config.engine == PeakEngine::Uring && depth > MOST_ENTRIES {
+        let what = format!(
+            "--depth: {depth} is more than a ring's {MOST_ENTRIES} entries (IORING_MAX_ENTRIES of \
+             the kernel)"
+        );
+        return Err(Problem::new("depth", what).hint(format!("lower it to {MOST_ENTRIES}")));
+    }
+    let fixed = config.engine == PeakEngine::Uring && config.fixed_buffers && !config.nops;
+    if fixed && depth > MOST_FIXED_BUFFERS {
+        let what = format!(
+            "--depth: {depth} is more than the {MOST_FIXED_BUFFERS} buffers that can be \
+             registered (IORING_MAX_REG_BUFFERS of the kernel)"
+        );
+        return Err(Problem::new("depth", what).hint(format!(
+            "lower it to {MOST_FIXED_BUFFERS}, or add --no-fixed"
+        )));
+    }
+    Ok(())
+}
+
+fn check_processors(config: &PeakConfig) -> Result<(), Problem> {
+    let Some(first) = config.cpu else {
+        return Ok(());
+    };
+    let allowed = thread::allowed_cpus().unwrap_or_default();
+    let wanted = first..first.saturating_add(config.threads);
+    let missing = wanted.clone().find(|cpu| !allowed.contains(cpu));
+    missing.map_or(Ok(()), |cpu| {
+        let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
+        let what = format!("--cpu: processor {cpu} is not to be had");
+        Err(Problem::new("cpu", what).hint(format!("choose among {}", list.join(", "))))
+    })
+}
+
+/// Why an engine could not be had, in the words of this command.
+pub(super) fn explain(error: &EngineError, config: &PeakConfig) -> Problem {
+    let text = if error.what == "hipri" {
+        error.to_string().replacen("hipri", "--polled", 1)
+    } else {
+        format!("cannot start engine `{}`: {error}", config.engine.name())
+    };
+    let problem = Problem::new("engine", text);
+    match hint(error, config) {
+        hint if hint.is_empty() => problem,
+        hint => problem.hint(hint),
+    }
+}
+
+fn hint(error: &EngineError, config: &PeakConfig) -> String {
+    let depth = config.depth;
+    match (error.what, error.errno) {
+        ("io_setup", EAGAIN) => format!(
+            "fs.aio-max-nr is {} on this machine, of which {} are taken, and --depth {depth} with \
+             {} threads needs at least {}: raise that sysctl, or lower --depth",
+            sysctl("aio-max-nr"),
+            sysctl("aio-nr"),
+            config.threads,
+            u64::from(depth) * u64::from(config.threads),
+        ),
+        ("io_setup", EINVAL) => {
+            format!("--depth {depth} is more than the kernel lays a ring out for: lower it")
+        }
+        ("register buffers" | "io_uring_setup", ENOMEM) => format!(
+            "{} KiB must be locked in memory, and `ulimit -l` allows {}: raise it, lower --depth \
+             or --block, or add --no-fixed",
+            u64::from(depth) * u64::from(config.block_bytes) / 1024,
+            locked_memory_limit().map_or_else(
+                || "any amount".into(),
+                |bytes| format!("{} KiB", bytes / 1024)
+            ),
+        ),
+        ("map buffers", _) => "lower --depth or --block".into(),
+        ("hipri", _) => "the device has no polled queues: leave out --polled, or give its driver \
+                         some (nvme: module parameter poll_queues=N; see queue/io_poll in /sys)"
+            .into(),
+        ("open", EINVAL) => {
+            "this filesystem does not take direct I/O: add --buffered, or use another one".into()
+        }
+        ("io_uring_setup", EPERM | ENOSYS) => error
+            .hint
+            .replace("run with `--ioengine=libaio`", "use `--engine libaio`"),
+        _ => error.hint.clone(),
+    }
+}
+
+fn sysctl(name: &str) -> String {
+    let value = fs::read_to_string(format!("/proc/sys/fs/{name}"));
+    value.map_or_else(|_| "?".into(), |value| value.trim().into())
+}
+
+/// The same on every architecture of Linux that has the calls.
+const EPERM: i32 = 1;
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const EINVAL: i32 = 22;
+const ENOSYS: i32 = 38;
+
+/// `IORING_MAX_REG_BUFFERS` of the kernel.
+const MOST_FIXED_BUFFERS: u32 = 16_384;
+
+/// What one system call moves at most is 2 GiB less a page; a power of two below it.
+const MOST_BLOCK: u32 = 1 << 30;
+
+/// A guess at what nobody exceeds on purpose; processors of the largest machines.
+const MOST_THREADS: u32 = 4_096;

@@ -1,0 +1,216 @@
+//! The loop: lay down a batch, hand it over, take what has completed.
+//!
+//! With latency, one clock read a turn serves as the end of what was reaped and as the start of
+//! what is laid down next; without it the engine's clock stands still and costs nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fathom_core::{
+    Completion, Direction, Engine, EngineError, FileIndex, Nanos, Op, OpKind, Slot, Submitted,
+    Tick, Xoshiro256,
+};
+use fathom_stats::Latency;
+
+/// What one thread's loop does.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// Ops in flight at most.
+    pub(super) depth: u32,
+    /// Ops of a batch.
+    pub(super) submit: u32,
+    /// Completions waited for.
+    pub(super) complete: u32,
+    /// Bytes of an op.
+    pub(super) block_bytes: u32,
+    /// What a good op's result is.
+    pub(super) expected: i32,
+    /// Read or write.
+    pub(super) direction: Direction,
+    /// Blocks in order.
+    pub(super) sequential: bool,
+    /// Blocks of each file, ≥ 1.
+    pub(super) blocks: Vec<u64>,
+    /// Of the block numbers.
+    pub(super) seed: u64,
+}
+
+/// What a loop tells the watcher, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Cell {
+    pub(super) ops: AtomicU64,
+    pub(super) calls: AtomicU64,
+}
+
+/// An op that did not do what it was to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    pub(super) file: FileIndex,
+    pub(super) result: i32,
+}
+
+/// Why a loop ended before it was told to.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Op(Failure),
+    Engine(EngineError),
+}
+
+/// One thread's loop.
+pub(super) struct Spinner {
+    task: Task,
+    /// Slots not in flight: the first `free_count`. The last one back is the first to go out, so
+    /// that few buffers are in use and stay in the processor's cache.
+    free: Box<[Slot]>,
+    free_count: usize,
+    out: Box<[Completion]>,
+    /// When each slot's op was laid down; used with `TIMED` only.
+    starts: Box<[Tick]>,
+    latency: Latency,
+    random: Xoshiro256,
+    /// The next block of each file, where they come in order.
+    next: Vec<u64>,
+    file: usize,
+}
+
+impl Spinner {
+    pub(super) fn new(task: Task) -> Self {
+        let depth = task.depth as usize;
+        Self {
+            free: (0..task.depth).map(Slot::new).collect(),
+            free_count: depth,
+            out: vec![Completion::default(); depth].into_boxed_slice(),
+            starts: vec![Tick::ZERO; depth].into_boxed_slice(),
+            latency: Latency::new(true),
+            random: Xoshiro256::new(task.seed),
+            next: vec![0; task.blocks.len()],
+            file: 0,
+            task,
+        }
+    }
+
+    /// Goes on until it is told to stop. `calls` reads the engine's count of system calls.
+    pub(super) fn run<E: Engine, const TIMED: bool>(
+        &mut self,
+        engine: &mut E,
+        calls: fn(&E) -> u64,
+        stop: &AtomicBool,
+        cell: &Cell,
+        mut now: Tick,
+    ) -> Result<(), Ended> {
+        let mut ops = 0;
+        // Relaxed, here and below: the flag and the counters guard no other memory.
+        while !stop.load(Ordering::Relaxed) {
+            self.lay_down::<E, TIMED>(engine, now);
+            let want = self.want();
+            match engine.submit(want) {
+                Submitted::Issued { now: after, .. } => now = after,
+                Submitted::Blocked => {}
+            }
+            let count = engine.reap(&mut self.out);
+            if count == 0 && want > 0 {
+                Self::wait(engine, now)?;
+                continue;
+            }
+            self.take::<TIMED>(count, now).map_err(Ended::Op)?;
+            ops += count as u64;
+            cell.ops.store(ops, Ordering::Relaxed);
+            cell.calls.store(calls(engine), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// What was measured.
+    pub(super) fn into_latency(self) -> Latency {
+        self.latency
+    }
+
+    /// Lays down a batch of one file, as far as there are slots.
+    #[inline]
+    fn lay_down<E: Engine, const TIMED: bool>(&mut self, engine: &mut E, now: Tick) {
+        let count = self.free_count.min(self.task.submit as usize);
+        let batch = &self.free[self.free_count - count..self.free_count];
+        let blocks = self.task.blocks[self.file];
+        let block_bytes = self.task.block_bytes;
+        for &slot in batch {
+            let block = if self.task.sequential {
+                let block = self.next[self.file];
+                self.next[self.file] = if block + 1 == blocks { 0 } else { block + 1 };
+                block
+            } else {
+                self.random.below(blocks)
+            };
+            if TIMED {
+                self.starts[slot.index()] = now;
+            }
+            engine.prepare(&Op {
+                slot,
+                kind: OpKind::Data(self.task.direction),
+                priority: 0,
+                file: file_index(self.file),
+                length: block_bytes,
+                buffer_offset: 0,
+                // Cannot overflow: the block lies in a file.
+                offset: block * u64::from(block_bytes),
+                sequence: 0,
+            });
+        }
+        self.free_count -= count;
+        self.file += 1;
+        if self.file == self.task.blocks.len() {
+            self.file = 0;
+        }
+    }
+
+    /// How many completions to wait for: none while another whole batch has room.
+    #[inline]
+    fn want(&self) -> u32 {
+        if self.free_count >= self.task.submit as usize {
+            return 0;
+        }
+        let in_flight = self.free.len() - self.free_count;
+        u32::try_from(in_flight).map_or(1, |in_flight| in_flight.min(self.task.complete))
+    }
+
+    /// Takes `count` completions back.
+    #[inline]
+    fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), Failure> {
+        let done = &self.out[..count];
+        let places = &mut self.free[self.free_count..][..count];
+        for (place, completion) in places.iter_mut().zip(done) {
+            if completion.result != self.task.expected {
+                return Err(self.failure(completion.result));
+            }
+            *place = completion.slot;
+            if TIMED {
+                let start = self.starts[completion.slot.index()];
+                self.latency.record((now - start).get());
+            }
+        }
+        self.free_count += count;
+        Ok(())
+    }
+
+    #[cold]
+    fn failure(&self, result: i32) -> Failure {
+        // With several files it may be another one's; the one asked last is the best guess.
+        let file = file_index((self.file + self.task.blocks.len() - 1) % self.task.blocks.len());
+        Failure { file, result }
+    }
+
+    /// A signal, a device that takes its time, or a ring that is broken: `wait` will tell.
+    #[cold]
+    fn wait<E: Engine>(engine: &mut E, now: Tick) -> Result<(), Ended> {
+        // A clock that stands still stands at its origin, and so does `now`.
+        let waited = engine.wait(1, Some(now + LOOK_AROUND));
+        waited.map_err(Ended::Engine)
+    }
+}
+
+#[inline]
+fn file_index(index: usize) -> FileIndex {
+    FileIndex::new(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+/// The longest wait after which a request to stop is looked for.
+const LOOK_AROUND: Nanos = Nanos::from_millis(100);

@@ -1,0 +1,337 @@
+//! The threads of a measurement, and the caller's who watches them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, ScopedJoinHandle, scope};
+
+use fathom_core::{Direction, Engine, EngineError, FileIndex, Nanos, stream_seed};
+use fathom_engine::{
+    AnyEngine, EngineConfig, EngineFile, EngineOptions, Libaio, Sync, Uring, start,
+};
+use fathom_stats::Latency;
+use fathom_sys::clock::{Clock, sleep_until};
+use fathom_sys::{signals, thread};
+
+use super::limits::explain;
+use super::spin::{Cell, Ended, Failure, Spinner, Task};
+use super::targets::Target;
+use super::{Interval, PeakConfig, PeakOutcome};
+use crate::error::Problem;
+use crate::gate::Gate;
+
+/// Starts the threads, watches them, and brings home what they measured.
+pub(super) fn run(
+    config: &PeakConfig,
+    targets: &[Target],
+    tell: &mut dyn FnMut(&Interval),
+    stops: &dyn Fn() -> u32,
+) -> Result<PeakOutcome, Problem> {
+    let shared = Shared {
+        config,
+        targets,
+        gate: Gate::default(),
+        stop: AtomicBool::new(false),
+        clock: Clock::calibrated(),
+    };
+    let cells: Vec<Cell> = (0..config.threads).map(|_| Cell::default()).collect();
+    scope(|scope| {
+        let (sender, receiver) = channel();
+        let mut handles = Vec::new();
+        for (number, cell) in (0..).zip(&cells) {
+            let (shared, sender) = (&shared, sender.clone());
+            let builder = Builder::new().name(format!("peak {number}"));
+            let spawned = builder.spawn_scoped(scope, move || one(number, shared, cell, &sender));
+            match spawned {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    shared.stop.store(true, Ordering::Relaxed);
+                    shared.gate.open();
+                    return Err(Problem::new("thread", format!("start thread: {error}")));
+                }
+            }
+        }
+        drop(sender);
+        // Each says one thing before the gate: its features, or that it failed.
+        let ready: Vec<Option<Vec<String>>> = receiver.iter().take(cells.len()).collect();
+        let mut outcome = PeakOutcome::default();
+        if ready.iter().all(Option::is_some) {
+            outcome.features = ready.into_iter().flatten().next().unwrap_or_default();
+            shared.gate.open();
+            watch(&shared, &cells, &mut outcome, tell, stops, &|| {
+                handles.iter().any(ScopedJoinHandle::is_finished)
+            });
+        }
+        shared.stop.store(true, Ordering::Relaxed);
+        shared.gate.open();
+        gather(handles, config, outcome)
+    })
+}
+
+/// What all threads see.
+struct Shared<'a> {
+    config: &'a PeakConfig,
+    targets: &'a [Target],
+    gate: Gate,
+    stop: AtomicBool,
+    clock: Clock,
+}
+
+/// Once a second: what was done since. Ends with the time, a request to stop, or a thread's end.
+fn watch(
+    shared: &Shared<'_>,
+    cells: &[Cell],
+    outcome: &mut PeakOutcome,
+    tell: &mut dyn FnMut(&Interval),
+    stops: &dyn Fn() -> u32,
+    failed: &dyn Fn() -> bool,
+) {
+    let clock = shared.clock;
+    let begun = clock.now();
+    let (mut seen, mut since) = ((0, 0), begun);
+    for second in 1..=u64::from(shared.config.seconds) {
+        let until = begun + Nanos::from_secs(second);
+        while clock.now() < until && stops() == 0 && !failed() {
+            sleep_until(&clock, until.min(clock.now() + LOOK_AROUND));
+        }
+        let (ops, calls) = count(cells);
+        let now = clock.now();
+        let interval = Interval {
+            ops: ops - seen.0,
+            calls: calls - seen.1,
+            span: now - since,
+        };
+        (seen, since) = ((ops, calls), now);
+        outcome.intervals.push(interval);
+        outcome.total = Interval {
+            ops,
+            calls,
+            span: now - begun,
+        };
+        if failed() {
+            return;
+        }
+        tell(&interval);
+        if stops() > 0 {
+            outcome.interrupted = true;
+            return;
+        }
+    }
+}
+
+/// Ops and system calls of all threads so far.
+fn count(cells: &[Cell]) -> (u64, u64) {
+    // Relaxed: they are counts and guard nothing.
+    let both = cells.iter().map(|cell| {
+        let ops = cell.ops.load(Ordering::Relaxed);
+        (ops, cell.calls.load(Ordering::Relaxed))
+    });
+    both.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+/// Everybody's latencies, or the first failure.
+fn gather(
+    handles: Vec<ScopedJoinHandle<'_, Result<Latency, Problem>>>,
+    config: &PeakConfig,
+    mut outcome: PeakOutcome,
+) -> Result<PeakOutcome, Problem> {
+    let mut all = Latency::new(true);
+    let mut failure = None;
+    for handle in handles {
+        match handle.join() {
+            Ok(Ok(latency)) => all.merge(&latency),
+            Ok(Err(problem)) => failure = failure.or(Some(problem)),
+            Err(_panic) => {
+                let what = "internal error in a measuring thread";
+                failure = failure.or(Some(Problem::new("bug", what)));
+            }
+        }
+    }
+    if let Some(problem) = failure {
+        return Err(problem);
+    }
+    outcome.latency = config.latency.then_some(all);
+    Ok(outcome)
+}
+
+/// One thread, from its processor to its last op.
+fn one(
+    number: u32,
+    shared: &Shared<'_>,
+    cell: &Cell,
+    sender: &Sender<Option<Vec<String>>>,
+) -> Result<Latency, Problem> {
+    let config = shared.config;
+    let targets = share(shared.targets, number, config.threads);
+    let ready = settle(number, config).and_then(|()| {
+        let mut engine = start(engine_config(config, &targets, shared.clock))?;
+        for file in (0..targets.len()).filter_map(|file| u32::try_from(file).ok()) {
+            engine.as_dyn().open(FileIndex::new(file))?;
+        }
+        Ok(engine)
+    });
+    let told = ready.as_ref().ok().map(AnyEngine::features);
+    // The watcher listens until everybody has said this.
+    let _heard = sender.send(told);
+    let engine = ready.map_err(|error| explain(&error, config))?;
+    let task = task(number, config, &targets);
+    shared.gate.pass();
+    match engine {
+        AnyEngine::Uring(engine) => spin(engine, Uring::system_calls, task, shared, cell),
+        AnyEngine::Libaio(engine) => spin(engine, Libaio::system_calls, task, shared, cell),
+        AnyEngine::Sync(engine) => spin(engine, Sync::system_calls, task, shared, cell),
+        AnyEngine::Null(_) | AnyEngine::Boxed(_) => unreachable!("not one of `PeakEngine`"),
+    }
+    .map_err(|ended| match ended {
+        Ended::Op(failure) => op_failed(failure, &targets, config),
+        Ended::Engine(error) => explain(&error, config),
+    })
+}
+
+/// Signals and the processor of a thread.
+fn settle(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
+    let failed = |what, error: std::io::Error| EngineError {
+        what,
+        target: format!("thread {number}"),
+        errno: error.raw_os_error().unwrap_or(0),
+        hint: String::new(),
+    };
+    // Signals are the watcher's.
+    signals::block_in_this_thread().map_err(|error| failed("sigmask", error))?;
+    config.cpu.map_or(Ok(()), |first| {
+        thread::set_allowed_cpus(&[first + number]).map_err(|error| failed("--cpu", error))
+    })
+}
+
+fn spin<E: Engine>(
+    mut engine: E,
+    calls: fn(&E) -> u64,
+    task: Task,
+    shared: &Shared<'_>,
+    cell: &Cell,
+) -> Result<Latency, Ended> {
+    let mut spinner = Spinner::new(task);
+    let (stop, now) = (&shared.stop, shared.clock.now());
+    if shared.config.latency {
+        spinner.run::<E, true>(&mut engine, calls, stop, cell, now)?;
+    } else {
+        let origin = Clock::stopped().now();
+        spinner.run::<E, false>(&mut engine, calls, stop, cell, origin)?;
+    }
+    Ok(spinner.into_latency())
+}
+
+/// The targets of one thread: each target has a thread, each thread has a target.
+fn share(targets: &[Target], number: u32, threads: u32) -> Vec<Target> {
+    let (number, threads) = (number as usize, threads as usize);
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    if targets.len() <= threads {
+        return vec![targets[number % targets.len()].clone()];
+    }
+    targets
+        .iter()
+        .skip(number)
+        .step_by(threads)
+        .cloned()
+        .collect()
+}
+
+fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> EngineConfig {
+    let mut files: Vec<EngineFile> = targets
+        .iter()
+        .map(|target| EngineFile {
+            path: target.path.to_string_lossy().into_owned(),
+            read: !config.write,
+            write: config.write,
+            create: false,
+            random: !config.sequential,
+        })
+        .collect();
+    if config.nops {
+        // Named by every op, opened by none.
+        files.push(EngineFile::default());
+    }
+    EngineConfig {
+        name: config.engine.name().into(),
+        depth: config.depth,
+        buffer_bytes: config.block_bytes,
+        files,
+        direct: !config.buffered,
+        sync_flag: 0,
+        options: EngineOptions {
+            fixedbufs: config.fixed_buffers && !config.nops,
+            registerfiles: config.fixed_files && !config.nops,
+            hipri: config.polled,
+            nops: config.nops,
+            register_ring: config.register_ring,
+            ..EngineOptions::default()
+        },
+        clock: if config.latency {
+            clock
+        } else {
+            Clock::stopped()
+        },
+    }
+}
+
+fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
+    let mut blocks: Vec<u64> = targets.iter().map(|target| target.blocks).collect();
+    if blocks.is_empty() {
+        blocks.push(1);
+    }
+    Task {
+        depth: config.depth,
+        submit: config.submit,
+        complete: config.complete,
+        block_bytes: config.block_bytes,
+        expected: if config.nops {
+            0
+        } else {
+            config.block_bytes.cast_signed()
+        },
+        direction: if config.write {
+            Direction::Write
+        } else {
+            Direction::Read
+        },
+        sequential: config.sequential,
+        blocks,
+        seed: stream_seed(SEED, u64::from(number)),
+    }
+}
+
+fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> Problem {
+    let path = targets.get(failure.file.index()).map_or_else(
+        || "no-op".into(),
+        |target| target.path.display().to_string(),
+    );
+    let verb = if config.write { "write" } else { "read" };
+    if failure.result >= 0 {
+        let what = format!(
+            "{verb}: {path}: {} of {} B: the end of the file came early",
+            failure.result, config.block_bytes
+        );
+        return Problem::new("short", what).hint("leave the file alone while it is measured");
+    }
+    let error = std::io::Error::from_raw_os_error(-failure.result);
+    let problem = Problem::new("op", format!("{verb}: {path}: {error}"));
+    match -failure.result {
+        EOPNOTSUPP if config.polled => problem.hint(
+            "the device has no polled queues: leave out --polled, or give its driver some (nvme: \
+             module parameter poll_queues=N)",
+        ),
+        EINVAL if !config.buffered => {
+            problem.hint("direct I/O wants whole logical blocks: raise --block, or add --buffered")
+        }
+        _ => problem,
+    }
+}
+
+/// What is measured depends on the machine, the order of blocks should not.
+const SEED: u64 = 0x0066_6174_686f_6d00;
+
+/// The longest sleep after which a failed thread is seen.
+const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+const EINVAL: i32 = 22;
+const EOPNOTSUPP: i32 = 95;
