@@ -8,6 +8,7 @@ use fathom_job::Dialect;
 
 use crate::exit::End;
 use crate::output::{self, Stream};
+use crate::peak::{self, PeakArguments};
 use crate::run_command;
 
 /// fio jobs, at a fraction of the cost, with the truth about latency.
@@ -34,6 +35,8 @@ enum Command {
         )]
         words: Vec<OsString>,
     },
+    /// Measure the raw maximum of a device or of the kernel's path
+    Peak(PeakArguments),
 }
 
 /// The dialect that the program's name stands for.
@@ -62,6 +65,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Run { words },
         }) => run_command::run(&words, Dialect::Fathom),
+        Ok(Arguments {
+            command: Command::Peak(arguments),
+        }) => peak::run(&arguments),
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {

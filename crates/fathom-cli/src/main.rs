@@ -5,6 +5,7 @@ mod bug;
 mod commands;
 mod exit;
 mod output;
+mod peak;
 mod report;
 mod run_command;
 mod status;

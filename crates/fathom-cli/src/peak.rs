@@ -1,0 +1,386 @@
+//! `fathom peak`: the raw maximum of a device or of the kernel's path.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use fathom_record::{PEAK_VERSION, PeakLatency, PeakPoint, PeakRecord};
+use fathom_report::{peak_line, peak_summary, peak_sweep};
+use fathom_run::Problem;
+use fathom_run::block_tree::BlockTree;
+use fathom_run::peak::{Interval, PeakConfig, PeakEngine, PeakOutcome, peak};
+use fathom_run::{machine, storage};
+use fathom_sys::clock::{self, Clock};
+use fathom_sys::signals::Interrupts;
+
+use crate::exit::End;
+use crate::output::{self, Stream};
+
+/// What `fathom peak` takes.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub(crate) struct PeakArguments {
+    /// Ops in flight at most, for each thread [default: 128; 1 for sync]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Ops handed over in one system call [default: 32, or the depth]
+    #[arg(long, value_name = "N")]
+    submit: Option<u32>,
+    /// Completions waited for when the queue is full [default: as --submit]
+    #[arg(long, value_name = "N")]
+    complete: Option<u32>,
+    /// Bytes of an op
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes)]
+    block: u32,
+    /// Threads, each with an engine of its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: u32,
+    /// Poll for completions instead of waiting for interrupts
+    #[arg(long)]
+    polled: bool,
+    /// Blocks in order instead of random ones
+    #[arg(long)]
+    sequential: bool,
+    /// Through the page cache instead of past it (`O_DIRECT`)
+    #[arg(long)]
+    buffered: bool,
+    /// Do not register the buffers
+    #[arg(long)]
+    no_fixed: bool,
+    /// Do not register the files
+    #[arg(long)]
+    no_register: bool,
+    /// Do not register the ring's own descriptor
+    #[arg(long)]
+    no_register_ring: bool,
+    /// Ops that do nothing: the cost of the ring alone; takes no target
+    #[arg(long)]
+    nop: bool,
+    /// What does the ops
+    #[arg(long, value_name = "ENGINE", value_enum, default_value = "io_uring")]
+    engine: Engine,
+    /// Write instead of read: destroys what the target holds
+    #[arg(long)]
+    write: bool,
+    /// Pin the first thread to this processor, the others to those that follow
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+    /// Keep the latency of every op
+    #[arg(long)]
+    latency: bool,
+    /// How long to measure, for each depth
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u32,
+    /// Depths 1, 2, 4 … 64, a batch of a quarter of the depth from 8 on, with latency
+    #[arg(long, conflicts_with_all = ["depth", "submit", "complete"])]
+    sweep: bool,
+    /// Show beside what an earlier `--json` has saved
+    #[arg(long, value_name = "SAVED.json")]
+    against: Option<PathBuf>,
+    /// Print the measurement as JSON
+    #[arg(long)]
+    json: bool,
+    /// Files and block devices
+    #[arg(value_name = "TARGET")]
+    targets: Vec<PathBuf>,
+}
+
+/// The engines that can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// A ring shared with the kernel.
+    #[value(name = "io_uring")]
+    Uring,
+    /// Linux's native asynchronous I/O.
+    Libaio,
+    /// One system call for each op.
+    Sync,
+}
+
+/// Measures and reports.
+pub(crate) fn run(arguments: &PeakArguments) -> End {
+    match measure(arguments) {
+        Ok(interrupted) => End::Ran {
+            failed_jobs: 0,
+            tolerated_errors: 0,
+            interrupted,
+        },
+        Err(error) => {
+            output::print(Stream::Error, &format!("fathom: peak: {error:#}\n"));
+            End::Refused
+        }
+    }
+}
+
+fn measure(arguments: &PeakArguments) -> Result<bool> {
+    let against = arguments.against.as_deref().map(saved).transpose()?;
+    let interrupts = Interrupts::install().context("signals")?;
+    let mut points = Vec::new();
+    let mut interrupted = false;
+    let mut features = Vec::new();
+    for config in configs(arguments) {
+        if !arguments.json {
+            output::print(Stream::Error, &headline(&config));
+        }
+        let mut second = 0_u32;
+        let mut tell = |interval: &Interval| {
+            second += 1;
+            if !arguments.json && !arguments.sweep {
+                let line = line(&format!("{second} s"), interval, config.block_bytes);
+                output::print(Stream::Data, &line);
+            }
+        };
+        let outcome = peak(&config, &mut tell, &|| interrupts.count());
+        let outcome = outcome.map_err(explained)?;
+        interrupted |= outcome.interrupted;
+        features.clone_from(&outcome.features);
+        points.push(point(&config, outcome));
+        if interrupted {
+            break;
+        }
+    }
+    report(
+        &record(arguments, points, features),
+        arguments,
+        against.as_ref(),
+    )?;
+    Ok(interrupted)
+}
+
+/// One configuration, or one for each depth of the sweep.
+fn configs(arguments: &PeakArguments) -> Vec<PeakConfig> {
+    if !arguments.sweep {
+        return vec![config(arguments)];
+    }
+    let depths = (0..=6).map(|power| 1_u32 << power);
+    let at = depths.map(|depth| at_depth(config(arguments), depth));
+    at.collect()
+}
+
+/// A step of a sweep: a batch of a quarter of the depth from 8 on, else of one.
+pub(crate) fn at_depth(config: PeakConfig, depth: u32) -> PeakConfig {
+    let batch = if depth < 8 { 1 } else { depth / 4 };
+    PeakConfig {
+        depth,
+        submit: batch,
+        complete: batch,
+        latency: true,
+        ..config
+    }
+}
+
+fn config(arguments: &PeakArguments) -> PeakConfig {
+    let engine = match arguments.engine {
+        Engine::Uring => PeakEngine::Uring,
+        Engine::Libaio => PeakEngine::Libaio,
+        Engine::Sync => PeakEngine::Sync,
+    };
+    let usual = if engine == PeakEngine::Sync { 1 } else { 128 };
+    let depth = arguments.depth.unwrap_or(usual);
+    let submit = arguments.submit.unwrap_or_else(|| depth.min(32));
+    PeakConfig {
+        targets: arguments.targets.clone(),
+        engine,
+        depth,
+        submit,
+        complete: arguments.complete.unwrap_or(submit),
+        block_bytes: arguments.block,
+        threads: arguments.threads,
+        polled: arguments.polled,
+        sequential: arguments.sequential,
+        buffered: arguments.buffered,
+        fixed_buffers: !arguments.no_fixed,
+        fixed_files: !arguments.no_register,
+        register_ring: !arguments.no_register_ring,
+        nops: arguments.nop,
+        write: arguments.write,
+        cpu: arguments.cpu,
+        latency: arguments.latency,
+        seconds: arguments.seconds,
+    }
+}
+
+/// What a measurement came to.
+pub(crate) fn point(config: &PeakConfig, outcome: PeakOutcome) -> PeakPoint {
+    let total = outcome.total;
+    let block = if config.nops {
+        0
+    } else {
+        u64::from(config.block_bytes)
+    };
+    // A last part of a second is too short to be the best one, unless there is no other.
+    let whole = |interval: &&Interval| interval.span.get() >= 500_000_000;
+    let best = outcome.intervals.iter().filter(whole).map(rate);
+    let mean = rate(&total);
+    PeakPoint {
+        depth: config.depth,
+        submit: config.submit,
+        complete: config.complete,
+        ops: total.ops,
+        moved_bytes: total.ops * block,
+        system_calls: total.calls,
+        wall_ns: total.span.get(),
+        iops_mean: mean,
+        iops_max: best.fold(mean, f64::max),
+        bw_bytes_per_s: mean * float(block),
+        lat: outcome.latency.map(PeakLatency::new),
+    }
+}
+
+fn record(arguments: &PeakArguments, points: Vec<PeakPoint>, features: Vec<String>) -> PeakRecord {
+    let config = config(arguments);
+    let targets = config.targets.iter();
+    let tree = BlockTree::default();
+    let paths = targets.clone().map(PathBuf::as_path);
+    let storages = storage::storages_under(paths, &tree);
+    PeakRecord {
+        version: PEAK_VERSION,
+        timestamp_ms: clock::wall_ms(),
+        targets: targets.map(|path| path.display().to_string()).collect(),
+        engine: config.engine.name().into(),
+        block_bytes: if config.nops { 0 } else { config.block_bytes },
+        threads: config.threads,
+        settings: settings(&config),
+        machine: Some(machine::machine(&Clock::calibrated(), storages, features)),
+        points,
+        warnings: Vec::new(),
+    }
+}
+
+/// What is not at its default, as on the command line.
+fn settings(config: &PeakConfig) -> Vec<String> {
+    let switches = [
+        ("--polled", config.polled),
+        ("--sequential", config.sequential),
+        ("--buffered", config.buffered),
+        ("--no-fixed", !config.fixed_buffers),
+        ("--no-register", !config.fixed_files),
+        ("--no-register-ring", !config.register_ring),
+        ("--nop", config.nops),
+        ("--write", config.write),
+    ];
+    let on = switches.iter().filter(|(_, on)| *on);
+    let mut settings: Vec<String> = on.map(|(name, _)| (*name).to_owned()).collect();
+    settings.extend(config.cpu.map(|cpu| format!("--cpu {cpu}")));
+    settings
+}
+
+fn report(
+    record: &PeakRecord,
+    arguments: &PeakArguments,
+    against: Option<&PeakRecord>,
+) -> Result<()> {
+    let text = if arguments.json {
+        let mut text = record.to_json()?;
+        text.push('\n');
+        text
+    } else if arguments.sweep {
+        peak_sweep(record, against)
+    } else {
+        peak_summary(record, against)
+    };
+    output::print(Stream::Data, &text);
+    Ok(())
+}
+
+/// What is about to be measured.
+fn headline(config: &PeakConfig) -> String {
+    let what = if config.nops {
+        "no-ops".to_owned()
+    } else {
+        let order = if config.sequential {
+            "sequential"
+        } else {
+            "random"
+        };
+        let verb = if config.write { "writes" } else { "reads" };
+        format!("{order} {verb} of {} B", config.block_bytes)
+    };
+    let settings = settings(config);
+    let settings = settings.iter().map(|setting| format!(", {setting}"));
+    format!(
+        "{what}: {}, depth {}, submit {}, complete {}, threads {}{}\n",
+        config.engine.name(),
+        config.depth,
+        config.submit,
+        config.complete,
+        config.threads,
+        settings.collect::<String>(),
+    )
+}
+
+fn line(label: &str, interval: &Interval, block_bytes: u32) -> String {
+    let calls = float(interval.calls).max(1.0);
+    peak_line(
+        label,
+        rate(interval),
+        block_bytes,
+        float(interval.ops) / calls,
+    )
+}
+
+fn rate(interval: &Interval) -> f64 {
+    float(interval.ops) * 1e9 / float(interval.span.get()).max(1.0)
+}
+
+/// A measurement that `--json` has printed.
+fn saved(path: &Path) -> Result<PeakRecord> {
+    let name = || format!("--against: {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    PeakRecord::from_json(&text).with_context(name)
+}
+
+/// With the hint on a line of its own.
+pub(crate) fn explained(problem: Problem) -> anyhow::Error {
+    match problem.hint {
+        Some(hint) => anyhow::anyhow!("{}\nhint: {hint}", problem.message),
+        None => anyhow::anyhow!(problem.message),
+    }
+}
+
+/// Bytes, with a binary suffix or none: 512, 4k, 1m.
+fn bytes(text: &str) -> Result<u32, String> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, unit) = match lower.strip_suffix(['k', 'm']) {
+        Some(digits) if lower.ends_with('k') => (digits, 1 << 10),
+        Some(digits) => (digits, 1 << 20),
+        None => (lower.as_str(), 1),
+    };
+    let number = digits.parse::<u32>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "a number of bytes: 512, 4096, 4k, 1m".into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate is not exact to 2⁻⁵³")]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom peak /dev/nvme0n1
+  fathom peak --sweep --block 512 --cpu 1 --json /dev/nvme0n1 > before.json
+  fathom peak --sweep --block 512 --cpu 1 --against before.json /dev/nvme0n1
+  fathom peak --nop --seconds 2
+
+Latency counts from the moment before an op is laid down to the moment it is found complete; one
+clock reading serves a whole batch.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_are_read_with_their_suffix() {
+        assert_eq!(bytes("512"), Ok(512));
+        assert_eq!(bytes("4k"), Ok(4096));
+        assert_eq!(bytes("1M"), Ok(1 << 20));
+        for wrong in ["", "k", "4q", "-1", "4096m", "5000000000"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}
