@@ -10,6 +10,7 @@ use crate::exit::End;
 use crate::output::{self, Stream};
 use crate::peak::{self, PeakArguments};
 use crate::run_command;
+use crate::table::{self, TableArguments};
 
 /// fio jobs, at a fraction of the cost, with the truth about latency.
 #[derive(Parser)]
@@ -37,6 +38,8 @@ enum Command {
     },
     /// Measure the raw maximum of a device or of the kernel's path
     Peak(PeakArguments),
+    /// Repeat a published measurement and set it beside the published figures
+    Table(TableArguments),
 }
 
 /// The dialect that the program's name stands for.
@@ -68,6 +71,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Peak(arguments),
         }) => peak::run(&arguments),
+        Ok(Arguments {
+            command: Command::Table(arguments),
+        }) => table::run(&arguments),
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {

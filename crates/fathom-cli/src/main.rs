@@ -10,6 +10,7 @@ mod report;
 mod run_command;
 mod status;
 mod surroundings;
+mod table;
 
 use std::process::ExitCode;
 

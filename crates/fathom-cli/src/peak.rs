@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use fathom_record::{PEAK_VERSION, PeakLatency, PeakPoint, PeakRecord};
+use fathom_record::{PEAK_VERSION, PeakPoint, PeakRecord};
 use fathom_report::{peak_line, peak_summary, peak_sweep};
 use fathom_run::Problem;
 use fathom_run::block_tree::BlockTree;
-use fathom_run::peak::{Interval, PeakConfig, PeakEngine, PeakOutcome, peak};
+use fathom_run::peak::{Interval, PeakConfig, PeakEngine, SWEEP_DEPTHS, peak};
 use fathom_run::{machine, storage};
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
@@ -138,7 +138,7 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
         let outcome = outcome.map_err(explained)?;
         interrupted |= outcome.interrupted;
         features.clone_from(&outcome.features);
-        points.push(point(&config, outcome));
+        points.push(outcome.into_point(&config));
         if interrupted {
             break;
         }
@@ -156,21 +156,10 @@ fn configs(arguments: &PeakArguments) -> Vec<PeakConfig> {
     if !arguments.sweep {
         return vec![config(arguments)];
     }
-    let depths = (0..=6).map(|power| 1_u32 << power);
-    let at = depths.map(|depth| at_depth(config(arguments), depth));
-    at.collect()
-}
-
-/// A step of a sweep: a batch of a quarter of the depth from 8 on, else of one.
-pub(crate) fn at_depth(config: PeakConfig, depth: u32) -> PeakConfig {
-    let batch = if depth < 8 { 1 } else { depth / 4 };
-    PeakConfig {
-        depth,
-        submit: batch,
-        complete: batch,
-        latency: true,
-        ..config
-    }
+    let depths = SWEEP_DEPTHS.iter();
+    depths
+        .map(|&depth| config(arguments).at_depth(depth))
+        .collect()
 }
 
 fn config(arguments: &PeakArguments) -> PeakConfig {
@@ -201,33 +190,6 @@ fn config(arguments: &PeakArguments) -> PeakConfig {
         cpu: arguments.cpu,
         latency: arguments.latency,
         seconds: arguments.seconds,
-    }
-}
-
-/// What a measurement came to.
-pub(crate) fn point(config: &PeakConfig, outcome: PeakOutcome) -> PeakPoint {
-    let total = outcome.total;
-    let block = if config.nops {
-        0
-    } else {
-        u64::from(config.block_bytes)
-    };
-    // A last part of a second is too short to be the best one, unless there is no other.
-    let whole = |interval: &&Interval| interval.span.get() >= 500_000_000;
-    let best = outcome.intervals.iter().filter(whole).map(rate);
-    let mean = rate(&total);
-    PeakPoint {
-        depth: config.depth,
-        submit: config.submit,
-        complete: config.complete,
-        ops: total.ops,
-        moved_bytes: total.ops * block,
-        system_calls: total.calls,
-        wall_ns: total.span.get(),
-        iops_mean: mean,
-        iops_max: best.fold(mean, f64::max),
-        bw_bytes_per_s: mean * float(block),
-        lat: outcome.latency.map(PeakLatency::new),
     }
 }
 
@@ -317,14 +279,10 @@ fn line(label: &str, interval: &Interval, block_bytes: u32) -> String {
     let calls = float(interval.calls).max(1.0);
     peak_line(
         label,
-        rate(interval),
+        interval.iops(),
         block_bytes,
         float(interval.ops) / calls,
     )
-}
-
-fn rate(interval: &Interval) -> f64 {
-    float(interval.ops) * 1e9 / float(interval.span.get()).max(1.0)
 }
 
 /// A measurement that `--json` has printed.

@@ -10,6 +10,7 @@
 //! engine can do at most. Times are kept only where latency is asked for.
 
 mod limits;
+mod point;
 mod spin;
 mod targets;
 mod threads;
@@ -21,6 +22,7 @@ use fathom_stats::Latency;
 
 use crate::error::Problem;
 
+pub use point::SWEEP_DEPTHS;
 pub use targets::block_of;
 
 /// What is to be measured. Numbers of ops hold for each thread.

@@ -1,0 +1,132 @@
+//! `fathom table`: published measurements, repeated here beside the published figures.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use fathom_lab::{Table, UringIrq, experiments, uring_irq};
+use fathom_sys::signals::Interrupts;
+use fathom_sys::thread;
+
+use crate::exit::End;
+use crate::output::{self, Stream};
+use crate::peak::explained;
+
+/// What `fathom table` takes.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TableArguments {
+    /// Which table; without it they are listed
+    name: Option<String>,
+    /// The file or block device that is measured; only read
+    target: Option<PathBuf>,
+    /// Print the rows as data
+    #[arg(long)]
+    json: bool,
+    /// Write a plot to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// How long to measure each row
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u32,
+    /// The core that is measured on [default: the last one there is]
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &TableArguments) -> End {
+    match make(arguments) {
+        Ok(end) => end,
+        Err(error) => {
+            output::print(Stream::Error, &format!("fathom: table: {error:#}\n"));
+            End::Refused
+        }
+    }
+}
+
+fn make(arguments: &TableArguments) -> Result<End> {
+    let Some(name) = &arguments.name else {
+        output::print(Stream::Data, &list());
+        return Ok(End::Printed);
+    };
+    if !experiments().iter().any(|known| known.name == name) {
+        bail!("{name}: no such table\nhint: `fathom table` lists them");
+    }
+    let Some(target) = &arguments.target else {
+        bail!("{name}: no target\nhint: name a file or a block device to read from");
+    };
+    if let Some(path) = &arguments.svg {
+        check_place(path)?;
+    }
+    let interrupts = Interrupts::install().context("signals")?;
+    let asked = UringIrq {
+        target: target.clone(),
+        cpu: arguments.cpu.unwrap_or_else(last_cpu),
+        seconds: arguments.seconds,
+    };
+    let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
+    let table = uring_irq(&asked, &mut tell, &|| interrupts.count()).map_err(explained)?;
+    let text = if arguments.json {
+        table.json()
+    } else {
+        table.text()
+    };
+    output::print(Stream::Data, &text);
+    if let Some(path) = &arguments.svg {
+        draw(&table, path)?;
+    }
+    Ok(End::Ran {
+        failed_jobs: 0,
+        tolerated_errors: 0,
+        interrupted: interrupts.count() > 0,
+    })
+}
+
+fn list() -> String {
+    let one = |known: &fathom_lab::Experiment| {
+        format!(
+            "{}\n    {}\n    published: {}\n",
+            known.name, known.about, known.origin
+        )
+    };
+    experiments().iter().map(one).collect()
+}
+
+/// The core that least runs on by itself: the first one serves most interrupts.
+fn last_cpu() -> u32 {
+    let allowed = thread::allowed_cpus().unwrap_or_default();
+    allowed.last().copied().unwrap_or(0)
+}
+
+/// Whether a file can be written there; asked before a long measurement, not after it.
+fn check_place(path: &Path) -> Result<()> {
+    let name = || format!("--svg: {}", path.display());
+    if path.is_dir() {
+        bail!("{}: is a directory", name());
+    }
+    let part = part(path);
+    fs::write(&part, "").with_context(name)?;
+    fs::remove_file(&part).with_context(name)
+}
+
+/// Readers see the old picture or the whole new one.
+fn draw(table: &Table, path: &Path) -> Result<()> {
+    let part = part(path);
+    let written = fs::write(&part, table.svg()).and_then(|()| fs::rename(&part, path));
+    written.with_context(|| format!("--svg: {}", path.display()))
+}
+
+/// The name that a picture is written under first.
+fn part(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom table
+  fathom table uring-irq /dev/nvme0n1
+  fathom table uring-irq --seconds 2 --json --svg irq.svg /dev/nvme0n1";

@@ -1,0 +1,12 @@
+//! Experiments: published measurements, repeated on this machine and set beside the published
+//! figures.
+#![forbid(unsafe_code)]
+
+mod plot;
+mod table;
+mod uring_irq;
+
+// Public items, listed once.
+pub use plot::{Panel, Series, svg};
+pub use table::{Cell, Experiment, Table, experiments};
+pub use uring_irq::{UringIrq, uring_irq};

@@ -1,0 +1,252 @@
+//! Random reads of one sector by interrupt on one core, depth 1 to 64, all percentiles.
+
+use std::path::PathBuf;
+
+use fathom_record::{PeakLatency, PeakPoint};
+use fathom_run::Problem;
+use fathom_run::peak::{PeakConfig, PeakEngine, SWEEP_DEPTHS, block_of, peak};
+
+use crate::plot::{Panel, Series};
+use crate::table::{Cell, Experiment, Table};
+
+/// This experiment.
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "uring-irq",
+    about: "io_uring, random reads of one sector by interrupt, one core, depth 1 to 64",
+    origin: "io_uring mailing list, June 2022, \"tw contention improvements\" (v2): Linux \
+             5.19-rc3 before and after, a second-generation Optane drive, 512 B",
+};
+
+/// What can be chosen of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UringIrq {
+    /// A file or a block device.
+    pub target: PathBuf,
+    /// The core.
+    pub cpu: u32,
+    /// For each depth.
+    pub seconds: u32,
+}
+
+/// Measures; `tell` hears of each depth before it is measured, `stops` says how often the user
+/// asked to stop.
+///
+/// # Errors
+/// Why the target cannot be measured, or that it was interrupted.
+pub fn uring_irq(
+    asked: &UringIrq,
+    tell: &mut dyn FnMut(u32),
+    stops: &dyn Fn() -> u32,
+) -> Result<Table, Problem> {
+    let block = block_of(&asked.target);
+    let mut points = Vec::new();
+    for depth in SWEEP_DEPTHS {
+        tell(depth);
+        let config = config(asked, block).at_depth(depth);
+        let outcome = peak(&config, &mut |_second| {}, stops)?;
+        points.push(outcome.into_point(&config));
+        if stops() > 0 {
+            break;
+        }
+    }
+    let notes = vec![format!(
+        "measured: {}, {block} B, core {}, {} s for each depth, latency from before an op is laid \
+         down",
+        asked.target.display(),
+        asked.cpu,
+        asked.seconds,
+    )];
+    Ok(table(&points, notes))
+}
+
+fn config(asked: &UringIrq, block: u32) -> PeakConfig {
+    PeakConfig {
+        targets: vec![asked.target.clone()],
+        engine: PeakEngine::Uring,
+        depth: 1,
+        submit: 1,
+        complete: 1,
+        block_bytes: block,
+        threads: 1,
+        polled: false,
+        sequential: false,
+        buffered: false,
+        fixed_buffers: true,
+        fixed_files: true,
+        register_ring: true,
+        nops: false,
+        write: false,
+        cpu: Some(asked.cpu),
+        latency: true,
+        seconds: asked.seconds,
+    }
+}
+
+/// Depth by depth: what was measured, and what was published.
+fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
+    let published = published();
+    let mut rows = Vec::new();
+    for depth in SWEEP_DEPTHS {
+        rows.extend(
+            points
+                .iter()
+                .filter(|point| point.depth == depth)
+                .map(measured),
+        );
+        let same = published.iter().filter(|row| row.depth == depth);
+        rows.extend(same.map(Published::row));
+    }
+    let columns = ["depth", "batch", "source", "iops"].map(String::from);
+    let percents = PeakLatency::PERCENTS.iter();
+    let percents = percents.map(|percent| format!("p{}_ns", percent.to_string().replace('.', "_")));
+    Table {
+        experiment: EXPERIMENT,
+        columns: columns.into_iter().chain(percents).collect(),
+        panels: panels(&rows),
+        rows,
+        notes,
+    }
+}
+
+fn measured(point: &PeakPoint) -> Vec<Cell> {
+    let mut row = vec![
+        Cell::Count(point.depth.into()),
+        Cell::Count(point.submit.into()),
+        Cell::Text("measured".into()),
+        Cell::Rate(point.iops_mean),
+    ];
+    let at = |percent: &f64| point.lat.as_ref().and_then(|lat| lat.at(*percent));
+    let percents = PeakLatency::PERCENTS.iter();
+    row.extend(percents.map(|percent| at(percent).map_or(Cell::Missing, Cell::Count)));
+    row
+}
+
+/// A row of the published table.
+struct Published {
+    depth: u32,
+    batch: u32,
+    source: String,
+    iops: u64,
+    percentiles_ns: Vec<u64>,
+}
+
+impl Published {
+    fn read(line: &str) -> Option<Self> {
+        let mut cells = line.split(',');
+        let (source, depth) = (cells.next()?.to_owned(), cells.next()?.parse().ok()?);
+        let (batch, iops) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
+        let percentiles_ns = cells.map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
+        Some(Self {
+            depth,
+            batch,
+            source,
+            iops,
+            percentiles_ns,
+        })
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let mut row = vec![
+            Cell::Count(self.depth.into()),
+            Cell::Count(self.batch.into()),
+            Cell::Text(self.source.clone()),
+            Cell::Count(self.iops),
+        ];
+        row.extend(self.percentiles_ns.iter().copied().map(Cell::Count));
+        row
+    }
+}
+
+fn published() -> Vec<Published> {
+    PUBLISHED
+        .lines()
+        .skip(1)
+        .filter_map(Published::read)
+        .collect()
+}
+
+fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
+    let panel = |up: &str, column: usize| Panel {
+        across: "depth".into(),
+        up: up.into(),
+        series: ["measured", "before", "after"]
+            .iter()
+            .map(|source| series(rows, source, column))
+            .collect(),
+    };
+    vec![
+        panel("IOPS", IOPS_COLUMN),
+        panel("p50, ns", P50_COLUMN),
+        panel("p99, ns", P99_COLUMN),
+    ]
+}
+
+fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> Series {
+    let of = rows
+        .iter()
+        .filter(|row| row[2] == Cell::Text(source.into()));
+    let points = of.filter_map(|row| Some((value(&row[0])?, value(row.get(column)?)?)));
+    Series {
+        name: source.into(),
+        points: points.collect(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
+const fn value(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Count(number) => Some(*number as f64),
+        Cell::Rate(number) => Some(*number),
+        Cell::Text(_) | Cell::Missing => None,
+    }
+}
+
+/// The published figures; `before` and `after` are the two kernels.
+const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
+
+const IOPS_COLUMN: usize = 3;
+const P50_COLUMN: usize = 10;
+const P99_COLUMN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_was_published_is_read() {
+        let rows = published();
+        assert_eq!(rows.len(), 14);
+        assert!(rows.iter().all(|row| row.percentiles_ns.len() == 17));
+        assert_eq!((rows[6].depth, rows[6].iops), (64, 3_953_000));
+    }
+
+    #[test]
+    fn each_depth_has_what_was_measured_beside_what_was_published() {
+        let point = PeakPoint {
+            depth: 8,
+            submit: 2,
+            iops_mean: 1000.4,
+            lat: Some(PeakLatency::default()),
+            ..PeakPoint::default()
+        };
+        let table = table(&[point], Vec::new());
+        assert_eq!(table.rows.len(), 15);
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len())
+        );
+        assert_eq!(table.columns[P50_COLUMN], "p50_ns");
+        assert_eq!(table.columns[P99_COLUMN], "p99_ns");
+        assert_eq!(table.columns.last().map(String::as_str), Some("p99_99_ns"));
+        let measured = table
+            .rows
+            .iter()
+            .position(|row| row[3] == Cell::Rate(1000.4));
+        // Behind two rows each of the depths 1, 2 and 4.
+        assert_eq!(measured, Some(6));
+        assert_eq!(table.panels[0].series[0].points, [(8.0, 1000.4)]);
+        assert_eq!(table.panels[0].series[1].points.len(), 7);
+    }
+}

@@ -1,0 +1,123 @@
+//! From counts to rates, and the steps of a sweep.
+
+use fathom_record::{PeakLatency, PeakPoint};
+
+use super::{Interval, PeakConfig, PeakOutcome};
+
+/// The depths of a sweep.
+pub const SWEEP_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+impl PeakConfig {
+    /// This as a step of a sweep: a batch of a quarter of the depth from 8 on, else of one, and
+    /// latencies kept.
+    #[must_use]
+    pub fn at_depth(self, depth: u32) -> Self {
+        let batch = if depth < 8 { 1 } else { depth / 4 };
+        Self {
+            depth,
+            submit: batch,
+            complete: batch,
+            latency: true,
+            ..self
+        }
+    }
+}
+
+impl Interval {
+    /// Ops per second.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        float(self.ops) * 1e9 / float(self.span.get().max(1))
+    }
+}
+
+impl PeakOutcome {
+    /// What it came to, for the record.
+    #[must_use]
+    pub fn into_point(self, config: &PeakConfig) -> PeakPoint {
+        let (total, mean) = (self.total, self.total.iops());
+        let block = if config.nops { 0 } else { config.block_bytes };
+        // A last part of a second is too short to be the best one.
+        let whole = |interval: &&Interval| interval.span.get() >= LEAST_NS;
+        let best = self.intervals.iter().filter(whole).map(Interval::iops);
+        PeakPoint {
+            depth: config.depth,
+            submit: config.submit,
+            complete: config.complete,
+            ops: total.ops,
+            moved_bytes: total.ops * u64::from(block),
+            system_calls: total.calls,
+            wall_ns: total.span.get(),
+            iops_mean: mean,
+            iops_max: best.fold(mean, f64::max),
+            bw_bytes_per_s: mean * f64::from(block),
+            lat: self.latency.map(PeakLatency::new),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate is not exact to 2⁻⁵³")]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+/// What counts as a second: half of one.
+const LEAST_NS: u64 = 500_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use fathom_core::Nanos;
+
+    use super::*;
+    use crate::peak::PeakEngine;
+
+    fn config() -> PeakConfig {
+        PeakConfig {
+            targets: vec![PathBuf::from("x")],
+            engine: PeakEngine::Uring,
+            depth: 128,
+            submit: 32,
+            complete: 32,
+            block_bytes: 512,
+            threads: 1,
+            polled: false,
+            sequential: false,
+            buffered: false,
+            fixed_buffers: true,
+            fixed_files: true,
+            register_ring: true,
+            nops: false,
+            write: false,
+            cpu: None,
+            latency: false,
+            seconds: 1,
+        }
+    }
+
+    #[test]
+    fn the_steps_of_a_sweep_are_the_published_ones() {
+        let batches = SWEEP_DEPTHS.map(|depth| config().at_depth(depth).submit);
+        assert_eq!(batches, [1, 1, 1, 2, 4, 8, 16]);
+        assert!(config().at_depth(8).latency);
+    }
+
+    #[test]
+    fn the_best_second_is_a_whole_one() {
+        let interval = |ops, ms| Interval {
+            ops,
+            calls: 1,
+            span: Nanos::from_millis(ms),
+        };
+        let outcome = PeakOutcome {
+            intervals: vec![interval(100, 1000), interval(300, 1000), interval(50, 1)],
+            total: interval(450, 2001),
+            ..PeakOutcome::default()
+        };
+        let point = outcome.into_point(&config());
+        assert!((point.iops_max - 300.0).abs() < 1e-9);
+        assert!((point.iops_mean - 224.9).abs() < 0.1);
+        assert_eq!(point.moved_bytes, 450 * 512);
+    }
+}
