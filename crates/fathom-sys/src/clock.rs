@@ -6,6 +6,8 @@
 
 mod counter;
 
+use std::io;
+
 use fathom_core::Tick;
 
 pub use counter::Distrust;
@@ -176,6 +178,22 @@ pub fn sleep_until(clock: &Clock, until: Tick) {
         }
         assert_eq!(error, 0, "an absolute sleep on CLOCK_MONOTONIC cannot fail");
     }
+}
+
+/// What the kernel's clock of this number (`clock_gettime(2)`) shows, in nanoseconds; never for
+/// measuring.
+///
+/// # Errors
+/// `EINVAL` if there is no such clock.
+pub fn read(id: u32) -> io::Result<u64> {
+    let id = libc::clockid_t::try_from(id)
+        .map_err(|_too_large| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let mut time = timespec(0);
+    // SAFETY: `time` is a valid place for the result.
+    if unsafe { libc::clock_gettime(id, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 /// Milliseconds since 1970, for timestamps in reports; never for measuring.

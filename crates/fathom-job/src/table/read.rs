@@ -55,7 +55,7 @@ impl Row {
         let text = match (value, self.is_flag()) {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
-            _ if matches!(self.kind, Kind::Ignored) => "",
+            _ if matches!(self.kind, Kind::Ignored | Kind::OptionalText(_)) => "",
             _ => return Err(self.no_value()),
         };
         let piece = Piece::whole(text).trim();
@@ -84,7 +84,7 @@ impl Row {
                 set(options, values);
             }
             Kind::Choice(choices) => (choose(self, choices, piece)?.set)(options),
-            Kind::Text(set) => set(options, piece.text),
+            Kind::Text(set) | Kind::OptionalText(set) => set(options, piece.text),
             Kind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }

@@ -72,6 +72,8 @@ pub(crate) enum Kind {
     Choice(&'static [Choice]),
     /// Any text.
     Text(fn(&mut Options, &str)),
+    /// Any text; in a job file also none.
+    OptionalText(fn(&mut Options, &str)),
     /// A form of its own.
     Special {
         /// What it looks like.
@@ -192,7 +194,7 @@ impl Kind {
                 "one to three integer values, for read,write,trim (opt=4k)"
             }
             Self::Choice(_) => "one of the words below",
-            Self::Text(_) => "string (opt=bla)",
+            Self::Text(_) | Self::OptionalText(_) => "string (opt=bla)",
             Self::Special { form, .. } => form,
             Self::Ignored => "ignored",
         }

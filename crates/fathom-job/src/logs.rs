@@ -1,0 +1,101 @@
+//! The options of I/O logs.
+
+/// What a job logs, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    /// `write_bw_log`: the prefix of the file's name; empty for the job's name.
+    pub bandwidth: Option<String>,
+    /// `write_iops_log`.
+    pub iops: Option<String>,
+    /// `write_lat_log`: files for lat, slat and clat.
+    pub latency: Option<String>,
+    /// `write_hist_log`.
+    pub histogram: Option<String>,
+    /// `log_avg_msec`; 0: each op.
+    pub average_ms: u32,
+    /// `log_hist_msec`; 0: no histograms.
+    pub histogram_ms: u32,
+    /// `log_hist_coarseness`, 0–6.
+    pub coarseness: u8,
+    /// `log_window_value`.
+    pub value: LogValue,
+    /// `log_offset`.
+    pub offset: bool,
+    /// `log_prio`.
+    pub priority: bool,
+    /// `log_issue_time`.
+    pub issue_time: bool,
+    /// `log_alternate_epoch`, `log_unix_epoch`.
+    pub epoch: bool,
+    /// `log_alternate_epoch_clock_id`.
+    pub epoch_clock: u32,
+    /// `log_entries`.
+    pub entries: u32,
+    /// `log_compression_cpus`: where the log is written.
+    pub cpus: Option<Vec<u32>>,
+    /// `per_job_logs`.
+    pub per_job: bool,
+    /// `bwavgtime`, ms, if given.
+    pub bandwidth_ms: Option<u32>,
+    /// `iopsavgtime`, ms, if given.
+    pub iops_ms: Option<u32>,
+    /// `log_full`.
+    pub when_full: LogFull,
+}
+
+impl LogOptions {
+    /// Whether the job has a log at all.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.bandwidth.is_some()
+            || self.iops.is_some()
+            || self.latency.is_some()
+            || self.histogram.is_some()
+    }
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            bandwidth: None,
+            iops: None,
+            latency: None,
+            histogram: None,
+            average_ms: 0,
+            histogram_ms: 0,
+            coarseness: 0,
+            value: LogValue::Average,
+            offset: false,
+            priority: false,
+            issue_time: false,
+            epoch: false,
+            epoch_clock: 0,
+            entries: 1024,
+            cpus: None,
+            per_job: true,
+            bandwidth_ms: None,
+            iops_ms: None,
+            when_full: LogFull::Drop,
+        }
+    }
+}
+
+/// `log_window_value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogValue {
+    /// The mean of the window.
+    Average,
+    /// Its maximum.
+    Max,
+    /// Both, in columns of their own.
+    Both,
+}
+
+/// `log_full`: what happens when the writer cannot keep up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFull {
+    /// Entries are dropped and counted.
+    Drop,
+    /// The job waits.
+    Wait,
+}

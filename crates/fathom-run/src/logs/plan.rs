@@ -1,0 +1,230 @@
+//! Which logs a plan asks for: what each job logs, and into which files.
+
+use std::collections::HashMap;
+
+use fathom_core::{Direction, Nanos};
+use fathom_job::{Job, LogFull, LogValue, Options, Plan};
+use fathom_workload::{LogConfig, Series, WhenFull};
+
+use super::lines::{Columns, Value};
+use crate::affinity::ThreadSettings;
+use crate::engines;
+use crate::translate::JobSetup;
+use crate::translate::pattern::uses;
+
+/// All logs of a run.
+#[derive(Debug, Default)]
+pub(crate) struct LogPlan {
+    /// Each file once.
+    pub(crate) files: Vec<LogFile>,
+    /// In the order of the setups; `None` for jobs without a log.
+    pub(crate) jobs: Vec<Option<JobLogs>>,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogFile {
+    pub(crate) path: String,
+    /// Added to, and not begun anew (`per_job_logs=0`).
+    pub(crate) append: bool,
+    /// The section of the first job that writes it, and the option that asks for it.
+    pub(crate) section: usize,
+    pub(crate) option: &'static str,
+}
+
+/// The logs of one job.
+#[derive(Debug)]
+pub(crate) struct JobLogs {
+    pub(crate) name: String,
+    pub(crate) number: u32,
+    pub(crate) config: LogConfig,
+    pub(crate) columns: Columns,
+    /// Each series with its file's place in the list.
+    pub(crate) series: Vec<(Series, usize)>,
+    /// The file of histograms.
+    pub(crate) histograms: Option<usize>,
+    /// Every prefix once: a note on what was dropped goes beside each.
+    pub(crate) prefixes: Vec<String>,
+    /// Entries of a chunk, as asked.
+    pub(crate) entries: u32,
+}
+
+impl LogPlan {
+    /// What the plan asks for; `epoch` is what an epoch's clock showed when the run's showed 0.
+    pub(crate) fn new(plan: &Plan, setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
+        let mut all = Self::default();
+        let mut places = HashMap::new();
+        for (index, setup) in setups.iter().enumerate() {
+            let job = &plan.jobs[setup.place.section];
+            let logs = job.options.logs.any().then(|| {
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
+                all.job(job, setup, index, epoch, &mut places)
+            });
+            all.jobs.push(logs);
+        }
+        all
+    }
+
+    /// Whether nothing is logged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.iter().all(Option::is_none)
+    }
+
+    fn job(
+        &mut self,
+        job: &Job,
+        setup: &JobSetup,
+        index: u32,
+        epoch: &dyn Fn(u32) -> u64,
+        places: &mut HashMap<String, usize>,
+    ) -> JobLogs {
+        let (options, logs) = (&job.options, &job.options.logs);
+        let mut prefixes: Vec<String> = Vec::new();
+        let mut files = Vec::new();
+        for (what, series, kind, prefix, option) in asked(options, setup) {
+            let prefix = if prefix.is_empty() { &job.name } else { prefix };
+            if !prefixes.contains(prefix) {
+                prefixes.push(prefix.clone());
+            }
+            let path = match logs.per_job {
+                true => format!("{prefix}_{kind}.{}.log", setup.place.number),
+                false => format!("{prefix}_{kind}.log"),
+            };
+            let place = *places.entry(path.clone()).or_insert_with(|| {
+                self.files.push(LogFile {
+                    path,
+                    append: !logs.per_job,
+                    section: setup.place.section,
+                    option,
+                });
+                self.files.len() - 1
+            });
+            files.push((what, series, place));
+        }
+        let series = files.iter();
+        let series: Vec<_> = series
+            .filter_map(|&(_, series, place)| series.map(|series| (series, place)))
+            .collect();
+        let histograms = files.iter().find(|file| file.0 == What::Histogram);
+        let histograms = histograms
+            .filter(|_| logs.histogram_ms > 0)
+            .map(|file| file.2);
+        JobLogs {
+            name: job.name.clone(),
+            number: setup.place.number,
+            config: config(options, setup, index, &series, histograms.is_some()),
+            columns: columns(options, epoch),
+            series,
+            histograms,
+            prefixes,
+            entries: logs.entries,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Series,
+    Histogram,
+}
+
+/// The files that a job's options ask for: series, type in the name, prefix, option.
+fn asked<'a>(
+    options: &'a Options,
+    setup: &JobSetup,
+) -> Vec<(What, Option<Series>, &'static str, &'a String, &'static str)> {
+    let (logs, measure) = (&options.logs, setup.worker.measure);
+    let lat = logs.latency.as_ref();
+    let is_async = !engines::is_synchronous(&options.ioengine, setup.worker.depth);
+    let bandwidth = logs.bandwidth.as_ref().filter(|_| measure.bandwidth);
+    let histogram = logs.histogram.as_ref().filter(|_| measure.clat);
+    let rows = [
+        (bandwidth, Some(Series::Bandwidth), "bw", "write_bw_log"),
+        (
+            logs.iops.as_ref(),
+            Some(Series::Iops),
+            "iops",
+            "write_iops_log",
+        ),
+        (
+            lat.filter(|_| measure.slat),
+            // Else the file is there, and empty, as in fio.
+            is_async.then_some(Series::Slat),
+            "slat",
+            "write_lat_log",
+        ),
+        (
+            lat.filter(|_| measure.clat),
+            Some(Series::Clat),
+            "clat",
+            "write_lat_log",
+        ),
+        (
+            lat.filter(|_| measure.lat),
+            Some(Series::Lat),
+            "lat",
+            "write_lat_log",
+        ),
+    ];
+    let rows = rows
+        .into_iter()
+        .filter_map(|(prefix, series, kind, option)| {
+            prefix.map(|prefix| (What::Series, series, kind, prefix, option))
+        });
+    let histogram =
+        histogram.map(|prefix| (What::Histogram, None, "clat_hist", prefix, "write_hist_log"));
+    rows.chain(histogram).collect()
+}
+
+fn config(
+    options: &Options,
+    setup: &JobSetup,
+    job: u32,
+    series: &[(Series, usize)],
+    histograms: bool,
+) -> LogConfig {
+    let logs = &options.logs;
+    let millis = |ms: u32| Nanos::from_millis(u64::from(ms));
+    let every = |series: Series| {
+        let own = match series {
+            Series::Bandwidth => logs.bandwidth_ms,
+            Series::Iops => logs.iops_ms,
+            Series::Lat | Series::Clat | Series::Slat => None,
+        };
+        millis(own.unwrap_or(u32::MAX).min(logs.average_ms))
+    };
+    let averaged = logs.average_ms > 0;
+    let windows = series.iter().filter(|_| averaged);
+    LogConfig {
+        job,
+        used: fathom_core::PerDirection::from_fn(|direction: Direction| uses(options, direction)),
+        ops: !averaged && !series.is_empty(),
+        windows: windows
+            .map(|&(series, _)| (series, every(series)))
+            .collect(),
+        histograms: histograms.then(|| millis(logs.histogram_ms)),
+        priority: ThreadSettings::new(options, setup.place.number)
+            .priority
+            .map_or(0, |priority| priority.to_raw()),
+        when_full: match logs.when_full {
+            LogFull::Drop => WhenFull::Drop,
+            LogFull::Wait => WhenFull::Wait(std::thread::yield_now),
+        },
+    }
+}
+
+fn columns(options: &Options, epoch: &dyn Fn(u32) -> u64) -> Columns {
+    let logs = &options.logs;
+    Columns {
+        value: match logs.value {
+            LogValue::Average => Value::Mean,
+            LogValue::Max => Value::Max,
+            LogValue::Both => Value::Both,
+        },
+        offset: logs.offset,
+        priority: logs.priority,
+        issue_time: logs.issue_time,
+        epoch_ns: logs.epoch.then(|| epoch(logs.epoch_clock)),
+        coarseness: logs.coarseness,
+    }
+}
