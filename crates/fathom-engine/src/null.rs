@@ -86,7 +86,7 @@ impl Engine for Null {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, _want: u32) -> Submitted {
         if self.depth > 1 {
             self.submitted = self.tail;

@@ -12,7 +12,7 @@ pub struct Summary {
     max: u64,
     /// Cannot overflow: that would take 2⁶⁴ values.
     sum: u128,
-    /// Saturates, which takes 2³² values of an hour and ten minutes each.
+    /// Wraps, which takes 2⁶⁴ values of four seconds, or 2³² of three days each.
     sum_of_squares: u128,
 }
 
@@ -34,10 +34,15 @@ impl Summary {
     pub fn record(&mut self, value: u64) {
         let wide = u128::from(value);
         self.count += 1;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        // Branches, and not `min` and `max`: they are all but never taken, and then store nothing.
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
         self.sum += wide;
-        self.sum_of_squares = self.sum_of_squares.saturating_add(wide * wide);
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
     }
 
     /// Takes one value in `times` times.

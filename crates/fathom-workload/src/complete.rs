@@ -20,13 +20,24 @@ impl Worker {
         }
         // Cannot be cut: `done` has at most `iodepth` places.
         let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-        self.in_flight -= taken;
-        self.recorder.reaped(taken);
+        self.taken(taken);
         taken
     }
 
+    /// So many completions were taken together.
     #[inline]
-    fn complete<E: Engine>(&mut self, engine: &mut E, completion: Completion, now: Tick) {
+    pub(crate) fn taken(&mut self, count: u32) {
+        self.in_flight -= count;
+        self.recorder.reaped(count);
+    }
+
+    #[inline]
+    pub(crate) fn complete<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        completion: Completion,
+        now: Tick,
+    ) {
         let state = *self.slots.state(completion.slot);
         match (state.op.kind, completion.outcome()) {
             (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
@@ -50,13 +61,7 @@ impl Worker {
     }
 
     /// What jobs with rules want to know of an op that has completed.
-    fn look_at<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        slot: Slot,
-        direction: Direction,
-        now: Tick,
-    ) {
+    fn look_at<E: Engine>(&mut self, engine: &mut E, slot: Slot, direction: Direction, now: Tick) {
         if let Some(thinking) = &mut self.thinking {
             thinking.completed();
         }

@@ -16,21 +16,21 @@ impl Worker {
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
-        let room = self.targets.len().min(self.slots.free());
-        // One at a time when a whole batch might be more than what remains of the pass.
-        let most = room as u64 * u64::from(self.pattern.largest());
-        let wanted = if self.pass.remaining >= most { room } else { 1 };
-        if self.pass.remaining == 0 {
-            return self.end_of_pass();
-        }
-        let count = self.pattern.fill(&mut self.targets[..wanted]);
-        if count == 0 {
-            return self.end_of_pattern();
-        }
-        self.pass.barren = false;
-        for index in 0..count {
-            let target = self.targets[index];
+        let room = self.batch.min(self.slots.free());
+        for _ in 0..room {
+            if self.drawn.is_empty() {
+                self.draw_ahead();
+            }
+            let Some(target) = self.drawn.next() else {
+                break;
+            };
             self.lay_down(engine, &target, *now, *now);
+        }
+        if self.prepared.is_empty() {
+            return match self.pass.remaining {
+                0 => self.end_of_pass(),
+                _ => self.end_of_pattern(),
+            };
         }
         self.hand_over(engine, now)
     }
@@ -51,8 +51,6 @@ impl Worker {
         state.op.offset = target.offset;
         state.op.sequence = self.sequence;
         self.sequence += 1;
-        // Saturating: the last op of a pass may reach past its end.
-        self.pass.remaining = self.pass.remaining.saturating_sub(u64::from(target.length));
         engine.prepare(&state.op);
         self.prepared.push(slot);
     }
@@ -72,7 +70,7 @@ impl Worker {
             return self.issue_retries(engine, now);
         }
         let mut gate = Gate::Open;
-        while self.prepared.len() < self.targets.len() && self.slots.free() > 0 {
+        while self.prepared.len() < self.batch && self.slots.free() > 0 {
             gate = self.issue_one(engine, *now);
             if gate != Gate::Open {
                 break;
@@ -146,6 +144,8 @@ impl Worker {
             self.slots.state(slot).op.priority = priorities.choose(&target);
         }
         self.lay_down(engine, &target, due, now);
+        // Saturating: the last op of a pass may reach past its end.
+        self.pass.remaining = self.pass.remaining.saturating_sub(u64::from(target.length));
         self.count_issue(&target, now);
         Gate::Open
     }

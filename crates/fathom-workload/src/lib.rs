@@ -4,6 +4,8 @@
 mod buffers;
 mod complete;
 mod config;
+mod drawn;
+mod exchange;
 mod exponential;
 mod issue;
 mod log;
@@ -23,14 +25,16 @@ mod worker;
 // Public items, listed once.
 pub use config::{
     Batching, BufferConfig, BufferFill, Distribution, FileRange, MapMode, Measure, Mix, Pace,
-    PatternConfig, PriorityChoice, PriorityShare, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules, Think,
-    Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
+    PatternConfig, PriorityChoice, PriorityShare, RandomGenerator, Rate, RateProcess, Sequencer,
+    SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
 };
 pub use log::{
     Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull,
 };
 pub use pattern::{Pattern, PatternError, Target};
-pub use results::{DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors};
+pub use results::{
+    DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors,
+};
 pub use turn::{Control, turn};
 pub use verify::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
 pub use worker::{ConfigError, Worker};

@@ -83,6 +83,13 @@ impl Pattern {
         self.directions.draw()
     }
 
+    /// The next op in the direction that is drawn for it; `None` when this pass is exhausted.
+    #[inline]
+    pub fn draw(&mut self) -> Option<Target> {
+        let direction = self.draw_direction();
+        self.next(direction)
+    }
+
     /// The next op in `direction`, which must be one of the job's mix; `None` when this pass is
     /// exhausted: every block was visited, or every file is at its end.
     #[inline]

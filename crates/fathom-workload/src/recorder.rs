@@ -13,6 +13,8 @@ use crate::slots::SlotState;
 pub(crate) struct Recorder {
     measure: Measure,
     slat: bool,
+    /// Of each op, clat and lat are kept and nothing else.
+    usual: bool,
     directions: PerDirection<DirectionResults>,
     sync: Latency,
     /// `depth_changes[n]` counts submissions that reached depth `n` for the first time less those
@@ -61,6 +63,7 @@ impl Recorder {
         Self {
             measure,
             slat: measure.slat && asynchronous,
+            usual: measure.clat && measure.lat && rated == PerDirection::all(false),
             directions,
             sync: Latency::new(true),
             depth_changes: vec![0; depth as usize + 2],
@@ -117,13 +120,19 @@ impl Recorder {
         self.submit_sizes[size_bucket(count)] += 1;
     }
 
-    /// `count` ops of a direction waited `slat` to be handed over.
+    /// `count` times one op was reaped and another handed over, the last of `in_flight`.
+    pub(crate) fn exchanged(&mut self, in_flight: u32, count: u64) {
+        self.depth_changes[in_flight as usize] += count.cast_signed();
+        self.depth_changes[in_flight as usize + 1] -= count.cast_signed();
+        self.submit_sizes[size_bucket(1)] += count;
+        self.complete_sizes[size_bucket(1)] += count;
+    }
+
+    /// An op waited `slat` to be handed over.
     #[inline]
-    pub(crate) fn submitted(&mut self, direction: Direction, slat: Nanos, count: u32) {
+    pub(crate) fn submitted(&mut self, direction: Direction, slat: Nanos) {
         if self.slat {
-            self.directions[direction]
-                .slat
-                .record_n(slat.get(), u64::from(count));
+            self.directions[direction].slat.record(slat.get());
         }
     }
 
@@ -134,11 +143,16 @@ impl Recorder {
     }
 
     /// An op has moved all its bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let results = &mut self.directions[direction];
         results.ios += 1;
         results.bytes += u64::from(state.total_length());
+        if self.usual && self.log.is_none() {
+            results.clat.record((now - state.issue).get());
+            results.lat.record((now - state.start).get());
+            return;
+        }
         if self.measure.clat {
             results.clat.record((now - state.issue).get());
         }

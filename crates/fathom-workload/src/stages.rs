@@ -175,6 +175,7 @@ impl Worker {
     /// The pattern begins anew with all its bytes to go.
     pub(crate) fn start_over(&mut self) {
         self.pattern.restart();
+        self.drawn.clear();
         self.pass = Pass {
             remaining: bytes_to_issue(&self.config),
             more: self.pass.more,

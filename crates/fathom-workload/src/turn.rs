@@ -48,7 +48,7 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
     }
     let enough = now + TURN;
     for _ in 0..ROUNDS_PER_TURN {
-        if let Some(step) = worker.round(engine, &mut now) {
+        if let Some(step) = worker.round(engine, &mut now, enough) {
             return step;
         }
         if now >= enough {
@@ -61,20 +61,23 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
 impl Worker {
     /// One round; `None` when the next one can follow at once.
     #[inline]
-    fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+    fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
         if *now >= self.clock.next_rule {
             self.apply_rules(*now);
         }
         match self.stage {
-            Stage::Running => self.run(engine, now),
+            Stage::Running => self.run(engine, now, enough),
             stage => self.rarely(stage, engine, now),
         }
     }
 
     /// Issues while there is room, reaps when there is none.
     #[inline]
-    fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+    fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
         if self.slots.free() == 0 || self.sinking {
+            if self.one_by_one && self.retry.is_empty() && !self.pass.invalidate {
+                return self.exchange(engine, now, enough);
+            }
             return self.make_room(engine, now);
         }
         if self.config.batching.complete_min == 0 && self.in_flight > 0 {
@@ -88,7 +91,7 @@ impl Worker {
     }
 
     #[inline]
-    fn make_room<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+    pub(crate) fn make_room<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
         if !self.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
@@ -96,14 +99,19 @@ impl Worker {
         let low = self.config.batching.low;
         self.sinking = self.in_flight > low;
         if taken == 0 {
-            let min = self.config.batching.complete_min.clamp(1, self.in_flight);
-            return Some(Step::Wait {
-                min,
-                until: None,
-                spin: false,
-            });
+            return Some(self.wait_for_room());
         }
         None
+    }
+
+    /// What to wait for when nothing has completed.
+    pub(crate) fn wait_for_room(&self) -> Step {
+        let min = self.config.batching.complete_min.clamp(1, self.in_flight);
+        Step::Wait {
+            min,
+            until: None,
+            spin: false,
+        }
     }
 
     /// Hands over what is prepared and stamps it.
@@ -135,7 +143,7 @@ impl Worker {
             }
             state.issue = issue;
             if let fathom_core::OpKind::Data(direction) = state.op.kind {
-                self.recorder.submitted(direction, issue - state.start, 1);
+                self.recorder.submitted(direction, issue - state.start);
             }
         }
     }

@@ -5,7 +5,8 @@ use fathom_core::{
 };
 
 use crate::buffers::Filler;
-use crate::config::{Mix, Rate, WorkerConfig};
+use crate::config::{Batching, Mix, Rate, WorkerConfig};
+use crate::drawn::Drawn;
 use crate::log::JobLog;
 use crate::pattern::{Pattern, PatternError, Target};
 use crate::priorities::Priorities;
@@ -39,7 +40,10 @@ pub struct Worker {
     pub(crate) retry: Vec<Slot>,
     /// Drawn, but not yet due or not yet allowed.
     pub(crate) held: Option<Target>,
-    pub(crate) targets: Box<[Target]>,
+    /// Drawn ahead, in jobs that are `plain`.
+    pub(crate) drawn: Drawn,
+    /// Ops handed over per submission.
+    pub(crate) batch: usize,
     pub(crate) done: Box<[Completion]>,
     /// Handed over and not reaped.
     pub(crate) in_flight: u32,
@@ -51,6 +55,8 @@ pub struct Worker {
     pub(crate) sinking: bool,
     /// No rule of this job looks at single ops: they may be issued many at a time.
     pub(crate) plain: bool,
+    /// And they come and go one by one: see `exchange`.
+    pub(crate) one_by_one: bool,
     /// Ops issued.
     pub(crate) sequence: u64,
     /// The directions of the mix.
@@ -218,11 +224,13 @@ impl Worker {
             prepared: Vec::with_capacity(slots),
             retry: Vec::with_capacity(slots),
             held: None,
-            targets: vec![Target::default(); batch].into_boxed_slice(),
+            drawn: Drawn::new(),
+            batch,
             done: vec![Completion::default(); reap].into_boxed_slice(),
             in_flight: 0,
             stage: Stage::Delayed,
             sinking: false,
+            one_by_one: plain && is_one_by_one(&config.batching, depth),
             plain,
             sequence: 0,
             used,
@@ -361,6 +369,13 @@ fn used_directions(config: &WorkerConfig) -> PerDirection<bool> {
         Mix::ReadWrite { .. } => PerDirection::new(true, true, false),
         Mix::TrimWrite => PerDirection::new(false, true, true),
     }
+}
+
+/// Whether each completion is taken alone and makes room for one op.
+const fn is_one_by_one(batching: &Batching, depth: u32) -> bool {
+    let alone = batching.submit == 1 || depth == 1;
+    let taken_alone = batching.complete_max == 1 || depth == 1;
+    alone && taken_alone && batching.complete_min > 0 && batching.low >= depth
 }
 
 /// Whether ops can be issued without a look at each.
