@@ -7,6 +7,7 @@ mod block_map;
 mod direction;
 mod engine;
 mod op;
+mod priority;
 mod random;
 mod time;
 
@@ -15,5 +16,6 @@ pub use block_map::{BlockMap, NoMemory};
 pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
+pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};

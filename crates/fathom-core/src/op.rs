@@ -72,7 +72,8 @@ pub struct Op {
     pub slot: Slot,
     /// What it does.
     pub kind: OpKind,
-    /// The kernel's I/O priority (`ioprio`: class in bits 13–15); 0 for the thread's own.
+    /// The kernel's I/O priority, [`IoPriority::to_raw`](crate::IoPriority::to_raw); 0 for the
+    /// thread's own.
     pub priority: u16,
     /// The file it works on.
     pub file: FileIndex,

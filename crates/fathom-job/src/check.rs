@@ -22,6 +22,8 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     check.queue();
     check.rates();
     check.runtime();
+    check.logs();
+    check.priorities();
     check.verify();
     check.writes();
     check.processors();
@@ -204,6 +206,32 @@ impl Check<'_, '_> {
                 &["time_based"],
                 problem("no-runtime", why).fix("add `runtime=`, as in `runtime=30s`"),
             );
+        }
+    }
+
+    fn priorities(&mut self) {
+        let options = &self.layer.options;
+        let by_size = options.cmdprio_bssplit.iter().any(|(_, l)| !l.is_empty());
+        let by_chance = options.cmdprio_percentage.iter().any(|(_, p)| *p > 0);
+        if by_size && by_chance {
+            let why = "`cmdprio_percentage` and `cmdprio_bssplit` exclude each other, as in fio";
+            self.error_at(
+                &["cmdprio_bssplit", "cmdprio_percentage"],
+                problem("contradiction", why).fix("give one of them only"),
+            );
+        }
+    }
+
+    fn logs(&mut self) {
+        let logs = &self.layer.options.logs;
+        if logs.issue_time && !logs.offset {
+            let problem = problem("log-without-offset", "`log_issue_time` needs `log_offset=1`")
+                .fix("add `log_offset=1`");
+            self.error_at(&["log_issue_time"], problem);
+        } else if logs.histogram.is_some() && logs.histogram_ms == 0 {
+            let why = "`write_hist_log` writes nothing without `log_hist_msec`, as in fio";
+            let problem = problem("empty-log", why).fix("add `log_hist_msec=1000`");
+            self.warn_at(&["write_hist_log"], problem);
         }
     }
 

@@ -104,11 +104,19 @@ impl Default for Options {
             stats: true,
             disk_util: true,
             significant_figures: 4,
+            logs: crate::logs::LogOptions::default(),
             cpus_allowed: None,
             cpus_allowed_policy: CpuPolicy::Shared,
             nice: 0,
-            prio: 0,
-            prioclass: 0,
+            prio: None,
+            prioclass: None,
+            priohint: None,
+            ioscheduler: None,
+            cmdprio_percentage: PerDirection::all(0),
+            cmdprio_class: PerDirection::all(1),
+            cmdprio: PerDirection::all(0),
+            cmdprio_hint: PerDirection::all(0),
+            cmdprio_bssplit: PerDirection::default(),
             fixedbufs: false,
             registerfiles: false,
             sqthread_poll: false,
@@ -126,6 +134,11 @@ impl Options {
     /// Sets every engine's own options back: they belong to the engine that was chosen before.
     pub(crate) fn reset_engine_options(&mut self) {
         let fresh = Self::default();
+        self.cmdprio_percentage = fresh.cmdprio_percentage;
+        self.cmdprio_class = fresh.cmdprio_class;
+        self.cmdprio = fresh.cmdprio;
+        self.cmdprio_hint = fresh.cmdprio_hint;
+        self.cmdprio_bssplit = fresh.cmdprio_bssplit;
         self.fixedbufs = fresh.fixedbufs;
         self.registerfiles = fresh.registerfiles;
         self.sqthread_poll = fresh.sqthread_poll;

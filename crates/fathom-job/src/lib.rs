@@ -17,6 +17,7 @@ mod file;
 mod getopt;
 mod help;
 mod lines;
+mod logs;
 mod names;
 mod number;
 mod plan;
@@ -38,10 +39,11 @@ pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use help::print_options;
+pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, Job, Options, Origin,
-    OutputFormat, Plan, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
+    OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
     SequencerSuffix, Settings, Size, Typed, Verify,
 };
 pub use surroundings::{Dialect, Invocation, Surroundings};

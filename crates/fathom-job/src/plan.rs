@@ -2,7 +2,7 @@
 //!
 //! A plan is what was *written*; `fathom-run` turns it into what is *done*.
 
-use fathom_core::{Nanos, PerDirection};
+use fathom_core::{IoPriority, Nanos, PerDirection};
 
 /// The jobs of one invocation, in order, and what holds for all of them.
 #[derive(Clone, Debug, Default)]
@@ -221,6 +221,17 @@ pub enum ClockSource {
     Gettimeofday,
 }
 
+/// One entry of `cmdprio_bssplit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorityShare {
+    /// The op size it is about.
+    pub bytes: u64,
+    /// How many of these ops get the priority, percent.
+    pub percent: u8,
+    /// The priority; `None` for what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    pub priority: Option<IoPriority>,
+}
+
 /// `continue_on_error`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContinueOnError {
@@ -358,13 +369,22 @@ pub struct Options {
     pub stats: bool,
     pub disk_util: bool,
     pub significant_figures: u32,
+    /// I/O logs.
+    pub logs: crate::logs::LogOptions,
     // The process.
     pub cpus_allowed: Option<Vec<u32>>,
     pub cpus_allowed_policy: CpuPolicy,
     pub nice: i32,
-    pub prio: u8,
-    pub prioclass: u8,
+    pub prio: Option<u8>,
+    pub prioclass: Option<u8>,
+    pub priohint: Option<u16>,
+    pub ioscheduler: Option<String>,
     // Engines' own.
+    pub cmdprio_percentage: PerDirection<u8>,
+    pub cmdprio_class: PerDirection<u8>,
+    pub cmdprio: PerDirection<u8>,
+    pub cmdprio_hint: PerDirection<u16>,
+    pub cmdprio_bssplit: PerDirection<Vec<PriorityShare>>,
     pub fixedbufs: bool,
     pub registerfiles: bool,
     pub sqthread_poll: bool,

@@ -2,10 +2,10 @@
 
 mod world;
 
-use fathom_core::{Direction, Nanos, PerDirection};
+use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
-    BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
-    RandomGenerator, RateProcess, ReadWrite, Size, Verify,
+    BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, PriorityShare,
+    RandomDistribution, RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
 use world::{World, job};
 
@@ -96,10 +96,75 @@ fn general_options() {
     check("--nice=-20", |o| o.nice == -20);
     refuse("--nice=20", "out-of-range");
     check("--prio=7 --prioclass=3", |o| {
-        (o.prio, o.prioclass) == (7, 3)
+        (o.prio, o.prioclass) == (Some(7), Some(3))
     });
     refuse("--prio=8", "out-of-range");
+    check("--prioclass=0", |o| {
+        (o.prio, o.prioclass) == (None, Some(0))
+    });
+    check("--priohint=1023", |o| o.priohint == Some(1023));
+    refuse("--priohint=1024", "out-of-range");
     note("--flow_watermark=3", "ignored");
+}
+
+#[test]
+fn priorities_of_single_ops() {
+    let check = |words: &str, holds: fn(&Options) -> bool| {
+        for engine in ["io_uring", "libaio"] {
+            check(&format!("--ioengine={engine} {words}"), holds);
+        }
+    };
+    let refuse = |words: &str, code: &str| refuse(&format!("--ioengine=libaio {words}"), code);
+    check("--cmdprio_percentage=30", |o| {
+        o.cmdprio_percentage == PerDirection::all(30) && o.cmdprio_class == PerDirection::all(1)
+    });
+    check("--cmdprio_percentage=30,20 --cmdprio_class=1,3", |o| {
+        (o.cmdprio_percentage.read, o.cmdprio_percentage.write) == (30, 20)
+            && (o.cmdprio_class.read, o.cmdprio_class.write) == (1, 3)
+    });
+    check("--cmdprio=,7 --cmdprio_hint=1023", |o| {
+        (o.cmdprio.read, o.cmdprio.write) == (0, 7) && o.cmdprio_hint == PerDirection::all(1023)
+    });
+    let spelled = |class, level, hint| Some(IoPriority { class, level, hint });
+    check("--cmdprio_bssplit=4k/60", |o| {
+        let share = PriorityShare {
+            bytes: 4096,
+            percent: 60,
+            priority: None,
+        };
+        o.cmdprio_bssplit == PerDirection::all(vec![share])
+    });
+    let shares = PerDirection::new(
+        vec![
+            (4096, 60, spelled(2, 3, 0)),
+            (4096, 40, spelled(3, 1, 5)),
+            (8192, 100, None),
+        ],
+        vec![],
+        vec![],
+    );
+    let got = job("--ioengine=libaio --cmdprio_bssplit=4k/60/2/3:4k/40/3/1/5:8k/100,");
+    let got = got.options.cmdprio_bssplit.map(|list| {
+        let parts = |share: &PriorityShare| (share.bytes, share.percent, share.priority);
+        list.iter().map(parts).collect::<Vec<_>>()
+    });
+    assert_eq!(got, shares);
+    refuse("--cmdprio_percentage=101", "out-of-range");
+    refuse("--cmdprio_class=0", "out-of-range");
+    refuse("--cmdprio_class=4", "out-of-range");
+    refuse("--cmdprio=8", "out-of-range");
+    refuse("--cmdprio_hint=1024", "out-of-range");
+    refuse("--cmdprio_bssplit=4k", "bad-split");
+    refuse("--cmdprio_bssplit=4k/50/2", "bad-split");
+    refuse("--cmdprio_bssplit=4k/60:4k/60", "bad-split");
+    refuse("--cmdprio_bssplit=4k/50/0/3", "out-of-range");
+    refuse("--cmdprio_bssplit=4k/50/2/9", "out-of-range");
+    refuse("--cmdprio_bssplit=0/50", "out-of-range");
+    refuse("--cmdprio_bssplit=4k/1,4k/1,4k/1,4k/1", "too-many-values");
+    refuse(
+        "--cmdprio_percentage=30 --cmdprio_bssplit=4k/50",
+        "contradiction",
+    );
 }
 
 #[test]

@@ -69,6 +69,9 @@ pub struct JobRecord {
     pub engine: String,
     /// Whether slat means anything: the engine is asynchronous.
     pub asynchronous: bool,
+    /// The I/O priority of its thread (`ioprio`); 0 where none was asked for.
+    #[serde(default)]
+    pub priority: u16,
     /// Depth asked for.
     pub iodepth: u32,
     /// Smallest and largest op size, bytes.
@@ -206,12 +209,25 @@ pub struct DirectionRecord {
     /// complete − due; only where a rate was set.
     #[serde(rename = "resp_ns")]
     pub resp: Option<Latency>,
+    /// Ops by I/O priority, where more than the job's own was asked for.
+    #[serde(default)]
+    pub priorities: Vec<PriorityRecord>,
     /// Bandwidth samples, KiB/s.
     #[serde(rename = "bandwidth_kib_per_s")]
     pub bandwidth: SampleStats,
     /// IOPS samples.
     #[serde(rename = "iops_per_s")]
     pub iops: SampleStats,
+}
+
+/// Ops of one I/O priority.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PriorityRecord {
+    /// The kernel's number for it (`ioprio`).
+    pub priority: u16,
+    /// lat where its percentiles are shown, else clat.
+    #[serde(rename = "latency_ns")]
+    pub latency: Latency,
 }
 
 /// Syncs of one job.

@@ -1,6 +1,6 @@
 //! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
 
-use fathom_core::{Direction, PerDirection};
+use fathom_core::{Direction, IoPriority, PerDirection};
 use fathom_record::{DirectionRecord, DiskRecord, Display, JobRecord, Record, SyncRecord};
 use fathom_stats::Latency;
 
@@ -10,6 +10,7 @@ use crate::json::{Object, Value};
 use crate::number::percent;
 use crate::ours;
 use crate::percentiles::percentiles;
+use crate::priorities;
 use crate::rate::{GroupRate, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
 use crate::{FIO_VERSION, show_disks};
 
@@ -137,6 +138,9 @@ fn direction(shown: Shown<'_>, kind: Direction, group: &GroupRate) -> Object {
     for (key, latency_record, spread) in kinds {
         out.set(key, latency(latency_record, display, spread, shown.plus));
     }
+    if let Some(list) = priorities(direction, shown) {
+        out.set("prios", list);
+    }
     let bandwidth = &direction.bandwidth;
     out.set("bw_min", bandwidth.min());
     out.set("bw_max", bandwidth.max());
@@ -151,6 +155,23 @@ fn direction(shown: Shown<'_>, kind: Direction, group: &GroupRate) -> Object {
     out.set("iops_stddev", iops.stddev());
     out.set("iops_samples", iops.count());
     out
+}
+
+/// One entry for each I/O priority.
+fn priorities(direction: &DirectionRecord, shown: Shown<'_>) -> Option<Vec<Object>> {
+    let display = &shown.job.display;
+    let (name, spread) = priorities::timed(display);
+    let entries = priorities::sampled(direction)?.map(|entry| {
+        let priority = IoPriority::from_raw(entry.priority);
+        let mut out = Object::new();
+        out.set("prioclass", u64::from(priority.class));
+        out.set("prio", u64::from(priority.level));
+        out.set("priohint", u64::from(priority.hint));
+        let times = latency(Some(&entry.latency), display, spread, shown.plus);
+        out.set(&format!("{name}_ns"), times);
+        out
+    });
+    Some(entries.collect())
 }
 
 /// One kind of latency; `spread` asks for percentiles, and with `plus` for the histogram.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use fathom_record::{DirectionRecord, JobRecord, Record, SyncRecord, Tolerated};
 use fathom_stats::Latency;
 
+use crate::priorities;
+
 /// One block of a report.
 pub(crate) struct Entry<'a> {
     /// The job, or the sum of the group's.
@@ -44,10 +46,16 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
     }
     merge_tolerated(&mut group.tolerated, job.tolerated);
     group.asynchronous |= job.asynchronous;
-    let own = &mut group.directions;
-    merge_direction(&mut own.read, &job.directions.read);
-    merge_direction(&mut own.write, &job.directions.write);
-    merge_direction(&mut own.trim, &job.directions.trim);
+    let (left, right) = (&mut group.directions, &job.directions);
+    for (left, right) in [
+        (&mut left.read, &right.read),
+        (&mut left.write, &right.write),
+        (&mut left.trim, &right.trim),
+    ] {
+        let lat = group.display.lat_percentiles;
+        priorities::merge((left, group.priority), (right, job.priority), lat);
+        merge_direction(left, right);
+    }
     merge_sync(&mut group.sync, &job.sync);
     group.runtime_ms = group.runtime_ms.saturating_add(job.runtime_ms);
     add_all(

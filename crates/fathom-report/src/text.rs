@@ -8,6 +8,7 @@ use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_sha
 use crate::document::shown_errors;
 use crate::group::{Entry, entries};
 use crate::number::percent;
+use crate::priorities;
 use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::show_disks;
 use crate::text_latency::{percentile_table, summary_line};
@@ -124,9 +125,11 @@ fn direction_lines(job: &JobRecord, kind: Direction, group: &GroupRate) -> Strin
     for (title, latency, _) in kinds {
         out += &summary_line(title, latency);
     }
+    out += &priorities::summary_lines(direction, display);
     for (title, latency, _) in kinds.into_iter().filter(|&(_, _, spread)| spread) {
         out += &percentile_table(title, latency, display);
     }
+    out += &priorities::percentile_tables(direction, display);
     // Ours: what an op's owner waited for, where a rate said when it was due.
     out += &summary_line("resp", direction.resp.as_ref());
     out += &percentile_table("resp", direction.resp.as_ref(), display);

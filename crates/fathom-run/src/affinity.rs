@@ -1,9 +1,12 @@
 //! Where and how urgently a job's thread runs.
 
+use fathom_core::IoPriority;
 use fathom_job::{CpuPolicy, Options};
-use fathom_sys::thread::{self, IoPriority};
+use fathom_sys::thread;
 
 use crate::drive::Fault;
+use crate::scheduler::Switch;
+use crate::translate::priority;
 
 /// What is set on a job's thread before it touches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub(crate) struct ThreadSettings {
     pub(crate) nice: i32,
     /// I/O priority, if one was asked for.
     pub(crate) priority: Option<IoPriority>,
+    /// The I/O scheduler of its devices, if one was asked for.
+    pub(crate) scheduler: Option<Switch>,
 }
 
 impl ThreadSettings {
@@ -30,20 +35,9 @@ impl ThreadSettings {
         Self {
             cpus,
             nice: options.nice,
-            priority: priority(options.prioclass, options.prio),
+            priority: priority::of_thread(options),
+            scheduler: None,
         }
-    }
-}
-
-/// A level without a class is one of the best-effort class, as in fio.
-fn priority(class: u8, level: u8) -> Option<IoPriority> {
-    match (class, level) {
-        (0, 0) => None,
-        (0, level) => Some(IoPriority {
-            class: BEST_EFFORT,
-            level,
-        }),
-        (class, level) => Some(IoPriority { class, level }),
     }
 }
 
@@ -65,6 +59,9 @@ pub(crate) fn apply(settings: &ThreadSettings) -> Result<(), Fault> {
     if let Some(priority) = settings.priority {
         thread::set_io_priority(priority).map_err(|error| fault("prio", &error))?;
     }
+    if let Some(scheduler) = &settings.scheduler {
+        scheduler.apply()?;
+    }
     // A sleep that ends 50 us late would be seen in the latencies of every paced op.
     let _default_stays = thread::set_timer_slack_ns(1);
     Ok(())
@@ -76,19 +73,4 @@ fn thread_signals() -> Result<(), Fault> {
         text: format!("sigmask: {error}"),
         hint: String::new(),
     })
-}
-
-/// `IOPRIO_CLASS_BE` of ioprio_set(2).
-const BEST_EFFORT: u8 = 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_alone_is_best_effort() {
-        assert_eq!(priority(0, 0), None);
-        assert_eq!(priority(0, 3), Some(IoPriority { class: 2, level: 3 }));
-        assert_eq!(priority(1, 0), Some(IoPriority { class: 1, level: 0 }));
-    }
 }

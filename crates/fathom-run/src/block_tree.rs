@@ -130,6 +130,11 @@ impl BlockDevice {
         })
     }
 
+    /// Its folder in sysfs.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Text of one attribute, without the line feed.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<String> {

@@ -1,15 +1,18 @@
 //! From what the workers measured to the record that every report is drawn from.
 
-use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
-use fathom_record::{CpuRecord, DirectionRecord, Display, JobRecord, SyncRecord, Tolerated};
+use fathom_record::{
+    CpuRecord, DirectionRecord, Display, JobRecord, PriorityRecord, SyncRecord, Tolerated,
+};
 use fathom_stats::Latency;
-use fathom_workload::{DirectionResults, JobError, Measure, Results};
+use fathom_workload::{DirectionResults, JobError, Measure, PriorityLatency, Results};
 
 use crate::drive::{Fault, Outcome};
 use crate::engines;
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
+use crate::translate::priority;
 
 /// A job as far as it is known before it runs.
 pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
@@ -28,6 +31,7 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
         rw: rw_name(options).into(),
         engine: options.ioengine.clone(),
         asynchronous: !engines::is_synchronous(&options.ioengine, setup.worker.depth),
+        priority: priority::of_thread(options).map_or(0, IoPriority::to_raw),
         iodepth: options.iodepth,
         block_sizes: PerDirection::from_fn(|direction| bounds(options, direction)).into(),
         display: display(options),
@@ -92,6 +96,11 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         .directions
         .map(|results| direction(results, measure))
         .into();
+    let own = record.priority;
+    let directions = &mut record.directions;
+    directions.read.priorities = by_priority(results.priorities.read, own);
+    directions.write.priorities = by_priority(results.priorities.write, own);
+    directions.trim.priorities = by_priority(results.priorities.trim, own);
     let runtimes = record
         .directions
         .each()
@@ -110,11 +119,24 @@ fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
         slat: kept(results.slat, measure.slat),
         clat: kept(results.clat, measure.clat),
         lat: kept(results.lat, measure.lat),
+        priorities: Vec::new(),
         lag: results.lag,
         resp: results.resp,
         bandwidth: results.bandwidth,
         iops: results.iops,
     }
+}
+
+/// `own` is the thread's priority, which ops without one of theirs have.
+fn by_priority(counted: Vec<PriorityLatency>, own: u16) -> Vec<PriorityRecord> {
+    let records = counted.into_iter().map(|counted| PriorityRecord {
+        priority: match counted.priority {
+            0 => own,
+            priority => priority,
+        },
+        latency: counted.latency,
+    });
+    records.collect()
 }
 
 fn broken(record: &mut JobRecord, fault: &Fault) {

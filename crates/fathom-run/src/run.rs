@@ -15,6 +15,7 @@ use fathom_sys::system;
 use fathom_workload::Control;
 
 use crate::affinity::ThreadSettings;
+use crate::block_tree::BlockTree;
 use crate::check::check;
 use crate::collect;
 use crate::drive::{Assignment, Outcome, Shared};
@@ -24,8 +25,10 @@ use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
 use crate::launch::{Launch, run_waves};
+use crate::logs::Logs;
 use crate::machine::machine;
 use crate::prepare;
+use crate::scheduler::{self, Switch};
 use crate::session::{Event, Session};
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
@@ -44,6 +47,9 @@ pub fn run(
     let clock = clock(plan)?;
     let begun = clock.now();
     let mut translation = translate(plan, &FileSystem, &mut entropy);
+    let (refused, told) = scheduler::check(plan, &translation.setups);
+    translation.problems.extend(refused);
+    translation.warnings.extend(told);
     check_all(plan, settings, &translation, clock)?;
     let setups = &translation.setups;
     let planned = planned(plan, setups);
@@ -51,6 +57,7 @@ pub fn run(
     for warning in &translation.warnings {
         (session.tell)(Event::Warning(warning));
     }
+    let logs = Logs::open(plan, setups, clock).map_err(|problems| RunError { problems })?;
     (session.tell)(Event::Starting(setups.len()));
     // More files than the usual soft limit are opened by a few hundred jobs.
     let _as_it_was = system::raise_open_files_limit();
@@ -64,11 +71,17 @@ pub fn run(
             control: Control::default(),
             clock,
         };
-        run_waves(launches(plan, setups, clock), &shared, session)
+        let launches = launches(plan, setups, clock, logs.as_ref());
+        run_waves(launches, &shared, session)
     };
+    let lost = logs.map_or_else(Vec::new, Logs::finish);
+    for warning in &lost {
+        (session.tell)(Event::Lost(warning));
+    }
     let evidence = before.look_again(setups, clock.now());
     prepare::clear(plan, setups);
     translation.warnings.extend(noted);
+    translation.warnings.extend(lost);
     let ran = Ran {
         planned,
         outcomes,
@@ -155,8 +168,13 @@ fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
         .collect()
 }
 
-fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Launch> {
-    let each = setups.iter().map(|setup| {
+fn launches(
+    plan: &Plan,
+    setups: &[JobSetup],
+    clock: Clock,
+    logs: Option<&Logs>,
+) -> Vec<Launch> {
+    let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &plan.jobs[setup.place.section];
         let files = if setup.diskless { 0 } else { setup.files.len() };
         Launch {
@@ -165,8 +183,12 @@ fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Launch> {
             assignment: Assignment {
                 worker: setup.worker.clone(),
                 engine: engine_config(job, setup, clock),
-                thread: ThreadSettings::new(&job.options, setup.place.number),
+                thread: ThreadSettings {
+                    scheduler: Switch::of(job, setup, &BlockTree::default()),
+                    ..ThreadSettings::new(&job.options, setup.place.number)
+                },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
+                log: logs.and_then(|logs| logs.job(index)),
             },
         }
     });

@@ -139,7 +139,7 @@ fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
 }
 
 /// `mq-deadline kyber [none]`: the one in brackets; without brackets the text itself.
-fn scheduler_in_force(text: &str) -> &str {
+pub(crate) fn scheduler_in_force(text: &str) -> &str {
     let bracketed = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));

@@ -6,6 +6,7 @@
 mod content;
 mod pace;
 pub(crate) mod pattern;
+pub(crate) mod priority;
 mod seeds;
 mod sizes;
 
@@ -187,8 +188,7 @@ fn setup(
             .map_err(|problem| problem.at(job, "verify"))?,
         buffers: content::buffers(options),
         measure: content::measure(options),
-        // The thread's own I/O priority holds for its ops.
-        priority: 0,
+        priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
     };
     let setup = JobSetup {

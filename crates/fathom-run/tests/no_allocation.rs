@@ -71,7 +71,7 @@ fn job(depth: u32) -> WorkerConfig {
             lat_histogram: true,
             sample: Nanos::from_millis(1),
         },
-        priority: 0,
+        priorities: None,
         invalidate: false,
     }
 }

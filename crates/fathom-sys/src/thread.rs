@@ -5,6 +5,8 @@
 use std::fs;
 use std::io;
 
+pub use fathom_core::IoPriority;
+
 /// The kernel's number of the calling thread.
 #[must_use]
 pub fn id() -> u32 {
@@ -78,22 +80,12 @@ pub fn nice() -> io::Result<i32> {
     }
 }
 
-/// An I/O priority: class 0 (none), 1 (real time), 2 (best effort) or 3 (idle), level 0–7.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoPriority {
-    /// The class.
-    pub class: u8,
-    /// The level within it; 0 is the most urgent.
-    pub level: u8,
-}
-
 /// Sets the calling thread's I/O priority.
 ///
 /// # Errors
 /// `EPERM` for the real-time class without privileges, `EINVAL` for what does not exist.
 pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
-    let value = libc::c_int::from(priority.class) << IOPRIO_CLASS_SHIFT
-        | libc::c_int::from(priority.level & 7);
+    let value = libc::c_int::from(priority.to_raw());
     // SAFETY: plain integers; process 0 is the calling thread.
     let rc = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, value) };
     zero_or_error(rc)
@@ -107,11 +99,7 @@ pub fn io_priority() -> io::Result<IoPriority> {
     // SAFETY: plain integers; process 0 is the calling thread.
     let rc = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
     let value = u16::try_from(rc).map_err(|_negative| io::Error::last_os_error())?;
-    let [class, level] = [value >> IOPRIO_CLASS_SHIFT, value & 7].map(u8::try_from);
-    Ok(IoPriority {
-        class: class.map_err(io::Error::other)?,
-        level: level.map_err(io::Error::other)?,
-    })
+    Ok(IoPriority::from_raw(value))
 }
 
 /// Sets by how much the kernel may be late in waking the calling thread, ns; its default is
@@ -292,7 +280,6 @@ fn zero_or_error(rc: libc::c_long) -> io::Result<()> {
 /// 8192 processors, the most that a Linux kernel is built for.
 const MASK_WORDS: usize = 128;
 /// <linux/ioprio.h>.
-const IOPRIO_CLASS_SHIFT: u32 = 13;
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 
 #[cfg(test)]
@@ -337,10 +324,14 @@ mod tests {
     #[test]
     fn io_priority_is_kept() {
         on_a_thread(|| {
-            let wanted = IoPriority { class: 2, level: 7 };
+            let wanted = IoPriority {
+                class: 2,
+                level: 7,
+                hint: 0,
+            };
             set_io_priority(wanted).unwrap();
             assert_eq!(io_priority().unwrap(), wanted);
-            let bad = IoPriority { class: 6, level: 0 };
+            let bad = IoPriority { class: 6, ..wanted };
             assert_eq!(
                 set_io_priority(bad).unwrap_err().raw_os_error(),
                 Some(libc::EINVAL)

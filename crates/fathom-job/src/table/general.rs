@@ -2,7 +2,7 @@
 
 use fathom_core::Nanos;
 
-use super::read::{Findings, byte, narrow};
+use super::read::{Findings, narrow};
 use super::row::{Choice, Kind, Row};
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
@@ -192,28 +192,6 @@ pub(super) const ROWS: &[Row] = &[
         },
     ),
     Row::new(
-        "prio",
-        "",
-        "The job's I/O priority within its class; 0 is the highest",
-        "prio=4",
-        Kind::Int {
-            min: 0,
-            max: 7,
-            set: |o, v| o.prio = byte(v),
-        },
-    ),
-    Row::new(
-        "prioclass",
-        "",
-        "The job's I/O priority class: 1 realtime, 2 best effort, 3 idle",
-        "prioclass=2",
-        Kind::Int {
-            min: 0,
-            max: 3,
-            set: |o, v| o.prioclass = byte(v),
-        },
-    ),
-    Row::new(
         "flow_watermark",
         "",
         "Nothing any more",
@@ -255,7 +233,7 @@ pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
     .fix(format!("write it as in `{example}`"))
 }
 
-fn cpus_allowed(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+pub(super) fn cpus_allowed(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
     let mut cpus = Vec::new();
     for piece in Piece::whole(text).split(&[',']) {
         let ends = piece.split(&['-', ':']);

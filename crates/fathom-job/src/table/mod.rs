@@ -6,8 +6,10 @@ mod engines;
 mod files;
 mod general;
 pub(crate) mod known;
+mod log;
 mod measure;
 mod pattern;
+mod priority;
 mod queue;
 mod random;
 mod rate;
@@ -41,15 +43,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     index.get(name).copied()
 }
 
-const GROUPS: [(&str, &[Row]); 9] = [
+const GROUPS: [(&str, &[Row]); 11] = [
     ("Job", general::ROWS),
     ("Pattern", pattern::ROWS),
     ("Files", files::ROWS),
     ("Queue and engine", queue::ROWS),
+    ("Priority", priority::ROWS),
     ("Random", random::ROWS),
     ("Pace", rate::ROWS),
     ("Content and verification", verify::ROWS),
     ("Measuring and reporting", measure::ROWS),
+    ("Logs", log::ROWS),
     ("Engines' own", engines::ROWS),
 ];
 

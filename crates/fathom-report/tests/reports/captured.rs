@@ -167,6 +167,7 @@ fn direction(shown: &Value) -> DirectionRecord {
         slat: Some(latency(&shown["slat_ns"])),
         clat: Some(latency(&shown["clat_ns"])),
         lat: Some(latency(&shown["lat_ns"])),
+        priorities: Vec::new(),
         lag: None,
         resp: None,
         bandwidth: samples(

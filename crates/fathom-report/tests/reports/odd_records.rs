@@ -93,6 +93,7 @@ fn the_largest_numbers() {
         slat: Some(latency.clone()),
         clat: Some(latency.clone()),
         lat: Some(latency.clone()),
+        priorities: Vec::new(),
         lag: Some(latency.clone()),
         resp: Some(latency.clone()),
         bandwidth: samples,

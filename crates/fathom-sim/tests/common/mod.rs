@@ -63,7 +63,7 @@ pub(crate) fn job() -> WorkerConfig {
             lat_histogram: false,
             sample: Nanos::from_millis(500),
         },
-        priority: 0,
+        priorities: None,
         invalidate: false,
     }
 }

@@ -1,0 +1,216 @@
+//! How urgent a job's ops are for the kernel, and the scheduler that acts on it.
+
+use fathom_core::{Direction, IoPriority, PerDirection};
+
+use super::read::{Findings, byte, spread};
+use super::row::{Kind, Row};
+use crate::number;
+use crate::plan::{Options, PriorityShare};
+use crate::problem::{Piece, Problem};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "prio",
+        "",
+        "The job's I/O priority within its class; 0 is the highest",
+        "prio=4",
+        Kind::Int {
+            min: 0,
+            max: LEVEL_MAX,
+            set: |o, v| o.prio = Some(byte(v)),
+        },
+    ),
+    Row::new(
+        "prioclass",
+        "",
+        "The job's I/O priority class: 1 realtime, 2 best effort, 3 idle",
+        "prioclass=2",
+        Kind::Int {
+            min: 0,
+            max: 3,
+            set: |o, v| o.prioclass = Some(byte(v)),
+        },
+    ),
+    Row::new(
+        "priohint",
+        "",
+        "What the device is told of the job's ops beside their priority",
+        "priohint=1",
+        Kind::Int {
+            min: 0,
+            max: HINT_MAX,
+            set: |o, v| o.priohint = Some(hint(v)),
+        },
+    ),
+    Row::new(
+        "cmdprio_percentage",
+        "0",
+        "How many reads and writes get a priority of their own, in percent",
+        "cmdprio_percentage=30",
+        Kind::PerDirection {
+            min: 0,
+            max: 100,
+            set: |o, values| set(&mut o.cmdprio_percentage, values, byte),
+        },
+    )
+    .engines(ENGINES),
+    Row::new(
+        "cmdprio_class",
+        "1",
+        "The class of that priority: 1 realtime, 2 best effort, 3 idle",
+        "cmdprio_class=2",
+        Kind::PerDirection {
+            min: 1,
+            max: 3,
+            set: |o, values| set(&mut o.cmdprio_class, values, byte),
+        },
+    )
+    .engines(ENGINES),
+    Row::new(
+        "cmdprio",
+        "0",
+        "Its level within the class; 0 is the highest",
+        "cmdprio=3",
+        Kind::PerDirection {
+            min: 0,
+            max: LEVEL_MAX,
+            set: |o, values| set(&mut o.cmdprio, values, byte),
+        },
+    )
+    .engines(ENGINES),
+    Row::new(
+        "cmdprio_hint",
+        "0",
+        "What the device is told beside it",
+        "cmdprio_hint=1",
+        Kind::PerDirection {
+            min: 0,
+            max: HINT_MAX,
+            set: |o, values| set(&mut o.cmdprio_hint, values, hint),
+        },
+    )
+    .engines(ENGINES),
+    Row::new(
+        "cmdprio_bssplit",
+        "",
+        "How many ops of each size get a priority of their own, and which",
+        "cmdprio_bssplit=4k/30/1/0:64k/100/3/7",
+        Kind::Special {
+            form: "bs/percent[/class/level[/hint]], more with colons; a comma between directions",
+            read: bssplit,
+        },
+    )
+    .engines(ENGINES)
+    .stricter(
+        "entries without a percentage, and classes and levels that do not exist, are refused",
+    ),
+    Row::new(
+        "ioscheduler",
+        "",
+        "The I/O scheduler of the devices under the job's files; stays when the job has ended",
+        "ioscheduler=mq-deadline",
+        Kind::Text(|o, text| o.ioscheduler = Some(text.to_owned())),
+    )
+    .stricter("a scheduler that neither the device nor Linux has is refused before any job starts"),
+];
+
+fn set<T>(option: &mut PerDirection<T>, values: PerDirection<Option<u64>>, narrow: fn(u64) -> T) {
+    for direction in Direction::ALL {
+        if let Some(value) = values[direction] {
+            option[direction] = narrow(value);
+        }
+    }
+}
+
+fn hint(value: u64) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}
+
+fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let pieces = Piece::whole(text).split(&[',']);
+    if pieces.len() > 3 {
+        return Err(Problem::new(
+            "too-many-values",
+            0..text.len(),
+            "there are three lists at most: for reads, writes and trims",
+        ));
+    }
+    let mut lists = Vec::new();
+    for piece in pieces {
+        lists.push(match piece.text.trim() {
+            "" => None,
+            _ => Some(one_list(piece, options.kb_base, findings)?),
+        });
+    }
+    options.cmdprio_bssplit = spread(&lists).map(Option::unwrap_or_default);
+    Ok(())
+}
+
+/// `bs/percent[/class/level[/hint]]:…` of one direction.
+fn one_list(
+    piece: Piece<'_>,
+    kb_base: u64,
+    findings: &mut Findings,
+) -> Result<Vec<PriorityShare>, Problem> {
+    let mut list: Vec<PriorityShare> = Vec::new();
+    for entry in piece.split(&[':']) {
+        let share = one_entry(entry, kb_base, findings)?;
+        let of_size = list.iter().filter(|known| known.bytes == share.bytes);
+        let given: u32 = of_size.map(|known| u32::from(known.percent)).sum();
+        let total = given + u32::from(share.percent);
+        if total > 100 {
+            let why = format!("the percentages of {} B add up to {total}", share.bytes);
+            return Err(Problem::new("bad-split", entry.range(), why)
+                .fix("lower them until they add up to 100 or less"));
+        }
+        list.push(share);
+    }
+    Ok(list)
+}
+
+fn one_entry(
+    entry: Piece<'_>,
+    kb_base: u64,
+    findings: &mut Findings,
+) -> Result<PriorityShare, Problem> {
+    let number = |piece: Piece<'_>, min, max| number::counted(piece, kb_base, min, max);
+    let parts = entry.split(&['/']);
+    let (size, percent, priority) = match *parts.as_slice() {
+        [size, percent] => (size, percent, None),
+        [size, percent, class, level] => (size, percent, Some((class, level, None))),
+        [size, percent, class, level, hint] => (size, percent, Some((class, level, Some(hint)))),
+        _ => {
+            let why = format!(
+                "`{}` is not a size, a percentage and a priority",
+                entry.text
+            );
+            return Err(Problem::new("bad-split", entry.range(), why)
+                .fix("write it as in `4k/60` or `4k/60/2/3`"));
+        }
+    };
+    let (bytes, reversed) = number(size, 1, u64::MAX)?;
+    findings.reversed(size, reversed);
+    let percent = byte(number(percent, 0, 100)?.0);
+    let priority = match priority {
+        None => None,
+        Some((class, level, spoken)) => Some(IoPriority {
+            class: byte(number(class, 1, 3)?.0),
+            level: byte(number(level, 0, LEVEL_MAX)?.0),
+            hint: match spoken {
+                None => 0,
+                Some(spoken) => hint(number(spoken, 0, HINT_MAX)?.0),
+            },
+        }),
+    };
+    Ok(PriorityShare {
+        bytes,
+        percent,
+        priority,
+    })
+}
+
+/// The engines that hand an op's priority to the kernel.
+const ENGINES: &[&str] = &["io_uring", "libaio"];
+/// <linux/ioprio.h>: three bits of level, ten of hint.
+const LEVEL_MAX: u64 = 7;
+const HINT_MAX: u64 = 1023;

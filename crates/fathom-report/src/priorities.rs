@@ -1,0 +1,194 @@
+//! Latencies by I/O priority: shown where ops of at least two priorities were done.
+
+use fathom_core::IoPriority;
+use fathom_record::{DirectionRecord, Display, PriorityRecord};
+use fathom_stats::Latency;
+
+use crate::number::percent;
+use crate::text_latency::{percentile_table, summary_line};
+
+/// Which latency is kept by priority, and whether its percentiles are shown.
+pub(crate) const fn timed(display: &Display) -> (&'static str, bool) {
+    match display.lat_percentiles {
+        true => ("lat", true),
+        false => ("clat", display.clat_percentiles),
+    }
+}
+
+/// The priorities that ops had; `None` if there were less than two.
+pub(crate) fn sampled(
+    direction: &DirectionRecord,
+) -> Option<impl Iterator<Item = &PriorityRecord>> {
+    let all = direction.priorities.iter();
+    let sampled = all.filter(|entry| entry.latency.summary.count() > 0);
+    (sampled.clone().count() > 1).then_some(sampled)
+}
+
+/// `    clat prio 1/0/0 (usec): min=27, max=285, avg=66.47, stdev=22.86`, one for each.
+pub(crate) fn summary_lines(direction: &DirectionRecord, display: &Display) -> String {
+    let (name, _) = timed(display);
+    let line = |entry: &PriorityRecord| {
+        let title = format!("    {name} prio {}", spelled(entry.priority));
+        summary_line(&title, Some(&entry.latency))
+    };
+    sampled(direction).map_or_else(String::new, |entries| entries.map(line).collect())
+}
+
+/// `    clat prio 1/0/0 (30.05% of IOs) percentiles (usec):` and the table, one for each.
+pub(crate) fn percentile_tables(direction: &DirectionRecord, display: &Display) -> String {
+    let (name, spread) = timed(display);
+    let Some(entries) = sampled(direction).filter(|_| spread) else {
+        return String::new();
+    };
+    let count = |entry: &PriorityRecord| entry.latency.summary.count();
+    let total: u64 = direction.priorities.iter().map(count).sum();
+    let table = |entry: &PriorityRecord| {
+        let share = percent(count(entry) as f64, total as f64);
+        let priority = spelled(entry.priority);
+        let title = format!("{name} prio {priority} ({share:.2}% of IOs)");
+        percentile_table(&title, Some(&entry.latency), display)
+    };
+    entries.map(table).collect()
+}
+
+/// Class, level and hint.
+fn spelled(priority: u16) -> String {
+    let IoPriority { class, level, hint } = IoPriority::from_raw(priority);
+    format!("{class}/{level}/{hint}")
+}
+
+/// Adds a job's priorities to its group's; of a job that asked for none, all ops have its thread's.
+/// To be called before the latencies themselves are merged.
+pub(crate) fn merge(group: (&mut DirectionRecord, u16), job: (&DirectionRecord, u16), lat: bool) {
+    let (group, group_priority) = group;
+    let (job, job_priority) = job;
+    let asked = !(group.priorities.is_empty() && job.priorities.is_empty());
+    if !asked && group_priority == job_priority {
+        return;
+    }
+    if group.priorities.is_empty() {
+        group.priorities = whole(group, group_priority, lat);
+    }
+    let whole_job = match job.priorities.is_empty() {
+        true => whole(job, job_priority, lat),
+        false => job.priorities.clone(),
+    };
+    for entry in whole_job {
+        let own = group.priorities.iter_mut();
+        match own.into_iter().find(|own| own.priority == entry.priority) {
+            Some(own) => own.latency.merge(&entry.latency),
+            None => group.priorities.push(entry),
+        }
+    }
+}
+
+/// All ops of a direction under the one priority they had.
+fn whole(direction: &DirectionRecord, priority: u16, lat: bool) -> Vec<PriorityRecord> {
+    let kept: Option<&Latency> = match lat {
+        true => direction.lat.as_ref(),
+        false => direction.clat.as_ref(),
+    };
+    let record = |latency: &Latency| PriorityRecord {
+        priority,
+        latency: latency.clone(),
+    };
+    kept.map(record).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(values: &[u64]) -> Latency {
+        let mut latency = Latency::new(true);
+        latency.record_all(values);
+        latency
+    }
+
+    fn direction(priorities: &[(u16, &[u64])]) -> DirectionRecord {
+        let record = |&(priority, values): &(u16, &[u64])| PriorityRecord {
+            priority,
+            latency: latency(values),
+        };
+        DirectionRecord {
+            priorities: priorities.iter().map(record).collect(),
+            ..DirectionRecord::default()
+        }
+    }
+
+    fn display() -> Display {
+        Display {
+            percentiles: vec![50.0],
+            ..Display::default()
+        }
+    }
+
+    #[test]
+    fn two_priorities_are_told_apart() {
+        let direction = direction(&[(0, &[20, 20, 20]), (0x2000, &[]), (0x400b, &[10])]);
+        assert_eq!(
+            summary_lines(&direction, &display()),
+            "    clat prio 0/0/0 (nsec): min=20, max=20, avg=20.00, stdev= 0.00\n    \
+             clat prio 2/3/1 (nsec): min=10, max=10, avg=10.00, stdev= 0.00\n"
+        );
+        assert_eq!(
+            percentile_tables(&direction, &display()),
+            "    clat prio 0/0/0 (75.00% of IOs) percentiles (nsec):\n     | 50.00th=[   20]\n    \
+             clat prio 2/3/1 (25.00% of IOs) percentiles (nsec):\n     | 50.00th=[   10]\n"
+        );
+    }
+
+    #[test]
+    fn one_priority_is_nothing_to_tell() {
+        for priorities in [&[][..], &[(0, &[20][..])], &[(0, &[20][..]), (1, &[])]] {
+            let direction = direction(priorities);
+            assert_eq!(summary_lines(&direction, &display()), "");
+            assert_eq!(percentile_tables(&direction, &display()), "");
+        }
+    }
+
+    #[test]
+    fn lat_is_told_where_its_percentiles_are() {
+        let direction = direction(&[(0, &[20]), (1, &[20])]);
+        let mut display = display();
+        display.lat_percentiles = true;
+        assert!(summary_lines(&direction, &display).starts_with("    lat prio 0/0/0 (nsec)"));
+        display.lat_percentiles = false;
+        display.clat_percentiles = false;
+        assert!(!summary_lines(&direction, &display).is_empty());
+        assert_eq!(percentile_tables(&direction, &display), "");
+    }
+
+    #[track_caller]
+    fn check_merge(left: (&[(u16, &[u64])], u16), right: (&[(u16, &[u64])], u16), want: &str) {
+        let mut group = direction(left.0);
+        group.clat = Some(latency(&[5, 5]));
+        let mut job = direction(right.0);
+        job.clat = Some(latency(&[7]));
+        merge((&mut group, left.1), (&job, right.1), false);
+        let spell = |entry: &PriorityRecord| {
+            let count = entry.latency.summary.count();
+            format!("{:x}:{count}", entry.priority)
+        };
+        let got: Vec<String> = group.priorities.iter().map(spell).collect();
+        assert_eq!(got.join(" "), want);
+    }
+
+    #[test]
+    fn a_group_has_the_priorities_of_all_its_jobs() {
+        check_merge((&[], 0), (&[], 0), "");
+        check_merge((&[], 0x4000), (&[], 0x4000), "");
+        check_merge((&[], 0x4000), (&[], 0x2003), "4000:2 2003:1");
+        check_merge(
+            (&[(0, &[1]), (0x2000, &[1, 2, 3])], 0),
+            (&[], 0),
+            "0:2 2000:3",
+        );
+        check_merge((&[], 0), (&[(0, &[1]), (0x2000, &[1])], 0), "0:3 2000:1");
+        check_merge(
+            (&[(0, &[1]), (1, &[1])], 0),
+            (&[(0, &[1]), (2, &[1])], 0),
+            "0:2 1:1 2:1",
+        );
+    }
+}
