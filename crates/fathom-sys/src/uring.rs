@@ -3,19 +3,22 @@
 //! A thin layer over the `io-uring` crate, which lays out the rings and the entries; set-up by
 //! steps, the system call itself, waiting, and the ownership of buffers are here.
 
+mod entry;
 mod setup;
 
 use std::io;
 use std::mem::ManuallyDrop;
 
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot, SyncKind};
-use io_uring::squeue::{Entry, Flags};
+use io_uring::squeue::Flags;
 use io_uring::{EnterFlags, IoUring, opcode, types};
 
 use crate::clock;
 use crate::flight::{InFlight, Ready};
 use crate::memory::Buffers;
 use crate::rw::{Descriptor, RwFlags, raw};
+
+use entry::Fields;
 
 pub use setup::{MOST_ENTRIES, RingConfig, RingError};
 
@@ -75,18 +78,19 @@ impl Ring {
     /// If the op's slot is in flight or its data do not lie in the slot's buffer.
     #[inline]
     pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
-        let mut entry = self.entry(op, file);
+        let mut fields = self.fields(op, file);
         if self.mode.fixed_files {
-            entry = entry.flags(Flags::FIXED_FILE);
+            fields.flags |= Flags::FIXED_FILE.bits();
         }
         if self.mode.force_async > 0 {
             self.until_async -= 1;
             if self.until_async == 0 {
                 self.until_async = self.mode.force_async;
-                entry = entry.flags(Flags::ASYNC);
+                fields.flags |= Flags::ASYNC.bits();
             }
         }
-        let entry = entry.user_data(self.in_flight.begin(op.slot));
+        fields.user_data = self.in_flight.begin(op.slot);
+        let entry = fields.entry();
         // SAFETY: the entry names a part of the slot's buffer, checked by `Buffers::address`, and
         // perhaps the slot's vector. Both live in `memory` until the op has completed or for ever
         // (see `drop`), and `buffer` gives no reference to them while the slot is in flight.
@@ -214,57 +218,61 @@ impl Ring {
     }
 
     #[inline]
-    fn entry(&mut self, op: &Op, file: Descriptor<'_>) -> Entry {
+    fn fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
         if self.mode.nops {
-            return opcode::Nop::new().build();
+            return Fields {
+                opcode: opcode::Nop::CODE,
+                file: -1,
+                ..Fields::default()
+            };
         }
-        let fd = types::Fd(if self.mode.fixed_files {
+        let file = if self.mode.fixed_files {
             op.file.get().cast_signed()
         } else {
             raw(file)
-        });
+        };
         let write = match op.kind {
             OpKind::Data(Direction::Read) => false,
             OpKind::Data(Direction::Write) => true,
             OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
-            OpKind::Sync(kind) => {
-                let flags = match kind {
-                    SyncKind::Full => types::FsyncFlags::empty(),
-                    SyncKind::Data => types::FsyncFlags::DATASYNC,
-                };
-                return opcode::Fsync::new(fd).flags(flags).build();
-            }
+            OpKind::Sync(kind) => return sync_fields(file, kind),
         };
         let memory = &mut *self.memory;
         let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
-        let (offset, priority, flags) = (op.offset, op.priority, self.flags.bits());
-        /// Every data op takes the same four settings.
-        macro_rules! build {
-            ($op:expr) => {
-                $op.offset(offset).ioprio(priority).rw_flags(flags).build()
-            };
-        }
-        if self.mode.fixed_buffers {
-            let index = u16::try_from(op.slot.get()).unwrap_or(u16::MAX);
-            if write {
-                build!(opcode::WriteFixed::new(fd, address, op.length, index))
+        let mut fields = Fields {
+            opcode: if write {
+                opcode::Write::CODE
             } else {
-                build!(opcode::ReadFixed::new(fd, address, op.length, index))
-            }
+                opcode::Read::CODE
+            },
+            priority: op.priority,
+            file,
+            offset: op.offset,
+            address: address.addr() as u64,
+            length: op.length,
+            op_flags: self.flags.bits().cast_unsigned(),
+            ..Fields::default()
+        };
+        if self.mode.fixed_buffers {
+            fields.buffer = u16::try_from(op.slot.get()).unwrap_or(u16::MAX);
+            fields.opcode = if write {
+                opcode::WriteFixed::CODE
+            } else {
+                opcode::ReadFixed::CODE
+            };
         } else if self.mode.vectored {
             let vector = &mut memory.vectors[op.slot.index()];
             vector.iov_base = address.cast();
             vector.iov_len = op.length as usize;
-            if write {
-                build!(opcode::Writev::new(fd, vector, 1))
+            fields.address = (&raw const *vector).expose_provenance() as u64;
+            fields.length = 1;
+            fields.opcode = if write {
+                opcode::Writev::CODE
             } else {
-                build!(opcode::Readv::new(fd, vector, 1))
-            }
-        } else if write {
-            build!(opcode::Write::new(fd, address, op.length))
-        } else {
-            build!(opcode::Read::new(fd, address, op.length))
+                opcode::Readv::CODE
+            };
         }
+        fields
     }
 
     /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
@@ -395,6 +403,19 @@ impl Drop for Ring {
             memory.buffers.leak();
             Box::leak(memory.vectors);
         }
+    }
+}
+
+fn sync_fields(file: i32, kind: SyncKind) -> Fields {
+    let flags = match kind {
+        SyncKind::Full => types::FsyncFlags::empty(),
+        SyncKind::Data => types::FsyncFlags::DATASYNC,
+    };
+    Fields {
+        opcode: opcode::Fsync::CODE,
+        file,
+        op_flags: flags.bits(),
+        ..Fields::default()
     }
 }
 

@@ -1,0 +1,178 @@
+//! Entries of the submission queue, made of whole words.
+//!
+//! The `io-uring` crate's builders store fields of one to eight bytes and then copy the entry in
+//! wide loads. A processor cannot forward narrow stores to a wide load; it waits until they have
+//! reached its cache, which cost more than everything else that laying an op down does. Here the
+//! words are put together in registers. A test holds them against the builders.
+
+use std::mem::transmute;
+
+use io_uring::squeue::Entry;
+
+/// The fields of `struct io_uring_sqe` that are in use here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fields {
+    pub(super) opcode: u8,
+    /// `IOSQE_…`.
+    pub(super) flags: u8,
+    pub(super) priority: u16,
+    /// A descriptor, or a place in the table of registered files.
+    pub(super) file: i32,
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) length: u32,
+    /// `rw_flags`, `fsync_flags`…
+    pub(super) op_flags: u32,
+    pub(super) user_data: u64,
+    /// A place in the table of registered buffers.
+    pub(super) buffer: u16,
+}
+
+impl Fields {
+    #[inline]
+    pub(super) fn entry(self) -> Entry {
+        let head = pair_u16(u16::from_ne_bytes([self.opcode, self.flags]), self.priority);
+        let words = [
+            pair_u32(head, self.file.cast_unsigned()),
+            self.offset,
+            self.address,
+            pair_u32(self.length, self.op_flags),
+            self.user_data,
+            pair_u32(pair_u16(self.buffer, 0), 0),
+            0,
+            0,
+        ];
+        // SAFETY: an entry is `struct io_uring_sqe` alone (`repr(C)`), 64 bytes of integers, for
+        // which all bits are values; the order of the fields is the kernel's.
+        unsafe { transmute::<[u64; 8], Entry>(words) }
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 8);
+
+/// Two fields side by side, as they lie in memory.
+#[inline]
+const fn pair_u16(first: u16, second: u16) -> u32 {
+    if cfg!(target_endian = "little") {
+        first as u32 | (second as u32) << 16
+    } else {
+        (first as u32) << 16 | second as u32
+    }
+}
+
+#[inline]
+const fn pair_u32(first: u32, second: u32) -> u64 {
+    if cfg!(target_endian = "little") {
+        first as u64 | (second as u64) << 32
+    } else {
+        (first as u64) << 32 | second as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use io_uring::squeue::Flags;
+    use io_uring::{opcode, types};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(fields: Fields, built: Entry) {
+        let bytes = |entry: Entry| {
+            // SAFETY: as in `Fields::entry`, the other way round.
+            unsafe { transmute::<Entry, [u8; 64]>(entry) }
+        };
+        assert_eq!(bytes(fields.entry()), bytes(built), "{fields:?}");
+    }
+
+    #[test]
+    fn entries_are_those_of_the_builders() {
+        let address = std::ptr::without_provenance_mut::<u8>(0x1234_5678_9abc);
+        let vector = address.cast::<libc::iovec>();
+        let fields = Fields {
+            priority: 0x2003,
+            file: 7,
+            offset: 0x1122_3344_5566,
+            address: 0x1234_5678_9abc,
+            length: 4096,
+            op_flags: 0x81,
+            user_data: 0x0a0b_0c0d_0e0f,
+            ..Fields::default()
+        };
+        let fd = types::Fd(7);
+        macro_rules! built {
+            ($op:expr) => {
+                $op.offset(fields.offset)
+                    .ioprio(fields.priority)
+                    .rw_flags(fields.op_flags.cast_signed())
+                    .build()
+                    .user_data(fields.user_data)
+            };
+        }
+        let with = |opcode, buffer| Fields {
+            opcode,
+            buffer,
+            ..fields
+        };
+        check(
+            with(opcode::Read::CODE, 0),
+            built!(opcode::Read::new(fd, address, 4096)),
+        );
+        check(
+            with(opcode::Write::CODE, 0),
+            built!(opcode::Write::new(fd, address, 4096)),
+        );
+        check(
+            with(opcode::ReadFixed::CODE, 9),
+            built!(opcode::ReadFixed::new(fd, address, 4096, 9)),
+        );
+        check(
+            with(opcode::WriteFixed::CODE, 9),
+            built!(opcode::WriteFixed::new(fd, address, 4096, 9)),
+        );
+        let one = Fields {
+            length: 1,
+            ..fields
+        };
+        check(
+            Fields {
+                opcode: opcode::Readv::CODE,
+                ..one
+            },
+            built!(opcode::Readv::new(fd, vector, 1)),
+        );
+        check(
+            Fields {
+                opcode: opcode::Writev::CODE,
+                ..one
+            },
+            built!(opcode::Writev::new(fd, vector, 1)),
+        );
+    }
+
+    #[test]
+    fn entries_without_data_are_those_of_the_builders() {
+        let sync = Fields {
+            opcode: opcode::Fsync::CODE,
+            flags: (Flags::FIXED_FILE | Flags::ASYNC).bits(),
+            file: 3,
+            op_flags: types::FsyncFlags::DATASYNC.bits(),
+            user_data: 5,
+            ..Fields::default()
+        };
+        let built = opcode::Fsync::new(types::Fd(3))
+            .flags(types::FsyncFlags::DATASYNC)
+            .build();
+        check(
+            sync,
+            built.flags(Flags::FIXED_FILE | Flags::ASYNC).user_data(5),
+        );
+        let nop = Fields {
+            opcode: opcode::Nop::CODE,
+            file: -1,
+            user_data: 6,
+            ..Fields::default()
+        };
+        check(nop, opcode::Nop::new().build().user_data(6));
+    }
+}
