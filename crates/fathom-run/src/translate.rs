@@ -56,6 +56,14 @@ pub(crate) struct FileSetup {
     pub(crate) length: u64,
 }
 
+impl FileSetup {
+    /// Whether the job works on a part of it only.
+    fn is_part(&self) -> bool {
+        let whole = self.found.bytes().unwrap_or(0).max(self.bytes);
+        self.length < whole
+    }
+}
+
 /// What a plan comes to.
 #[derive(Debug, Default)]
 pub(crate) struct Translation {
@@ -160,7 +168,8 @@ fn setup(
         offset: file.offset,
         length: file.length,
     });
-    let pattern = pattern::pattern(options, ranges.collect(), seed)
+    let part = files.iter().any(FileSetup::is_part);
+    let pattern = pattern::pattern(options, ranges.collect(), part, seed)
         .map_err(|problem| problem.at(job, "bs"))?;
     let worker = WorkerConfig {
         pattern,

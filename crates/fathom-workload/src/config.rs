@@ -130,7 +130,12 @@ pub enum Sequencer {
     /// No suffix.
     None,
     /// Sequential: this many bytes are added after each op (negative: backwards).
+    ///
+    /// A pass ends with an op that ends where its range ends; where a gap leads beyond it, the next
+    /// op begins at the start again.
     Skip(i64),
+    /// The same, but a pass ends too where a gap leads beyond the range.
+    SkipOnce(i64),
     /// Random: a new offset every so many ops, sequential in between; ≥ 1.
     Every(u32),
     /// Random: a new offset every so many ops, the same one in between; ≥ 1.

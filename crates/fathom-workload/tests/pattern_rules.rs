@@ -45,6 +45,17 @@ fn a_gap_comes_after_each_op_and_wraps() {
 }
 
 #[test]
+fn a_pass_with_gaps_ends_with_an_op_at_the_end_of_the_range() {
+    let with = |sequencer| PatternConfig {
+        sequencer,
+        ..sequential(Mix::Read, 16 * K)
+    };
+    check(with(Sequencer::Skip(8192)), 4, "r0+4 r12+4");
+    check(with(Sequencer::SkipOnce(8192)), 4, "r0+4 r12+4");
+    check(with(Sequencer::SkipOnce(4096)), 4, "r0+4 r8+4");
+}
+
+#[test]
 fn a_backward_gap_counts_from_the_end_of_the_range() {
     let mut config = PatternConfig {
         sequencer: Sequencer::Skip(-8192),

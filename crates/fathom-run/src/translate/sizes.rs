@@ -134,7 +134,7 @@ fn file_size(
     let wanted = wanted(request, index, draw)?;
     let whole = match wanted {
         Wanted::Length(length) => existing.bytes.unwrap_or(length),
-        Wanted::End(end) => end,
+        Wanted::End(end) | Wanted::Part { end, .. } => end,
     };
     let offset = offset(request, whole)?;
     let behind = |bytes| SizeFault::OffsetBehindEnd {
@@ -148,7 +148,11 @@ fn file_size(
             (length, end)
         }
         Wanted::End(end) if offset < end => (end - offset, end),
-        Wanted::End(end) => return Err(behind(end)),
+        Wanted::Part { length, end } if offset < end => {
+            let length = length.min(end - offset);
+            (length, offset + length)
+        }
+        Wanted::End(end) | Wanted::Part { end, .. } => return Err(behind(end)),
     };
     let mut cut = false;
     if let (true, Some(there)) = (existing.fixed, existing.bytes) {
@@ -173,6 +177,8 @@ enum Wanted {
     Length(u64),
     /// Up to here.
     End(u64),
+    /// So many bytes, and not beyond the end of what is there.
+    Part { length: u64, end: u64 },
 }
 
 /// Which bound the options give for one file.
@@ -188,9 +194,7 @@ fn wanted(
             _ => filesize(low, high, request.smallest, draw),
         };
         return Ok(match request.size {
-            Some(Size::Percent(percent)) => {
-                Wanted::Length(round_down(percent_of(end, percent), request.smallest))
-            }
+            Some(Size::Percent(percent)) => part(percent, end, request.smallest),
             _ => Wanted::End(end),
         });
     }
@@ -198,13 +202,19 @@ fn wanted(
         Some(Size::Bytes(size)) => Ok(Wanted::Length(share(size, request, index))),
         Some(Size::Percent(percent)) => {
             let there = existing.ok_or(SizeFault::PercentOfNothing(index))?;
-            let part = round_down(percent_of(there, percent), request.smallest);
-            Ok(Wanted::Length(part))
+            Ok(part(percent, there, request.smallest))
         }
         None => match existing {
             Some(bytes) if bytes > 0 => Ok(Wanted::End(bytes)),
             _ => Err(SizeFault::NoSize(index)),
         },
+    }
+}
+
+fn part(percent: u32, end: u64, smallest: u64) -> Wanted {
+    Wanted::Part {
+        length: round_down(percent_of(end, percent), smallest),
+        end,
     }
 }
 
@@ -356,6 +366,15 @@ mod tests {
                     ..ask(&eight)
                 },
                 (vec![(0, 328 * K, 328 * K)], 328 * K),
+            ),
+            (
+                "a size in percent does not lead beyond what is there",
+                SizeRequest {
+                    size: Some(Size::Percent(100)),
+                    offset: Size::Percent(25),
+                    ..ask(&eight)
+                },
+                (vec![(252 * K, 748 * K, 1000 * K)], 748 * K),
             ),
             (
                 "the offset moves the range, it does not shorten it",

@@ -147,7 +147,8 @@ fn check_percentages(config: &PatternConfig) -> Result<(), PatternError> {
 
 fn check_sequencer(config: &PatternConfig) -> Result<(), PatternError> {
     match (config.sequencer, config.random) {
-        (Sequencer::Skip(_), true) | (Sequencer::Every(_) | Sequencer::Repeat(_), false) => {
+        (Sequencer::Skip(_) | Sequencer::SkipOnce(_), true)
+        | (Sequencer::Every(_) | Sequencer::Repeat(_), false) => {
             Err(PatternError::WrongSequencer {
                 random: config.random,
             })

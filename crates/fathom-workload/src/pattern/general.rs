@@ -49,8 +49,12 @@ impl File {
 /// How the next offset comes about.
 #[derive(Debug)]
 enum Way {
-    /// At the position, which moves on by this much more than the op; with a gap, round and round.
-    Sequential { gap: i64 },
+    /// At the position, which moves on by this much more than the op.
+    Sequential {
+        gap: i64,
+        /// A gap that leads beyond the range leads to its start.
+        wraps: bool,
+    },
     /// Drawn.
     Random(Random),
 }
@@ -142,8 +146,10 @@ impl General {
         let position = file.position[direction];
         let fits = position <= file.end && file.end - position >= min;
         let random = match &mut self.way {
-            Way::Sequential { gap: 0 } if !fits => return None,
-            Way::Sequential { .. } => {
+            Way::Sequential { gap, wraps } => {
+                if !fits && (*gap == 0 || !*wraps || position == ENDED) {
+                    return None;
+                }
                 let offset = if fits { position } else { file.start };
                 return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
             }
@@ -178,12 +184,12 @@ impl Source for General {
 impl Way {
     fn new(config: &PatternConfig, checked: &Checked) -> Result<Self, PatternError> {
         if !config.random {
-            let gap = if let Sequencer::Skip(gap) = config.sequencer {
-                gap
-            } else {
-                0
+            let (gap, wraps) = match config.sequencer {
+                Sequencer::Skip(gap) => (gap, true),
+                Sequencer::SkipOnce(gap) => (gap, false),
+                _ => (0, false),
             };
-            return Ok(Self::Sequential { gap });
+            return Ok(Self::Sequential { gap, wraps });
         }
         let (grids, most) = Grids::new(config, checked)?;
         Ok(Self::Random(Random {
@@ -204,7 +210,8 @@ impl Way {
         let next = offset + u64::from(length);
         match *self {
             Self::Random(_) => next,
-            Self::Sequential { gap } => match next.checked_add_signed(gap) {
+            Self::Sequential { gap, .. } if gap > 0 && next >= file.end => ENDED,
+            Self::Sequential { gap, .. } => match next.checked_add_signed(gap) {
                 Some(position) if position >= file.start => position,
                 _ if gap > 0 => file.end,
                 _ => file.end.saturating_sub(gap.unsigned_abs()).max(file.start),
@@ -225,7 +232,7 @@ impl Random {
         last: Option<u64>,
     ) -> Option<u64> {
         let (between, count) = match self.sequencer {
-            Sequencer::None | Sequencer::Skip(_) => (None, 1),
+            Sequencer::None | Sequencer::Skip(_) | Sequencer::SkipOnce(_) => (None, 1),
             Sequencer::Every(count) => (next, count),
             Sequencer::Repeat(count) => (last, count),
         };
@@ -241,3 +248,6 @@ impl Random {
         next
     }
 }
+
+/// A position behind every range: the last op ended where its range ends.
+const ENDED: u64 = u64::MAX;
