@@ -7,8 +7,9 @@ use crate::plan::Job;
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
 /// after it says so); else `filename_format` names `nrfiles` files. Relative names begin in the
-/// job's directory; a list of directories is gone through clone by clone. (fio uses a device that
-/// has the job's name where there is one: that needs a look at the disk, so it is not done here.)
+/// job's directory; a list of directories is gone through clone by clone, but a `filename` lies in
+/// the first of them, so that all clones have the same file. (fio uses a device that has the job's
+/// name where there is one: that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
@@ -36,6 +37,9 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
 
 fn directory(job: &Job, job_number: u32) -> Option<&str> {
     let directories = job.options.directory.as_ref()?;
+    if job.options.filename.is_some() {
+        return directories.first().map(String::as_str);
+    }
     let count = u32::try_from(directories.len()).ok()?;
     let index = job_number.checked_rem(count)?;
     directories.get(index as usize).map(String::as_str)
@@ -144,5 +148,15 @@ mod tests {
             files(o, "/dev/null:f:-");
         };
         check(absolute, 0, &["/dev/null", "d1/f", "-"]);
+    }
+
+    #[test]
+    fn clones_share_a_named_file_in_the_first_directory() {
+        let named = |o: &mut Options| {
+            o.directory = Some(split_list("d1:d2"));
+            files(o, "f");
+        };
+        check(named, 0, &["d1/f"]);
+        check(named, 1, &["d1/f"]);
     }
 }

@@ -19,7 +19,10 @@ pub(super) const ROWS: &[Row] = &[
             read: read_write,
         },
     )
-    .aliases(&["readwrite"]),
+    .aliases(&["readwrite"])
+    .different(
+        "trims of a regular file punch holes; fio 3.33 fails there",
+    ),
     Row::new(
         "rw_sequencer",
         "sequential",
@@ -158,7 +161,11 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .aliases(&["fileoffset"])
-    .stricter(SIZES),
+    .stricter(SIZES)
+    .different(
+        "an offset behind the end is refused, fio does nothing and reports success; a percentage \
+         of a file that is not there yet is one of the size that it will have, in fio nothing",
+    ),
     Row::new(
         "offset_increment",
         "0",
