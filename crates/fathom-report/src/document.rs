@@ -50,7 +50,7 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
     out.set("jobname", job.name.as_str());
     out.set("groupid", job.group_id);
     out.set("job_start", job.start_ms);
-    out.set("error", job.error);
+    out.set("error", error_of(job));
     out.set("eta", if elapsed_s < 3 { ETA_UNKNOWN } else { 0 });
     out.set("elapsed", elapsed_s);
     if !job.options.is_empty() {
@@ -92,6 +92,12 @@ fn latency_target(out: &mut Object, depth: u32) {
     out.set("latency_percentile", 100.0);
     out.set("latency_window", 0_u64);
     out.set("latency_window_us", 0_u64);
+}
+
+/// The job's error; where it has none, the first one that it tolerated, as in fio.
+pub(crate) fn error_of(job: &JobRecord) -> u32 {
+    let tolerated = job.tolerated.map_or(0, |tolerated| tolerated.first);
+    if job.error == 0 { tolerated } else { job.error }
 }
 
 /// The tolerated errors, if they are to be shown.

@@ -8,7 +8,7 @@ use crate::rate::Units;
 /// How a run is going.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// Time since the run started, ms. Until three seconds are over only the first part is shown.
+    /// Time since the run started, ms. Until the third second begins only the first part is shown.
     pub elapsed_ms: u64,
     /// Jobs that run (ramping ones too).
     pub running: u32,
@@ -152,7 +152,7 @@ fn eta(seconds: Option<u64>) -> String {
 }
 
 /// The rest of the line is shown from here on, ms: before, rates would be those of starting up.
-const FULL_LINE_MS: u64 = 3000;
+const FULL_LINE_MS: u64 = 2001;
 
 /// Digits of rates in the line.
 const DIGITS: u32 = 4;
@@ -168,7 +168,7 @@ mod tests {
 
     fn late() -> Status {
         Status {
-            elapsed_ms: 3000,
+            elapsed_ms: 2001,
             running: 1,
             open_files: 1,
             states: "R".to_owned(),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn early_lines_are_short() {
         let early = Status {
-            elapsed_ms: 2999,
+            elapsed_ms: 2000,
             ..late()
         };
         check(&early, "Jobs: 1 (f=1)");

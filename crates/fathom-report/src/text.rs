@@ -5,7 +5,7 @@ use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record};
 use fathom_stats::SampleStats;
 
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
-use crate::document::shown_errors;
+use crate::document::{error_of, shown_errors};
 use crate::group::{Entry, entries};
 use crate::number::percent;
 use crate::priorities;
@@ -53,7 +53,7 @@ fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> Stri
         job.name,
         job.group_id,
         entry.members,
-        job.error,
+        error_of(job),
         error_text(job),
         job.pid,
     );
@@ -83,7 +83,7 @@ fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> Stri
 
 /// ` (what went wrong)`, for a job that failed.
 fn error_text(job: &JobRecord) -> String {
-    match (&job.error_text, job.error) {
+    match (&job.error_text, error_of(job)) {
         (_, 0) => String::new(),
         (Some(text), _) => format!(" ({text})"),
         (None, error) => format!(" ({})", errno_text(error)),

@@ -35,12 +35,14 @@ pub(crate) fn run_waves(
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
     let mut outcomes: Vec<Option<Outcome>> = (0..count).map(|_| None).collect();
+    let begun = shared.clock.now();
     let mut watch = Watch {
         shared,
         cells: &cells,
-        begun: shared.clock.now(),
+        begun,
         started: vec![None; count],
-        tell_at: Tick::ZERO,
+        // Not at once: nothing runs yet.
+        tell_at: begun + session.progress.unwrap_or_default(),
         stopping: false,
     };
     let mut pending = launches.into_iter().enumerate().peekable();
