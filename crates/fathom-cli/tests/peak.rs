@@ -1,0 +1,310 @@
+//! `fathom peak` and `fathom table`, the whole program on files in a folder of their own.
+
+mod common;
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+/// A file of 1 MiB, so that every block of it is found.
+fn with_file() -> Folder {
+    let folder = Folder::new();
+    folder.write("data", vec![7_u8; 1 << 20]);
+    folder
+}
+
+/// The one point of a measurement; `None` where this kernel has no such engine.
+#[track_caller]
+fn point(folder: &Folder, words: &str) -> Option<Value> {
+    let run = folder.fathom(&format!("peak --json --seconds 1 {words}"));
+    if let Some(why) = run.refused() {
+        println!("skipped: {why}");
+        return None;
+    }
+    let record = run.expect(0).json();
+    assert_eq!(record["points"].as_array().unwrap().len(), 1, "{record}");
+    Some(record["points"][0].clone())
+}
+
+#[track_caller]
+fn check_refused(run: Run, wants: &[&str]) {
+    let run = run.expect(2);
+    assert_eq!(run.out, "");
+    for want in wants {
+        assert!(run.err.contains(want), "`{want}` is not in {}", run.err);
+    }
+}
+
+#[test]
+fn every_engine_counts_its_ops_and_calls() {
+    let folder = with_file();
+    for (words, per_call) in [
+        (
+            "--buffered --engine io_uring --depth 8 --submit 4 data",
+            4.0,
+        ),
+        ("--buffered --engine libaio --depth 8 --submit 4 data", 4.0),
+        ("--buffered --engine sync data", 1.0),
+        ("--nop --depth 16 --submit 8", 8.0),
+        (
+            "--buffered --no-fixed --no-register --no-register-ring --depth 4 data",
+            4.0,
+        ),
+        ("--buffered --sequential --threads 2 --depth 4 data", 4.0),
+    ] {
+        let Some(point) = point(&folder, words) else {
+            continue;
+        };
+        let ops = point["ops"].as_f64().unwrap();
+        let calls = point["system_calls"].as_f64().unwrap();
+        assert!(
+            ops > 0.0 && ops / calls <= per_call + 0.01,
+            "{words}: {point}"
+        );
+        assert!(
+            point["iops_max"].as_f64() >= point["iops_mean"].as_f64(),
+            "{point}"
+        );
+        let bytes = if words.contains("--nop") {
+            0.0
+        } else {
+            ops * 4096.0
+        };
+        assert!(
+            (point["moved_bytes"].as_f64().unwrap() - bytes).abs() < 0.5,
+            "{point}"
+        );
+        assert_eq!(point["lat"], Value::Null);
+    }
+}
+
+#[test]
+fn each_op_has_one_latency() {
+    let folder = with_file();
+    let words = "--buffered --latency --depth 8 --submit 2 --block 512 data";
+    let Some(point) = point(&folder, words) else {
+        return;
+    };
+    let percentiles = point["lat"]["percentiles"].as_array().unwrap();
+    assert_eq!(percentiles.len(), 17);
+    let at: Vec<_> = percentiles
+        .iter()
+        .map(|one| one["lat_ns"].as_u64().unwrap())
+        .collect();
+    assert!(at.is_sorted() && at[0] > 0, "{at:?}");
+    let buckets = point["lat"]["all"]["histogram"].as_array().unwrap();
+    let kept: u64 = buckets
+        .iter()
+        .map(|bucket| bucket[1].as_u64().unwrap())
+        .sum();
+    // A last batch may be recorded after the watcher has read the count.
+    let ops = point["ops"].as_u64().unwrap();
+    assert!(kept >= ops, "{kept} of {ops}");
+}
+
+#[test]
+fn writes_change_the_file_and_nothing_else() {
+    let folder = with_file();
+    if point(&folder, "--buffered --write --depth 4 data").is_none() {
+        return;
+    }
+    let data = std::fs::read(folder.path().join("data")).unwrap();
+    assert_eq!(data.len(), 1 << 20);
+    assert!(data.iter().any(|&byte| byte != 7));
+    assert_eq!(folder.names(), ["data"]);
+}
+
+#[test]
+fn once_a_second_and_the_maximum() {
+    let folder = with_file();
+    let run = folder.fathom("peak --seconds 1 --engine sync --buffered --latency data");
+    let run = run.expect(0);
+    assert!(
+        run.out.contains("1 s: ") && run.out.contains("maximum: "),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.contains("1.0 ops per call") && run.out.contains("p99.99"),
+        "{}",
+        run.out
+    );
+    assert!(run.err.contains("psync"), "{}", run.err);
+}
+
+#[test]
+fn a_sweep_stands_beside_a_saved_one() {
+    let folder = Folder::new();
+    let run = folder.fathom("peak --sweep --nop --seconds 1 --json");
+    if let Some(why) = run.refused() {
+        println!("skipped: {why}");
+        return;
+    }
+    folder.write("saved.json", run.expect(0).out);
+    let run = folder
+        .fathom("peak --sweep --nop --seconds 1 --against saved.json")
+        .expect(0);
+    let rows: Vec<Vec<&str>> = run
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 8, "{}", run.out);
+    let steps: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1])).collect();
+    let want = [
+        ("1", "1"),
+        ("2", "1"),
+        ("4", "1"),
+        ("8", "2"),
+        ("16", "4"),
+        ("32", "8"),
+        ("64", "16"),
+    ];
+    assert_eq!(steps, want);
+    assert!(
+        rows[1..]
+            .iter()
+            .all(|row| row.len() == 11 && row[10].ends_with('%')),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn bad_targets_are_named() {
+    let folder = with_file();
+    folder.write("small", "x");
+    let peak = |words: &str| folder.fathom(&format!("peak --seconds 1 {words}"));
+    check_refused(peak("missing"), &["missing: No such file"]);
+    check_refused(peak("/dev/no-such-disk"), &["/dev/no-such-disk", "lsblk"]);
+    check_refused(peak("."), &[".: is a directory", "hint: "]);
+    check_refused(
+        peak("small"),
+        &["small: 1 B, smaller than a block of 4096 B", "--block"],
+    );
+    check_refused(peak("/dev/null"), &["neither a file nor a block device"]);
+    check_refused(peak(""), &["no target", "--nop"]);
+    check_refused(peak("--nop data"), &["--nop: takes no target"]);
+    check_refused(
+        peak("--block 100 data"),
+        &["not a multiple of the", "hint: set --block"],
+    );
+}
+
+#[test]
+fn bad_numbers_say_their_limit() {
+    let folder = with_file();
+    let peak = |words: &str| folder.fathom(&format!("peak --seconds 1 {words}"));
+    check_refused(
+        peak("--depth 40000 data"),
+        &["32768", "IORING_MAX_ENTRIES", "hint: lower it"],
+    );
+    check_refused(
+        peak("--depth 20000 data"),
+        &["16384", "IORING_MAX_REG_BUFFERS", "--no-fixed"],
+    );
+    check_refused(
+        peak("--depth 4 --submit 8 data"),
+        &["--submit: 8 is more than --depth 4"],
+    );
+    check_refused(peak("--depth 0 data"), &["--depth: must be at least 1"]);
+    check_refused(peak("--engine sync --depth 4 data"), &["one op at a time"]);
+    check_refused(peak("--cpu 8000 data"), &["processor 8000", "choose among"]);
+    check_refused(peak("--block 4q data"), &["--block"]);
+    check_refused(
+        peak("--polled --buffered data"),
+        &["--polled: the page cache"],
+    );
+    check_refused(
+        peak("--engine libaio --polled data"),
+        &["libaio does not poll"],
+    );
+    check_refused(peak("--sweep --depth 4 data"), &["--depth"]);
+}
+
+#[test]
+fn more_than_fs_aio_max_nr_allows_says_so() {
+    let folder = with_file();
+    let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap_or_default();
+    let Ok(limit) = limit.trim().parse::<u64>() else {
+        println!("skipped: no fs.aio-max-nr");
+        return;
+    };
+    if limit > 1 << 24 {
+        println!("skipped: fs.aio-max-nr is {limit}");
+        return;
+    }
+    let words = format!(
+        "peak --seconds 1 --engine libaio --block 512 --depth {} data",
+        limit * 2
+    );
+    let run = folder.fathom(&words).expect(2);
+    assert!(run.err.contains("io_setup"), "{}", run.err);
+    assert!(run.err.contains("--depth"), "{}", run.err);
+}
+
+#[test]
+fn a_mounted_device_is_not_written() {
+    let folder = Folder::new();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let devices = mounts.lines().filter_map(|line| line.split(' ').next());
+    let mut devices = devices.filter(|device| device.starts_with("/dev/"));
+    let Some(device) = devices.find(|device| std::path::Path::new(device).exists()) else {
+        println!("skipped: no device is mounted");
+        return;
+    };
+    let run = folder.fathom(&format!("peak --write --seconds 1 {device}"));
+    check_refused(run, &["will not be written", "leave out --write"]);
+}
+
+#[test]
+fn polling_a_device_without_poll_queues_names_the_setting() {
+    let folder = with_file();
+    let run = folder.fathom("peak --seconds 1 --polled --depth 4 data");
+    if run.code == Some(0) || !run.err.contains("poll") {
+        println!("skipped: {}", run.err);
+        return;
+    }
+    check_refused(run, &["poll_queues"]);
+}
+
+#[test]
+fn what_was_saved_by_others_is_refused() {
+    let folder = Folder::new();
+    folder.write("other.json", "{}");
+    let run = folder.fathom("peak --nop --seconds 1 --against other.json");
+    check_refused(run, &["--against: other.json", "fathom peak --json"]);
+}
+
+#[test]
+fn tables_are_listed_and_drawn() {
+    let folder = with_file();
+    let list = folder.fathom("table").expect(0).out;
+    assert!(
+        list.contains("uring-irq") && list.contains("published: "),
+        "{list}"
+    );
+    check_refused(folder.fathom("table nonsense data"), &["no such table"]);
+    check_refused(folder.fathom("table uring-irq"), &["no target"]);
+    check_refused(
+        folder.fathom("table uring-irq --svg /no/such/x.svg data"),
+        &["--svg"],
+    );
+    let run = folder.fathom("table uring-irq --seconds 1 --json --svg plot.svg data");
+    if run.code != Some(0) {
+        // A kernel without io_uring, or a file system without direct I/O.
+        println!("skipped: {}", run.err);
+        return;
+    }
+    let rows = run.json()["rows"].as_array().unwrap().clone();
+    assert_eq!(rows.len(), 21);
+    let measured = rows.iter().filter(|row| row["source"] == "measured");
+    assert_eq!(measured.clone().count(), 7);
+    for row in measured {
+        assert!(
+            row["iops"].as_f64() > Some(0.0) && row["p99_99_ns"].as_u64() > Some(0),
+            "{row}"
+        );
+    }
+    let picture = std::fs::read_to_string(folder.path().join("plot.svg")).unwrap();
+    assert_eq!(picture.matches("<polyline").count(), 9);
+    assert_eq!(folder.names(), ["data", "plot.svg"]);
+}
