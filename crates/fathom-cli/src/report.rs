@@ -121,6 +121,14 @@ impl Report {
                     warning.job, warning.message
                 ));
             }
+            // Not a part of the report: whoever reads JSON from standard output hears of it too.
+            Event::Lost(warning) => {
+                self.status.clear();
+                let name = name(self.dialect);
+                let (job, hint) = (&warning.job, &warning.hint);
+                let line = format!("{name}: {job}: {}\nhint: {hint}\n", warning.message);
+                output::print(Stream::Error, &line);
+            }
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
                 self.text(&fathom_report::starting_line(jobs, 0));

@@ -12,7 +12,7 @@ use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tic
 use fathom_engine::{AnyEngine, EngineConfig, start};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread::{self, Usage};
-use fathom_workload::{Control, Results, Worker, WorkerConfig, turn};
+use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::gate::Gate;
@@ -28,6 +28,8 @@ pub(crate) struct Assignment {
     pub(crate) thread: ThreadSettings,
     /// Files are made when the job starts, and opened.
     pub(crate) files: u32,
+    /// Where it logs.
+    pub(crate) log: Option<JobLog>,
 }
 
 /// What the threads of a run share.
@@ -107,7 +109,8 @@ pub(crate) fn run_job(
         };
         let engine = start(assignment.engine)?;
         outcome.features = engine.features();
-        dispatch(engine, assignment.worker, &context, &mut outcome)
+        let work = (assignment.worker, assignment.log);
+        dispatch(engine, work, &context, &mut outcome)
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.fault = ended.err();
@@ -136,7 +139,7 @@ struct Context<'a> {
 /// A loop of its own for each engine that is fast; one for all others.
 fn dispatch(
     engine: AnyEngine,
-    worker: WorkerConfig,
+    worker: (WorkerConfig, Option<JobLog>),
     context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
@@ -152,7 +155,7 @@ fn dispatch(
 /// Everything between the engine's start and its end.
 fn whole<E: Engine>(
     mut engine: E,
-    config: WorkerConfig,
+    (config, log): (WorkerConfig, Option<JobLog>),
     context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
@@ -173,6 +176,9 @@ fn whole<E: Engine>(
         text: error.to_string(),
         hint: String::new(),
     })?;
+    if let Some(log) = log {
+        worker.log_to(log);
+    }
     (context.ready)();
     context.gate.pass();
     let begun = clock.now();
@@ -284,6 +290,7 @@ mod tests {
             },
             thread: ThreadSettings::new(&Options::default(), 1),
             files: 0,
+            log: None,
         };
         let shared = Shared {
             control: Control::default(),

@@ -38,6 +38,8 @@ pub enum Event<'a> {
     },
     /// How far the jobs have come.
     Progress(&'a Snapshot),
+    /// Something went wrong beside the jobs, which went on.
+    Lost(&'a Warning),
     /// A request to stop was seen; what is in flight is still waited for.
     Stopping,
 }

@@ -16,6 +16,7 @@ use crate::drive::Outcome;
 use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
+use crate::logs::MemoryLogs;
 use crate::translate::{JobSetup, translate};
 
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
@@ -23,13 +24,25 @@ use crate::translate::{JobSetup, translate};
 /// # Errors
 /// What stands in the way of the plan, or a job that can never end.
 pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
+    simulate_logged(plan, device).map(|(record, _logs)| record)
+}
+
+/// The same, with the I/O logs that the plan asks for: name and content of each file.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_logged(
+    plan: &Plan,
+    device: &Constant,
+) -> Result<(Record, Vec<(String, Vec<u8>)>), RunError> {
     let translation = translate(plan, &Nothing, &mut || 0);
     if !translation.problems.is_empty() {
         return Err(RunError {
             problems: translation.problems,
         });
     }
-    let results = waves(plan, &translation.setups, device)?;
+    let logs = MemoryLogs::new(plan, &translation.setups);
+    let results = waves(plan, &translation.setups, device, &logs)?;
     let ended = results
         .iter()
         .map(|results| results.ended)
@@ -50,7 +63,7 @@ pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
                 tick.get() / 1_000_000
             })
         });
-    Ok(Record {
+    let record = Record {
         version: RECORD_VERSION,
         time: "Thu Jan  1 00:00:00 1970".into(),
         elapsed_ms: ended.get() / 1_000_000,
@@ -58,11 +71,17 @@ pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
         jobs: jobs.collect(),
         warnings: translation.warnings,
         ..Record::default()
-    })
+    };
+    Ok((record, logs.finish()))
 }
 
 /// Runs the waves one after the other on one clock.
-fn waves(plan: &Plan, setups: &[JobSetup], device: &Constant) -> Result<Vec<Results>, RunError> {
+fn waves(
+    plan: &Plan,
+    setups: &[JobSetup],
+    device: &Constant,
+    logs: &MemoryLogs,
+) -> Result<Vec<Results>, RunError> {
     let mut all: Vec<Results> = Vec::with_capacity(setups.len());
     let mut rest = setups;
     while let Some(first) = rest.first() {
@@ -78,12 +97,16 @@ fn waves(plan: &Plan, setups: &[JobSetup], device: &Constant) -> Result<Vec<Resu
             .unwrap_or(Tick::ZERO);
         let clock = VirtualClock::new();
         let mut simulation = Simulation::new(clock.clone());
-        for setup in wave {
+        for (index, setup) in (all.len()..).zip(wave) {
             let job = &plan.jobs[setup.place.section];
             let engine = model(setup, &job.options.ioengine, device, &clock);
-            let worker = Worker::new(setup.worker.clone(), engine.capabilities(), start).map_err(
-                |error| Problem::new("job_makes_no_sense", error.to_string()).at(job, "name"),
-            )?;
+            let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), start)
+                .map_err(|error| {
+                    Problem::new("job_makes_no_sense", error.to_string()).at(job, "name")
+                })?;
+            if let Some(log) = logs.job(index) {
+                worker.log_to(log);
+            }
             simulation.add(worker, engine, start);
         }
         let ran = simulation.run();

@@ -81,7 +81,10 @@ pub(crate) fn measure(options: &Options) -> Measure {
         slat_histogram: slat && options.slat_percentiles,
         clat_histogram: clat,
         lat_histogram: lat && options.lat_percentiles,
-        sample: SAMPLE,
+        sample: options
+            .logs
+            .bandwidth_ms
+            .map_or(SAMPLE, |ms| Nanos::from_millis(u64::from(ms))),
     }
 }
 

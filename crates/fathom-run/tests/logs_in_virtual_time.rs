@@ -1,0 +1,248 @@
+//! I/O logs against the record of the same run: they agree, and nobody sees that there is a log.
+
+use std::collections::BTreeMap;
+
+use fathom_core::Nanos;
+use fathom_job::{Dialect, Invocation, Plan, Surroundings, parse};
+use fathom_record::Record;
+use fathom_run::{simulate, simulate_logged};
+use fathom_sim::Constant;
+use proptest::prelude::*;
+
+/// A machine with nothing on it.
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn read_file(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            path.to_owned(),
+        ))
+    }
+    fn read_stdin(&self) -> std::io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn cpus(&self) -> u32 {
+        4
+    }
+    fn page_size(&self) -> u64 {
+        4096
+    }
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+}
+
+#[track_caller]
+fn plan(words: &str) -> Plan {
+    let args: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    match parse(&args, Dialect::Fathom, &Nowhere) {
+        Ok(Invocation::Run { plan, .. }) => plan,
+        Ok(_) => panic!("{words}: not a run"),
+        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
+    }
+}
+
+/// The record, and the rows of each file as numbers.
+struct Logged {
+    record: Record,
+    files: BTreeMap<String, Vec<Vec<u64>>>,
+}
+
+#[track_caller]
+fn logged(words: &str, device: &Constant) -> Logged {
+    let (record, files) = simulate_logged(&plan(words), device).expect(words);
+    let files = files.into_iter().map(|(name, bytes)| {
+        let text = String::from_utf8(bytes).expect("logs are text");
+        let rows = text.lines().map(|line| {
+            let columns = line
+                .split(", ")
+                .map(|column| match column.strip_prefix("0x") {
+                    Some(hex) => u64::from_str_radix(hex, 16).expect(line),
+                    None => column.parse().expect(line),
+                });
+            columns.collect()
+        });
+        (name, rows.collect())
+    });
+    Logged {
+        record,
+        files: files.collect(),
+    }
+}
+
+impl Logged {
+    fn column(&self, file: &str, direction: u64, column: usize, place: usize) -> Vec<u64> {
+        let rows = self.files[file].iter();
+        let rows = rows.filter(|row| row[place] == direction);
+        rows.map(|row| row[column]).collect()
+    }
+}
+
+#[test]
+fn a_log_leaves_no_trace_in_the_record() {
+    let device = Constant::new(Nanos::from_micros(70));
+    let words = "--name=t --size=4m --rw=randrw --iodepth=4 --ioengine=libaio --ramp_time=5ms \
+                 --name=u --size=1m --rw=write --rate_iops=3000 --numjobs=2";
+    let bare = plan(words);
+    for (average, histogram) in [(0, 10), (20, 0)] {
+        let mut with = bare.clone();
+        for job in &mut with.jobs {
+            // Set here and not in words: words are part of the record.
+            let logs = &mut job.options.logs;
+            logs.latency = Some("p".into());
+            logs.bandwidth = Some("p".into());
+            logs.iops = Some("p".into());
+            logs.histogram = Some("p".into());
+            (logs.average_ms, logs.histogram_ms) = (average, histogram);
+        }
+        let text = |record: &Record| serde_json::to_string(record).expect("a record");
+        let (record, files) = simulate_logged(&with, &device).expect("a run");
+        assert!(files.iter().any(|(_, bytes)| !bytes.is_empty()));
+        let unlogged = simulate(&bare, &device).expect("a run");
+        assert_eq!(text(&record), text(&unlogged));
+    }
+}
+
+#[test]
+fn names_are_fios() {
+    let device = Constant::new(Nanos::from_micros(70));
+    let words = "--name=t --size=64k --rw=read --numjobs=2 --write_lat_log=p --write_bw_log=q \
+                 --name=u --size=64k --write_hist_log=h --log_hist_msec=1 --per_job_logs=0";
+    let run = logged(words, &device);
+    let names: Vec<_> = run.files.keys().map(String::as_str).collect();
+    let want = [
+        "h_clat_hist.log",
+        "p_clat.1.log",
+        "p_clat.2.log",
+        "p_lat.1.log",
+        "p_lat.2.log",
+        "p_slat.1.log",
+        "p_slat.2.log",
+        "q_bw.1.log",
+        "q_bw.2.log",
+    ];
+    assert_eq!(names, want);
+}
+
+#[test]
+fn empty_windows_are_zeros_on_the_grid() {
+    let device = Constant::new(Nanos::from_micros(100));
+    let words = "--name=t --rw=read --size=12k --rate_iops=1 --write_iops_log=p --log_avg_msec=250";
+    let run = logged(words, &device);
+    let rows: Vec<_> = run.files["p_iops.1.log"]
+        .iter()
+        .map(|row| (row[0], row[1]))
+        .collect();
+    let want = [
+        (250, 4),
+        (500, 0),
+        (750, 0),
+        (1000, 0),
+        (1250, 4),
+        (1500, 0),
+        (1750, 0),
+        (2000, 0),
+    ];
+    assert_eq!(rows[..8], want);
+}
+
+/// A job: what it does, its rate, its windows and the device's pace.
+fn jobs() -> impl Strategy<Value = (String, u64)> {
+    let rw = prop::sample::select(vec!["randread", "randwrite", "randrw", "rw"]);
+    let bs = prop::sample::select(vec!["bs=4k", "bs=8k,16k", "bsrange=4k-32k"]);
+    let engine = prop::sample::select(vec!["psync", "libaio"]);
+    (
+        rw,
+        bs,
+        engine,
+        1..9_u32,
+        50..200_000_u64,
+        1..8_u64,
+        0..2_u64,
+    )
+        .prop_map(|(rw, bs, engine, depth, iops, mib, ramp)| {
+            let words = format!(
+                "--name=t --size={mib}m --rw={rw} --{bs} --ioengine={engine} --iodepth={depth} \
+                 --rate_iops={iops} --ramp_time={}ms --time_based --runtime=1",
+                ramp * 37
+            );
+            (words, 5 + iops % 300)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// Every op has its line, and the lines add up to what the record says.
+    #[test]
+    fn single_ops_add_up((words, micros) in jobs()) {
+        let device = Constant::new(Nanos::from_micros(micros));
+        let words = format!(
+            "{words} --write_bw_log=p --write_lat_log=p --write_iops_log=p --log_offset=1 \
+             --write_hist_log=p --log_hist_msec=100"
+        );
+        let run = logged(&words, &device);
+        for (direction, totals) in (0..).zip(run.record.jobs[0].directions.each()) {
+            let sum = |file, column| run.column(file, direction, column, 2).iter().sum::<u64>();
+            prop_assert_eq!(sum("p_bw.1.log", 3), totals.bytes);
+            prop_assert_eq!(sum("p_iops.1.log", 1), totals.ios);
+            for (file, latency) in [
+                ("p_lat.1.log", &totals.lat),
+                ("p_clat.1.log", &totals.clat),
+                ("p_slat.1.log", &totals.slat),
+            ] {
+                let Some(latency) = latency else { continue };
+                let values = run.column(file, direction, 1, 2);
+                let summary = latency.summary;
+                prop_assert_eq!(values.len() as u64, summary.count(), "{}", file);
+                let mean = values.iter().sum::<u64>() as f64 / (values.len().max(1)) as f64;
+                prop_assert!((mean - summary.mean()).abs() < 1e-3, "{}: {}", file, mean);
+                if summary.count() > 0 {
+                    prop_assert_eq!(values.iter().copied().max(), Some(summary.max()));
+                }
+            }
+            let histograms = &run.files["p_clat_hist.1.log"];
+            let own = histograms.iter().filter(|row| row[1] == direction);
+            let counted: u64 = own.flat_map(|row| &row[3..]).sum();
+            prop_assert_eq!(counted, totals.ios);
+            prop_assert!(histograms.iter().all(|row| row.len() == 3 + 1856));
+        }
+    }
+
+    /// Rates times their windows add up as well, to the last unit of each window's rounding.
+    #[test]
+    fn windows_add_up((words, micros) in jobs(), window in 1..500_u64) {
+        let device = Constant::new(Nanos::from_micros(micros));
+        let words =
+            format!("{words} --write_bw_log=p --write_iops_log=p --log_avg_msec={window}");
+        let run = logged(&words, &device);
+        for (direction, totals) in (0..).zip(run.record.jobs[0].directions.each()) {
+            let total = |file: &str, unit: u64| {
+                let rows = run.files[file].iter().filter(|row| row[2] == direction);
+                let (mut last, mut sum) = (0, 0);
+                let mut slack = 2 * unit;
+                for row in rows {
+                    // Only the last window can be cut short; its end is known to the millisecond.
+                    let whole = row[0] == last + window;
+                    let length = row[0] - last;
+                    sum += row[1] * unit * length;
+                    slack += if whole { 0 } else { (row[1] + 1) * unit + 1000 * unit };
+                    last = row[0];
+                }
+                (sum / 1000, slack / 1000 + unit + 1)
+            };
+            let (bytes, slack) = total("p_bw.1.log", 1024);
+            prop_assert!(bytes.abs_diff(totals.bytes) <= slack, "{bytes} {} {slack}", totals.bytes);
+            let (ios, slack) = total("p_iops.1.log", 1);
+            prop_assert!(ios.abs_diff(totals.ios) <= slack, "{ios} {} {slack}", totals.ios);
+        }
+        for rows in run.files.values() {
+            let whole = rows.iter().filter(|row| row[0] % window == 0).count();
+            prop_assert!(rows.len() - whole <= 2, "only the last window may leave the grid");
+        }
+    }
+}
