@@ -47,10 +47,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     if long {
-        step("bench", || bench::run(&[]))?;
+        step("bench", || bench::run(&words(&["--pairs", "5"])))?;
+    } else {
+        step("instructions", || {
+            bench::run(&words(&["--only", "instructions"]))
+        })?;
     }
     println!("ci: all passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Runs one step between a line with its name and a line with its time.

@@ -47,10 +47,12 @@ fn dispatch(args: &[String]) -> Result<()> {
 const HELP: &str = "\
 cargo xtask tidy     hold the tree against the house rules
 cargo xtask bench    run fathom beside an installed fio and compare
-    --pairs N        pairs of runs per row (default 5)
-    --seconds S      measured seconds of each run (default 3)
+    --pairs N        pairs of runs per row (default 15)
+    --seconds S      measured seconds of each run (default 1)
     --only NAME      only the rows whose name contains NAME
     --directory DIR  where the test file goes (default: the target directory)
+    --fathom FILE    measure this program instead of building one
+    --keep           hold later counts of instructions against those measured now
     --list           list the rows and stop
     --write          put the table into docs/BENCHMARKS.md
 cargo xtask ci       what continuous integration runs

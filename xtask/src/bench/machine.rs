@@ -48,6 +48,35 @@ pub(crate) fn commit() -> Option<String> {
     Some(format!("{}{mark}", commit.trim()))
 }
 
+/// A line of this process's own status without its name, `Uid` for one.
+pub(crate) fn status_line(name: &str) -> Option<String> {
+    field("/proc/self/status", name)
+}
+
+/// Memory that can still be taken, MiB.
+pub(crate) fn available_mib() -> Option<u64> {
+    let text = field("/proc/meminfo", "MemAvailable")?;
+    let kib: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(kib >> 10)
+}
+
+/// The cores that this process may use, in order.
+pub(crate) fn allowed_cores() -> Vec<u32> {
+    status_line("Cpus_allowed_list").map_or_else(Vec::new, |list| cores(&list))
+}
+
+/// The cores of a list as the kernel writes it; what it does not understand is left out.
+fn cores(list: &str) -> Vec<u32> {
+    let mut cores = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
+            cores.extend(first..=last);
+        }
+    }
+    cores
+}
+
 /// The first `name : value` line of a file in /proc.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -55,4 +84,16 @@ fn field(path: &str, name: &str) -> Option<String> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_spelled_out() {
+        assert_eq!(cores("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cores("3"), [3]);
+        assert!(cores("").is_empty());
+    }
 }

@@ -1,27 +1,39 @@
 //! `cargo xtask bench`: fathom beside an installed fio, same job, same core, turn about.
 //!
 //! ```text
-//! rows (what, job, figure) ─► pairs (fio, fathom; fathom, fio; …) ─► verdict ─► docs/BENCHMARKS.md
+//! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
 //! ```
 //!
 //! A row's result is the median over its pairs, with the smallest and largest pair and a bootstrap
-//! interval of the median beside it, because one run of anything proves nothing.
+//! interval of the median beside it, because one run of anything proves nothing. Instructions are
+//! counted instead, once: counts repeat.
 
+mod baseline;
+mod callgrind;
+mod data;
 mod machine;
+mod outcome;
 mod pairs;
 mod programs;
+mod row;
 mod rows;
+mod run_report;
 mod statistics;
 mod table;
+mod zram;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
-use programs::{Programs, TestFile};
-use rows::{ROWS, Row};
-use table::Outcome;
+use baseline::Baseline;
+use data::TestFile;
+use outcome::{Measured, Outcome, Skipped};
+use pairs::Bench;
+use programs::Programs;
+use row::{Method, On, Row};
+use rows::ROWS;
+use zram::Zram;
 
 /// `cargo xtask bench`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -34,64 +46,117 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         );
     }
     if options.list {
-        for row in rows {
-            println!("{:20} {} — {}", row.name, row.what, row.figure);
-        }
+        list(&rows);
         return Ok(());
     }
-    let Some(fio) = process::find("fio") else {
-        println!("bench: skipped: no fio");
-        return Ok(());
-    };
-    let programs = Programs::build(fio)?;
     let folder = options.folder()?;
-    let outcomes = measure_all(&programs, &rows, &options, &folder)?;
-    print!("\n{}", table::text(&outcomes));
-    if options.write {
-        table::write(&outcomes, &programs, &options.shown(), &folder)?;
+    let mut bench = set_up(&rows, &options, &folder)?;
+    let mut outcomes = Vec::new();
+    for row in rows {
+        println!("bench: {}: {}", row.name, row.what);
+        let done = measure(&mut bench, row, options.pairs)
+            .with_context(|| format!("bench: {} failed", row.name))?;
+        outcomes.extend(done);
     }
-    let short: Vec<&str> = outcomes
-        .iter()
-        .filter(|o| o.verdict().is_failure())
-        .map(|o| o.row.name)
-        .collect();
+    print!("\n{}", table::text(&outcomes));
+    if options.keep {
+        bench.baseline.write()?;
+    }
+    if options.write {
+        table::write(&outcomes, &bench.programs, &options.shown(), &folder)?;
+    }
+    let failed = outcomes.iter().filter(|outcome| outcome.is_failure());
+    let short: Vec<&str> = failed.map(|outcome| outcome.row.name).collect();
     if !short.is_empty() {
         bail!("bench: {} fell short", short.join(", "));
     }
     Ok(())
 }
 
-fn measure_all<'a>(
-    programs: &Programs,
-    rows: &[&'a Row],
-    options: &Options,
-    folder: &Path,
-) -> Result<Vec<Outcome<'a>>> {
-    // Kept until the last row is done.
-    let needed = rows.iter().any(|row| row.needs_file());
-    let _made = needed.then(|| TestFile::make(folder)).transpose()?;
-    let file = TestFile::place(folder);
-    let mut outcomes = Vec::new();
+/// Names, and what each is to reach.
+fn list(rows: &[&Row]) {
     for row in rows {
-        println!("bench: {}: {}", row.name, row.what);
-        let pairs = pairs::measure(programs, row, options, &file)
-            .with_context(|| format!("bench: {} failed", row.name))?;
-        let outcome = Outcome::new(row, pairs);
+        for check in row.checks {
+            let words = check.measure.words();
+            println!("{:20} {}{words}: {check}", row.name, row.what);
+        }
+    }
+}
+
+/// Finds the programs and makes what the rows read; both are gone when the result is dropped.
+fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
+    let needs = |on: &[On]| rows.iter().any(|row| on.contains(&row.on));
+    let programs = Programs::find(options.fathom.as_deref())?;
+    let file = needs(&[On::File, On::CachedFile]).then(|| TestFile::make(folder));
+    let zram = (needs(&[On::Zram]) && Zram::obstacle().is_none()).then(Zram::set_up);
+    // What is to be replaced need not be there.
+    let baseline = match Baseline::read() {
+        Err(_) if options.keep => Baseline::default(),
+        read => read?,
+    };
+    Ok(Bench {
+        programs,
+        seconds: options.seconds,
+        file: file.transpose()?,
+        zram: zram.transpose()?,
+        baseline,
+        keep: options.keep,
+    })
+}
+
+/// Measures one row: an outcome for each of its checks.
+fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outcome<'a>>> {
+    let outcomes: Vec<Outcome<'a>> = if let Some(why) = obstacle(bench, row) {
+        let skipped = |check| Outcome {
+            row,
+            check,
+            result: Err(Skipped(why.clone())),
+        };
+        row.checks.iter().map(skipped).collect()
+    } else {
+        let lines = bench.pairs(row, pairs)?;
+        let measured = |(check, line): (&'a row::Check, Vec<pairs::Pair>)| Outcome {
+            row,
+            check,
+            result: Ok(Measured::new(check.measure, &line)),
+        };
+        row.checks.iter().zip(lines).map(measured).collect()
+    };
+    for outcome in &outcomes {
         println!("bench: {}", outcome.line());
-        outcomes.push(outcome);
     }
     Ok(outcomes)
 }
 
+/// Why a row cannot be measured here.
+fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
+    let programs = &bench.programs;
+    let missing = match row.method {
+        Method::Fio => programs.fio.is_none().then_some("no fio"),
+        Method::ManyJobs if !programs.can_pin() => Some("no taskset"),
+        Method::ManyJobs => (programs.cores.len() < 2).then_some("needs two cores"),
+        Method::Counted | Method::CountedWith(_) => {
+            programs.valgrind.is_none().then_some("no valgrind")
+        }
+        Method::HalfRate | Method::Peak(_) => None,
+    };
+    let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);
+    missing.map(str::to_owned).or_else(|| no_zram().flatten())
+}
+
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Options {
+struct Options {
     /// Pairs of runs per row.
-    pub(crate) pairs: usize,
+    pairs: usize,
     /// Measured seconds of each run.
-    pub(crate) seconds: u32,
+    seconds: u32,
     only: Option<String>,
     directory: Option<PathBuf>,
+    /// A program that has been built already.
+    fathom: Option<PathBuf>,
+    /// Whether the counts measured replace those kept in the tree.
+    keep: bool,
     list: bool,
     write: bool,
 }
@@ -103,6 +168,8 @@ impl Options {
             seconds: DEFAULT_SECONDS,
             only: None,
             directory: None,
+            fathom: None,
+            keep: false,
             list: false,
             write: false,
         };
@@ -114,14 +181,18 @@ impl Options {
                 "--seconds" => options.seconds = number(arg, value()?)?,
                 "--only" => options.only = Some(value()?.clone()),
                 "--directory" => options.directory = Some(value()?.into()),
+                "--fathom" => options.fathom = Some(value()?.into()),
+                "--keep" => options.keep = true,
                 "--list" => options.list = true,
                 "--write" => options.write = true,
                 other => bail!("bench has no option `{other}`: `cargo xtask help` lists them"),
             }
         }
-        if options.write && (options.only.is_some() || options.pairs < DEFAULT_PAIRS) {
+        let partial = options.only.is_some() || options.pairs < DEFAULT_PAIRS;
+        if options.write && (partial || options.fathom.is_some()) {
             bail!(
-                "--write needs all rows and at least {DEFAULT_PAIRS} pairs: it replaces the table"
+                "--write replaces the table: it needs all rows, {DEFAULT_PAIRS} pairs or more, and \
+                 fathom as it is in the tree"
             );
         }
         Ok(options)
@@ -157,10 +228,10 @@ fn number<T: std::str::FromStr + PartialOrd + From<u8>>(option: &str, text: &str
     }
 }
 
-/// The least that gives a median and an interval.
-const DEFAULT_PAIRS: usize = 5;
-/// Long enough for millions of ops, short enough for the whole table in a few minutes.
-const DEFAULT_SECONDS: u32 = 3;
+/// Enough for an interval that can be published.
+const DEFAULT_PAIRS: usize = 15;
+/// A core's speed may change by half within seconds: the two runs of a pair must be close together.
+const DEFAULT_SECONDS: u32 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -182,6 +253,8 @@ mod tests {
             "--pairs x",
             "--fast",
             "--write --only null",
+            "--write --pairs 14",
+            "--write --fathom /bin/true",
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }

@@ -1,45 +1,294 @@
-//! Pairs of runs, turn about, so that a slow drift of the machine hits both programs alike.
+//! Pairs of runs, turn about, so that a slow drift of the machine hits both sides alike.
 
 use std::path::Path;
+use std::process::Command;
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::Options;
-use super::programs::{Program, Programs};
-use super::rows::Row;
+use super::baseline::Baseline;
+use super::callgrind;
+use super::data::{self, TestFile};
+use super::programs::{self, Program, Programs};
+use super::row::{MANY, Measure, Method, On, Row};
+use super::run_report::{self, RunReport};
+use super::zram::Zram;
 
-/// What one pair of runs gave.
-#[derive(Clone, Copy, Debug)]
+/// What one pair of runs gave for one check.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
-    pub(crate) fio: f64,
+    /// fio's, or whatever fathom is held against.
+    pub(crate) other: f64,
     pub(crate) fathom: f64,
 }
 
-/// Runs a row's pairs; every second one begins with the other program.
-pub(crate) fn measure(
-    programs: &Programs,
-    row: &Row,
-    options: &Options,
-    file: &Path,
-) -> Result<Vec<Pair>> {
-    let run = |program| programs.measure(program, row, options.seconds, file);
-    let mut pairs = Vec::with_capacity(options.pairs);
-    for index in 0..options.pairs {
-        let pair = if index % 2 == 0 {
-            let fio = run(Program::Fio)?;
-            Pair {
-                fio,
-                fathom: run(Program::Fathom)?,
+/// All that runs need.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) programs: Programs,
+    /// Measured seconds of each run.
+    pub(crate) seconds: u32,
+    /// There if a row reads it.
+    pub(crate) file: Option<TestFile>,
+    /// There if a row reads it.
+    pub(crate) zram: Option<Zram>,
+    pub(crate) baseline: Baseline,
+    /// Whether the counts measured replace those of the baseline.
+    pub(crate) keep: bool,
+}
+
+impl Bench {
+    /// Runs a row's pairs, every second one in the other order: a line of pairs for each check.
+    pub(crate) fn pairs(&mut self, row: &Row, count: usize) -> Result<Vec<Vec<Pair>>> {
+        let mut lines = vec![Vec::with_capacity(count); row.checks.len()];
+        // Counts repeat; times do not.
+        let counted = matches!(row.method, Method::Counted | Method::CountedWith(_));
+        for index in 0..if counted { 1 } else { count } {
+            let pairs = self.sample(row, index % 2 == 1)?;
+            for ((line, pair), check) in lines.iter_mut().zip(pairs).zip(row.checks) {
+                let [other, fathom] = [pair.other, pair.fathom].map(|v| check.measure.show(v));
+                println!("bench:   {} {other}, fathom {fathom}", check.beside);
+                line.push(pair);
             }
-        } else {
-            let fathom = run(Program::Fathom)?;
-            Pair {
-                fio: run(Program::Fio)?,
-                fathom,
-            }
-        };
-        println!("bench:   fio {:.1}, fathom {:.1}", pair.fio, pair.fathom);
-        pairs.push(pair);
+        }
+        Ok(lines)
     }
-    Ok(pairs)
+
+    /// One pair for each check of a row.
+    fn sample(&mut self, row: &Row, fathom_first: bool) -> Result<Vec<Pair>> {
+        match row.method {
+            Method::Fio => {
+                let other = || self.values(Program::Fio, row);
+                let fathom = || self.values(Program::FathomRun, row);
+                let (other, fathom) = in_turn(fathom_first, other, fathom)?;
+                let both = other.into_iter().zip(fathom);
+                Ok(both.map(|(other, fathom)| Pair { other, fathom }).collect())
+            }
+            Method::HalfRate => self.half_rate(row),
+            Method::ManyJobs => one(in_turn(
+                fathom_first,
+                || self.two_single_jobs(row),
+                || self.many_jobs(row),
+            )),
+            Method::Peak(words) => one(in_turn(
+                fathom_first,
+                || self.peak(row, words),
+                || Ok(self.report(Program::FathomRun, row, &[])?.iops),
+            )),
+            Method::Counted => self.counted(row),
+            Method::CountedWith(words) => {
+                let more = [row.job, words].concat();
+                one(Ok((self.count(row.job)?, self.count(&more)?)))
+            }
+        }
+    }
+
+    /// One run of one program: a value for each check.
+    fn values(&self, program: Program, row: &Row) -> Result<Vec<f64>> {
+        let first = row.checks.first().map(|check| check.measure);
+        match first {
+            Some(Measure::PeakMemory) => {
+                let mut command = self.job(program, row, self.one_core(), self.seconds)?;
+                Ok(vec![programs::peak_memory(&mut command)?])
+            }
+            Some(Measure::WholeRun) => {
+                let mut command = self.job(program, row, self.one_core(), self.seconds)?;
+                let (_report, seconds) = programs::timed(&mut command)?;
+                Ok(vec![seconds * 1000.0])
+            }
+            _ => {
+                let report = self.report(program, row, &[])?;
+                let value = |check: &super::row::Check| match check.measure {
+                    Measure::UserTime => report.user_ns_per_op,
+                    _ => report.iops,
+                };
+                Ok(row.checks.iter().map(value).collect())
+            }
+        }
+    }
+
+    /// As fast as it goes, then at half of that. The maximum is found anew for each pair, because
+    /// a core's speed changes.
+    fn half_rate(&self, row: &Row) -> Result<Vec<Pair>> {
+        let free = self.report(Program::FathomRun, row, &[])?;
+        let asked = (free.iops / 2.0).floor();
+        let held = self.report(Program::FathomRun, row, &[format!("--rate_iops={asked}")])?;
+        let pair = |check: &super::row::Check| match check.measure {
+            Measure::UserTime => Pair {
+                other: free.user_ns_per_op,
+                fathom: held.user_ns_per_op,
+            },
+            _ => Pair {
+                other: asked,
+                fathom: held.iops,
+            },
+        };
+        Ok(row.checks.iter().map(pair).collect())
+    }
+
+    /// Two processes at once, each on a core of its own: the sum.
+    fn two_single_jobs(&self, row: &Row) -> Result<f64> {
+        let commands = self.two_cores()?.map(|core| {
+            let cores = [core];
+            self.job(Program::FathomRun, row, &cores, self.seconds * LONGER)
+        });
+        let rates = thread::scope(|scope| {
+            let runs = commands.map(|command| scope.spawn(move || wall_iops(&mut command?)));
+            runs.map(|run| {
+                run.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        });
+        let [first, second] = rates;
+        Ok(first? + second?)
+    }
+
+    fn many_jobs(&self, row: &Row) -> Result<f64> {
+        let cores = self.two_cores()?;
+        let mut command = self.job(Program::FathomRun, row, &cores, self.seconds * LONGER)?;
+        wall_iops(
+            command
+                .arg(format!("--numjobs={MANY}"))
+                .arg("--group_reporting"),
+        )
+    }
+
+    /// The last two cores, as there is no reason for others.
+    fn two_cores(&self) -> Result<[u32; 2]> {
+        let cores = self.programs.cores.last_chunk();
+        cores.copied().context("fewer than two cores")
+    }
+
+    fn peak(&self, row: &Row, words: &[&str]) -> Result<f64> {
+        let mut command = self
+            .programs
+            .command(Program::FathomPeak, self.one_core())?;
+        command
+            .args(words)
+            .arg(format!("--seconds={}", self.seconds));
+        command.arg(self.target(row)?);
+        self.warm(row)?;
+        run_report::peak_iops(&crate::process::capture(&mut command)?)
+    }
+
+    /// Against the kept count, which it becomes if that is asked for.
+    fn counted(&mut self, row: &Row) -> Result<Vec<Pair>> {
+        let fathom = self.count(row.job)?;
+        if self.keep {
+            self.baseline.set(row.name, fathom);
+        }
+        let other = self.baseline.get(row.name)?;
+        Ok(vec![Pair { other, fathom }; row.checks.len()])
+    }
+
+    fn count(&self, job: &[&str]) -> Result<f64> {
+        let valgrind = self.programs.valgrind.as_deref().context("no valgrind")?;
+        callgrind::count(valgrind, &self.programs.fathom, job)
+    }
+
+    /// One run on one core, with further words after the job's own.
+    fn report(&self, program: Program, row: &Row, more: &[String]) -> Result<RunReport> {
+        let mut command = self.job(program, row, self.one_core(), self.seconds)?;
+        self.warm(row)?;
+        RunReport::parse(&crate::process::capture(command.args(more))?)
+    }
+
+    /// The whole command line of a row's job.
+    fn job(&self, program: Program, row: &Row, cores: &[u32], seconds: u32) -> Result<Command> {
+        let mut command = self.programs.command(program, cores)?;
+        command.args(["--name=bench", "--thread", "--output-format=json"]);
+        for word in row.job {
+            if word.contains("FILE") {
+                let target = self.target(row)?.to_string_lossy();
+                command.arg(word.replace("FILE", &target));
+            } else {
+                command.arg(word);
+            }
+        }
+        if row.checks.iter().all(|check| check.measure.is_timed()) {
+            command
+                .arg("--time_based")
+                .arg(format!("--runtime={seconds}s"));
+        }
+        Ok(command)
+    }
+
+    /// What a row's job reads.
+    fn target(&self, row: &Row) -> Result<&Path> {
+        let path = match row.on {
+            On::Nothing => None,
+            On::File | On::CachedFile => self.file.as_ref().map(TestFile::path),
+            On::Zram => self.zram.as_ref().map(Zram::path),
+        };
+        path.context("what the job reads has not been made")
+    }
+
+    /// Brings into the page cache what is to be read from there.
+    fn warm(&self, row: &Row) -> Result<()> {
+        match row.on {
+            On::CachedFile => data::read_through(self.target(row)?),
+            On::Nothing | On::File | On::Zram => Ok(()),
+        }
+    }
+
+    /// The core of all rows that need but one; none if nothing can be bound.
+    fn one_core(&self) -> &[u32] {
+        let count = self.programs.cores.len();
+        &self.programs.cores[count.saturating_sub(1)..]
+    }
+}
+
+/// Runs both sides, the one or the other first.
+fn in_turn<T>(
+    fathom_first: bool,
+    other: impl FnOnce() -> Result<T>,
+    fathom: impl FnOnce() -> Result<T>,
+) -> Result<(T, T)> {
+    if fathom_first {
+        let fathom = fathom()?;
+        Ok((other()?, fathom))
+    } else {
+        Ok((other()?, fathom()?))
+    }
+}
+
+/// The only check's pair.
+fn one(sides: Result<(f64, f64)>) -> Result<Vec<Pair>> {
+    let (other, fathom) = sides?;
+    Ok(vec![Pair { other, fathom }])
+}
+
+/// Ops per second of a whole process. Many jobs on few cores do not start together, so the sum of
+/// what each reached in its own time would be too much.
+fn wall_iops(command: &mut Command) -> Result<f64> {
+    let (report, seconds) = programs::timed(command)?;
+    Ok(RunReport::parse(&report)?.ops / seconds)
+}
+
+/// How many times longer the runs of `Method::ManyJobs` are: start and end are then a small part.
+const LONGER: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn sides_keep_their_places_in_either_order() {
+        for (fathom_first, order) in [(false, "of"), (true, "fo")] {
+            let seen = RefCell::new(String::new());
+            let run = |name: char, value: f64| {
+                seen.borrow_mut().push(name);
+                Ok(value)
+            };
+            let pairs = one(in_turn(fathom_first, || run('o', 1.0), || run('f', 2.0)));
+            let want = Pair {
+                other: 1.0,
+                fathom: 2.0,
+            };
+            assert_eq!(pairs.ok(), Some(vec![want]));
+            assert_eq!(*seen.borrow(), order);
+        }
+    }
 }

@@ -1,102 +1,30 @@
-//! The table of what is measured: one row a line of `docs/BENCHMARKS.md`.
+//! The table of what is measured. Whoever adds a row says in `what` all that tells it from its
+//! neighbours.
 
-use std::fmt;
+use super::row::{Check, Figure, Measure, Method, On, Row};
 
-/// One comparison.
-#[derive(Debug)]
-pub(crate) struct Row {
-    /// For `--only`.
-    pub(crate) name: &'static str,
-    /// For the reader.
-    pub(crate) what: &'static str,
-    /// Options that both programs get, word for word. `FILE` stands for the test file's path.
-    pub(crate) job: &'static [&'static str],
-    /// What is done before each run.
-    pub(crate) before: Before,
-    /// What is read off a run.
-    pub(crate) measure: Measure,
-    /// What is to be reached.
-    pub(crate) figure: Figure,
-}
-
-impl Row {
-    /// Whether the job uses the test file.
-    pub(crate) fn needs_file(&self) -> bool {
-        self.job.iter().any(|word| word.contains("FILE"))
-    }
-}
-
-/// What is done before each run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// Nothing.
-    Nothing,
-    /// The test file is read once, so that all of it is in the page cache.
-    ReadFile,
-}
-
-/// What is read off a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
-    /// Ops per second, read and write together, from the program's own JSON.
-    Iops,
-    /// The largest resident memory of the process, from /proc.
-    PeakMemory,
-    /// Wall time of a whole process that does one op: an upper bound of start to first I/O.
-    WholeRun,
-}
-
-impl Measure {
-    /// Whether the job runs for the time that the user asked for; else it ends by itself.
-    pub(crate) fn is_timed(self) -> bool {
-        match self {
-            Self::Iops | Self::PeakMemory => true,
-            Self::WholeRun => false,
-        }
-    }
-}
-
-/// What is to be reached.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Figure {
-    /// The median ratio of fathom's figure to fio's, at least.
-    Ratio(f64),
-    /// Fathom's own median, MiB, at most.
-    Mebibytes(f64),
-    /// Fathom's own median, milliseconds, at most.
-    Milliseconds(f64),
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ratio(ratio) => write!(f, "≥ {ratio:.1} × fio"),
-            Self::Mebibytes(limit) => write!(f, "≤ {limit} MiB"),
-            Self::Milliseconds(limit) => write!(f, "≤ {limit} ms"),
-        }
-    }
-}
-
-/// All rows. Whoever adds one says in `what` all that tells it from its neighbours.
+/// All rows.
 pub(crate) const ROWS: &[Row] = &[
     Row {
-        name: "null-norandommap",
-        what: "null, randread 4k, iodepth 32, norandommap",
-        job: &[
-            "--ioengine=null",
-            "--rw=randread",
-            "--bs=4k",
-            "--size=1g",
-            "--iodepth=32",
-            "--norandommap",
-        ],
-        before: Before::Nothing,
-        measure: Measure::Iops,
-        figure: Figure::Ratio(4.0),
+        name: "null-batch-8",
+        what: "null, randread 4k, depth 32, no random map, batches of 8, up to 32 reaped at once",
+        method: Method::Fio,
+        job: NULL_BATCH_8,
+        on: On::Nothing,
+        checks: &[iops(6.0)],
+    },
+    Row {
+        name: "null",
+        what: "null, randread 4k, depth 32, no random map",
+        method: Method::Fio,
+        job: NULL,
+        on: On::Nothing,
+        checks: &[iops(7.0)],
     },
     Row {
         name: "null-map-1g",
-        what: "null, randread 4k, iodepth 32, random map over 1 GiB",
+        what: "null, randread 4k, depth 32, random map over 1 GiB",
+        method: Method::Fio,
         job: &[
             "--ioengine=null",
             "--rw=randread",
@@ -104,13 +32,13 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1g",
             "--iodepth=32",
         ],
-        before: Before::Nothing,
-        measure: Measure::Iops,
-        figure: Figure::Ratio(4.0),
+        on: On::Nothing,
+        checks: &[iops(6.0)],
     },
     Row {
         name: "null-map-1t",
-        what: "null, randread 4k, iodepth 32, random map over 1 TiB",
+        what: "null, randread 4k, depth 32, random map over 1 TiB",
+        method: Method::Fio,
         job: &[
             "--ioengine=null",
             "--rw=randread",
@@ -118,28 +46,128 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1t",
             "--iodepth=32",
         ],
-        before: Before::Nothing,
-        measure: Measure::Iops,
-        figure: Figure::Ratio(4.0),
+        on: On::Nothing,
+        checks: &[iops(5.0)],
+    },
+    Row {
+        name: "null-zipf",
+        what: "null, randread 4k, depth 32, zipf:1.1 over 1 GiB",
+        method: Method::Fio,
+        job: &[
+            "--ioengine=null",
+            "--rw=randread",
+            "--bs=4k",
+            "--size=1g",
+            "--iodepth=32",
+            "--norandommap",
+            "--random_distribution=zipf:1.1",
+        ],
+        on: On::Nothing,
+        checks: &[iops(5.0)],
+    },
+    Row {
+        name: "null-rate",
+        what: "null, randread 4k, depth 32, no random map, rate_iops at half of the maximum",
+        method: Method::HalfRate,
+        job: NULL,
+        on: On::Nothing,
+        checks: &[
+            Check {
+                measure: Measure::Iops,
+                beside: "the rate asked for",
+                figure: Figure::Held(0.001),
+            },
+            Check {
+                measure: Measure::UserTime,
+                beside: "without a rate",
+                figure: Figure::AtMost(1.5),
+            },
+        ],
+    },
+    Row {
+        name: "null-depth-1",
+        what: "null, randread 4k, depth 1, no random map",
+        method: Method::Fio,
+        job: &[
+            "--ioengine=null",
+            "--rw=randread",
+            "--bs=4k",
+            "--size=1g",
+            "--iodepth=1",
+            "--norandommap",
+        ],
+        on: On::Nothing,
+        checks: &[iops(2.0)],
+    },
+    Row {
+        name: "null-512-jobs",
+        what: "null, randread 4k, depth 32, no random map, 512 jobs on two cores",
+        method: Method::ManyJobs,
+        job: NULL,
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::WallIops,
+            beside: "two single jobs",
+            figure: Figure::AtLeast(0.9),
+        }],
+    },
+    Row {
+        name: "uring-cached",
+        what: "io_uring, randread 4k from the page cache, depth 32, batches of 8, fixed buffers, \
+               registered files",
+        method: Method::Fio,
+        job: URING_CACHED,
+        on: On::CachedFile,
+        checks: &[iops(1.25)],
+    },
+    Row {
+        name: "uring-peak",
+        what: "the same beside `fathom peak`",
+        method: Method::Peak(&["--depth=32", "--submit=8", "--complete=8", "--buffered"]),
+        job: URING_CACHED,
+        on: On::CachedFile,
+        checks: &[Check {
+            measure: Measure::Iops,
+            beside: "peak",
+            figure: Figure::AtLeast(0.9),
+        }],
     },
     Row {
         name: "uring-direct",
-        what: "io_uring, randread 4k, O_DIRECT on a file, iodepth 32",
-        job: &[
-            "--ioengine=io_uring",
-            "--rw=randread",
-            "--bs=4k",
-            "--filename=FILE",
-            "--iodepth=32",
-            "--direct=1",
-        ],
-        before: Before::Nothing,
-        measure: Measure::Iops,
-        figure: Figure::Ratio(1.0),
+        what: "io_uring, randread 4k, depth 32, O_DIRECT on a file",
+        method: Method::Fio,
+        job: URING_DIRECT,
+        on: On::File,
+        checks: DEVICE,
+    },
+    Row {
+        name: "libaio-direct",
+        what: "libaio, randread 4k, depth 32, O_DIRECT on a file",
+        method: Method::Fio,
+        job: LIBAIO_DIRECT,
+        on: On::File,
+        checks: DEVICE,
+    },
+    Row {
+        name: "uring-zram",
+        what: "io_uring, randread 4k, depth 32, O_DIRECT on zram",
+        method: Method::Fio,
+        job: URING_DIRECT,
+        on: On::Zram,
+        checks: DEVICE,
+    },
+    Row {
+        name: "libaio-zram",
+        what: "libaio, randread 4k, depth 32, O_DIRECT on zram",
+        method: Method::Fio,
+        job: LIBAIO_DIRECT,
+        on: On::Zram,
+        checks: DEVICE,
     },
     Row {
         name: "psync-cached",
-        what: "psync, randread 4k, from the page cache",
+        what: "psync, randread 4k from the page cache",
+        method: Method::Fio,
         job: &[
             "--ioengine=psync",
             "--rw=randread",
@@ -147,13 +175,13 @@ pub(crate) const ROWS: &[Row] = &[
             "--filename=FILE",
             "--invalidate=0",
         ],
-        before: Before::ReadFile,
-        measure: Measure::Iops,
-        figure: Figure::Ratio(1.0),
+        on: On::CachedFile,
+        checks: &[iops(1.0)],
     },
     Row {
         name: "memory-1",
         what: "resident memory: null, random map over 1 GiB, 1 job",
+        method: Method::Fio,
         job: &[
             "--ioengine=null",
             "--rw=randread",
@@ -161,13 +189,13 @@ pub(crate) const ROWS: &[Row] = &[
             "--size=1g",
             "--iodepth=32",
         ],
-        before: Before::Nothing,
-        measure: Measure::PeakMemory,
-        figure: Figure::Mebibytes(16.0),
+        on: On::Nothing,
+        checks: &[limit(Measure::PeakMemory, 16.0)],
     },
     Row {
         name: "memory-512",
         what: "resident memory: the same, 512 jobs",
+        method: Method::Fio,
         job: &[
             "--ioengine=null",
             "--rw=randread",
@@ -177,13 +205,13 @@ pub(crate) const ROWS: &[Row] = &[
             "--numjobs=512",
             "--group_reporting",
         ],
-        before: Before::Nothing,
-        measure: Measure::PeakMemory,
-        figure: Figure::Mebibytes(256.0),
+        on: On::Nothing,
+        checks: &[limit(Measure::PeakMemory, 256.0)],
     },
     Row {
         name: "start",
         what: "start to first I/O: whole process of one 4k psync read of an existing file",
+        method: Method::Fio,
         job: &[
             "--ioengine=psync",
             "--rw=read",
@@ -191,9 +219,124 @@ pub(crate) const ROWS: &[Row] = &[
             "--filename=FILE",
             "--io_size=4k",
         ],
-        before: Before::Nothing,
-        measure: Measure::WholeRun,
-        figure: Figure::Milliseconds(30.0),
+        on: On::File,
+        checks: &[limit(Measure::WholeRun, 30.0)],
+    },
+    Row {
+        name: "instructions",
+        what: "null, randread 4k, depth 32, no random map",
+        method: Method::Counted,
+        job: NULL,
+        on: On::Nothing,
+        checks: COUNTED,
+    },
+    Row {
+        name: "instructions-batch-8",
+        what: "the same in batches of 8, up to 32 reaped at once",
+        method: Method::Counted,
+        job: NULL_BATCH_8,
+        on: On::Nothing,
+        checks: COUNTED,
+    },
+    Row {
+        name: "instructions-rate",
+        what: "null, randread 4k, depth 32, no random map, behind a rate_iops of 5 M",
+        method: Method::CountedWith(&["--rate_iops=5m"]),
+        job: NULL,
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::Instructions,
+            beside: "without a rate",
+            figure: Figure::AtMost(1.5),
+        }],
+    },
+];
+
+/// fathom's IOPS beside fio's.
+const fn iops(least: f64) -> Check {
+    Check {
+        measure: Measure::Iops,
+        beside: "fio",
+        figure: Figure::AtLeast(least),
+    }
+}
+
+/// fathom's own value; fio's is shown beside it.
+const fn limit(measure: Measure, most: f64) -> Check {
+    Check {
+        measure,
+        beside: "fio",
+        figure: Figure::Limit(most),
+    }
+}
+
+const NULL: &[&str] = &[
+    "--ioengine=null",
+    "--rw=randread",
+    "--bs=4k",
+    "--size=1g",
+    "--iodepth=32",
+    "--norandommap",
+];
+const NULL_BATCH_8: &[&str] = &[
+    "--ioengine=null",
+    "--rw=randread",
+    "--bs=4k",
+    "--size=1g",
+    "--iodepth=32",
+    "--norandommap",
+    "--iodepth_batch=8",
+    "--iodepth_batch_complete_max=32",
+];
+const URING_CACHED: &[&str] = &[
+    "--ioengine=io_uring",
+    "--rw=randread",
+    "--bs=4k",
+    "--filename=FILE",
+    "--invalidate=0",
+    "--iodepth=32",
+    "--iodepth_batch=8",
+    "--iodepth_batch_complete_max=8",
+    "--fixedbufs",
+    "--registerfiles",
+    "--norandommap",
+];
+const URING_DIRECT: &[&str] = &[
+    "--ioengine=io_uring",
+    "--rw=randread",
+    "--bs=4k",
+    "--filename=FILE",
+    "--iodepth=32",
+    "--direct=1",
+];
+const LIBAIO_DIRECT: &[&str] = &[
+    "--ioengine=libaio",
+    "--rw=randread",
+    "--bs=4k",
+    "--filename=FILE",
+    "--iodepth=32",
+    "--direct=1",
+];
+/// Where the device sets the pace: no slower, and at half of the cost.
+const DEVICE: &[Check] = &[
+    iops(1.0),
+    Check {
+        measure: Measure::UserTime,
+        beside: "fio",
+        figure: Figure::AtMost(0.5),
+    },
+];
+/// Few, and no more than before.
+const COUNTED: &[Check] = &[
+    Check {
+        measure: Measure::Instructions,
+        beside: "the kept count",
+        figure: Figure::Limit(150.0),
+    },
+    Check {
+        measure: Measure::Instructions,
+        beside: "the kept count",
+        figure: Figure::AtMost(1.05),
     },
 ];
 
@@ -202,19 +345,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_figures_fit_their_measure() {
+    fn names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
+            let earlier = &ROWS[..index];
             assert!(
-                ROWS[..index].iter().all(|other| other.name != row.name),
+                earlier.iter().all(|other| other.name != row.name),
                 "{}",
                 row.name
             );
-            let fits = match row.measure {
-                Measure::Iops => matches!(row.figure, Figure::Ratio(_)),
-                Measure::PeakMemory => matches!(row.figure, Figure::Mebibytes(_)),
-                Measure::WholeRun => matches!(row.figure, Figure::Milliseconds(_)),
-            };
-            assert!(fits, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_reads_what_its_job_names() {
+        for row in ROWS {
+            let names_file = row.job.contains(&"--filename=FILE");
+            assert_eq!(names_file, row.on != On::Nothing, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_measures_what_its_method_can() {
+        for row in ROWS {
+            for check in row.checks {
+                let fits = match row.method {
+                    Method::Fio => {
+                        !matches!(check.measure, Measure::Instructions | Measure::WallIops)
+                    }
+                    Method::HalfRate => {
+                        matches!(check.measure, Measure::Iops | Measure::UserTime)
+                    }
+                    Method::ManyJobs => check.measure == Measure::WallIops,
+                    Method::Peak(_) => check.measure == Measure::Iops,
+                    Method::Counted | Method::CountedWith(_) => {
+                        check.measure == Measure::Instructions
+                    }
+                };
+                assert!(fits, "{}", row.name);
+                // These need runs of their own kind, which other checks cannot share.
+                let alone = matches!(check.measure, Measure::PeakMemory | Measure::WholeRun);
+                assert!(!alone || row.checks.len() == 1, "{}", row.name);
+            }
         }
     }
 }

@@ -1,26 +1,51 @@
-//! Medians and how far to trust them.
+//! Medians, ratios of sums, and how far to trust them.
 
-/// The median with its spread.
+/// A figure with its spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
-    pub(crate) median: f64,
+    /// The median, or the ratio of the sums.
+    pub(crate) middle: f64,
     pub(crate) smallest: f64,
     pub(crate) largest: f64,
-    /// Bootstrap interval of the median, 95 %.
+    /// Bootstrap interval of `middle`, 95 %.
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// The median of at least one value.
     pub(crate) fn of(values: &[f64]) -> Self {
+        let mut sample = Vec::with_capacity(values.len());
+        Self::estimate(values, |drawn| {
+            sample.clear();
+            sample.extend(drawn.iter().map(|&index| values[index]));
+            sample.sort_by(f64::total_cmp);
+            median(&sample)
+        })
+    }
+
+    /// The sum of the first numbers of at least one pair, divided by the sum of the second: for
+    /// what a single run measures too coarsely.
+    pub(crate) fn of_sums(pairs: &[(f64, f64)]) -> Self {
+        let ratios: Vec<f64> = pairs.iter().map(|(over, under)| over / under).collect();
+        Self::estimate(&ratios, |drawn| {
+            let over: f64 = drawn.iter().map(|&index| pairs[index].0).sum();
+            let under: f64 = drawn.iter().map(|&index| pairs[index].1).sum();
+            over / under
+        })
+    }
+
+    /// A statistic of values, which it is given by their indices.
+    fn estimate(values: &[f64], mut statistic: impl FnMut(&[usize]) -> f64) -> Self {
         assert!(!values.is_empty(), "a spread needs a value");
+        let all: Vec<usize> = (0..values.len()).collect();
+        let middle = statistic(&all);
+        let resampled = resampled(values.len(), statistic);
+        let at = |share: usize| resampled[(resampled.len() - 1) * share / 1000];
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let medians = resampled_medians(values);
-        let at = |share: usize| medians[(medians.len() - 1) * share / 1000];
         Self {
-            median: median(&sorted),
+            middle,
             smallest: sorted[0],
             largest: sorted[sorted.len() - 1],
             low: at(25),
@@ -39,21 +64,20 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Medians of samples drawn from the values with replacement, sorted; the same on every machine.
-fn resampled_medians(values: &[f64]) -> Vec<f64> {
+/// A statistic of samples drawn with replacement, sorted; the same on every machine.
+fn resampled(count: usize, mut statistic: impl FnMut(&[usize]) -> f64) -> Vec<f64> {
     let mut state = SEED;
-    let mut sample = vec![0.0; values.len()];
-    let mut medians = Vec::with_capacity(RESAMPLES);
+    let mut drawn = vec![0; count];
+    let mut results = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        for place in &mut sample {
+        for place in &mut drawn {
             state = next_random(state);
-            *place = values[pick(state, values.len())];
+            *place = pick(state, count);
         }
-        sample.sort_by(f64::total_cmp);
-        medians.push(median(&sample));
+        results.push(statistic(&drawn));
     }
-    medians.sort_by(f64::total_cmp);
-    medians
+    results.sort_by(f64::total_cmp);
+    results
 }
 
 /// An index below `count`, from the upper half of the state.
@@ -80,16 +104,16 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_or_between_the_middle_two() {
-        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).median, 2.0);
-        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).middle, 2.0);
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).middle, 2.5);
     }
 
     #[test]
     fn the_interval_lies_within_the_values_and_holds_the_median() {
         let spread = Spread::of(&[1.0, 1.1, 1.2, 5.0, 0.9]);
         assert_eq!((spread.smallest, spread.largest), (0.9, 5.0));
-        assert!(spread.low >= 0.9 && spread.low <= spread.median);
-        assert!(spread.high <= 5.0 && spread.high >= spread.median);
+        assert!(spread.low >= 0.9 && spread.low <= spread.middle);
+        assert!(spread.high <= 5.0 && spread.high >= spread.middle);
         assert!(
             spread.low < spread.high,
             "five different values leave a doubt"
@@ -99,7 +123,16 @@ mod tests {
     #[test]
     fn equal_values_leave_no_doubt() {
         let spread = Spread::of(&[2.0; 5]);
-        assert_eq!((spread.low, spread.median, spread.high), (2.0, 2.0, 2.0));
+        assert_eq!((spread.low, spread.middle, spread.high), (2.0, 2.0, 2.0));
+    }
+
+    #[test]
+    fn sums_outweigh_a_run_that_measured_nothing() {
+        let spread = Spread::of_sums(&[(2.0, 8.0), (4.0, 0.0), (0.0, 4.0)]);
+        assert_eq!(spread.middle, 0.5);
+        assert_eq!(spread.smallest, 0.0);
+        assert!(spread.low <= 0.5 && spread.high >= 0.5);
+        assert_eq!(Spread::of_sums(&[(1.0, 1.0), (3.0, 1.0)]).middle, 2.0);
     }
 
     #[test]

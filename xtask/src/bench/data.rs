@@ -1,0 +1,71 @@
+//! What the jobs read: random bytes, so that nothing on the way can make less of them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::statistics::next_random;
+
+/// The file that the file rows read; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct TestFile {
+    path: PathBuf,
+}
+
+impl TestFile {
+    /// Writes the file, so that no row lays one out.
+    pub(crate) fn make(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let made = Self {
+            path: folder.join("xtask-bench.data"),
+        };
+        File::create(&made.path)
+            .with_context(|| format!("cannot write {}", made.path.display()))?;
+        fill(&made.path, FILE_MIB)?;
+        Ok(made)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        // Nothing depends on it being gone, and a drop cannot report.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Writes random bytes from the beginning of a file or device that exists.
+pub(crate) fn fill(path: &Path, mib: u32) -> Result<()> {
+    let what = || format!("cannot write {}", path.display());
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .with_context(what)?;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    for _ in 0..mib {
+        chunk.clear();
+        while chunk.len() < CHUNK {
+            state = next_random(state);
+            chunk.extend_from_slice(&state.to_le_bytes());
+        }
+        file.write_all(&chunk).with_context(what)?;
+    }
+    file.sync_all().with_context(what)
+}
+
+/// Reads a file from end to end, so that it is in the page cache.
+pub(crate) fn read_through(path: &Path) -> Result<()> {
+    let file = File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+    file.map(drop)
+        .with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Larger than any processor's cache, small enough for every machine's page cache.
+const FILE_MIB: u32 = 256;
+const CHUNK: usize = 1 << 20;

@@ -1,0 +1,196 @@
+//! Verdicts: what pairs of runs are worth against a figure.
+
+use super::pairs::Pair;
+use super::row::{Check, Figure, Measure, Row};
+use super::statistics::Spread;
+
+/// One check of a row and what came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    pub(crate) row: &'a Row,
+    pub(crate) check: &'a Check,
+    pub(crate) result: Result<Measured, Skipped>,
+}
+
+/// Why a row could not be measured here.
+#[derive(Clone, Debug)]
+pub(crate) struct Skipped(pub(crate) String);
+
+/// What pairs gave.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) other: Spread,
+    pub(crate) fathom: Spread,
+    ratio: Spread,
+}
+
+/// Whether a figure was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The result reached it.
+    Reached,
+    /// The result did not, but the 95 % interval holds the figure.
+    WithinNoise,
+    /// Nor does the interval.
+    FellShort,
+}
+
+impl Verdict {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Reached => "reached",
+            Self::WithinNoise => "within noise",
+            Self::FellShort => "falls short",
+        }
+    }
+}
+
+impl Measured {
+    /// Of at least one pair.
+    pub(crate) fn new(measure: Measure, pairs: &[Pair]) -> Self {
+        let spread = |value: fn(&Pair) -> f64| {
+            let values: Vec<f64> = pairs.iter().map(value).collect();
+            Spread::of(&values)
+        };
+        let sums = |value: fn(&Pair) -> (f64, f64)| {
+            let values: Vec<_> = pairs.iter().map(value).collect();
+            Spread::of_sums(&values)
+        };
+        // The kernel counts CPU time in ticks of some milliseconds: too coarse for one short run.
+        if measure == Measure::UserTime {
+            return Self {
+                other: sums(|pair| (pair.other, 1.0)),
+                fathom: sums(|pair| (pair.fathom, 1.0)),
+                ratio: sums(|pair| (pair.fathom, pair.other)),
+            };
+        }
+        Self {
+            other: spread(|pair| pair.other),
+            fathom: spread(|pair| pair.fathom),
+            ratio: spread(|pair| pair.fathom / pair.other),
+        }
+    }
+
+    /// The spread that a figure speaks of.
+    fn judged(&self, figure: Figure) -> &Spread {
+        match figure {
+            Figure::AtLeast(_) | Figure::AtMost(_) | Figure::Held(_) => &self.ratio,
+            Figure::Limit(_) => &self.fathom,
+        }
+    }
+
+    /// Whether a figure was reached.
+    pub(crate) fn verdict(&self, figure: Figure) -> Verdict {
+        let spread = self.judged(figure);
+        let (least, most) = match figure {
+            Figure::AtLeast(least) => (least, f64::INFINITY),
+            Figure::AtMost(most) | Figure::Limit(most) => (f64::NEG_INFINITY, most),
+            Figure::Held(share) => (1.0 - share, 1.0 + share),
+        };
+        if (least..=most).contains(&spread.middle) {
+            Verdict::Reached
+        } else if spread.low <= most && spread.high >= least {
+            Verdict::WithinNoise
+        } else {
+            Verdict::FellShort
+        }
+    }
+
+    /// The result, the range of its pairs and its interval, as they are printed.
+    pub(crate) fn shown(&self, check: &Check) -> [String; 3] {
+        let spread = self.judged(check.figure);
+        let (result, digits) = match check.figure {
+            Figure::AtLeast(_) | Figure::AtMost(_) => (format!("{:.2} ×", spread.middle), 2),
+            Figure::Held(_) => (format!("{:.4} ×", spread.middle), 4),
+            Figure::Limit(_) => (check.measure.show(spread.middle), 1),
+        };
+        // A count has neither.
+        let range = |from: f64, to: f64| match from.total_cmp(&to) {
+            std::cmp::Ordering::Equal => "–".to_owned(),
+            _ => format!("{from:.digits$}–{to:.digits$}"),
+        };
+        [
+            result,
+            range(spread.smallest, spread.largest),
+            range(spread.low, spread.high),
+        ]
+    }
+}
+
+impl Outcome<'_> {
+    /// Whether the benchmark fails over it.
+    pub(crate) fn is_failure(&self) -> bool {
+        let figure = self.check.figure;
+        self.result
+            .as_ref()
+            .is_ok_and(|measured| measured.verdict(figure) == Verdict::FellShort)
+    }
+
+    /// One line for the terminal.
+    pub(crate) fn line(&self) -> String {
+        let name = format!("{}{}", self.row.name, self.check.measure.words());
+        match &self.result {
+            Err(Skipped(why)) => format!("{name}: skipped: {why}"),
+            Ok(measured) => {
+                let [result, range, interval] = measured.shown(self.check);
+                let [other, fathom] = self.sides(measured);
+                let verdict = measured.verdict(self.check.figure).word();
+                format!(
+                    "{name}: {result} [{range}; 95 % {interval}] ({other}, fathom {fathom}), \
+                     figure {}: {verdict}",
+                    self.check,
+                )
+            }
+        }
+    }
+
+    /// The values on both sides; the other one with its name.
+    pub(crate) fn sides(&self, measured: &Measured) -> [String; 2] {
+        let show = |spread: &Spread| self.check.measure.show(spread.middle);
+        let other = format!("{} {}", self.check.beside, show(&measured.other));
+        [other, show(&measured.fathom)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(figure: Figure, pairs: &[(f64, f64)], want: Verdict) {
+        let pairs: Vec<Pair> = pairs
+            .iter()
+            .map(|&(other, fathom)| Pair { other, fathom })
+            .collect();
+        let measured = Measured::new(Measure::Iops, &pairs);
+        assert_eq!(measured.verdict(figure), want);
+    }
+
+    #[test]
+    fn a_figure_is_reached_missed_or_in_doubt() {
+        check(Figure::AtLeast(4.0), &[(1.0, 4.5); 5], Verdict::Reached);
+        check(Figure::AtLeast(4.0), &[(1.0, 3.5); 5], Verdict::FellShort);
+        let mixed = [(1.0, 0.9), (1.0, 0.98), (1.0, 0.99), (1.0, 1.1), (1.0, 1.2)];
+        check(Figure::AtLeast(1.0), &mixed, Verdict::WithinNoise);
+        check(Figure::AtMost(0.97), &mixed, Verdict::WithinNoise);
+        check(Figure::AtMost(1.05), &[(100.0, 106.0)], Verdict::FellShort);
+        check(Figure::AtMost(1.05), &[(100.0, 105.0)], Verdict::Reached);
+        check(Figure::Limit(16.0), &[(20.0, 16.0); 5], Verdict::Reached);
+        check(Figure::Limit(30.0), &[(20.0, 31.0); 5], Verdict::FellShort);
+    }
+
+    #[test]
+    fn a_rate_is_missed_on_either_side() {
+        check(Figure::Held(0.001), &[(1e6, 1.0005e6)], Verdict::Reached);
+        check(Figure::Held(0.001), &[(1e6, 1.002e6)], Verdict::FellShort);
+        check(Figure::Held(0.001), &[(1e6, 0.998e6)], Verdict::FellShort);
+    }
+
+    #[test]
+    fn cpu_time_is_summed_before_it_is_compared() {
+        let pairs = [(4.0, 0.0), (0.0, 2.0)].map(|(other, fathom)| Pair { other, fathom });
+        let measured = Measured::new(Measure::UserTime, &pairs);
+        assert_eq!(measured.ratio.middle, 0.5);
+        assert_eq!(measured.fathom.middle, 1.0);
+    }
+}

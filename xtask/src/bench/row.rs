@@ -1,0 +1,159 @@
+//! What a row of the table is made of.
+
+use std::fmt;
+
+/// One line of the table, or several where one run is judged by several figures.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// For `--only`.
+    pub(crate) name: &'static str,
+    /// For the reader.
+    pub(crate) what: &'static str,
+    /// What is run, and beside what.
+    pub(crate) method: Method,
+    /// Options of the job; both sides get them, word for word. `FILE` stands for the path of what
+    /// is read.
+    pub(crate) job: &'static [&'static str],
+    /// What the job reads.
+    pub(crate) on: On,
+    /// How it is judged.
+    pub(crate) checks: &'static [Check],
+}
+
+/// What is run, and beside what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// The job by fathom, beside the same job by fio.
+    Fio,
+    /// The job at half of what it reaches, beside the job as fast as it goes.
+    HalfRate,
+    /// `MANY` jobs in one process on two cores, beside two processes of one job, each on a core.
+    ManyJobs,
+    /// The job, beside `fathom peak` with these words on the same file.
+    Peak(&'static [&'static str]),
+    /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
+    Counted,
+    /// Instructions of the job with these words added, beside those of the job without.
+    CountedWith(&'static [&'static str]),
+}
+
+/// What a job reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    /// Nothing that exists.
+    Nothing,
+    /// A file of random bytes.
+    File,
+    /// The same, read through before each run, so that all of it is in the page cache.
+    CachedFile,
+    /// A compressed disk in memory, full of random bytes.
+    Zram,
+}
+
+/// One figure, and what it is held against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Check {
+    /// What is read off a run.
+    pub(crate) measure: Measure,
+    /// Whose figure stands beside fathom's.
+    pub(crate) beside: &'static str,
+    /// What is to be reached.
+    pub(crate) figure: Figure,
+}
+
+/// What is read off a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Ops per second, read and write together, from the program's own JSON.
+    Iops,
+    /// Nanoseconds of user CPU time for each op, from the program's own JSON.
+    UserTime,
+    /// Ops per second of the whole process's wall time.
+    WallIops,
+    /// The largest resident memory of the process, MiB, from /proc.
+    PeakMemory,
+    /// Wall time, ms, of a whole process that does one op: an upper bound of start to first I/O.
+    WholeRun,
+    /// User-space instructions for each op.
+    Instructions,
+}
+
+impl Measure {
+    /// Whether the job runs for the time that the user asked for; else it ends by itself.
+    pub(crate) fn is_timed(self) -> bool {
+        !matches!(self, Self::WholeRun | Self::Instructions)
+    }
+
+    /// A value with its unit.
+    pub(crate) fn show(self, value: f64) -> String {
+        match self {
+            Self::Iops | Self::WallIops if value >= 1e6 => format!("{:.2} M IOPS", value / 1e6),
+            Self::Iops | Self::WallIops => format!("{:.1} k IOPS", value / 1e3),
+            Self::UserTime => format!("{value:.1} ns"),
+            Self::PeakMemory => format!("{value:.1} MiB"),
+            Self::WholeRun => format!("{value:.1} ms"),
+            Self::Instructions => format!("{value:.1}"),
+        }
+    }
+
+    /// What is said after the row's own words; nothing for the plain case.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Iops | Self::WallIops | Self::PeakMemory | Self::WholeRun => "",
+            Self::UserTime => ": user CPU time per op",
+            Self::Instructions => ": user-space instructions per op",
+        }
+    }
+}
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Figure {
+    /// The ratio of fathom's value to the other, at least.
+    AtLeast(f64),
+    /// The same ratio, at most.
+    AtMost(f64),
+    /// The same ratio, no further from 1 than this.
+    Held(f64),
+    /// Fathom's own value, at most.
+    Limit(f64),
+}
+
+/// A figure as it is printed: it needs the unit and the other's name.
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.figure {
+            Figure::AtLeast(ratio) => write!(f, "≥ {ratio:.2} × {}", self.beside),
+            Figure::AtMost(ratio) => write!(f, "≤ {ratio:.2} × {}", self.beside),
+            Figure::Held(share) => write!(f, "{} ± {:.1} %", self.beside, share * 100.0),
+            Figure::Limit(limit) => write!(f, "≤ {}", self.measure.show(limit)),
+        }
+    }
+}
+
+/// Jobs of `Method::ManyJobs`.
+pub(crate) const MANY: u32 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(measure: Measure, figure: Figure, want: &str) {
+        let check = Check {
+            measure,
+            beside: "fio",
+            figure,
+        };
+        assert_eq!(check.to_string(), want);
+    }
+
+    #[test]
+    fn a_figure_is_printed_with_its_unit_and_the_other_side() {
+        check(Measure::Iops, Figure::AtLeast(1.25), "≥ 1.25 × fio");
+        check(Measure::UserTime, Figure::AtMost(0.5), "≤ 0.50 × fio");
+        check(Measure::Iops, Figure::Held(0.001), "fio ± 0.1 %");
+        check(Measure::PeakMemory, Figure::Limit(16.0), "≤ 16.0 MiB");
+        check(Measure::Instructions, Figure::Limit(150.0), "≤ 150.0");
+    }
+}

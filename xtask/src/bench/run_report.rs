@@ -1,0 +1,106 @@
+//! What is read off a program's own JSON.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// One run as it reported itself, all jobs together, reads and writes together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RunReport {
+    /// Ops.
+    pub(crate) ops: f64,
+    /// Ops per second of each job's own time, summed.
+    pub(crate) iops: f64,
+    /// User CPU time of all jobs, ns for each op.
+    pub(crate) user_ns_per_op: f64,
+}
+
+impl RunReport {
+    /// Of `--output-format=json`; notes may stand before it.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let report = document(text)?;
+        let jobs = report["jobs"]
+            .as_array()
+            .context("the report has no jobs")?;
+        let mut sums = Self {
+            ops: 0.0,
+            iops: 0.0,
+            user_ns_per_op: 0.0,
+        };
+        let mut user_ns = 0.0;
+        for job in jobs {
+            if job["error"] != 0 {
+                bail!("a job ended with error {}", job["error"]);
+            }
+            for direction in ["read", "write"] {
+                sums.ops += number(&job[direction], "total_ios")?;
+                sums.iops += number(&job[direction], "iops")?;
+            }
+            // Percent of the job's time, which is in ms: 1 % of 1 ms is 10,000 ns.
+            user_ns += number(job, "usr_cpu")? * number(job, "job_runtime")? * 1e4;
+        }
+        if sums.ops <= 0.0 {
+            bail!("the report has no ops");
+        }
+        sums.user_ns_per_op = user_ns / sums.ops;
+        Ok(sums)
+    }
+}
+
+/// IOPS of what `fathom peak --json` printed.
+pub(crate) fn peak_iops(text: &str) -> Result<f64> {
+    number(&document(text)?["points"][0], "iops_mean")
+}
+
+fn document(text: &str) -> Result<Value> {
+    let open = text.find('{').context("the report holds no JSON")?;
+    serde_json::from_str(&text[open..]).context("cannot read the report")
+}
+
+fn number(object: &Value, key: &str) -> Result<f64> {
+    let value = object[key].as_f64();
+    value.with_context(|| format!("the report has no number `{key}` where it should be"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(errors: &[u32]) -> String {
+        let job = |error: &u32| {
+            format!(
+                r#"{{"error": {error}, "usr_cpu": 25.0, "job_runtime": 2000,
+                "read": {{"total_ios": 4000, "iops": 2000.5}},
+                "write": {{"total_ios": 1000, "iops": 500}}}}"#
+            )
+        };
+        let jobs: Vec<String> = errors.iter().map(job).collect();
+        format!("a note\n{{\n\"jobs\": [{}]\n}}\n", jobs.join(","))
+    }
+
+    #[test]
+    fn jobs_and_directions_are_summed() {
+        let want = RunReport {
+            ops: 10_000.0,
+            iops: 5001.0,
+            // Twice a quarter of two seconds, over 10,000 ops.
+            user_ns_per_op: 100_000.0,
+        };
+        assert_eq!(RunReport::parse(&report(&[0, 0])).ok(), Some(want));
+    }
+
+    #[test]
+    fn errors_and_gaps_are_not_swallowed() {
+        let no_cpu = report(&[0]).replace("usr_cpu", "other");
+        let no_ops = report(&[0]).replace("4000", "0").replace("1000", "0");
+        for text in [&report(&[0, 5]), &no_cpu, &no_ops, "nothing", "{}"] {
+            assert!(RunReport::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_depth_of_a_peak_counts() {
+        let text = r#"{"points": [{"depth": 32, "iops_mean": 7.5}]}"#;
+        assert_eq!(peak_iops(text).ok(), Some(7.5));
+        assert!(peak_iops(r#"{"points": []}"#).is_err());
+    }
+}
