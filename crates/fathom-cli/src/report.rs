@@ -107,8 +107,8 @@ impl Report {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Something happened in the run.
-    pub(crate) fn hear(&mut self, plan: &Plan, event: &Event<'_>) {
+    /// Something happened in the run; `signal` is the last one that came, if any did.
+    pub(crate) fn hear(&mut self, plan: &Plan, event: &Event<'_>, signal: i32) {
         match event {
             Event::Planned(jobs) => self.headers(plan, jobs),
             Event::Warning(warning) => {
@@ -141,7 +141,7 @@ impl Report {
             Event::Stopping => {
                 self.status.clear();
                 match self.dialect {
-                    Dialect::Fio => self.text("\nfio: terminating on signal 2\n"),
+                    Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
                         Stream::Error,
                         "fathom: stopping: waiting for what is in flight (once more to leave at \
@@ -150,6 +150,13 @@ impl Report {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// fio's word on a signal.
+    pub(crate) fn terminating(&mut self, signal: i32) {
+        if self.dialect == Dialect::Fio {
+            self.text(&format!("\nfio: terminating on signal {signal}\n"));
         }
     }
 
@@ -171,7 +178,7 @@ impl Report {
         }
     }
 
-    /// Tells of what ended the run or kept it from beginning.
+    /// Tells of what ended the run before it had anything to report.
     pub(crate) fn fail(&mut self, message: &str) {
         self.status.clear();
         let name = name(self.dialect);
@@ -182,6 +189,12 @@ impl Report {
                 false => format!("{name}: {line}\n"),
             });
         self.error(&lines.collect::<String>());
+    }
+
+    /// Tells of everything that is wrong with the plan.
+    pub(crate) fn refuse(&mut self, rendered: &str) {
+        self.status.clear();
+        self.error(rendered);
     }
 
     /// Puts the report in place.

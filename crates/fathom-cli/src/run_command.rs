@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
 use fathom_job::{Diagnostics, Dialect, Invocation, OutputFormat, Plan, Settings, parse};
-use fathom_record::Record;
+use fathom_record::{Record, Warning};
 use fathom_run::{RunError, Session};
 use fathom_sys::signals::Interrupts;
 
@@ -57,13 +57,13 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     let result = match report.check() {
-        Ok(()) => run_and_report(plan, settings, notes, &mut report),
+        Ok(()) => run_and_report(plan, settings, notes, dialect, &mut report),
         Err(error) => Err(Failure::NotReported(error)),
     };
     let end = match result {
         Ok(end) => end,
         Err(Failure::Refused(error)) => {
-            report.fail(&error.to_string());
+            report.refuse(&rendered(&error.diagnostics()));
             End::Refused
         }
         Err(Failure::NotReported(error)) => {
@@ -90,6 +90,7 @@ fn run_and_report(
     plan: &Plan,
     settings: &Settings,
     notes: &Diagnostics,
+    dialect: Dialect,
     report: &mut Report,
 ) -> Result<End, Failure> {
     let terse = settings.formats.contains(&OutputFormat::Terse);
@@ -104,7 +105,7 @@ fn run_and_report(
     let layout_bar = progress.is_some() && io::stderr().is_terminal();
     let record = {
         let mut session = Session {
-            tell: &mut |event| report.hear(plan, &event),
+            tell: &mut |event| report.hear(plan, &event, interrupts.last()),
             stops: &|| interrupts.count(),
             progress,
             layout_bar,
@@ -115,6 +116,7 @@ fn run_and_report(
         Ok(record) => record,
         // Interrupted before the jobs began: there is nothing to report.
         Err(error) if interrupts.count() > 0 => {
+            report.terminating(interrupts.last());
             report.fail(&error.to_string());
             return Ok(End::Ran {
                 failed_jobs: 0,
@@ -125,8 +127,23 @@ fn run_and_report(
         Err(error) => return Err(Failure::Refused(error)),
     };
     record.warnings.splice(0..0, report.take_warnings());
+    if interrupts.count() > 0 && dialect == Dialect::Fathom {
+        record.warnings.push(interrupted(interrupts.last()));
+    }
     report.tell_record(&record);
     Ok(ended(&record, interrupts.count() > 0))
+}
+
+/// Why the run is shorter than was asked for, and the exit code not 0.
+fn interrupted(signal: i32) -> Warning {
+    Warning {
+        code: "interrupted".into(),
+        job: String::new(),
+        message: format!(
+            "the run was interrupted (signal {signal}): this is what was measured until then"
+        ),
+        hint: String::new(),
+    }
 }
 
 fn ended(record: &Record, interrupted: bool) -> End {

@@ -27,6 +27,11 @@ impl Written {
             .unwrap_or_else(|| self.name.text())
     }
 
+    /// The value, or the name where there is none.
+    pub(crate) fn place(&self) -> &Spot {
+        self.value.as_ref().unwrap_or(&self.name)
+    }
+
     pub(crate) fn text(&self) -> Option<&str> {
         let written = self.value.as_ref().map(Spot::text);
         self.replaced.as_deref().or(written)
@@ -69,7 +74,7 @@ impl Layer {
                 .unwrap_or_default()
                 .trim()
                 .to_owned(),
-            origin: accepted.written.name.origin(),
+            origin: accepted.written.place().origin(),
         };
         self.own.iter().map(typed).collect()
     }

@@ -36,11 +36,10 @@ pub struct Diagnostic {
     pub fio: Option<String>,
     /// What to do about it, in the imperative.
     pub hint: Option<String>,
-    source: Option<Spot>,
 }
 
 impl Diagnostic {
-    /// A finding at a place whose text is not at hand.
+    /// A finding at a place; `offending` is what stands there.
     #[must_use]
     pub fn new(
         severity: Severity,
@@ -57,7 +56,6 @@ impl Diagnostic {
             offending: offending.into(),
             fio: None,
             hint: None,
-            source: None,
         }
     }
 
@@ -77,7 +75,6 @@ impl Diagnostic {
             offending: spot.text().to_owned(),
             fio: problem.fio,
             hint: problem.fix,
-            source: Some(spot.clone()),
         }
     }
 
@@ -90,14 +87,18 @@ impl Diagnostic {
         let message = printable(&self.message);
         let title = level.primary_title(message.as_str());
         let mut group = Group::with_title(title);
-        let window = self.source.as_ref().map(Spot::window);
-        if let Some((text, range)) = &window {
-            group = group.element(
-                Snippet::source(text.as_str())
-                    .path(self.origin.path_text())
-                    .line_start(usize::try_from(self.origin.line.max(1)).unwrap_or(1))
-                    .annotation(AnnotationKind::Primary.span(range.clone())),
-            );
+        let window = self.origin.spot.as_ref().map(Spot::window);
+        if let Some(window) = &window {
+            let mut snippet = Snippet::source(window.text.as_str())
+                .line_start(usize::try_from(self.origin.line.max(1)).unwrap_or(1))
+                .annotation(AnnotationKind::Primary.span(window.marked.clone()));
+            // The renderer counts columns from where the window begins.
+            if window.is_whole {
+                snippet = snippet.path(self.origin.path_text());
+            } else {
+                group = group.element(Place::path(printable(&self.place())));
+            }
+            group = group.element(snippet);
         } else if !self.origin.file.is_empty() {
             group = group.element(Place::path(self.place()));
         }
@@ -277,20 +278,34 @@ impl Spot {
             file: self.line.file.to_string(),
             line: self.line.number,
             column: self.argument.unwrap_or(column),
+            spot: Some(self.clone()),
         }
     }
 
     /// As much of the line as is worth showing, and the spot in it.
-    fn window(&self) -> (String, Range<usize>) {
+    fn window(&self) -> Window {
         let text = &self.line.text;
-        let from = boundary(text, self.range.start.saturating_sub(WINDOW));
+        let near = |index: usize| index.saturating_sub(WINDOW);
+        let from = boundary(text, near(self.range.start));
         let to = boundary(text, (self.range.start + WINDOW).min(text.len()));
-        let from = if self.range.start <= WINDOW { 0 } else { from };
         let start = printable(&text[from..self.range.start]).len();
         let end = boundary(text, self.range.end.min(to));
         let marked = printable(&text[self.range.start..end.max(self.range.start)]).len();
-        (printable(&text[from..to.max(end)]), start..start + marked)
+        Window {
+            text: printable(&text[from..to.max(end)]),
+            marked: start..start + marked,
+            is_whole: from == 0,
+        }
     }
+}
+
+/// A part of a line.
+struct Window {
+    text: String,
+    /// The spot's bytes in it.
+    marked: Range<usize>,
+    /// It begins where the line does.
+    is_whole: bool,
 }
 
 fn boundary(text: &str, mut index: usize) -> usize {
@@ -312,6 +327,12 @@ fn printable(text: &str) -> String {
 }
 
 impl Origin {
+    /// The text that stands there, where it is at hand.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.spot.as_ref().map_or("", Spot::text)
+    }
+
     /// Only the file's name: the renderer adds line and column itself.
     fn path_text(&self) -> String {
         printable(&self.file)
@@ -321,5 +342,5 @@ impl Origin {
 /// More than this nobody reads; the rest is counted.
 const SHOWN_MAX: usize = 200;
 
-/// Bytes shown on each side of an offending place in a long line.
-const WINDOW: usize = 100;
+/// Bytes given to the renderer on each side of an offending place; it shows what fits the screen.
+const WINDOW: usize = 4000;

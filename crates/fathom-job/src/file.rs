@@ -52,6 +52,7 @@ fn at_file(file: &str, problem: Problem) -> Diagnostic {
         file: file.to_owned(),
         line: 1,
         column: 1,
+        spot: None,
     };
     Diagnostic::new(Severity::Error, problem.code, problem.why, origin, "")
         .with_hint("write sections with options, as in `[job]` and `rw=randread`")

@@ -4,6 +4,8 @@
 
 use fathom_core::{IoPriority, Nanos, PerDirection};
 
+use crate::diagnostics::Spot;
+
 /// The jobs of one invocation, in order, and what holds for all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -46,6 +48,8 @@ pub struct Origin {
     pub line: u32,
     /// Column in characters, from 1; on the command line the argument's number.
     pub column: u32,
+    /// The line itself, for showing it.
+    pub(crate) spot: Option<Spot>,
 }
 
 /// Settings that are not a job's: fio's command-line switches.

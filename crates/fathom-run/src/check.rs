@@ -1,13 +1,14 @@
 //! The whole plan is checked here before the first file is created: what would harm, what cannot
 //! work, what would measure nonsense. Every problem of every job is found in one go.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use fathom_core::Direction;
 use fathom_job::{BlockSize, Job, Plan, Settings};
 use fathom_sys::files::{self, Access};
 use fathom_sys::system;
+use fathom_workload::Worker;
 
 use crate::block_tree::BlockTree;
 use crate::engines;
@@ -23,6 +24,7 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
     let mut checker = Checker {
         problems: Vec::new(),
         looked_at: HashSet::new(),
+        contradictory: HashSet::new(),
         tree: BlockTree::default(),
     };
     for (section, job) in plan.jobs.iter().enumerate() {
@@ -32,6 +34,7 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
         }
     }
     checker.problems.extend(memory(setups));
+    checker.problems.extend(aio_limit(plan, setups));
     checker.problems
 }
 
@@ -39,6 +42,8 @@ struct Checker {
     problems: Vec<Problem>,
     /// Files that were judged for a job: path, written, and whether direct.
     looked_at: HashSet<(String, bool, bool)>,
+    /// Jobs whose values do not go together; said once, not for each clone.
+    contradictory: HashSet<usize>,
     tree: BlockTree,
 }
 
@@ -67,7 +72,8 @@ impl Checker {
                 "there is no CPU {cpu}: this machine has {}",
                 system::cpus_configured()
             );
-            self.add(job, "cpus_allowed", Problem::new("no_such_cpu", message));
+            let problem = Problem::new("no_such_cpu", message).hint("name CPUs from 0 on");
+            self.add(job, "cpus_allowed", problem);
         }
         for directory in options.directory.iter().flatten() {
             if !engines::is_diskless(&options.ioengine) && !Path::new(directory).is_dir() {
@@ -93,8 +99,13 @@ impl Checker {
                     "bs",
                     problem.hint("make `bs` smaller or `size` larger"),
                 );
-                break;
+                return;
             }
+        }
+        if let Err(error) = Worker::check(&setup.worker)
+            && self.contradictory.insert(setup.place.section)
+        {
+            self.add(job, "rw", Problem::new("contradiction", error.to_string()));
         }
         if setup.diskless {
             return;
@@ -124,7 +135,7 @@ impl Checker {
             (None, Found::Missing) => missing(job, path),
             // It may be one that an earlier job will have made.
             (None, Found::Regular(_)) if !path.exists() => missing(job, path),
-            (None, Found::Regular(_)) => closed(job, path),
+            (None, Found::Regular(_)) => closed(job, file),
             (None, Found::Stream | Found::Block { .. }) => None,
         };
         if let Some(problem) = problem {
@@ -211,16 +222,30 @@ fn existing_parent(path: &Path) -> PathBuf {
 }
 
 /// A file that is there, but not for us.
-fn closed(job: &Job, path: &Path) -> Option<Problem> {
+fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
+    let path = Path::new(&file.path);
+    let writes = writes(job);
+    let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let access = Access {
-        read_write: writes(job),
+        read_write: writes || grows,
         ..Access::default()
     };
     let error = files::open(path, access).err()?;
-    Some(Problem::new(
-        "file_closed_to_us",
-        format!("{}: {error}", path.display()),
-    ))
+    let name = path.display();
+    let (message, hint) = if writes || !grows || files::open(path, Access::default()).is_err() {
+        let hint = "change its permissions, or run as its owner";
+        (format!("{name}: {error}"), hint)
+    } else {
+        let (has, needed) = (file.found.bytes().unwrap_or(0), file.bytes);
+        let message = format!(
+            "{name} has {has} B of the {needed} B that the job needs, and cannot be made longer: \
+             {error}"
+        );
+        (message, "make `size` smaller, or run as the file's owner")
+    };
+    let problem = Problem::new("file_closed_to_us", message);
+    let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+    Some(if denied { problem.hint(hint) } else { problem })
 }
 
 /// All op sizes that the job may draw.
@@ -250,6 +275,38 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
         let message =
             format!("the jobs' buffers take {needed} B, and this machine has {memory} B of memory");
         Problem::new("too_much_memory", message).hint("make `iodepth`, `bs` or `numjobs` smaller")
+    })
+}
+
+/// The kernel counts what all users of libaio may have in flight. Each engine is tried on its own
+/// before files are made; whether all that run together fit is only known from the sum.
+fn aio_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
+    let number = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(Path::new("/proc/sys/fs").join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    let job_of = |setup: &JobSetup| &plan.jobs[setup.place.section];
+    let mut by_wave: BTreeMap<u32, (u64, &Job)> = BTreeMap::new();
+    for setup in setups
+        .iter()
+        .filter(|&setup| job_of(setup).options.ioengine == "libaio")
+    {
+        let wave = by_wave
+            .entry(setup.place.wave)
+            .or_insert((0, job_of(setup)));
+        wave.0 += u64::from(setup.worker.depth);
+    }
+    let &(needed, job) = by_wave.values().max_by_key(|(needed, _)| *needed)?;
+    let (limit, used) = (number("aio-max-nr")?, number("aio-nr")?);
+    let left = limit.saturating_sub(used);
+    (needed > left).then(|| {
+        let message = format!(
+            "the jobs that run together ask libaio for {needed} ops in flight, and fs.aio-max-nr \
+             leaves {left}"
+        );
+        let problem = Problem::new("too_much_aio", message);
+        let hint = "make `iodepth` or `numjobs` smaller, or raise that sysctl";
+        problem.hint(hint).at(job, "iodepth")
     })
 }
 

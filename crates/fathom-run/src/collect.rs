@@ -164,8 +164,27 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
     if let Some(detail) = &error.detail {
         text += &format!(": {detail}");
     }
-    text
+    text + &end_of_file(error, setup)
 }
+
+/// An op beyond the end of a file fails as one on a broken device does; the two are told apart.
+fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
+    let file = setup.files.get(error.file.index());
+    let Some(file) = file.filter(|_| error.errno == EIO && error.length > 0) else {
+        return String::new();
+    };
+    let metadata = std::fs::metadata(&file.path).ok();
+    match metadata.filter(std::fs::Metadata::is_file) {
+        Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => format!(
+            ": the file ends at {}: it was shortened while the job ran",
+            now.len()
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Linux's number on every architecture.
+const EIO: u32 = 5;
 
 /// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it.
 fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {

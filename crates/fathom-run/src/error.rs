@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fathom_job::Origin;
+use fathom_job::{Diagnostic, Diagnostics, Origin, Severity};
 
 /// A run that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,13 +46,36 @@ impl Problem {
         self
     }
 
-    /// Says where it is.
+    /// Says where it is: at the option, or else at the job.
     #[must_use]
     pub(crate) fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
         job.name.clone_into(&mut self.job);
         let typed = job.typed.iter().rev().find(|typed| typed.name == option);
         self.origin = typed.map_or(&job.origin, |typed| &typed.origin).clone();
         self
+    }
+}
+
+impl RunError {
+    /// The reasons as the parser tells of its own: each with its line, and a mark under what is
+    /// at fault.
+    #[must_use]
+    pub fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        for problem in &self.problems {
+            let message = match problem.job.as_str() {
+                "" => problem.message.clone(),
+                job => format!("job `{job}`: {}", problem.message),
+            };
+            let origin = problem.origin.clone();
+            let offending = origin.text().to_owned();
+            let found = Diagnostic::new(Severity::Error, problem.code, message, origin, offending);
+            diagnostics.push(match &problem.hint {
+                Some(hint) => found.with_hint(hint.clone()),
+                None => found,
+            });
+        }
+        diagnostics
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is looked at before and after the jobs: disks, processor time, the page cache.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use fathom_core::Tick;
@@ -8,11 +9,13 @@ use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
 use fathom_sys::system::{self, CpuTimes};
 
 use crate::block_tree::BlockTree;
+use crate::check::writes;
 use crate::disks::DiskWatch;
+use crate::holes::{Filled, filled};
 use crate::page_cache::{Cached, cached};
 use crate::storage::storage_under;
 use crate::translate::JobSetup;
-use crate::validity::{JobEvidence, RunEvidence, judge_job, judge_run, read_bytes};
+use crate::validity::{JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes};
 
 /// What was seen before the jobs began.
 pub(crate) struct Before {
@@ -33,6 +36,8 @@ pub(crate) struct Evidence {
     /// Bytes that devices read for this process.
     device_bytes: Option<u64>,
     cached: Vec<(Cached, Cached)>,
+    filled: Vec<Filled>,
+    memory_filesystems: Vec<Option<String>>,
 }
 
 impl Before {
@@ -49,9 +54,13 @@ impl Before {
     }
 
     /// Looks again when the last job has ended.
-    pub(crate) fn look_again(self, setups: &[JobSetup], now: Tick) -> Evidence {
+    pub(crate) fn look_again(self, plan: &Plan, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);
         let files = paths(setups).take(FILES_DESCRIBED);
+        let written: HashSet<&str> = (setups.iter())
+            .filter(|setup| writes(&plan.jobs[setup.place.section]))
+            .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
+            .collect();
         Evidence {
             disks: self.disks.finish(now),
             storage: files.map(|path| storage_under(path, &self.tree)).collect(),
@@ -61,6 +70,12 @@ impl Before {
                 .zip(bytes_from_devices())
                 .map(|(before, after)| after.saturating_sub(before)),
             cached: self.cached.into_iter().zip(after).collect(),
+            filled: (setups.iter())
+                .map(|setup| filled_of(setup, &written))
+                .collect(),
+            memory_filesystems: (setups.iter())
+                .map(|setup| memory_filesystem(setup, &self.tree))
+                .collect(),
         }
     }
 }
@@ -74,21 +89,23 @@ impl Evidence {
         records: &[JobRecord],
         mean_depths: &[f64],
     ) -> Vec<Validity> {
-        let jobs = setups
-            .iter()
-            .zip(records)
-            .zip(&self.cached)
-            .zip(mean_depths);
-        let jobs = jobs.map(
-            |(((setup, record), &(before, after)), &mean_depth)| JobEvidence {
+        let buffered_files = buffered_files(plan, setups);
+        let jobs = setups.iter().zip(records).enumerate();
+        let jobs = jobs.map(|(index, (setup, record))| {
+            let (cached_before, cached_after) = self.cached[index];
+            JobEvidence {
                 job: &plan.jobs[setup.place.section],
                 setup,
                 record,
-                cached_before: before,
-                cached_after: after,
-                mean_depth,
-            },
-        );
+                cached_before,
+                cached_after,
+                filled: self.filled[index],
+                mean_depth: mean_depths[index],
+                memory_filesystem: self.memory_filesystems[index].clone(),
+                shares_with_buffered: (setup.files.iter())
+                    .any(|file| buffered_files.contains(file.path.as_str())),
+            }
+        });
         let jobs: Vec<_> = jobs.collect();
         let buffered = jobs.iter().map(|seen| read_bytes(seen, false));
         let direct = jobs.iter().map(|seen| read_bytes(seen, true));
@@ -99,9 +116,13 @@ impl Evidence {
             buffered_read_bytes: buffered.sum(),
             memory_bytes: system::memory_bytes(),
         };
-        // Clones of one job are alike: the first speaks for all.
-        let first = jobs.iter().filter(|seen| seen.setup.place.clone == 0);
-        let mut validity: Vec<_> = first.flat_map(|seen| judge_job(seen, &run)).collect();
+        let clones = jobs.chunk_by(|one, next| one.setup.place.section == next.setup.place.section);
+        let mut validity: Vec<_> = clones
+            .flat_map(|clones| {
+                let each = clones.iter().map(|seen| judge_job(seen, &run));
+                judge_clones(&each.collect::<Vec<_>>())
+            })
+            .collect();
         validity.extend(judge_run(&run));
         validity
     }
@@ -109,7 +130,7 @@ impl Evidence {
 
 /// Every file of the run that is not made up, each once.
 fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let real = setups.iter().filter(|setup| !setup.diskless);
     let files = real
         .flat_map(|setup| &setup.files)
@@ -117,13 +138,47 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
     files.filter(move |path| seen.insert(*path))
 }
 
-/// How much of a job's files is cached; clones are not asked again, as only the first is judged.
+/// Files that some job goes to through the page cache.
+fn buffered_files<'a>(plan: &Plan, setups: &'a [JobSetup]) -> HashSet<&'a str> {
+    let buffered = setups.iter().filter(|setup| {
+        let options = &plan.jobs[setup.place.section].options;
+        !setup.diskless && (!options.direct || options.ioengine == "mmap")
+    });
+    buffered
+        .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
+        .collect()
+}
+
+/// Whether a clone's files are asked about; many clones say no more than a few.
+fn is_asked(setup: &JobSetup) -> bool {
+    !setup.diskless && setup.place.clone < CLONES_ASKED
+}
+
+/// How much of a job's files is cached.
 fn cached_of(setup: &JobSetup) -> Cached {
-    if setup.diskless || setup.place.clone != 0 {
+    if !is_asked(setup) {
         return Cached::default();
     }
     let files = setup.files.iter().take(FILES_DESCRIBED);
     cached(files.map(|file| (Path::new(&file.path), file.bytes)))
+}
+
+/// How much of a job's files was ever written, of those that no job writes.
+fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> Filled {
+    if !is_asked(setup) {
+        return Filled::default();
+    }
+    let files = setup.files.iter().take(FILES_DESCRIBED);
+    let files = files.filter(|file| !written.contains(file.path.as_str()));
+    filled(files.map(|file| (Path::new(&file.path), file.bytes)))
+}
+
+/// The file system of a job's first file, if it keeps its files in memory.
+fn memory_filesystem(setup: &JobSetup, tree: &BlockTree) -> Option<String> {
+    let file = setup.files.first().filter(|_| is_asked(setup))?;
+    let filesystem = storage_under(Path::new(&file.path), tree).filesystem;
+    let in_memory = matches!(filesystem.as_str(), "tmpfs" | "ramfs" | "hugetlbfs");
+    (in_memory && file.found.is_file_or_missing()).then_some(filesystem)
 }
 
 /// Bytes that devices have read for this process so far, for its page cache or past it; `None`
@@ -138,3 +193,5 @@ fn bytes_from_devices() -> Option<u64> {
 
 /// A job of a thousand files says no more by its last than by its hundredth.
 const FILES_DESCRIBED: usize = 64;
+/// Nor a job of a hundred clones by its last than by its eighth.
+const CLONES_ASKED: u32 = 8;

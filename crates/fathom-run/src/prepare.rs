@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use fathom_core::Direction;
 use fathom_job::{Job, Plan};
@@ -10,7 +11,7 @@ use fathom_sys::clock::Clock;
 
 use crate::error::{Problem, RunError};
 use crate::layout::{
-    Content, LayoutError, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
+    Content, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
 use crate::session::{Event, Session};
@@ -42,7 +43,7 @@ pub(crate) fn lay_out(
             tell(Event::LayingOut { job, files, bytes });
         }
     });
-    let report = report.map_err(problem)?;
+    let report = report.map_err(|error| problem(plan, setups, &error))?;
     let warnings = report.notes.iter().map(|note| Warning {
         code: "layout".into(),
         job: String::new(),
@@ -83,11 +84,24 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
     }
 }
 
-fn problem(error: LayoutError) -> Problem {
-    let problem = Problem::new(error.code(), error.to_string());
-    match error.hint() {
-        "" => problem,
-        hint => problem.hint(hint),
+/// Placed at the first job that wants the file.
+fn problem(plan: &Plan, setups: &[JobSetup], error: &LayoutError) -> Problem {
+    let mut problem = Problem::new(error.code(), error.to_string());
+    if !error.hint().is_empty() {
+        problem = problem.hint(error.hint());
+    }
+    let wants = |setup: &&JobSetup| {
+        let mut files = setup.files.iter();
+        files.any(|file| Path::new(&file.path) == error.path)
+    };
+    let option = match error.kind {
+        LayoutErrorKind::NoRoom { .. } => "size",
+        LayoutErrorKind::Interrupted => return problem,
+        _ => "filename",
+    };
+    match setups.iter().find(wants) {
+        Some(setup) => problem.at(&plan.jobs[setup.place.section], option),
+        None => problem,
     }
 }
 

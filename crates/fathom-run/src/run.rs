@@ -78,7 +78,7 @@ pub fn run(
     for warning in &lost {
         (session.tell)(Event::Lost(warning));
     }
-    let evidence = before.look_again(setups, clock.now());
+    let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
     translation.warnings.extend(noted);
     translation.warnings.extend(lost);

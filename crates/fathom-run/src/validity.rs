@@ -4,11 +4,12 @@
 //! A judgement says what was seen, not what ought to be done: buffered reads are a fine thing to
 //! measure for somebody who knows that he does.
 
-use fathom_core::Direction;
+use fathom_core::{Direction, Nanos};
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
 
+use crate::holes::Filled;
 use crate::page_cache::Cached;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
@@ -22,8 +23,14 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) cached_before: Cached,
     /// The same when the run was over.
     pub(crate) cached_after: Cached,
+    /// How much of what it reads, and nobody writes, was ever written.
+    pub(crate) filled: Filled,
     /// Ops in flight on average when one was issued.
     pub(crate) mean_depth: f64,
+    /// The file system, where it keeps its files in memory.
+    pub(crate) memory_filesystem: Option<String>,
+    /// Another job goes to one of its files through the page cache.
+    pub(crate) shares_with_buffered: bool,
 }
 
 /// What was seen of the whole run.
@@ -43,8 +50,10 @@ pub(crate) struct RunEvidence {
 /// Everything that can be said about one job.
 pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validity> {
     let judgements = [
+        storage(seen),
         page_cache(seen, run),
         direct_io(seen),
+        written(seen),
         queue_depth(seen),
         working_set(seen, run),
         cpu_bound(seen),
@@ -80,13 +89,77 @@ pub(crate) fn judge_run(run: &RunEvidence) -> Option<Validity> {
     ))
 }
 
+/// The judgements on the clones of one job as one: for each check the first doubt, or else the
+/// first word.
+pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
+    let mut merged: Vec<Validity> = Vec::new();
+    for validity in clones.iter().flatten() {
+        match merged
+            .iter_mut()
+            .find(|known| known.check == validity.check)
+        {
+            Some(known) if known.ok && !validity.ok => *known = validity.clone(),
+            Some(_) => {}
+            None => merged.push(validity.clone()),
+        }
+    }
+    for validity in merged.iter_mut().filter(|validity| !validity.ok) {
+        let doubts = |clone: &&Vec<Validity>| {
+            let mut same = clone.iter().filter(|other| other.check == validity.check);
+            same.any(|other| !other.ok)
+        };
+        let doubtful = clones.iter().filter(doubts).count();
+        if doubtful < clones.len() {
+            validity.sentence += &format!(" ({doubtful} of {} clones)", clones.len());
+        }
+    }
+    merged
+}
+
+/// Is there a device at all?
+fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let filesystem = seen
+        .memory_filesystem
+        .as_ref()
+        .filter(|_| moved(seen) > 0)?;
+    let sentence = format!("the files lie in memory ({filesystem}): no device was measured");
+    Some(validity("storage", false, sentence, Vec::new()))
+}
+
+/// Were the reads of something that was ever written? Holes read as zeros, without the device.
+fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let Filled { total_bytes, .. } = seen.filled;
+    let never = percent(seen.filled.hole_bytes(), total_bytes)?;
+    if moved(seen) == 0 {
+        return None;
+    }
+    let ok = never < NEVER_WRITTEN_PERCENT;
+    let sentence = if ok {
+        "what the job reads had been written".to_owned()
+    } else {
+        format!(
+            "{never:.0} % of what the job reads was never written: such reads give zeros without \
+             going to a device"
+        )
+    };
+    let figures = vec![figure("never_written_percent", never)];
+    Some(validity("written", ok, sentence, figures))
+}
+
 /// Did reads come from memory, and did writes stay there?
 fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let options = &seen.job.options;
     if options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
     }
+    if seen.memory_filesystem.is_some() {
+        return None; // said already
+    }
     if uses(options, Direction::Read) {
+        let never = percent(seen.filled.hole_bytes(), seen.filled.total_bytes);
+        if never.is_some_and(|never| never >= CACHED_PERCENT) {
+            return None; // such reads are told of by `written`
+        }
         return cached_reads(seen, run);
     }
     let synced = options.sync != 0 || options.end_fsync || options.fsync_on_close;
@@ -133,6 +206,14 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     if !seen.job.options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
     }
+    if seen.job.options.ioengine == "mmap" {
+        let sentence = "ioengine=mmap always works in the page cache: direct=1 only has each op \
+                        written out and its pages dropped";
+        return Some(validity("direct_io", false, sentence.into(), Vec::new()));
+    }
+    if seen.memory_filesystem.is_some() || seen.shares_with_buffered {
+        return None; // the page cache says nothing of this job
+    }
     let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());
     let ok = after < before + CACHED_PERCENT;
     let sentence = if ok {
@@ -153,20 +234,25 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Was the queue as deep as asked?
 fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let (asked, mean) = (seen.record.iodepth, seen.mean_depth);
-    if asked <= 1 || moved(seen) == 0 {
+    // While the queue fills, and when it runs dry, it is not as deep.
+    if asked <= 1 || moved(seen) < u64::from(asked) * FILLS_COUNTED {
         return None;
     }
-    let held_back = seen.setup.worker.think.is_some()
-        || seen
-            .setup
-            .worker
-            .rate
-            .iter()
-            .any(|(_, rate)| rate.is_some());
-    let ok = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
+    let worker = &seen.setup.worker;
+    let held_back = worker.think.is_some()
+        || worker.batching.complete_min > 1
+        || worker.batching.low < asked
+        || worker.rate.iter().any(|(_, rate)| rate.is_some());
+    // The kernel does such an op before `io_submit` returns: it waits in no queue but ours.
+    let buffered_aio = seen.job.options.ioengine == "libaio" && !seen.job.options.direct;
+    let ok = !buffered_aio && (held_back || mean >= f64::from(asked) * DEPTH_SHARE);
     let why = match (ok, seen.record.asynchronous) {
         (true, _) => "",
         (false, false) => ": the engine does one op at a time",
+        (false, true) if buffered_aio => {
+            ", but libaio does buffered ops one at a time: the device saw one of them at most \
+             (direct=1 makes it asynchronous)"
+        }
         (false, true) => ": the device or the engine finishes ops as fast as they are submitted",
     };
     let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
@@ -207,7 +293,14 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     if moved(seen) == 0 {
         return None;
     }
-    let ok = seen.setup.diskless || busy < BUSY_PERCENT;
+    // Those that are told to spin say nothing of the storage.
+    let worker = &seen.setup.worker;
+    let spins = worker
+        .think
+        .as_ref()
+        .is_some_and(|think| think.spin > Nanos::ZERO);
+    let polls = seen.job.options.hipri || spins || worker.batching.complete_min == 0;
+    let ok = seen.setup.diskless || polls || busy < BUSY_PERCENT;
     let sentence = if seen.setup.diskless {
         "the null engine moves no data: the numbers are this program's own cost".to_owned()
     } else if ok {
@@ -240,7 +333,8 @@ fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
     } else {
         format!(
             "p99 of clat is {clat_ms:.2} ms, but counted from when ops were due it is \
-             {resp_ms:.2} ms: a stall held later ops back, and clat does not show it"
+             {resp_ms:.2} ms: a stall, or a rate that could not be kept, held ops back, and clat \
+             does not show it"
         )
     };
     let figures = vec![
@@ -305,6 +399,10 @@ fn to_float(value: u64) -> f64 {
 const CACHED_PERCENT: f64 = 10.0;
 /// An average below half of what was asked for is not what its reader takes it for.
 const DEPTH_SHARE: f64 = 0.5;
+/// Fewer ops than this many times the depth are mostly the queue filling up (guess).
+const FILLS_COUNTED: u64 = 10;
+/// Below this, what file systems keep beside the data may be taken for holes (guess).
+const NEVER_WRITTEN_PERCENT: f64 = 1.0;
 /// The rest of the time is spent in system calls' own waits and the clock's grain.
 const BUSY_PERCENT: f64 = 95.0;
 /// One part in a hundred is what moves a p99.
@@ -339,6 +437,9 @@ mod tests {
                 cached_bytes: 0,
             },
             mean_depth: 1.0,
+            filled: Filled::default(),
+            memory_filesystem: None,
+            shares_with_buffered: false,
         };
         change(&mut record, &mut seen);
         let evidence = JobEvidence {
@@ -348,6 +449,9 @@ mod tests {
             cached_before: Cached::default(),
             cached_after: seen.cached_after,
             mean_depth: seen.mean_depth,
+            filled: seen.filled,
+            memory_filesystem: seen.memory_filesystem,
+            shares_with_buffered: seen.shares_with_buffered,
         };
         let run = RunEvidence {
             cpu: None,
@@ -363,6 +467,9 @@ mod tests {
         device_bytes: Option<u64>,
         cached_after: Cached,
         mean_depth: f64,
+        filled: Filled,
+        memory_filesystem: Option<String>,
+        shares_with_buffered: bool,
     }
 
     #[track_caller]
@@ -393,8 +500,61 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_that_another_job_fills_says_nothing() {
+        let filled = |_: &mut JobRecord, seen: &mut Seen| {
+            seen.cached_after.cached_bytes = MIB;
+            seen.shares_with_buffered = true;
+        };
+        check(&judge("--direct=1", filled), "direct_io", None);
+        let mapped = judge("--direct=1 --ioengine=mmap", |_, _| {});
+        check(&mapped, "direct_io", Some(false));
+    }
+
+    #[test]
+    fn files_in_memory_are_no_storage() {
+        let memory = |_: &mut JobRecord, seen: &mut Seen| {
+            seen.memory_filesystem = Some("tmpfs".into());
+        };
+        for words in ["", "--direct=1"] {
+            let judged = judge(words, memory);
+            check(&judged, "storage", Some(false));
+            check(&judged, "page_cache", None);
+            check(&judged, "direct_io", None);
+        }
+        check(&judge("", |_, _| {}), "storage", None);
+    }
+
+    #[test]
+    fn reads_of_holes_measure_nothing() {
+        let holes = |data_bytes| {
+            move |_: &mut JobRecord, seen: &mut Seen| {
+                seen.filled = Filled {
+                    total_bytes: MIB,
+                    data_bytes,
+                };
+            }
+        };
+        check(&judge("", holes(MIB)), "written", Some(true));
+        check(&judge("", holes(0)), "written", Some(false));
+        check(&judge("", |_, _| {}), "written", None);
+    }
+
+    #[test]
+    fn one_doubtful_clone_is_enough_and_is_counted() {
+        let clone = |ok| vec![validity("cpu_bound", ok, format!("it is {ok}"), Vec::new())];
+        let merged = judge_clones(&[clone(true), clone(false), clone(true)]);
+        assert_eq!(merged.len(), 1);
+        assert_eq!(merged[0].sentence, "it is false (1 of 3 clones)");
+        assert!(judge_clones(&[clone(true), clone(true)])[0].ok);
+    }
+
+    #[test]
     fn the_queue_is_as_deep_as_asked_or_held_back_by_a_rate() {
-        let words = "--ioengine=libaio --iodepth=8";
+        let buffered = judge("--ioengine=libaio --iodepth=8", |_, seen| {
+            seen.mean_depth = 7.5
+        });
+        check(&buffered, "queue_depth", Some(false));
+        let words = "--ioengine=libaio --iodepth=8 --direct=1";
         check(
             &judge(words, |_, seen| seen.mean_depth = 7.5),
             "queue_depth",

@@ -6,7 +6,7 @@
 use std::io;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// The right to ask how often the process was told to stop.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,13 @@ impl Interrupts {
     pub fn count(self) -> u32 {
         // Relaxed: the number guards no other memory.
         RECEIVED.load(Ordering::Relaxed)
+    }
+
+    /// The number of the last one; 0 before the first.
+    #[must_use]
+    pub fn last(self) -> i32 {
+        // Relaxed: as above.
+        LAST.load(Ordering::Relaxed)
     }
 }
 
@@ -88,6 +95,7 @@ fn set_handler(signal: libc::c_int) -> io::Result<()> {
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
+    LAST.store(signal, Ordering::Relaxed);
     // Relaxed: the number guards no other memory.
     if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
         return;
@@ -100,6 +108,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Signals received since the process began.
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
+/// The number of the last of them.
+static LAST: AtomicI32 = AtomicI32::new(0);
 
 #[cfg(test)]
 mod tests {

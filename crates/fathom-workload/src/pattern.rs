@@ -46,6 +46,14 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// Whether the configuration makes sense, without reserving anything.
+    ///
+    /// # Errors
+    /// It contradicts itself, or no op fits into any file.
+    pub fn check(config: &PatternConfig) -> Result<(), PatternError> {
+        Checked::new(config).map(|_makes_sense| ())
+    }
+
     /// Prepares the pattern and reserves all the memory it will need.
     ///
     /// # Errors

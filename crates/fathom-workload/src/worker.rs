@@ -173,6 +173,16 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Worker {
+    /// Whether a configuration makes sense, without reserving anything: what is wrong is to be
+    /// known before files are made for it.
+    ///
+    /// # Errors
+    /// As [`Worker::new`], apart from memory.
+    pub fn check(config: &WorkerConfig) -> Result<(), ConfigError> {
+        refuse(config)?;
+        Pattern::check(&config.pattern).map_err(ConfigError::Pattern)
+    }
+
     /// A worker for `engine`, whose clock shows `origin`.
     ///
     /// # Errors

@@ -115,6 +115,9 @@ impl fmt::Display for LayoutError {
             }
             LayoutErrorKind::NotAFile => f.write_str("it is not a regular file")?,
             LayoutErrorKind::System { what, source } => write!(f, "{what}: {source}")?,
+            LayoutErrorKind::Interrupted if self.left_behind.is_empty() => {
+                f.write_str("interrupted; what was laid out is removed")?;
+            }
             LayoutErrorKind::Interrupted => f.write_str("interrupted")?,
         }
         for path in &self.left_behind {
