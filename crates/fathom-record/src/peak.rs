@@ -50,7 +50,7 @@ pub struct PeakPoint {
     /// Bytes they moved.
     pub moved_bytes: u64,
     /// System calls made for them.
-    pub system_calls: u64,
+    pub calls: u64,
     /// How long it took.
     pub wall_ns: u64,
     /// Ops per second over all of it.
@@ -116,7 +116,7 @@ impl PeakPoint {
     /// Ops that a system call carried on the average; 0 where there was none.
     #[must_use]
     pub fn ops_per_call(&self) -> f64 {
-        match self.system_calls {
+        match self.calls {
             0 => 0.0,
             calls => float(self.ops) / float(calls),
         }
@@ -204,7 +204,7 @@ mod tests {
             depth: 8,
             submit: 2,
             ops: 100,
-            system_calls: 40,
+            calls: 40,
             lat: Some(PeakLatency::new(all)),
             ..PeakPoint::default()
         };

@@ -158,7 +158,7 @@ mod tests {
                 depth: 8,
                 submit: 2,
                 ops: 64,
-                system_calls: 32,
+                calls: 32,
                 iops_mean: iops,
                 iops_max: iops * 2.0,
                 lat: Some(PeakLatency::new(all)),

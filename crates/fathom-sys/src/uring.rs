@@ -76,7 +76,7 @@ impl Ring {
     ///
     /// # Panics
     /// If the op's slot is in flight or its data do not lie in the slot's buffer.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
         let mut fields = self.fields(op, file);
         if self.mode.fixed_files {
@@ -217,7 +217,7 @@ impl Ring {
         &self.features
     }
 
-    #[inline]
+    #[inline(always)]
     fn fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
         if self.mode.nops {
             return Fields {

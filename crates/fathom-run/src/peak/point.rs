@@ -46,7 +46,7 @@ impl PeakOutcome {
             complete: config.complete,
             ops: total.ops,
             moved_bytes: total.ops * u64::from(block),
-            system_calls: total.calls,
+            calls: total.calls,
             wall_ns: total.span.get(),
             iops_mean: mean,
             iops_max: best.fold(mean, f64::max),

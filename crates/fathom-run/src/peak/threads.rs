@@ -295,7 +295,8 @@ fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
         } else {
             Direction::Read
         },
-        sequential: config.sequential,
+        // A no-op goes nowhere, so no place is drawn for it.
+        sequential: config.sequential || config.nops,
         blocks,
         seed: stream_seed(SEED, u64::from(number)),
     }
