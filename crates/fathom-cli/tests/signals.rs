@@ -77,7 +77,11 @@ fn a_stall_is_in_resp_and_not_in_clat() {
         length.display()
     );
     let run = disturbed(&folder, FATHOM, words, &script).expect(0);
-    let stall: u64 = std::fs::read_to_string(length).unwrap().trim().parse().unwrap();
+    let stall: u64 = std::fs::read_to_string(length)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let json = run.json();
     let job = &json["jobs"][0];
     let p99 = |latency: &Value| latency["percentile"]["99.000000"].as_u64().unwrap();
