@@ -171,3 +171,45 @@ fn readonly_refuses_before_anything_is_touched() {
         assert_eq!(std::fs::read_to_string(&data).unwrap(), "do not touch");
     }
 }
+
+#[test]
+fn what_the_run_refuses_has_its_place_too() {
+    let folder = Folder::new();
+    let text = "[t]\nrw=randwrite\nsize=1m\nfilename=/dev/no_such_disk\n\
+                [u]\nsize=1m\ndirectory=gone\n";
+    folder.write("two.fio", text);
+    let run = folder.fathom("run two.fio").expect(2);
+    for wanted in [
+        "--> two.fio:4:10",
+        "4 | filename=/dev/no_such_disk",
+        "--> two.fio:7:11",
+        "7 | directory=gone",
+        "= help: ",
+    ] {
+        assert!(run.err.contains(wanted), "no `{wanted}` in {run:#?}");
+    }
+}
+
+#[test]
+fn a_long_line_keeps_its_columns() {
+    let folder = Folder::new();
+    let long = "x".repeat(200);
+    let run = folder
+        .fathom(&format!("run --name={long} --size=1m --bs=4q"))
+        .expect(2);
+    assert!(run.err.contains("command line:1:225"), "{run:#?}");
+}
+
+#[test]
+fn what_the_system_cannot_hold_is_found_before_files_are_made() {
+    let folder = Folder::new();
+    let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap();
+    if limit.trim().parse::<u64>().unwrap() >= 4 * 65536 {
+        println!("skipped: fs.aio-max-nr is too large to be used up");
+        return;
+    }
+    let words = "run --name=t --ioengine=libaio --iodepth=65536 --numjobs=4 --bs=512 --size=64k";
+    let run = folder.fathom(words).expect(2);
+    assert!(run.err.contains("aio-max-nr"), "{run:#?}");
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+}

@@ -46,12 +46,19 @@ fn one_interrupt_stops_reaps_and_reports() {
         let ios = run.json()["jobs"][0]["read"]["total_ios"].as_u64().unwrap();
         assert!((1..200).contains(&ios), "{ios}");
         assert!(run.err.contains("stopping"), "{run:#?}");
+        let warnings = run.json()["fathom"]["warnings"].to_string();
+        assert!(warnings.contains("interrupted"), "{warnings}");
     }
     // Makes the link.
     folder.fio("--version").expect(0);
     let fio = folder.path().join("bin/fio");
-    let script = "sleep 0.7; kill -INT $PID";
-    disturbed(&folder, fio.to_str().unwrap(), SLOW, script).expect(128);
+    let text = SLOW.replace("json", "normal");
+    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+        let script = format!("sleep 0.7; kill -{signal} $PID");
+        let run = disturbed(&folder, fio.to_str().unwrap(), &text, &script).expect(128);
+        let wanted = format!("\nfio: terminating on signal {number}\n");
+        assert!(run.out.contains(&wanted), "{run:#?}");
+    }
 }
 
 #[test]
@@ -128,6 +135,7 @@ fn a_file_that_shrinks_under_the_job_is_an_error_of_the_job() {
         }
         let run = run.expect(1);
         assert_ne!(run.json()["jobs"][0]["error"], 0, "{engine}");
+        assert!(run.err.contains("the file ends at 0"), "{engine}: {run:#?}");
         std::fs::remove_file(folder.path().join("data")).unwrap();
     }
 }

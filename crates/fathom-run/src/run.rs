@@ -149,6 +149,10 @@ fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Proble
         if setup.diskless || !asynchronous || !is_new {
             continue;
         }
+        // To start it and let it go would delay the first op by more than the rest of the start.
+        if config.name == "libaio" && fathom_sys::aio::is_permitted() {
+            continue;
+        }
         let name = config.name.clone();
         if let Err(error) = start(config) {
             let message = format!("cannot start engine `{name}`: {error}");

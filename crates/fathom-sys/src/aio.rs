@@ -15,6 +15,17 @@ use crate::rw::{Descriptor, RwFlags, raw};
 
 use ring::EventRing;
 
+/// Whether this kernel makes contexts for us, found out without making one: to give one up takes
+/// it tens of milliseconds. How many ops it has room for is another matter (`fs.aio-max-nr`).
+#[must_use]
+pub fn is_permitted() -> bool {
+    let mut id: libc::c_ulong = 0;
+    let no_slots: libc::c_uint = 0;
+    // SAFETY: the kernel would write one word to a live one; it makes no context without slots.
+    let failed = unsafe { libc::syscall(libc::SYS_io_setup, no_slots, &raw mut id) };
+    failed != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}
+
 /// One context.
 ///
 /// An op owns its slot's buffer from `push` until `reap` has given out its completion.
