@@ -39,4 +39,4 @@ pub use error::{Problem, RunError};
 pub use progress::JobState;
 pub use run::run;
 pub use session::{Event, JobSnapshot, Session, Snapshot};
-pub use simulate::{simulate, simulate_logged};
+pub use simulate::{LogFiles, simulate, simulate_logged};

@@ -232,7 +232,8 @@ fn open_all(plan: &Plan, files: &[LogFile]) -> Result<Vec<Sink>, Vec<Problem>> {
         let anew = opened.iter().zip(files).filter(|(_, file)| !file.append);
         // Devices and pipes have no length.
         let anew = anew.filter(|(handle, _)| handle.metadata().is_ok_and(|found| found.is_file()));
-        anew.map(|(handle, _)| handle.set_len(0)).collect()
+        anew.map(|(handle, _)| handle)
+            .try_for_each(|handle| handle.set_len(0))
     };
     if problems.is_empty()
         && let Err(error) = emptied()

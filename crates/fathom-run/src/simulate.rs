@@ -27,6 +27,9 @@ pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
     simulate_logged(plan, device).map(|(record, _logs)| record)
 }
 
+/// Name and content of each file of a run's I/O logs.
+pub type LogFiles = Vec<(String, Vec<u8>)>;
+
 /// The same, with the I/O logs that the plan asks for: name and content of each file.
 ///
 /// # Errors
@@ -34,7 +37,7 @@ pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
 pub fn simulate_logged(
     plan: &Plan,
     device: &Constant,
-) -> Result<(Record, Vec<(String, Vec<u8>)>), RunError> {
+) -> Result<(Record, LogFiles), RunError> {
     let translation = translate(plan, &Nothing, &mut || 0);
     if !translation.problems.is_empty() {
         return Err(RunError {

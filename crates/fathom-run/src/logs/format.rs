@@ -84,12 +84,12 @@ impl Piece {
 fn number(mut value: u64, digits: &mut [u8; DIGITS]) -> usize {
     let mut at = DIGITS;
     while value >= 100 {
-        let pair = (value % 100) as usize;
+        let pair = low_digits(value);
         value /= 100;
         at -= 2;
         digits[at..at + 2].copy_from_slice(&PAIRS[pair]);
     }
-    let pair = PAIRS[value as usize];
+    let pair = PAIRS[low_digits(value)];
     at -= 1;
     digits[at] = pair[1];
     if value >= 10 {
@@ -99,12 +99,20 @@ fn number(mut value: u64, digits: &mut [u8; DIGITS]) -> usize {
     at
 }
 
+/// The last two digits, as a number.
+#[inline]
+const fn low_digits(value: u64) -> usize {
+    (value % 100) as usize
+}
+
+const DECIMAL: [u8; 10] = *b"0123456789";
+
 /// `00`, `01` … `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[b'0'; 2]; 100];
     let mut value = 0;
     while value < 100 {
-        pairs[value as usize] = [b'0' + value / 10, b'0' + value % 10];
+        pairs[value] = [DECIMAL[value / 10], DECIMAL[value % 10]];
         value += 1;
     }
     pairs

@@ -46,7 +46,7 @@ impl Histograms {
         if self.ends <= now {
             self.flush(self.ends, started, write);
             let passed = (now - self.ends).get() / self.every.get() + 1;
-            self.ends = self.ends + Nanos::new(passed.saturating_mul(self.every.get()));
+            self.ends += Nanos::new(passed.saturating_mul(self.every.get()));
         }
     }
 

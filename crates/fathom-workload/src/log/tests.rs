@@ -88,7 +88,7 @@ fn long_latencies_and_early_ops_are_told_apart() {
     log.completed(Direction::Read, &state(0, 0, 4096), Tick::new(1));
     log.begin(Tick::new(10));
     log.completed(Direction::Read, &state(5, 6, 4096), Tick::new(20));
-    let long = 5 << 32 | 7;
+    let long = (5 << 32) | 7;
     log.completed(Direction::Read, &state(20, 20, 4096), Tick::new(20 + long));
     log.finish(Tick::new(30 + long));
     let (entries, _) = taken(&channel);

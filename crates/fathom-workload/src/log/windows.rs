@@ -88,7 +88,7 @@ impl Windows {
         while self.ends <= now {
             self.write(self.ends, started, write);
             self.began = self.ends;
-            self.ends = self.ends + self.every;
+            self.ends += self.every;
         }
     }
 

@@ -1,0 +1,110 @@
+//! I/O logs on real files: what they are called, what stands in them, and what happens when they
+//! cannot be written.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stderr, reason = "says why nothing was drawn")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::Folder;
+
+const NULL: &str = "--name=t --ioengine=null --rw=randread --bs=4k --iodepth=8";
+
+/// Lines of a file of the folder.
+fn lines(folder: &Folder, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_job_that_waits_for_its_log_loses_nothing() {
+    let folder = Folder::new();
+    let words = format!("{NULL} --size=800m --write_lat_log=t --log_full=wait --write_bw_log=p");
+    let run = folder
+        .fathom(&format!("run {words} --output-format=json"))
+        .expect(0);
+    let json = run.json();
+    let ios = json["jobs"][0]["read"]["total_ios"].as_u64().unwrap();
+    assert_eq!(ios, 204_800);
+    let names = ["p_bw.1.log", "t_clat.1.log", "t_lat.1.log", "t_slat.1.log"];
+    assert_eq!(folder.names(), names);
+    for name in names {
+        let lines = lines(&folder, name);
+        assert_eq!(lines.len() as u64, ios, "{name}");
+        assert!(
+            lines.iter().all(|line| line.split(", ").count() == 5),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_found_before_anything_is_made() {
+    let folder = Folder::new();
+    let words = "run --name=t --filename=data --size=64k --rw=write --write_lat_log=there/not/x \
+                 --write_bw_log=here";
+    let run = folder.fathom(words).expect(2);
+    assert!(run.err.contains("there/not/x_lat.1.log"), "{run:#?}");
+    assert_eq!(folder.names(), Vec::<String>::new(), "nothing was made");
+}
+
+#[test]
+fn a_full_disk_ends_the_log_and_not_the_job() {
+    let folder = Folder::new();
+    let full = std::path::Path::new("/dev/full");
+    std::os::unix::fs::symlink(full, folder.path().join("p_clat.1.log")).unwrap();
+    let words = format!("run {NULL} --size=8m --write_lat_log=p --output-format=json");
+    let run = folder.fathom(&words).expect(0);
+    assert!(run.err.contains("p_clat.1.log breaks off"), "{run:#?}");
+    let json = run.json();
+    let warnings = json["fathom"]["warnings"].as_array().unwrap();
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning["code"] == "log_broken")
+    );
+    assert_eq!(json["jobs"][0]["read"]["total_ios"], 2048);
+    assert_eq!(lines(&folder, "p_lat.1.log").len(), 2048);
+}
+
+#[test]
+fn an_earlier_log_is_begun_anew_and_a_shared_one_is_added_to() {
+    let folder = Folder::new();
+    folder.write("p_lat.1.log", "old\n");
+    folder.write("p_lat.log", "old\n");
+    folder.write("p.dropped.json", "{}");
+    let words = format!("run {NULL} --size=64k --numjobs=2 --write_lat_log=p");
+    folder.fathom(&words).expect(0);
+    assert_eq!(lines(&folder, "p_lat.1.log").len(), 16);
+    folder
+        .fathom(&format!("{words} --per_job_logs=0"))
+        .expect(0);
+    assert_eq!(lines(&folder, "p_lat.log").len(), 33);
+    assert!(!folder.path().join("p.dropped.json").exists());
+}
+
+#[test]
+fn fio_plot_draws_our_logs() {
+    let there = Command::new("fio-plot")
+        .arg("--help")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if there.is_err() {
+        eprintln!("skipped: no fio-plot");
+        return;
+    }
+    let folder = Folder::new();
+    let prefix = "randread-iodepth-8-numjobs-1";
+    let words = format!(
+        "run {NULL} --size=1g --rate_iops=2000 --runtime=2 --time_based --log_avg_msec=100 \
+         --write_lat_log={prefix} --write_bw_log={prefix} --write_iops_log={prefix} \
+         --output-format=json --output=randread-8-1.json"
+    );
+    folder.fathom(&words).expect(0);
+    let words = "-i . -T t -g -t bw iops lat -d 8 -n 1 -r randread -o drawn.png";
+    let drawn = folder.command("fio-plot", words).output().unwrap();
+    assert!(drawn.status.success(), "{drawn:?}");
+    assert!(folder.path().join("drawn.png").exists(), "{drawn:?}");
+}
