@@ -47,10 +47,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     if long {
-        step("bench", || bench::run(&words(&["--pairs", "5"])))?;
+        step("bench", || bench::run(&words(&["--pairs", "5", "--growth"])))?;
     } else {
         step("instructions", || {
-            bench::run(&words(&["--only", "instructions"]))
+            bench::run(&words(&["--only", "instructions", "--growth"]))
         })?;
     }
     println!("ci: all passed in {} s", start.elapsed().as_secs());

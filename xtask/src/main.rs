@@ -53,6 +53,7 @@ cargo xtask bench    run fathom beside an installed fio and compare
     --directory DIR  where the test file goes (default: the target directory)
     --fathom FILE    measure this program instead of building one
     --keep           hold later counts of instructions against those measured now
+    --growth         fail only where a count has grown by more than 5 %
     --list           list the rows and stop
     --write          put the table into docs/BENCHMARKS.md
 cargo xtask ci       what continuous integration runs

@@ -65,7 +65,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if options.write {
         table::write(&outcomes, &bench.programs, &options.shown(), &folder)?;
     }
-    let failed = outcomes.iter().filter(|outcome| outcome.is_failure());
+    let counts = |outcome: &&Outcome<'_>| !options.growth || outcome.is_growth();
+    let failed = outcomes
+        .iter()
+        .filter(counts)
+        .filter(|outcome| outcome.is_failure());
     let short: Vec<&str> = failed.map(|outcome| outcome.row.name).collect();
     if !short.is_empty() {
         bail!("bench: {} fell short", short.join(", "));
@@ -157,6 +161,8 @@ struct Options {
     fathom: Option<PathBuf>,
     /// Whether the counts measured replace those kept in the tree.
     keep: bool,
+    /// Whether only counts that have grown fail the benchmark.
+    growth: bool,
     list: bool,
     write: bool,
 }
@@ -170,6 +176,7 @@ impl Options {
             directory: None,
             fathom: None,
             keep: false,
+            growth: false,
             list: false,
             write: false,
         };
@@ -183,6 +190,7 @@ impl Options {
                 "--directory" => options.directory = Some(value()?.into()),
                 "--fathom" => options.fathom = Some(value()?.into()),
                 "--keep" => options.keep = true,
+                "--growth" => options.growth = true,
                 "--list" => options.list = true,
                 "--write" => options.write = true,
                 other => bail!("bench has no option `{other}`: `cargo xtask help` lists them"),

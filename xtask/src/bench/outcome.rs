@@ -1,7 +1,7 @@
 //! Verdicts: what pairs of runs are worth against a figure.
 
 use super::pairs::Pair;
-use super::row::{Check, Figure, Measure, Row};
+use super::row::{Check, Figure, KEPT, Measure, Row};
 use super::statistics::Spread;
 
 /// One check of a row and what came of it.
@@ -124,6 +124,11 @@ impl Outcome<'_> {
         self.result
             .as_ref()
             .is_ok_and(|measured| measured.verdict(figure) == Verdict::FellShort)
+    }
+
+    /// Whether it holds a count against the one that is kept.
+    pub(crate) fn is_growth(&self) -> bool {
+        self.check.beside == KEPT && matches!(self.check.figure, Figure::AtMost(_))
     }
 
     /// One line for the terminal.

@@ -134,6 +134,9 @@ impl fmt::Display for Check {
 /// Jobs of `Method::ManyJobs`.
 pub(crate) const MANY: u32 = 512;
 
+/// What a count of instructions is held against so that it does not grow.
+pub(crate) const KEPT: &str = "the kept count";
+
 #[cfg(test)]
 mod tests {
     use super::*;

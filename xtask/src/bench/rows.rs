@@ -1,7 +1,7 @@
 //! The table of what is measured. Whoever adds a row says in `what` all that tells it from its
 //! neighbours.
 
-use super::row::{Check, Figure, Measure, Method, On, Row};
+use super::row::{Check, Figure, KEPT, Measure, Method, On, Row};
 
 /// All rows.
 pub(crate) const ROWS: &[Row] = &[
@@ -330,12 +330,12 @@ const DEVICE: &[Check] = &[
 const COUNTED: &[Check] = &[
     Check {
         measure: Measure::Instructions,
-        beside: "the kept count",
+        beside: KEPT,
         figure: Figure::Limit(150.0),
     },
     Check {
         measure: Measure::Instructions,
-        beside: "the kept count",
+        beside: KEPT,
         figure: Figure::AtMost(1.05),
     },
 ];
