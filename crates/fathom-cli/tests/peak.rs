@@ -1,5 +1,8 @@
 //! `fathom peak` and `fathom table`, the whole program on files in a folder of their own.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stdout, reason = "says why nothing was tested")]
+
 mod common;
 
 use common::{Folder, Run};

@@ -172,20 +172,31 @@ impl Spinner {
         u32::try_from(in_flight).map_or(1, |in_flight| in_flight.min(self.task.complete))
     }
 
-    /// Takes `count` completions back.
+    /// Takes `count` completions back. Ops of a batch that come back together have the same
+    /// latency, which is recorded once for all of them.
     #[inline]
     fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), Failure> {
         let done = &self.out[..count];
         let places = &mut self.free[self.free_count..][..count];
+        let (mut start, mut alike) = (Tick::ZERO, 0);
         for (place, completion) in places.iter_mut().zip(done) {
             if completion.result != self.task.expected {
                 return Err(self.failure(completion.result));
             }
             *place = completion.slot;
             if TIMED {
-                let start = self.starts[completion.slot.index()];
-                self.latency.record((now - start).get());
+                let own = self.starts[completion.slot.index()];
+                if own != start {
+                    if alike > 0 {
+                        self.latency.record_n((now - start).get(), alike);
+                    }
+                    (start, alike) = (own, 0);
+                }
+                alike += 1;
             }
+        }
+        if TIMED && alike > 0 {
+            self.latency.record_n((now - start).get(), alike);
         }
         self.free_count += count;
         Ok(())
@@ -214,3 +225,129 @@ fn file_index(index: usize) -> FileIndex {
 
 /// The longest wait after which a request to stop is looked for.
 const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use fathom_engine::{AnyEngine, EngineConfig, EngineOptions, Null, start};
+    use fathom_sys::clock::Clock;
+
+    use super::*;
+
+    /// An engine that ends the loop by itself: stops after so many turns.
+    struct Stopping<'a> {
+        engine: Null,
+        turns: u32,
+        stop: &'a AtomicBool,
+        seen: Vec<u64>,
+    }
+
+    impl Engine for Stopping<'_> {
+        fn capabilities(&self) -> fathom_core::Capabilities {
+            self.engine.capabilities()
+        }
+
+        fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+            self.engine.buffer(slot)
+        }
+
+        fn prepare(&mut self, op: &Op) {
+            self.seen.push(op.offset);
+            self.engine.prepare(op);
+        }
+
+        fn submit(&mut self, want: u32) -> Submitted {
+            self.turns -= 1;
+            self.stop.store(self.turns == 0, Ordering::Relaxed);
+            self.engine.submit(want)
+        }
+
+        fn reap(&mut self, out: &mut [Completion]) -> usize {
+            self.engine.reap(out)
+        }
+
+        fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+            self.engine.wait(min, until)
+        }
+    }
+
+    /// Offsets, ops counted, and latencies of so many turns.
+    fn turns(count: u32, sequential: bool, expected: i32) -> Result<(Vec<u64>, u64, u64), Failure> {
+        let config = EngineConfig {
+            name: "null".into(),
+            depth: 8,
+            buffer_bytes: 512,
+            files: Vec::new(),
+            direct: false,
+            sync_flag: 0,
+            options: EngineOptions::default(),
+            clock: Clock::monotonic(),
+        };
+        let Ok(AnyEngine::Null(engine)) = start(config) else {
+            panic!("the null engine always starts");
+        };
+        let (stop, cell) = (AtomicBool::new(false), Cell::default());
+        let mut engine = Stopping {
+            engine,
+            turns: count,
+            stop: &stop,
+            seen: Vec::new(),
+        };
+        let mut spinner = Spinner::new(Task {
+            depth: 8,
+            submit: 4,
+            complete: 4,
+            block_bytes: 512,
+            expected,
+            direction: Direction::Read,
+            sequential,
+            blocks: vec![6],
+            seed: 1,
+        });
+        let ended = spinner.run::<_, true>(&mut engine, |_| 7, &stop, &cell, Tick::ZERO);
+        match ended {
+            Ok(()) => {}
+            Err(Ended::Op(failure)) => return Err(failure),
+            Err(Ended::Engine(error)) => panic!("{error}"),
+        }
+        assert_eq!(cell.calls.load(Ordering::Relaxed), 7);
+        let latency = spinner.into_latency();
+        let kept = latency.histogram.as_ref().map_or(0, |kept| kept.count());
+        assert_eq!(kept, latency.summary.count());
+        Ok((engine.seen, cell.ops.load(Ordering::Relaxed), kept))
+    }
+
+    #[test]
+    fn blocks_come_in_order_and_begin_anew() {
+        let (seen, ops, kept) = turns(3, true, 512).unwrap();
+        let want: Vec<u64> = (0..12).map(|block| block % 6 * 512).collect();
+        assert_eq!(seen, want);
+        assert_eq!((ops, kept), (12, 12));
+    }
+
+    #[test]
+    fn random_blocks_lie_in_the_file_and_all_come() {
+        let (mut seen, ops, _) = turns(100, false, 512).unwrap();
+        assert_eq!(ops, 400);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, (0..6).map(|block| block * 512).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_op_that_moves_less_ends_the_loop() {
+        let failure = turns(3, true, 4096).unwrap_err();
+        assert_eq!((failure.file.get(), failure.result), (0, 512));
+    }
+}
