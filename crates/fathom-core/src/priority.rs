@@ -28,7 +28,6 @@ impl IoPriority {
 
     /// What the kernel's number stands for.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "three bits each")]
     pub const fn from_raw(raw: u16) -> Self {
         Self {
             class: (raw >> CLASS_SHIFT) as u8,

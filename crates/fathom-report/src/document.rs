@@ -174,7 +174,7 @@ fn priorities(direction: &DirectionRecord, shown: Shown<'_>) -> Option<Vec<Objec
         out.set("prio", u64::from(priority.level));
         out.set("priohint", u64::from(priority.hint));
         let times = latency(Some(&entry.latency), display, spread, shown.plus);
-        out.set(&format!("{name}_ns"), times);
+        out.set(format!("{name}_ns"), times);
         out
     });
     Some(entries.collect())

@@ -106,8 +106,8 @@ fn pick<'a>(shares: impl Iterator<Item = &'a PriorityShare>, draw: u8) -> u16 {
 
 /// 0–99.
 fn percent(random: &mut SplitMix64) -> u8 {
-    // Fits: the high half of a product below 100 · 2³².
-    ((random.next_u64() >> 32) * 100 >> 32) as u8
+    // Always fits: the high half of a product below 100 · 2³².
+    u8::try_from(((random.next_u64() >> 32) * 100) >> 32).unwrap_or(99)
 }
 
 fn counted(choice: &PriorityChoice, histogram: bool) -> Vec<PriorityLatency> {
