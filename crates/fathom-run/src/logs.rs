@@ -33,7 +33,7 @@ use crate::translate::JobSetup;
 pub(crate) struct Logs {
     channel: Arc<LogChannel>,
     configs: Vec<Option<fathom_workload::LogConfig>>,
-    is_over: Arc<AtomicBool>,
+    under_way: UnderWay,
     writer: JoinHandle<Written>,
     warnings: Vec<Warning>,
 }
@@ -89,7 +89,7 @@ impl Logs {
         Ok(Some(Self {
             channel,
             configs,
-            is_over,
+            under_way: UnderWay(is_over),
             writer,
             warnings,
         }))
@@ -103,8 +103,7 @@ impl Logs {
 
     /// The jobs have ended: waits for the rest to be written; says what is to be said.
     pub(crate) fn finish(self) -> Vec<Warning> {
-        // Release: whoever sees it sees every batch that was handed over before.
-        self.is_over.store(true, Ordering::Release);
+        drop(self.under_way);
         self.writer.thread().unpark();
         let mut warnings = self.warnings;
         match self.writer.join() {
@@ -117,6 +116,16 @@ impl Logs {
             }),
         }
         warnings
+    }
+}
+
+/// The writer goes on as long as this lives; so it ends too where a run breaks off.
+struct UnderWay(Arc<AtomicBool>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        // Release: whoever sees it sees every batch that was handed over before.
+        self.0.store(true, Ordering::Release);
     }
 }
 

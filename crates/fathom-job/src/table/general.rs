@@ -233,7 +233,11 @@ pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
     .fix(format!("write it as in `{example}`"))
 }
 
-pub(super) fn cpus_allowed(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+pub(super) fn cpus_allowed(
+    options: &mut Options,
+    text: &str,
+    _: &mut Findings,
+) -> Result<(), Problem> {
     let mut cpus = Vec::new();
     for piece in Piece::whole(text).split(&[',']) {
         let ends = piece.split(&['-', ':']);

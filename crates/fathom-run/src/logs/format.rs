@@ -1,4 +1,5 @@
-//! Lines of a log, as fast as they can be made: digits by pairs, and what seldom changes kept ready.
+//! Lines of a log, as fast as they can be made: digits by pairs, and what seldom changes kept
+//! ready.
 
 /// A page that lines are laid down on, one after the other.
 #[derive(Debug)]

@@ -274,6 +274,7 @@ impl Gathering {
     }
 }
 
-/// Where the class stands in an I/O priority, and the number of the real-time class (ioprio_set(2)).
+/// Where the class stands in an I/O priority, and the number of the real-time class: both from
+/// ioprio_set(2).
 const CLASS_SHIFT: u16 = 13;
 const REAL_TIME: u16 = 1;
