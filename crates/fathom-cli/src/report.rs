@@ -73,14 +73,15 @@ impl Report {
 
     /// How often the status line is drawn; `None` for never.
     pub(crate) fn progress_interval(&self, settings: &Settings) -> Option<Nanos> {
-        let terminal = match self.dialect {
-            Dialect::Fio => io::stdout().is_terminal() && (self.normal || self.to_file),
-            Dialect::Fathom => io::stderr().is_terminal(),
+        // fio draws on standard output, and not into a JSON document, whatever is asked.
+        let (terminal, allowed) = match self.dialect {
+            Dialect::Fio => (io::stdout().is_terminal(), self.normal || self.to_file),
+            Dialect::Fathom => (io::stderr().is_terminal(), true),
         };
         let wanted = match settings.eta {
-            EtaMode::Always => true,
+            EtaMode::Always => allowed,
             EtaMode::Never => false,
-            EtaMode::Auto => terminal,
+            EtaMode::Auto => allowed && terminal,
         };
         let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
         wanted.then(|| interval.max(SHORTEST_INTERVAL))

@@ -49,6 +49,17 @@ fn text_comes_in_fios_order() {
 }
 
 #[test]
+fn a_status_line_does_not_get_into_a_json_document() {
+    let folder = Folder::new();
+    let words = format!("{NULL} --rate_iops=500 --eta=always --eta-interval=250ms");
+    let run = folder.fio(&format!("{words} --output-format=json"));
+    run.expect(0).json();
+    let run = folder.fio(&words).expect(0);
+    assert!(run.out.contains("Jobs: 1 (f=1)"), "{run:#?}");
+    assert!(!run.out.contains("Jobs: 0"), "{run:#?}");
+}
+
+#[test]
 fn versions() {
     let folder = Folder::new();
     let run = folder.fio("--version").expect(0);
