@@ -63,6 +63,8 @@ pub(crate) const JOBS: &[&str] = &[
     "--ioengine=psync --rw=write --size=64k --bs=4k --verify=md5",
     "--ioengine=psync --rw=write --size=64k --bs=4k --verify=pattern --verify_pattern=0xdeadbeef",
     "--ioengine=psync --rw=read:4k --size=64k --bs=4k",
+    "--ioengine=psync --rw=write:8k --size=64k --bs=4k --loops=2",
+    "--ioengine=psync --rw=read:4k --size=64k --bs=4k --offset=16k",
     "--ioengine=psync --rw=read --size=64k --bs=4k --offset=16k",
     "--ioengine=psync --rw=read --size=64k --offset_increment=64k --numjobs=2 --filename=one",
     "--ioengine=psync --rw=read --size=64k --filename=a:b",
