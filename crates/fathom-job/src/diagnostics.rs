@@ -87,7 +87,7 @@ impl Diagnostic {
         let message = printable(&self.message);
         let title = level.primary_title(message.as_str());
         let mut group = Group::with_title(title);
-        let window = self.origin.spot.as_ref().map(Spot::window);
+        let window = self.origin.spot.as_deref().map(Spot::window);
         if let Some(window) = &window {
             let mut snippet = Snippet::source(window.text.as_str())
                 .line_start(usize::try_from(self.origin.line.max(1)).unwrap_or(1))
@@ -278,7 +278,7 @@ impl Spot {
             file: self.line.file.to_string(),
             line: self.line.number,
             column: self.argument.unwrap_or(column),
-            spot: Some(self.clone()),
+            spot: Some(Box::new(self.clone())),
         }
     }
 
@@ -330,7 +330,7 @@ impl Origin {
     /// The text that stands there, where it is at hand.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.spot.as_ref().map_or("", Spot::text)
+        self.spot.as_deref().map_or("", Spot::text)
     }
 
     /// Only the file's name: the renderer adds line and column itself.

@@ -49,7 +49,7 @@ pub struct Origin {
     /// Column in characters, from 1; on the command line the argument's number.
     pub column: u32,
     /// The line itself, for showing it.
-    pub(crate) spot: Option<Spot>,
+    pub(crate) spot: Option<Box<Spot>>,
 }
 
 /// Settings that are not a job's: fio's command-line switches.

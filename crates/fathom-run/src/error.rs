@@ -24,7 +24,7 @@ pub struct Problem {
     /// What failed, where, why.
     pub message: String,
     /// What helps, in the imperative.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
 }
 
 impl Problem {
@@ -42,7 +42,7 @@ impl Problem {
     /// Says what helps.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into_boxed_str());
         self
     }
 

@@ -1,0 +1,213 @@
+use fathom_record::{CpuRecord, PerDirectionRecord};
+use fathom_stats::Latency;
+
+use super::*;
+use crate::translate::tests::{Table, plan};
+use crate::translate::translate;
+
+const MIB: u64 = 1 << 20;
+
+/// What is said of a job of 1 MiB that has read it once, as changed by `change`.
+fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Validity> {
+    let plan = plan(&format!("--name=t --rw=randread --size=1m {words}"));
+    let setup = translate(&plan, &Table::default(), &mut || 0)
+        .setups
+        .remove(0);
+    let mut record = crate::collect::planned(&plan.jobs[0], &setup);
+    record.directions.read.ios = 256;
+    record.directions.read.bytes = MIB;
+    let mut seen = Seen {
+        device_bytes: Some(MIB),
+        cached_after: Cached {
+            total_bytes: MIB,
+            cached_bytes: 0,
+        },
+        mean_depth: 1.0,
+        filled: Filled::default(),
+        memory_filesystem: None,
+        shares_with_buffered: false,
+    };
+    change(&mut record, &mut seen);
+    let evidence = JobEvidence {
+        job: &plan.jobs[0],
+        setup: &setup,
+        record: &record,
+        cached_before: Cached::default(),
+        cached_after: seen.cached_after,
+        mean_depth: seen.mean_depth,
+        filled: seen.filled,
+        memory_filesystem: seen.memory_filesystem,
+        shares_with_buffered: seen.shares_with_buffered,
+    };
+    let run = RunEvidence {
+        cpu: None,
+        device_bytes: seen.device_bytes,
+        direct_read_bytes: read_bytes(&evidence, true),
+        buffered_read_bytes: read_bytes(&evidence, false),
+        memory_bytes: 64 * MIB,
+    };
+    judge_job(&evidence, &run)
+}
+
+struct Seen {
+    device_bytes: Option<u64>,
+    cached_after: Cached,
+    mean_depth: f64,
+    filled: Filled,
+    memory_filesystem: Option<String>,
+    shares_with_buffered: bool,
+}
+
+#[track_caller]
+fn check(judgements: &[Validity], name: &str, ok: Option<bool>) {
+    let found = judgements.iter().find(|validity| validity.check == name);
+    assert_eq!(found.map(|validity| validity.ok), ok, "{name}: {found:?}");
+}
+
+#[test]
+fn reads_that_no_device_saw_came_from_memory() {
+    check(&judge("", |_, _| {}), "page_cache", Some(true));
+    let cached = judge("", |_, seen| seen.device_bytes = Some(MIB / 2));
+    check(&cached, "page_cache", Some(false));
+    let read_ahead = judge("", |_, seen| seen.device_bytes = Some(9 * MIB));
+    check(&read_ahead, "page_cache", Some(true));
+    check(&judge("--direct=1", |_, _| {}), "page_cache", None);
+    check(&judge("--ioengine=null", |_, _| {}), "page_cache", None);
+}
+
+#[test]
+fn direct_io_leaves_the_page_cache_alone() {
+    check(&judge("--direct=1", |_, _| {}), "direct_io", Some(true));
+    let filled = judge("--direct=1", |_, seen| {
+        seen.cached_after.cached_bytes = MIB / 2
+    });
+    check(&filled, "direct_io", Some(false));
+    check(&judge("", |_, _| {}), "direct_io", None);
+}
+
+#[test]
+fn a_cache_that_another_job_fills_says_nothing() {
+    let filled = |_: &mut JobRecord, seen: &mut Seen| {
+        seen.cached_after.cached_bytes = MIB;
+        seen.shares_with_buffered = true;
+    };
+    check(&judge("--direct=1", filled), "direct_io", None);
+    let mapped = judge("--direct=1 --ioengine=mmap", |_, _| {});
+    check(&mapped, "direct_io", Some(false));
+}
+
+#[test]
+fn files_in_memory_are_no_storage() {
+    let memory = |_: &mut JobRecord, seen: &mut Seen| {
+        seen.memory_filesystem = Some("tmpfs".into());
+    };
+    for words in ["", "--direct=1"] {
+        let judged = judge(words, memory);
+        check(&judged, "storage", Some(false));
+        check(&judged, "page_cache", None);
+        check(&judged, "direct_io", None);
+    }
+    check(&judge("", |_, _| {}), "storage", None);
+}
+
+#[test]
+fn reads_of_holes_measure_nothing() {
+    let holes = |data_bytes| {
+        move |_: &mut JobRecord, seen: &mut Seen| {
+            seen.filled = Filled {
+                total_bytes: MIB,
+                data_bytes,
+            };
+        }
+    };
+    check(&judge("", holes(MIB)), "written", Some(true));
+    check(&judge("", holes(0)), "written", Some(false));
+    check(&judge("", |_, _| {}), "written", None);
+}
+
+#[test]
+fn one_doubtful_clone_is_enough_and_is_counted() {
+    let clone = |ok| vec![validity("cpu_bound", ok, format!("it is {ok}"), Vec::new())];
+    let merged = judge_clones(&[clone(true), clone(false), clone(true)]);
+    assert_eq!(merged.len(), 1);
+    assert_eq!(merged[0].sentence, "it is false (1 of 3 clones)");
+    assert!(judge_clones(&[clone(true), clone(true)])[0].ok);
+}
+
+#[test]
+fn the_queue_is_as_deep_as_asked_or_held_back_by_a_rate() {
+    let buffered = judge("--ioengine=libaio --iodepth=8", |_, seen| {
+        seen.mean_depth = 7.5
+    });
+    check(&buffered, "queue_depth", Some(false));
+    let words = "--ioengine=libaio --iodepth=8 --direct=1";
+    check(
+        &judge(words, |_, seen| seen.mean_depth = 7.5),
+        "queue_depth",
+        Some(true),
+    );
+    check(&judge(words, |_, _| {}), "queue_depth", Some(false));
+    let rated = format!("{words} --rate_iops=5");
+    check(&judge(&rated, |_, _| {}), "queue_depth", Some(true));
+    check(&judge("", |_, _| {}), "queue_depth", None);
+}
+
+#[test]
+fn a_busy_thread_measures_the_processor() {
+    let busy = |user_us| {
+        move |record: &mut JobRecord, _: &mut Seen| {
+            record.cpu = CpuRecord {
+                user_us,
+                wall_us: 1000,
+                ..CpuRecord::default()
+            };
+        }
+    };
+    check(&judge("", busy(990)), "cpu_bound", Some(false));
+    check(&judge("", busy(500)), "cpu_bound", Some(true));
+    check(
+        &judge("--ioengine=null", busy(990)),
+        "cpu_bound",
+        Some(true),
+    );
+}
+
+#[test]
+fn a_stall_that_clat_hides_is_told() {
+    let times = |resp_ns: u64| {
+        move |record: &mut JobRecord, _: &mut Seen| {
+            let latency = |ns: u64| {
+                let mut latency = Latency::new(true);
+                latency.record_n(ns, 100);
+                Some(latency)
+            };
+            record.directions = PerDirectionRecord::default();
+            record.directions.read.ios = 100;
+            record.directions.read.clat = latency(100_000);
+            record.directions.read.resp = latency(resp_ns);
+        }
+    };
+    check(&judge("", times(900_000_000)), "response_time", Some(false));
+    check(&judge("", times(150_000)), "response_time", Some(true));
+    check(&judge("", |_, _| {}), "response_time", None);
+}
+
+#[test]
+fn stolen_time_is_told_from_one_percent_on() {
+    let run = |stolen_us| RunEvidence {
+        cpu: Some((
+            CpuTimes::default(),
+            CpuTimes {
+                total_us: 1000,
+                idle_us: 0,
+                stolen_us,
+            },
+        )),
+        device_bytes: None,
+        direct_read_bytes: 0,
+        buffered_read_bytes: 0,
+        memory_bytes: 0,
+    };
+    assert!(judge_run(&run(9)).expect("a judgement").ok);
+    assert!(!judge_run(&run(10)).expect("a judgement").ok);
+}
