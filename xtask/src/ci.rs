@@ -47,7 +47,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     if long {
-        step("bench", || bench::run(&words(&["--pairs", "5", "--growth"])))?;
+        step("bench", || {
+            bench::run(&words(&["--pairs", "5", "--growth"]))
+        })?;
     } else {
         step("instructions", || {
             bench::run(&words(&["--only", "instructions", "--growth"]))

@@ -1,7 +1,6 @@
 //! I/O logs on real files: what they are called, what stands in them, and what happens when they
 //! cannot be written.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![expect(clippy::print_stderr, reason = "says why nothing was drawn")]
 
 mod common;
 

@@ -83,7 +83,6 @@ fn ratio(folder: &Folder) -> f64 {
         entry["clat_ns"]["mean"].as_f64().unwrap()
     };
     let (urgent, others) = (mean(1), mean(0));
-    println!("urgent {urgent:.0} ns, others {others:.0} ns");
     urgent / others
 }
 

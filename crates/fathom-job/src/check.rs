@@ -225,8 +225,11 @@ impl Check<'_, '_> {
     fn logs(&mut self) {
         let logs = &self.layer.options.logs;
         if logs.issue_time && !logs.offset {
-            let problem = problem("log-without-offset", "`log_issue_time` needs `log_offset=1`")
-                .fix("add `log_offset=1`");
+            let problem = problem(
+                "log-without-offset",
+                "`log_issue_time` needs `log_offset=1`",
+            )
+            .fix("add `log_offset=1`");
             self.error_at(&["log_issue_time"], problem);
         } else if logs.histogram.is_some() && logs.histogram_ms == 0 {
             let why = "`write_hist_log` writes nothing without `log_hist_msec`, as in fio";

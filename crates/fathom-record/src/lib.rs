@@ -8,9 +8,7 @@ mod stored;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
-pub use peak::{
-    PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError,
-};
+pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, PerDirectionRecord, PriorityRecord,
     RECORD_VERSION, Record, SyncRecord, Tolerated,

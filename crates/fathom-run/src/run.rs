@@ -172,12 +172,7 @@ fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
         .collect()
 }
 
-fn launches(
-    plan: &Plan,
-    setups: &[JobSetup],
-    clock: Clock,
-    logs: Option<&Logs>,
-) -> Vec<Launch> {
+fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock, logs: Option<&Logs>) -> Vec<Launch> {
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &plan.jobs[setup.place.section];
         let files = if setup.diskless { 0 } else { setup.files.len() };

@@ -34,10 +34,7 @@ pub type LogFiles = Vec<(String, Vec<u8>)>;
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_logged(
-    plan: &Plan,
-    device: &Constant,
-) -> Result<(Record, LogFiles), RunError> {
+pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
     let translation = translate(plan, &Nothing, &mut || 0);
     if !translation.problems.is_empty() {
         return Err(RunError {

@@ -28,9 +28,7 @@ pub use config::{
     PatternConfig, PriorityChoice, PriorityShare, RandomGenerator, Rate, RateProcess, Sequencer,
     SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
 };
-pub use log::{
-    Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull,
-};
+pub use log::{Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull};
 pub use pattern::{Pattern, PatternError, Target};
 pub use results::{
     DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors,

@@ -20,9 +20,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .aliases(&["readwrite"])
-    .different(
-        "trims of a regular file punch holes; fio 3.33 fails there",
-    ),
+    .different("trims of a regular file punch holes; fio 3.33 fails there"),
     Row::new(
         "rw_sequencer",
         "sequential",
