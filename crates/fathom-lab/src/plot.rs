@@ -45,8 +45,11 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
 
 fn draw(text: &mut String, panel: &Panel, top: f64) {
     let points = || panel.series.iter().flat_map(|series| series.points.iter());
-    let least = points()
-        .fold(f64::INFINITY, |least, point| least.min(point.0))
+    // An axis without points begins at 1: an infinite one would never end.
+    let least = points().map(|point| point.0).reduce(f64::min);
+    let least = least
+        .filter(|least| least.is_finite())
+        .unwrap_or(1.0)
         .max(1e-9);
     let most = points().fold(least * 2.0, |most, point| most.max(point.0));
     let peak = round_up(points().fold(0.0, |peak: f64, point| peak.max(point.1)));
