@@ -196,10 +196,10 @@ impl Options {
                 other => bail!("bench has no option `{other}`: `cargo xtask help` lists them"),
             }
         }
-        let partial = options.only.is_some() || options.pairs < DEFAULT_PAIRS;
+        let partial = options.only.is_some() || options.pairs < LEAST_PAIRS;
         if options.write && (partial || options.fathom.is_some()) {
             bail!(
-                "--write replaces the table: it needs all rows, {DEFAULT_PAIRS} pairs or more, and \
+                "--write replaces the table: it needs all rows, {LEAST_PAIRS} pairs or more, and \
                  fathom as it is in the tree"
             );
         }
@@ -238,6 +238,8 @@ fn number<T: std::str::FromStr + PartialOrd + From<u8>>(option: &str, text: &str
 
 /// Enough for an interval that can be published.
 const DEFAULT_PAIRS: usize = 15;
+/// Fewer say nothing of the spread; the page names the command, and so how many there were.
+const LEAST_PAIRS: usize = 5;
 /// A core's speed may change by half within seconds: the two runs of a pair must be close together.
 const DEFAULT_SECONDS: u32 = 1;
 
