@@ -12,7 +12,7 @@ pub struct Summary {
     max: u64,
     /// Cannot overflow: that would take 2⁶⁴ values.
     sum: u128,
-    /// Wraps, which takes 2⁶⁴ values of four seconds, or 2³² of three days each.
+    /// Saturates, which takes 2³² values of an hour and ten minutes each.
     sum_of_squares: u128,
 }
 
@@ -42,7 +42,16 @@ impl Summary {
             self.max = value;
         }
         self.sum += wide;
-        self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
+        match self.sum_of_squares.checked_add(wide * wide) {
+            Some(sum) => self.sum_of_squares = sum,
+            None => self.saturate(),
+        }
+    }
+
+    /// The squares have outgrown their sum.
+    #[cold]
+    const fn saturate(&mut self) {
+        self.sum_of_squares = u128::MAX;
     }
 
     /// Takes one value in `times` times.

@@ -263,7 +263,7 @@ mod tests {
             "--pairs x",
             "--fast",
             "--write --only null",
-            "--write --pairs 14",
+            "--write --pairs 4",
             "--write --fathom /bin/true",
         ] {
             assert!(parse(bad).is_err(), "{bad}");
