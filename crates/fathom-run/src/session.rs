@@ -7,7 +7,7 @@ use crate::progress::JobState;
 
 /// The run's connection to the outside.
 pub struct Session<'a> {
-    /// Hears what happens, in order, on the thread that called [`run`](crate::run).
+    /// Hears what happens, in order, on the thread that called [`run`](crate::run()).
     pub tell: &'a mut dyn FnMut(Event<'_>),
     /// How often somebody asked to stop; from 1 on, the run issues nothing more and reports.
     pub stops: &'a dyn Fn() -> u32,

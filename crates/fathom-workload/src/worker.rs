@@ -21,7 +21,7 @@ use crate::verify::IntervalTooSmall;
 
 /// One job: what it is told, how far it has come, what it has measured.
 ///
-/// Driven by [`turn`](crate::turn) only. All memory is reserved by [`Worker::new`].
+/// Driven by [`turn`](crate::turn()) only. All memory is reserved by [`Worker::new`].
 #[derive(Debug)]
 pub struct Worker {
     pub(crate) config: WorkerConfig,
