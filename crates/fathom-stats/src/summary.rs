@@ -12,7 +12,7 @@ pub struct Summary {
     max: u64,
     /// Cannot overflow: that would take 2⁶⁴ values.
     sum: u128,
-    /// Saturates, which takes 2³² values of an hour and ten minutes each.
+    /// Wraps, so that no order of recording and merging matters; it takes 2⁴⁰ values of two hours.
     sum_of_squares: u128,
 }
 
@@ -42,16 +42,7 @@ impl Summary {
             self.max = value;
         }
         self.sum += wide;
-        match self.sum_of_squares.checked_add(wide * wide) {
-            Some(sum) => self.sum_of_squares = sum,
-            None => self.saturate(),
-        }
-    }
-
-    /// The squares have outgrown their sum.
-    #[cold]
-    const fn saturate(&mut self) {
-        self.sum_of_squares = u128::MAX;
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
     }
 
     /// Takes one value in `times` times.
@@ -61,12 +52,12 @@ impl Summary {
             return;
         }
         let wide = u128::from(value);
-        let squares = (wide * wide).saturating_mul(u128::from(times));
+        let squares = (wide * wide).wrapping_mul(u128::from(times));
         self.count += times;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         self.sum += wide * u128::from(times);
-        self.sum_of_squares = self.sum_of_squares.saturating_add(squares);
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(squares);
     }
 
     /// Takes each value in.
@@ -86,7 +77,7 @@ impl Summary {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
-        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(other.sum_of_squares);
     }
 
     /// How many values.
