@@ -84,7 +84,7 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
 /// The README's test command, unit and documentation tests alike; then the tests of this tool.
 fn test(root: &Path, long: bool) -> Result<()> {
     let cases: &[(&str, &str)] = if long {
-        &[("PROPTEST_CASES", LONG_CASES)]
+        &[("PROPTEST_CASES", LONG_CASES), ("FATHOM_DEVICE_TESTS", "1")]
     } else {
         &[]
     };
