@@ -1,50 +1,16 @@
 //! I/O logs against the record of the same run: they agree, and nobody sees that there is a log.
 
+mod common;
+
 use std::collections::BTreeMap;
 
 use fathom_core::Nanos;
-use fathom_job::{Dialect, Invocation, Plan, Surroundings, parse};
 use fathom_record::Record;
 use fathom_run::{simulate, simulate_logged};
 use fathom_sim::Constant;
 use proptest::prelude::*;
 
-/// A machine with nothing on it.
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn read_file(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            path.to_owned(),
-        ))
-    }
-    fn read_stdin(&self) -> std::io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        4
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
-
-#[track_caller]
-fn plan(words: &str) -> Plan {
-    let args: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    match parse(&args, Dialect::Fathom, &Nowhere) {
-        Ok(Invocation::Run { plan, .. }) => plan,
-        Ok(_) => panic!("{words}: not a run"),
-        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
-    }
-}
+use common::plan;
 
 /// The record, and the rows of each file as numbers.
 struct Logged {

@@ -1,56 +1,13 @@
 //! What each option of the job language does, as a table: a job, and what must come of it on a
 //! device that takes 100 µs for every op.
 
+mod common;
+
 use std::ops::RangeInclusive;
 
-use fathom_core::Nanos;
-use fathom_job::{Dialect, Invocation, Surroundings, parse};
 use fathom_record::{DirectionRecord, JobRecord, Record};
-use fathom_run::simulate;
-use fathom_sim::Constant;
 
-/// A machine with nothing on it.
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn read_file(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            path.to_owned(),
-        ))
-    }
-    fn read_stdin(&self) -> std::io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        4
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
-
-#[track_caller]
-fn record(words: &str) -> Record {
-    let args: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let invocation = match parse(&args, Dialect::Fathom, &Nowhere) {
-        Ok(invocation) => invocation,
-        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
-    };
-    let Invocation::Run { plan, .. } = invocation else {
-        panic!("{words}: not a run");
-    };
-    match simulate(&plan, &Constant::new(Nanos::from_micros(100))) {
-        Ok(record) => record,
-        Err(error) => panic!("{words}: {error}"),
-    }
-}
+use common::record;
 
 /// Runs `--name=t --size=1m WORDS` and holds what came of the first job against the ranges.
 #[track_caller]

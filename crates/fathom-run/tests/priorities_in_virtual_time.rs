@@ -1,54 +1,12 @@
 //! I/O priorities of single ops, and what is told of them, in virtual time: a device that takes
 //! 100 µs for every op, whatever its priority.
 
-use fathom_core::{IoPriority, Nanos};
-use fathom_job::{Dialect, Invocation, Surroundings, parse};
+mod common;
+
+use fathom_core::IoPriority;
 use fathom_record::{DirectionRecord, Record};
-use fathom_run::simulate;
-use fathom_sim::Constant;
 
-/// A machine with nothing on it.
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn read_file(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            path.to_owned(),
-        ))
-    }
-    fn read_stdin(&self) -> std::io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        4
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
-
-#[track_caller]
-fn record(words: &str) -> Record {
-    let args: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let invocation = match parse(&args, Dialect::Fathom, &Nowhere) {
-        Ok(invocation) => invocation,
-        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
-    };
-    let Invocation::Run { plan, .. } = invocation else {
-        panic!("{words}: not a run");
-    };
-    match simulate(&plan, &Constant::new(Nanos::from_micros(100))) {
-        Ok(record) => record,
-        Err(error) => panic!("{words}: {error}"),
-    }
-}
+use common::record;
 
 /// `class/level/hint:ops` of each priority that was kept.
 fn spelled(direction: &DirectionRecord) -> Vec<(String, u64)> {

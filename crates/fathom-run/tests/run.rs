@@ -1,43 +1,18 @@
 //! Whole runs in this process: jobs that fail beside jobs that do not, groups, waves, two at once.
 
-use std::io;
+mod common;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fathom_job::{Dialect, Invocation, Surroundings, parse};
 use fathom_record::Record;
 use fathom_run::{Event, RunError, Session, run};
 
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
-    }
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        1
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
+use common::run_of;
 
 /// Runs a command line; the texts say which events came.
 fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
-    let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
-    let invocation = parse(&words, Dialect::Fathom, &Nowhere);
-    let Ok(Invocation::Run { plan, settings, .. }) = invocation else {
-        panic!("cannot be parsed: {line}");
-    };
+    let (plan, settings) = run_of(line);
     let mut events = Vec::new();
     let mut session = Session {
         tell: &mut |event| {
@@ -164,11 +139,7 @@ fn two_runs_go_on_in_one_process() {
 
 #[test]
 fn a_stop_before_the_start_gives_an_empty_record() {
-    let words = ["--name=t", "--ioengine=null", "--size=1m"].map(Into::into);
-    let Ok(Invocation::Run { plan, settings, .. }) = parse(&words, Dialect::Fathom, &Nowhere)
-    else {
-        panic!("cannot be parsed");
-    };
+    let (plan, settings) = run_of("--name=t --ioengine=null --size=1m");
     let mut stopping = 0;
     let mut session = Session {
         tell: &mut |event| stopping += u32::from(matches!(event, Event::Stopping)),

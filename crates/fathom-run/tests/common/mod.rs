@@ -1,0 +1,61 @@
+//! Command lines as a user writes them, read on a machine with nothing on it.
+#![allow(dead_code, reason = "each test program uses some of it")]
+#![allow(unreachable_pub, reason = "shared between test programs")]
+
+use std::io;
+
+use fathom_core::Nanos;
+use fathom_job::{Dialect, Invocation, Plan, Settings, Surroundings, parse};
+use fathom_record::Record;
+use fathom_run::simulate;
+use fathom_sim::Constant;
+
+/// What WORDS, separated by spaces, ask for.
+#[track_caller]
+pub fn run_of(words: &str) -> (Plan, Settings) {
+    let args: Vec<String> = words.split_whitespace().map(Into::into).collect();
+    match parse(&args, Dialect::Fathom, &Nowhere) {
+        Ok(Invocation::Run { plan, settings, .. }) => (plan, settings),
+        Ok(_) => panic!("{words}: not a run"),
+        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
+    }
+}
+
+/// The jobs of WORDS.
+#[track_caller]
+pub fn plan(words: &str) -> Plan {
+    run_of(words).0
+}
+
+/// What comes of WORDS on a device that takes 100 µs for every op.
+#[track_caller]
+pub fn record(words: &str) -> Record {
+    match simulate(&plan(words), &Constant::new(Nanos::from_micros(100))) {
+        Ok(record) => record,
+        Err(error) => panic!("{words}: {error}"),
+    }
+}
+
+/// A machine with nothing on it.
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        Err(io::Error::new(io::ErrorKind::NotFound, path))
+    }
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn cpus(&self) -> u32 {
+        4
+    }
+    fn page_size(&self) -> u64 {
+        4096
+    }
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+}
