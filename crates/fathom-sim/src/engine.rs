@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, PerDirection,
-    Slot, Submitted, Tick,
+    Slot, Submitted, SyncKind, Tick,
 };
 
 use crate::constant::FaultKind;
@@ -31,8 +31,8 @@ pub struct ModelEngine {
     in_flight: BinaryHeap<Reverse<(Tick, u64, u32, i32)>>,
     numbers: PerDirection<u64>,
     order: u64,
-    /// Syncs done, of files in this order; for tests.
-    pub syncs: Vec<FileIndex>,
+    /// Syncs done, in order; for tests.
+    pub syncs: Vec<(SyncKind, FileIndex)>,
 }
 
 impl ModelEngine {
@@ -132,8 +132,8 @@ impl ModelEngine {
                 self.numbers[direction] += 1;
                 number
             }
-            OpKind::Sync(_) => {
-                self.syncs.push(op.file);
+            OpKind::Sync(kind) => {
+                self.syncs.push((kind, op.file));
                 0
             }
         };

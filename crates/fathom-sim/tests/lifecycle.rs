@@ -4,7 +4,7 @@ mod common;
 
 use common::{deep_job, device, job, ms, run};
 use fathom_core::{Nanos, PerDirection, SyncKind, Tick};
-use fathom_workload::{Mix, SyncRules, Think};
+use fathom_workload::{Mix, SizeChoice, SyncRules, Think, WorkerConfig};
 
 #[test]
 fn a_job_ends_when_all_bytes_are_moved() {
@@ -123,20 +123,64 @@ fn thinktime_iotime_comes_after_so_much_time() {
     assert_eq!(ms(results.directions.read.runtime), 25 + 2 * 5);
 }
 
-#[test]
-fn fsync_comes_after_every_so_many_writes_but_the_last() {
+/// Runs sixteen writes a pass and gives the kinds of the syncs; all of them were counted.
+#[track_caller]
+fn syncs_of(full_every: u32, data_every: u32, change: impl FnOnce(&mut WorkerConfig)) -> String {
     let mut config = job();
     config.pattern.mix = Mix::Write;
     config.bytes_per_pass = 16 * 4096;
     config.sync = SyncRules {
-        every: 4,
-        kind: Some(SyncKind::Full),
-        at_end: false,
-        on_close: false,
+        full_every,
+        data_every,
+        ..SyncRules::default()
     };
-    let results = run(config, device());
-    assert_eq!(results.directions.write.ios, 16);
-    assert_eq!(results.sync.summary.count(), 3);
+    change(&mut config);
+    let (results, engine) = common::run_on(config, device(), Vec::new());
+    assert_eq!(results.sync.summary.count(), engine.syncs.len() as u64);
+    let letter = |kind| match kind {
+        SyncKind::Full => 'F',
+        SyncKind::Data => 'd',
+    };
+    engine.syncs.iter().map(|&(kind, _)| letter(kind)).collect()
+}
+
+#[test]
+fn a_sync_comes_after_every_so_many_writes_but_the_last() {
+    assert_eq!(syncs_of(4, 0, |_| {}), "FFF");
+    assert_eq!(syncs_of(0, 4, |_| {}), "ddd");
+    assert_eq!(syncs_of(1, 0, |_| {}), "F".repeat(15));
+    assert_eq!(syncs_of(17, 16, |_| {}), "");
+}
+
+#[test]
+fn of_two_syncs_due_at_once_the_fuller_is_made() {
+    assert_eq!(syncs_of(4, 4, |_| {}), "FFF");
+    assert_eq!(syncs_of(4, 3, |_| {}), "dFdFdFd");
+    assert_eq!(syncs_of(4, 2, |_| {}), "dFdFdFd");
+}
+
+#[test]
+fn where_the_pattern_begins_anew_a_sync_that_is_due_comes_before_and_after() {
+    // Counted over all passes: after 4, 8, 12, 16 and again 16, 20, 24, 28.
+    assert_eq!(syncs_of(4, 0, |config| config.loops = 2), "F".repeat(8));
+    assert_eq!(syncs_of(17, 0, |config| config.loops = 2), "F");
+}
+
+#[test]
+fn in_a_mix_each_read_is_followed_by_the_sync_that_its_write_was() {
+    let syncs = syncs_of(1, 0, |config| {
+        config.pattern.mix = Mix::ReadWrite { read: 50 };
+        config.pattern.sizes.read = SizeChoice::Fixed(4096);
+        config.bytes_per_pass = 1 << 20;
+    });
+    // One after each of 256 ops but the last, from the first write on.
+    assert!((250..=255).contains(&syncs.len()), "{}", syncs.len());
+}
+
+#[test]
+fn a_trim_and_its_write_are_not_synced() {
+    let pairs = |config: &mut WorkerConfig| config.pattern.mix = Mix::TrimWrite;
+    assert_eq!(syncs_of(1, 1, pairs), "");
 }
 
 #[test]
@@ -145,10 +189,8 @@ fn end_fsync_is_made_and_not_counted() {
     config.pattern.mix = Mix::Write;
     config.bytes_per_pass = 16 * 4096;
     config.sync = SyncRules {
-        every: 0,
-        kind: None,
         at_end: true,
-        on_close: false,
+        ..SyncRules::default()
     };
     let (results, engine) = common::run_on(config, device(), Vec::new());
     assert_eq!(results.sync.summary.count(), 0);

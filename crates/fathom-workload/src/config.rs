@@ -2,7 +2,7 @@
 //!
 //! `fathom-run` translates a plan into these; the loop and the patterns read nothing else.
 
-use fathom_core::{Nanos, PerDirection, SyncKind};
+use fathom_core::{Nanos, PerDirection};
 
 /// Everything one worker needs to know.
 #[derive(Clone, Debug)]
@@ -278,14 +278,21 @@ pub struct Think {
 /// Syncs during and after the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncRules {
-    /// After every so many writes; 0 never.
-    pub every: u32,
-    /// Which call.
-    pub kind: Option<SyncKind>,
+    /// Data and metadata after every so many writes; 0 never.
+    pub full_every: u32,
+    /// Data alone after every so many writes, unless both are due; 0 never.
+    pub data_every: u32,
     /// One at the end of the job, not counted.
     pub at_end: bool,
     /// One before each file is closed, not counted.
     pub on_close: bool,
+}
+
+impl SyncRules {
+    /// Whether writes are to be counted.
+    pub(crate) const fn watches_writes(&self) -> bool {
+        self.full_every > 0 || self.data_every > 0
+    }
 }
 
 /// Errors that do not end the job (`continue_on_error`): EIO and EILSEQ of these classes.

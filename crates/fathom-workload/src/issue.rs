@@ -122,14 +122,18 @@ impl Worker {
         {
             return Gate::Think;
         }
+        if self.sync.watches
+            && let Some(kind) = self.sync_due()
+        {
+            return self.issue_sync(engine, now, kind);
+        }
         let target = match self.next_target(now) {
             Ok(target) => target,
-            Err(gate) => return gate,
+            Err(gate) => {
+                self.sync.gave_way &= self.config.time_based || !gate.is_an_end();
+                return gate;
+            }
         };
-        if self.sync.writes_left == 0 && self.config.sync.every > 0 {
-            self.held = Some(target);
-            return self.issue_sync(engine, now);
-        }
         let drained = self.in_flight == 0 && self.prepared.is_empty();
         if target.direction == Direction::Trim && !self.engine.queued_trim && !drained {
             self.held = Some(target);
@@ -219,39 +223,9 @@ impl Worker {
             thinking.issued(now);
         }
         if target.direction == Direction::Write {
-            self.sync.file = target.file;
-            self.sync.writes_left = self.sync.writes_left.saturating_sub(1);
+            self.sync.wrote(target.file);
         }
-    }
-
-    fn issue_sync<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Gate {
-        let drained = self.in_flight == 0 && self.prepared.is_empty();
-        if !self.engine.queued_sync && !drained {
-            return Gate::Drained;
-        }
-        self.sync.writes_left = self.config.sync.every;
-        self.prepare_sync(engine, now, self.sync.file);
-        Gate::Open
-    }
-
-    /// Prepares a sync of `file`; there must be a free slot.
-    pub(crate) fn prepare_sync<E: Engine>(&mut self, engine: &mut E, now: Tick, file: FileIndex) {
-        let Some(slot) = self.slots.take() else {
-            unreachable!("callers see to it that a slot is free");
-        };
-        let kind = self.sync_kind();
-        let state = self.slots.state(slot);
-        state.due = now;
-        state.start = now;
-        state.op.kind = OpKind::Sync(kind);
-        state.op.priority = 0;
-        state.op.file = file;
-        state.op.length = 0;
-        state.op.buffer_offset = 0;
-        state.op.offset = 0;
-        state.op.sequence = self.sequence;
-        engine.prepare(&state.op);
-        self.prepared.push(slot);
+        self.sync.gave_way = false;
     }
 
     /// Issues the rests of short transfers, in their own slots.
@@ -335,7 +309,7 @@ impl Worker {
 
 /// What keeps the next op back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gate {
+pub(crate) enum Gate {
     /// Nothing.
     Open,
     /// It is not due before then.
@@ -348,4 +322,11 @@ enum Gate {
     EndOfPass,
     /// There is none: the pattern is exhausted.
     EndOfPattern,
+}
+
+impl Gate {
+    /// Whether there is no next op.
+    const fn is_an_end(self) -> bool {
+        matches!(self, Self::EndOfPass | Self::EndOfPattern)
+    }
 }

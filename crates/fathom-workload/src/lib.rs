@@ -17,6 +17,7 @@ mod results;
 mod schedule;
 mod slots;
 mod stages;
+mod syncs;
 mod think;
 mod turn;
 mod verify;

@@ -1,6 +1,6 @@
 //! What happens between passes and at the end: draining, syncing, reading back, going round.
 
-use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
+use fathom_core::{Engine, FileIndex, PerDirection, Step, SyncKind, Tick};
 
 use crate::config::{Mix, WorkerConfig};
 use crate::worker::{After, Pass, Stage, Worker};
@@ -115,7 +115,7 @@ impl Worker {
         }
         if file.index() < self.config.pattern.files.len() && self.used.write {
             self.stage = Stage::Syncing(FileIndex::new(file.get() + 1), after);
-            self.prepare_sync(engine, *now, file);
+            self.prepare_sync(engine, *now, file, SyncKind::Full);
             return self.hand_over(engine, now);
         }
         self.sync.synced_at = self.sequence;

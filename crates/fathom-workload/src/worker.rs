@@ -1,7 +1,7 @@
 //! One job's state between two turns.
 
 use fathom_core::{
-    Capabilities, Completion, Direction, FileIndex, NoMemory, PerDirection, Slot, SyncKind, Tick,
+    Capabilities, Completion, Direction, FileIndex, NoMemory, PerDirection, Slot, Tick,
 };
 
 use crate::buffers::Filler;
@@ -16,6 +16,7 @@ use crate::results::{Phase, Progress, Results};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::stages::bytes_to_issue;
+use crate::syncs::SyncState;
 use crate::think::Thinking;
 use crate::verify::IntervalTooSmall;
 
@@ -125,17 +126,6 @@ pub(crate) struct Pass {
     pub(crate) invalidate: bool,
 }
 
-/// Where the job stands with its syncs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SyncState {
-    /// Writes until the next one; 0: it is due now.
-    pub(crate) writes_left: u32,
-    /// The file last written.
-    pub(crate) file: FileIndex,
-    /// What `sequence` was at the last sync at a pass's end.
-    pub(crate) synced_at: u64,
-}
-
 /// Why a worker cannot be made.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -218,11 +208,7 @@ impl Worker {
         Ok(Self {
             thinking: config.think.map(Thinking::new),
             pass: Pass::first(&config),
-            sync: SyncState {
-                writes_left: config.sync.every,
-                file: FileIndex::new(0),
-                synced_at: 0,
-            },
+            sync: SyncState::new(&config),
             clock: Clockwork::new(origin),
             pattern,
             filler,
@@ -302,11 +288,6 @@ impl Worker {
             results.priorities = priorities.into_results();
         }
         results
-    }
-
-    /// Which call makes this job's writes durable.
-    pub(crate) fn sync_kind(&self) -> SyncKind {
-        self.config.sync.kind.unwrap_or(SyncKind::Full)
     }
 }
 
@@ -398,7 +379,7 @@ fn is_plain(
 ) -> bool {
     let rated = config.rate.iter().any(|(_, rate)| rate.is_some());
     let fills = used.write && engine.moves_data && changes_buffers;
-    let syncs = used.write && config.sync.every != 0;
+    let syncs = used.write && config.sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
     let chooses = config.priorities.is_some();
     !(rated || verifies || fills || syncs || drains || chooses || config.think.is_some())

@@ -83,8 +83,8 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "exactly one for so many writes; fio makes more where reads are mixed in or ops are in \
-         flight, and one more at the start of a loop",
+        "with ops in flight exactly one for so many writes, where fio's number depends on when they \
+         complete; of several files the one last written is synced, in fio the next in turn",
     ),
     Row::new(
         "fdatasync",
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.fdatasync = narrow(v),
         },
     )
-    .different("as `fsync`"),
+    .different("as `fsync`; counted in the JSON's `sync`, in fio among the reads' short transfers"),
     Row::new(
         "end_fsync",
         "0",

@@ -1,6 +1,6 @@
 //! What is written, how it is made durable, verified and counted.
 
-use fathom_core::{Direction, Nanos, SyncKind};
+use fathom_core::{Direction, Nanos};
 use fathom_job::{Options, Verify};
 use fathom_workload::{BufferConfig, BufferFill, Measure, SyncRules, VerifyConfig, VerifyMethod};
 
@@ -25,16 +25,11 @@ pub(crate) fn buffers(options: &Options) -> BufferConfig {
     }
 }
 
-/// `fsync` wins over `fdatasync` where both are given.
-pub(crate) fn sync_rules(options: &Options) -> SyncRules {
-    let (every, kind) = match (options.fsync, options.fdatasync) {
-        (0, 0) => (0, None),
-        (0, every) => (every, Some(SyncKind::Data)),
-        (every, _) => (every, Some(SyncKind::Full)),
-    };
+/// Syncs during the job and at its end.
+pub(crate) const fn sync_rules(options: &Options) -> SyncRules {
     SyncRules {
-        every,
-        kind,
+        full_every: options.fsync,
+        data_every: options.fdatasync,
         at_end: options.end_fsync,
         on_close: options.fsync_on_close,
     }

@@ -314,14 +314,11 @@ fn content() {
 fn syncs() {
     let every = |words: &str| {
         let sync = one(words).worker.sync;
-        (sync.every, sync.kind)
+        (sync.full_every, sync.data_every)
     };
-    assert_eq!(every(""), (0, None));
-    assert_eq!(every("--fsync=4"), (4, Some(fathom_core::SyncKind::Full)));
-    assert_eq!(
-        every("--fdatasync=8"),
-        (8, Some(fathom_core::SyncKind::Data))
-    );
+    assert_eq!(every(""), (0, 0));
+    assert_eq!(every("--fsync=4"), (4, 0));
+    assert_eq!(every("--fdatasync=8 --fsync=3"), (3, 8));
     assert!(one("--end_fsync=1").worker.sync.at_end);
 }
 

@@ -1,0 +1,117 @@
+//! Syncs: those that come after every so many writes, and the op that any of them is.
+//!
+//! As fio has it, a sync is due before an op is chosen, whenever the writes issued so far are a
+//! multiple of its interval and the op before was no sync. So in a mix of reads and writes it is
+//! made again after each read, until the next write; and where `fsync` and `fdatasync` are due at
+//! once, only the `fsync` is made.
+
+use fathom_core::{Engine, FileIndex, OpKind, SyncKind, Tick};
+
+use crate::config::{Mix, SyncRules, WorkerConfig};
+use crate::issue::Gate;
+use crate::worker::{Stage, Worker};
+
+/// Where the job stands with its syncs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncState {
+    /// Whether any is made while the job runs.
+    pub(crate) watches: bool,
+    /// The last op was a sync: another comes first.
+    pub(crate) gave_way: bool,
+    /// Writes issued.
+    writes: u64,
+    /// The file last written.
+    file: FileIndex,
+    /// What the worker's `sequence` was at the last sync at a pass's end.
+    pub(crate) synced_at: u64,
+}
+
+impl SyncState {
+    pub(crate) const fn new(config: &WorkerConfig) -> Self {
+        // A trim and the write of the same block are one thing: fio puts no sync between them, nor
+        // behind them.
+        let pairs = matches!(config.pattern.mix, Mix::TrimWrite);
+        Self {
+            watches: config.sync.watches_writes() && !pairs,
+            gave_way: false,
+            writes: 0,
+            file: FileIndex::new(0),
+            synced_at: 0,
+        }
+    }
+
+    /// A write was issued.
+    pub(crate) fn wrote(&mut self, file: FileIndex) {
+        self.file = file;
+        self.writes += 1;
+    }
+
+    /// What these rules want after the writes so far.
+    const fn wanted(&self, rules: &SyncRules) -> Option<SyncKind> {
+        if self.writes == 0 || self.gave_way {
+            None
+        } else if is_multiple(self.writes, rules.full_every) {
+            Some(SyncKind::Full)
+        } else if is_multiple(self.writes, rules.data_every) {
+            Some(SyncKind::Data)
+        } else {
+            None
+        }
+    }
+}
+
+const fn is_multiple(writes: u64, every: u32) -> bool {
+    every > 0 && writes.is_multiple_of(every as u64)
+}
+
+impl Worker {
+    /// The sync that comes before the next op. None at the job's end, nor while reading back.
+    pub(crate) fn sync_due(&self) -> Option<SyncKind> {
+        let goes_on = self.pass.remaining > 0 || self.pass.more > 0 && !self.config.time_based;
+        if self.stage != Stage::Running || self.held.is_some() || !goes_on {
+            return None;
+        }
+        self.sync.wanted(&self.config.sync)
+    }
+
+    /// Issues a sync of the file last written; one that cannot be queued waits until it is alone.
+    pub(crate) fn issue_sync<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: Tick,
+        kind: SyncKind,
+    ) -> Gate {
+        let drained = self.in_flight == 0 && self.prepared.is_empty();
+        if !self.engine.queued_sync && !drained {
+            return Gate::Drained;
+        }
+        self.sync.gave_way = true;
+        self.prepare_sync(engine, now, self.sync.file, kind);
+        Gate::Open
+    }
+
+    /// Prepares a sync of `file`; there must be a free slot.
+    pub(crate) fn prepare_sync<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: Tick,
+        file: FileIndex,
+        kind: SyncKind,
+    ) {
+        let Some(slot) = self.slots.take() else {
+            unreachable!("callers see to it that a slot is free");
+        };
+        let state = self.slots.state(slot);
+        state.due = now;
+        state.start = now;
+        state.op.kind = OpKind::Sync(kind);
+        state.op.priority = 0;
+        state.op.file = file;
+        state.op.length = 0;
+        state.op.buffer_offset = 0;
+        state.op.offset = 0;
+        state.op.sequence = self.sequence;
+        engine.prepare(&state.op);
+        self.prepared.push(slot);
+    }
+}
