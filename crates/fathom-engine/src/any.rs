@@ -6,10 +6,6 @@ use crate::mmap::Mmap;
 use crate::{EngineConfig, Libaio, Null, Sync, Uring};
 
 /// One of the engines. A driver matches on it once and runs a loop made for what it finds.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one per worker, and never moved while it runs"
-)]
 pub enum AnyEngine {
     /// `null`.
     Null(Null),

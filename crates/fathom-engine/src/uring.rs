@@ -143,7 +143,7 @@ impl Engine for Uring {
             OpKind::Sync(_) => !self.polled,
         };
         if queued {
-            self.ring.push(op, self.files.descriptor(op.file));
+            self.ring.push(op, || self.files.descriptor(op.file));
         } else {
             assert!(
                 self.ring.in_flight() == 0 && self.alone.is_none(),

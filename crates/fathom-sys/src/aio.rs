@@ -43,6 +43,8 @@ pub struct Context {
     /// What `io_submit` is given: room for one address per slot.
     addresses: Vec<*mut ControlBlock>,
     in_flight: InFlight,
+    /// How many.
+    count: u32,
     /// Completions that were taken from the kernel, or never got there.
     ready: Ready,
     /// What `io_getevents` fills.
@@ -84,6 +86,7 @@ impl Context {
             queue: Vec::with_capacity(slots as usize),
             addresses: Vec::with_capacity(slots as usize),
             in_flight: InFlight::new(slots),
+            count: 0,
             ready: Ready::new(slots),
             events: vec![Event::default(); slots as usize].into_boxed_slice(),
             calls: 0,
@@ -126,6 +129,7 @@ impl Context {
             flags,
             event_file: 0,
         };
+        self.count += 1;
         self.queue.push(op.slot);
     }
 
@@ -163,6 +167,7 @@ impl Context {
                 Err(errno) => {
                     let slot = self.queue[next];
                     let back = self.in_flight.end(self.blocks[slot.index()].data);
+                    self.count -= 1;
                     self.ready.push(back, -errno);
                     next += 1;
                 }
@@ -186,6 +191,7 @@ impl Context {
             while count < out.len() {
                 let Some(event) = ring.pop() else { break };
                 out[count] = event.completion(&mut self.in_flight);
+                self.count -= 1;
                 count += 1;
             }
         } else if count == 0 && self.with_kernel(0) > 0 {
@@ -230,13 +236,13 @@ impl Context {
     /// Ops between `push` and `reap`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
-        self.in_flight.count()
+        self.count
     }
 
     /// Those of the ops in flight that the kernel has, when `taken` of the queue were taken.
     fn with_kernel(&self, taken: usize) -> u32 {
         let waiting = self.queue.len() - taken;
-        self.in_flight.count() - u32::try_from(waiting).unwrap_or(u32::MAX)
+        self.count - u32::try_from(waiting).unwrap_or(u32::MAX)
     }
 
     /// `io_submit(2)` from the `next`th of the queue on: how many were taken, or the errno that
@@ -291,6 +297,7 @@ impl Context {
             let Completion { slot, result } = event.completion(&mut self.in_flight);
             self.ready.push(slot, result);
         }
+        self.count -= u32::try_from(count).unwrap_or(u32::MAX);
         Ok(())
     }
 

@@ -1,52 +1,62 @@
 //! io_uring: a ring with the buffers and the in-flight table of one worker.
 //!
-//! A thin layer over the `io-uring` crate, which lays out the rings and the entries; set-up by
-//! steps, the system call itself, waiting, and the ownership of buffers are here.
+//! `rings.rs` has the queues that are shared with the kernel, `setup.rs` their making step by
+//! step; the system call itself, waiting, and the ownership of buffers are here.
 
+mod abi;
 mod entry;
+mod rings;
 mod setup;
 
 use std::io;
 use std::mem::ManuallyDrop;
 
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot, SyncKind};
-use io_uring::squeue::Flags;
-use io_uring::{EnterFlags, IoUring, opcode, types};
 
 use crate::clock;
 use crate::flight::{InFlight, Ready};
 use crate::memory::Buffers;
 use crate::rw::{Descriptor, RwFlags, raw};
 
+use abi::{
+    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument, FSYNC_DATASYNC, OP_FSYNC,
+    OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_WRITE, OP_WRITE_FIXED, OP_WRITEV, SQE_ASYNC,
+    SQE_FIXED_FILE,
+};
 use entry::Fields;
+use rings::Rings;
 
 pub use setup::{MOST_ENTRIES, RingConfig, RingError};
 
 /// One ring, used by the thread that made it (the kernel holds it to that).
 ///
 /// An op owns its slot's buffer from `push` until `reap` has given out its completion.
+#[derive(Debug)]
 pub struct Ring {
-    ring: IoUring,
+    rings: Rings,
     /// What `io_uring_enter` is called with: the ring's own descriptor, or its registered number.
     enter_fd: i32,
-    registered_fd: bool,
+    /// Says which of the two it is; 0 for the former.
+    enter_flags: u32,
     mode: Mode,
     flags: RwFlags,
     features: Vec<&'static str>,
+    refused: Vec<&'static str>,
     /// Freed by `drop` once nothing is in flight, else leaked.
     memory: ManuallyDrop<Memory>,
     in_flight: InFlight,
-    /// Pushed and not yet with the kernel; always 0 where the kernel's thread takes them itself.
-    unsubmitted: u32,
     /// Completions that did not come through the ring.
     ready: Ready,
     /// Ops until the next one that is handed to a kernel worker.
     until_async: u32,
+    /// For so many more submissions completion work is run at once; see `submit`.
+    asks_for_events: u32,
     /// Calls of `io_uring_enter`.
     calls: u64,
 }
 
 /// What the kernel may be reading or writing.
+#[derive(Debug)]
 struct Memory {
     buffers: Buffers,
     /// One for each slot, where vectors are asked for; else none.
@@ -54,9 +64,12 @@ struct Memory {
 }
 
 /// How ops are made and completions come about; does not change over a ring's life.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Mode {
-    fixed_buffers: bool,
+    /// Nothing but reads and writes of plain or registered buffers, without a flag of their own.
+    plain: bool,
+    /// The opcodes of a plain read and a plain write.
+    opcodes: [u8; 2],
     fixed_files: bool,
     vectored: bool,
     /// The kernel's thread takes the ops.
@@ -71,34 +84,48 @@ struct Mode {
     nops: bool,
 }
 
+impl Mode {
+    const fn new(config: &RingConfig, deferred: bool) -> Self {
+        // A registered buffer needs no vector.
+        let vectored = config.vectored && !config.fixed_buffers;
+        Self {
+            plain: !vectored && !config.nops && config.force_async == 0,
+            opcodes: match config.fixed_buffers {
+                true => [OP_READ_FIXED, OP_WRITE_FIXED],
+                false => [OP_READ, OP_WRITE],
+            },
+            fixed_files: config.fixed_files,
+            vectored,
+            kernel_thread: config.kernel_thread,
+            polled: config.polled,
+            deferred,
+            force_async: config.force_async,
+            nops: config.nops,
+        }
+    }
+}
+
 impl Ring {
-    /// Lays an op down. Not for trims, which the ring cannot take.
+    /// Lays an op down. Not for trims, which the ring cannot take. `file` is asked for the open
+    /// file where that is not registered.
     ///
     /// # Panics
     /// If the op's slot is in flight or its data do not lie in the slot's buffer.
     #[inline(always)]
-    pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
-        let mut fields = self.fields(op, file);
-        if self.mode.fixed_files {
-            fields.flags |= Flags::FIXED_FILE.bits();
-        }
-        if self.mode.force_async > 0 {
-            self.until_async -= 1;
-            if self.until_async == 0 {
-                self.until_async = self.mode.force_async;
-                fields.flags |= Flags::ASYNC.bits();
+    pub fn push<'file>(&mut self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) {
+        let mut fields = match op.kind {
+            OpKind::Data(direction @ (Direction::Read | Direction::Write)) if self.mode.plain => {
+                self.data_fields(op, direction == Direction::Write, file)
             }
-        }
+            _ => self.uncommon_fields(op, file()),
+        };
         fields.user_data = self.in_flight.begin(op.slot);
-        let entry = fields.entry();
-        // SAFETY: the entry names a part of the slot's buffer, checked by `Buffers::address`, and
-        // perhaps the slot's vector. Both live in `memory` until the op has completed or for ever
-        // (see `drop`), and `buffer` gives no reference to them while the slot is in flight.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        assert!(pushed.is_ok(), "as many entries as slots");
-        if !self.mode.kernel_thread {
-            self.unsubmitted += 1;
-        }
+        // SAFETY: the slot was free, so fewer ops than slots were in flight, and the queue has a
+        // place for each slot. The entry names a part of the slot's buffer, checked by
+        // `Buffers::address`, and perhaps the slot's vector. Both live in `memory` until the op
+        // has completed or for ever (see `drop`), and `buffer` gives no reference to them while
+        // the slot is in flight.
+        unsafe { self.rings.submission.push(fields.entry()) };
     }
 
     /// An op was done outside of the ring: its completion comes with the others.
@@ -112,27 +139,43 @@ impl Ring {
     ///
     /// # Errors
     /// What `io_uring_enter(2)` said; the ring can no longer be used.
+    #[inline]
     pub fn submit(&mut self, want: u32) -> io::Result<()> {
-        let want = want.min(self.in_flight.count());
+        let want = want.min(self.rings.in_flight());
         if self.mode.kernel_thread {
+            self.rings.submission.publish();
             return self.submit_to_thread(want);
         }
-        if self.unsubmitted == 0 {
+        if self.rings.submission.unpublished() == 0 {
             return self.wait(want, None);
         }
-        let events = want > 0 || self.mode.deferred || self.mode.polled;
-        let flags = if events {
-            EnterFlags::GETEVENTS
-        } else {
-            EnterFlags::empty()
-        };
-        while self.unsubmitted > 0 {
-            match self.enter(self.unsubmitted, want, flags, None) {
-                Ok(taken) => self.unsubmitted -= taken.min(self.unsubmitted),
-                Err(error) => self.make_room(error)?,
+        let mut left = self.rings.submission.publish();
+        let flags = self.events_flag(want);
+        while left > 0 {
+            match self.enter(left, want, flags) {
+                Ok(taken) => left -= taken.min(left),
+                Err(error) => self.make_room(error, left)?,
             }
         }
         Ok(())
+    }
+
+    /// Whether a submission that waits for `want` completions also has the kernel look for them.
+    ///
+    /// Where completion work waits for us, it is run by the call that submits. But ops that
+    /// complete at once (from the page cache) leave no such work, and then looking for it is a
+    /// twentieth of what a no-op costs. So every now and then we submit without, and see whether
+    /// work is left; `reap` runs it then.
+    #[inline]
+    fn events_flag(&mut self, want: u32) -> u32 {
+        if want > 0 || self.mode.polled {
+            return ENTER_GETEVENTS;
+        }
+        if !self.mode.deferred || self.asks_for_events == 0 {
+            return 0;
+        }
+        self.asks_for_events -= 1;
+        ENTER_GETEVENTS
     }
 
     /// Collects completions without waiting; returns how many entries of `out` are filled.
@@ -141,14 +184,37 @@ impl Ring {
     /// If the kernel completes an op that is not in flight.
     #[inline]
     pub fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let mut count = self.ready.take(out);
+        let mut count = 0;
+        if self.ready.count() > 0 {
+            count = self.ready.take(out);
+        }
         count += self.pop(&mut out[count..]);
-        if count == 0 && self.in_flight.count() > self.unsubmitted && self.work_is_waiting() {
-            // An error here shows itself in the next submit or wait, which can report it.
-            let _ignored = self.enter(0, 0, EnterFlags::GETEVENTS, None);
-            count = self.pop(out);
+        if self.has_hidden_work(count) {
+            self.asks_for_events = ASK_FOR_EVENTS;
+            // With something to give out now, the rest can wait for the next submission.
+            if count == 0 {
+                count = self.look_for_work(out);
+            }
         }
         count
+    }
+
+    /// Whether completions may be had by entering the kernel.
+    #[inline]
+    fn has_hidden_work(&self, found: usize) -> bool {
+        if self.mode.polled {
+            return found == 0;
+        }
+        self.rings.submission.work_is_waiting()
+    }
+
+    fn look_for_work(&mut self, out: &mut [Completion]) -> usize {
+        if self.with_kernel() == 0 {
+            return 0;
+        }
+        // An error here shows itself in the next submit or wait, which can report it.
+        let _ignored = self.enter(0, 0, ENTER_GETEVENTS);
+        self.pop(out)
     }
 
     /// Sleeps until `min` completions can be reaped, `span` has passed or a signal has come;
@@ -158,13 +224,11 @@ impl Ring {
     /// What `io_uring_enter(2)` said; the ring can no longer be used.
     pub fn wait(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
         let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
-        let min = min
-            .saturating_sub(ready)
-            .min(self.in_flight.count() - self.unsubmitted);
-        if min == 0 || self.ring.completion().len() >= min as usize {
+        let min = min.saturating_sub(ready).min(self.with_kernel());
+        if min == 0 || self.rings.completion.len() >= min {
             return Ok(());
         }
-        match self.enter(0, min, EnterFlags::GETEVENTS, span) {
+        match self.enter_for(min, span) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::ETIME | libc::EINTR) => Ok(()),
@@ -192,16 +256,13 @@ impl Ring {
         if !self.mode.fixed_files {
             return Ok(());
         }
-        let submitter = self.ring.submitter();
-        submitter
-            .register_files_update(index, &[raw(file)])
-            .map(drop)
+        self.register_file(index, raw(file))
     }
 
     /// Ops between `push` and `reap`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
-        self.in_flight.count()
+        self.rings.in_flight()
     }
 
     /// How often the kernel was entered since the ring was made.
@@ -217,155 +278,198 @@ impl Ring {
         &self.features
     }
 
+    /// Those of the optional features that were asked for and the kernel does not have.
+    #[must_use]
+    pub fn refused(&self) -> &[&'static str] {
+        &self.refused
+    }
+
+    /// Those of the ops in flight that the kernel knows of.
+    #[inline]
+    const fn with_kernel(&self) -> u32 {
+        self.rings.in_flight() - self.rings.submission.unpublished()
+    }
+
+    /// A read or a write.
     #[inline(always)]
-    fn fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
-        if self.mode.nops {
-            return Fields {
-                opcode: opcode::Nop::CODE,
-                file: -1,
-                ..Fields::default()
-            };
-        }
-        let file = if self.mode.fixed_files {
-            op.file.get().cast_signed()
+    fn data_fields<'file>(
+        &self,
+        op: &Op,
+        write: bool,
+        file: impl FnOnce() -> Descriptor<'file>,
+    ) -> Fields {
+        let (file, flags) = if self.mode.fixed_files {
+            (op.file.get().cast_signed(), SQE_FIXED_FILE)
         } else {
-            raw(file)
+            (raw(file()), 0)
         };
-        let write = match op.kind {
-            OpKind::Data(Direction::Read) => false,
-            OpKind::Data(Direction::Write) => true,
-            OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
-            OpKind::Sync(kind) => return sync_fields(file, kind),
-        };
-        let memory = &mut *self.memory;
+        let memory = &*self.memory;
         let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
-        let mut fields = Fields {
-            opcode: if write {
-                opcode::Write::CODE
-            } else {
-                opcode::Read::CODE
-            },
+        Fields {
+            opcode: self.mode.opcodes[usize::from(write)],
+            flags,
             priority: op.priority,
             file,
             offset: op.offset,
             address: address.addr() as u64,
             length: op.length,
             op_flags: self.flags.bits().cast_unsigned(),
+            // The kernel looks at it only where buffers are registered; then slots fit.
+            buffer: (op.slot.get() & 0xffff) as u16,
             ..Fields::default()
+        }
+    }
+
+    /// What is not a read or a write as most are.
+    fn uncommon_fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
+        if self.mode.nops {
+            return Fields {
+                opcode: OP_NOP,
+                file: -1,
+                ..Fields::default()
+            };
+        }
+        let mut fields = match op.kind {
+            OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
+            OpKind::Data(direction) => {
+                let write = direction == Direction::Write;
+                let fields = self.data_fields(op, write, || file);
+                if self.mode.vectored {
+                    self.with_vector(op, write, fields)
+                } else {
+                    fields
+                }
+            }
+            OpKind::Sync(kind) => self.sync_fields(op, kind, file),
         };
-        if self.mode.fixed_buffers {
-            fields.buffer = u16::try_from(op.slot.get()).unwrap_or(u16::MAX);
-            fields.opcode = if write {
-                opcode::WriteFixed::CODE
-            } else {
-                opcode::ReadFixed::CODE
-            };
-        } else if self.mode.vectored {
-            let vector = &mut memory.vectors[op.slot.index()];
-            vector.iov_base = address.cast();
-            vector.iov_len = op.length as usize;
-            fields.address = (&raw const *vector).expose_provenance() as u64;
-            fields.length = 1;
-            fields.opcode = if write {
-                opcode::Writev::CODE
-            } else {
-                opcode::Readv::CODE
-            };
+        if self.mode.force_async > 0 {
+            self.until_async -= 1;
+            if self.until_async == 0 {
+                self.until_async = self.mode.force_async;
+                fields.flags |= SQE_ASYNC;
+            }
         }
         fields
     }
 
+    /// The same by a vector of one.
+    fn with_vector(&mut self, op: &Op, write: bool, fields: Fields) -> Fields {
+        let memory = &mut *self.memory;
+        let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
+        let vector = &mut memory.vectors[op.slot.index()];
+        vector.iov_base = address.cast();
+        vector.iov_len = op.length as usize;
+        Fields {
+            opcode: if write { OP_WRITEV } else { OP_READV },
+            address: (&raw const *vector).expose_provenance() as u64,
+            length: 1,
+            ..fields
+        }
+    }
+
+    fn sync_fields(&self, op: &Op, kind: SyncKind, file: Descriptor<'_>) -> Fields {
+        let (file, flags) = if self.mode.fixed_files {
+            (op.file.get().cast_signed(), SQE_FIXED_FILE)
+        } else {
+            (raw(file), 0)
+        };
+        Fields {
+            opcode: OP_FSYNC,
+            flags,
+            file,
+            op_flags: match kind {
+                SyncKind::Full => 0,
+                SyncKind::Data => FSYNC_DATASYNC,
+            },
+            ..Fields::default()
+        }
+    }
+
     /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
     fn submit_to_thread(&mut self, want: u32) -> io::Result<()> {
-        // The push has published the tail; `need_wakeup` has the barrier between that and
-        // reading the thread's flag.
-        let mut flags = EnterFlags::empty();
-        if self.ring.submission().need_wakeup() {
-            flags |= EnterFlags::SQ_WAKEUP;
+        let mut flags = 0;
+        if self.rings.submission.needs_wakeup() {
+            flags |= ENTER_SQ_WAKEUP;
         }
         if want > 0 {
-            flags |= EnterFlags::GETEVENTS;
+            flags |= ENTER_GETEVENTS;
         }
-        if flags.is_empty() {
+        if flags == 0 {
             return Ok(());
         }
-        match self.enter(0, want, flags, None) {
+        match self.enter(0, want, flags) {
             Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// What to do when the kernel did not take an entry: nothing after a signal; wait for a
-    /// completion where it is out of requests.
+    /// What to do when the kernel did not take the `left` entries: nothing after a signal; wait
+    /// for a completion where it is out of requests.
     #[cold]
-    fn make_room(&mut self, error: io::Error) -> io::Result<()> {
+    fn make_room(&mut self, error: io::Error, left: u32) -> io::Result<()> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
-            Some(libc::EAGAIN | libc::EBUSY) if self.in_flight.count() > self.unsubmitted => {
+            Some(libc::EAGAIN | libc::EBUSY) if self.with_kernel() > left => {
                 self.wait(1, Some(RETRY))
             }
             _ => Err(error),
         }
     }
 
-    /// Whether completions may be had by entering the kernel.
-    fn work_is_waiting(&mut self) -> bool {
-        if self.mode.polled {
-            return true;
-        }
-        let submission = self.ring.submission();
-        submission.taskrun() || submission.cq_overflow()
-    }
-
     #[inline]
     fn pop(&mut self, out: &mut [Completion]) -> usize {
-        let entries = self.ring.completion();
-        let mut count = 0;
-        for (place, entry) in out.iter_mut().zip(entries) {
-            *place = Completion {
-                slot: self.in_flight.end(entry.user_data()),
-                result: entry.result(),
-            };
-            count += 1;
-        }
-        count
+        self.rings.completion.take(out, &mut self.in_flight)
     }
 
     /// `io_uring_enter(2)`; returns how many entries the kernel took.
-    fn enter(
-        &mut self,
-        submit: u32,
-        min: u32,
-        flags: EnterFlags,
-        span: Option<Nanos>,
-    ) -> io::Result<u32> {
-        let time = clock::timespec(span.map_or(0, Nanos::get));
+    #[inline]
+    fn enter(&mut self, submit: u32, min: u32, flags: u32) -> io::Result<u32> {
+        // SAFETY: there is no argument.
+        unsafe { self.enter_with(submit, min, flags, std::ptr::null()) }
+    }
+
+    /// The same to wait for completions, at most for `span`.
+    fn enter_for(&mut self, min: u32, span: Option<Nanos>) -> io::Result<u32> {
+        let Some(span) = span else {
+            return self.enter(0, min, ENTER_GETEVENTS);
+        };
+        let time = clock::timespec(span.get());
         let argument = EventsArgument {
             mask: 0,
             mask_size: 0,
             min_wait_us: 0,
-            time: (&raw const time).addr() as u64,
+            time: (&raw const time).expose_provenance() as u64,
         };
-        let mut flags = flags;
-        let (mut address, mut size) = (std::ptr::null(), 0);
-        if span.is_some() {
-            flags |= EnterFlags::EXT_ARG;
-            (address, size) = (&raw const argument, size_of::<EventsArgument>());
-        }
-        if self.registered_fd {
-            flags |= EnterFlags::REGISTERED_RING;
-        }
+        // SAFETY: the argument is alive and names a live timespec.
+        unsafe { self.enter_with(0, min, ENTER_GETEVENTS | ENTER_EXT_ARG, &raw const argument) }
+    }
+
+    /// # Safety
+    /// `argument` is null, or with `ENTER_EXT_ARG` a live one.
+    #[inline]
+    unsafe fn enter_with(
+        &mut self,
+        submit: u32,
+        min: u32,
+        flags: u32,
+        argument: *const EventsArgument,
+    ) -> io::Result<u32> {
         self.calls += 1;
-        // SAFETY: the argument is null, or a live structure of the size given that names a live
-        // timespec. What the entries name is kept alive by `push`.
+        let size = if argument.is_null() {
+            0
+        } else {
+            size_of::<EventsArgument>()
+        };
+        // SAFETY: the caller vouches for the argument. What the entries name is kept alive by
+        // `push`.
         let taken = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,
                 self.enter_fd,
                 submit,
                 min,
-                flags.bits(),
-                address,
+                flags | self.enter_flags,
+                argument,
                 size,
             )
         };
@@ -377,10 +481,10 @@ impl Ring {
         let mut out = [Completion::default(); 64];
         for _ in 0..DRAIN_WAITS {
             while self.reap(&mut out) > 0 {}
-            if self.in_flight.count() == self.unsubmitted {
+            if self.with_kernel() == 0 {
                 return true;
             }
-            // What was laid down and never handed over may lie there while the thread sleeps.
+            // What was handed over may lie there while the thread sleeps.
             if self.mode.kernel_thread && self.submit_to_thread(0).is_err() {
                 return false;
             }
@@ -406,30 +510,6 @@ impl Drop for Ring {
     }
 }
 
-fn sync_fields(file: i32, kind: SyncKind) -> Fields {
-    let flags = match kind {
-        SyncKind::Full => types::FsyncFlags::empty(),
-        SyncKind::Data => types::FsyncFlags::DATASYNC,
-    };
-    Fields {
-        opcode: opcode::Fsync::CODE,
-        file,
-        op_flags: flags.bits(),
-        ..Fields::default()
-    }
-}
-
-/// `struct io_uring_getevents_arg` of <linux/io_uring.h>.
-#[repr(C)]
-struct EventsArgument {
-    mask: u64,
-    mask_size: u32,
-    min_wait_us: u32,
-    time: u64,
-}
-
-const _: () = assert!(size_of::<EventsArgument>() == 24);
-
 /// How long to wait for a completion before trying again when the kernel was out of requests:
 /// long against an op, short against a person.
 const RETRY: Nanos = Nanos::from_millis(10);
@@ -438,3 +518,8 @@ const RETRY: Nanos = Nanos::from_millis(10);
 /// request.
 const DRAIN_STEP: Nanos = Nanos::from_millis(100);
 const DRAIN_WAITS: u32 = 300;
+
+/// Completion work that was left once is looked for in so many submissions before we see whether
+/// there still is any: one call in 64 is then made for nothing. A guess between a load that
+/// changes and a call that is for nothing.
+const ASK_FOR_EVENTS: u32 = 63;

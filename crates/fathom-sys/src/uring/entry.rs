@@ -1,13 +1,11 @@
 //! Entries of the submission queue, made of whole words.
 //!
-//! The `io-uring` crate's builders store fields of one to eight bytes and then copy the entry in
-//! wide loads. A processor cannot forward narrow stores to a wide load; it waits until they have
-//! reached its cache, which cost more than everything else that laying an op down does. Here the
-//! words are put together in registers. A test holds them against the builders.
+//! Fields of one to eight bytes, stored one by one and then copied in wide loads, are slow: a
+//! processor cannot forward narrow stores to a wide load; it waits until they have reached its
+//! cache, which cost more than everything else that laying an op down does. Here the words are put
+//! together in registers. A test holds them against the builders of the `io-uring` crate.
 
-use std::mem::transmute;
-
-use io_uring::squeue::Entry;
+use super::rings::Entry;
 
 /// The fields of `struct io_uring_sqe` that are in use here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,10 +27,10 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    #[inline]
-    pub(super) fn entry(self) -> Entry {
+    #[inline(always)]
+    pub(super) const fn entry(self) -> Entry {
         let head = pair_u16(u16::from_ne_bytes([self.opcode, self.flags]), self.priority);
-        let words = [
+        [
             pair_u32(head, self.file.cast_unsigned()),
             self.offset,
             self.address,
@@ -41,14 +39,9 @@ impl Fields {
             pair_u32(pair_u16(self.buffer, 0), 0),
             0,
             0,
-        ];
-        // SAFETY: an entry is `struct io_uring_sqe` alone (`repr(C)`), 64 bytes of integers, for
-        // which all bits are values; the order of the fields is the kernel's.
-        unsafe { transmute::<[u64; 8], Entry>(words) }
+        ]
     }
 }
-
-const _: () = assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 8);
 
 /// Two fields side by side, as they lie in memory.
 #[inline]
@@ -71,18 +64,18 @@ const fn pair_u32(first: u32, second: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use io_uring::squeue::Flags;
+    use std::mem::transmute;
+
+    use io_uring::squeue::{self, Flags};
     use io_uring::{opcode, types};
 
     use super::*;
 
     #[track_caller]
-    fn check(fields: Fields, built: Entry) {
-        let bytes = |entry: Entry| {
-            // SAFETY: as in `Fields::entry`, the other way round.
-            unsafe { transmute::<Entry, [u8; 64]>(entry) }
-        };
-        assert_eq!(bytes(fields.entry()), bytes(built), "{fields:?}");
+    fn check(fields: Fields, built: squeue::Entry) {
+        // SAFETY: it is `struct io_uring_sqe` alone (`repr(C)`): 64 bytes of integers.
+        let built = unsafe { transmute::<squeue::Entry, Entry>(built) };
+        assert_eq!(fields.entry(), built, "{fields:?}");
     }
 
     #[test]

@@ -2,11 +2,16 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
 
 use fathom_core::Slot;
-use io_uring::{Builder, IoUring};
 
+use super::abi::{
+    ENTER_REGISTERED_RING, Parameters, REGISTER_BUFFERS, REGISTER_FILES, REGISTER_FILES_UPDATE,
+    REGISTER_RING_FDS, SETUP_COOP_TASKRUN, SETUP_CQSIZE, SETUP_DEFER_TASKRUN, SETUP_IOPOLL,
+    SETUP_NO_SQARRAY, SETUP_SINGLE_ISSUER, SETUP_SQ_AFF, SETUP_SQPOLL, SETUP_SUBMIT_ALL,
+    SETUP_TASKRUN_FLAG, UNREGISTER_RING_FDS, Update,
+};
+use super::rings::Rings;
 use super::{Memory, Mode, Ring};
 use crate::flight::{InFlight, Ready};
 use crate::memory::Buffers;
@@ -63,74 +68,68 @@ impl Ring {
     /// If a number in `config` is out of its range.
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
         assert!((1..=MOST_ENTRIES).contains(&config.slots), "slots");
-        let (ring, steps, mut features) = build(config).map_err(step("io_uring_setup"))?;
-        if !ring.params().is_feature_ext_arg() {
-            let error = io::Error::from_raw_os_error(libc::ENOSYS);
-            return Err(step("io_uring_setup")(error));
-        }
+        let built = build(config).map_err(step("io_uring_setup"))?;
         let buffers = Buffers::new(config.slots, config.buffer_bytes);
         let buffers = buffers.map_err(step("map buffers"))?;
-        let vectors = if config.vectored { config.slots } else { 0 };
+        let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
+        let vectors = if mode.vectored { config.slots } else { 0 };
         let empty = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
         };
         let mut ring = Self {
-            enter_fd: ring.as_raw_fd(),
-            registered_fd: false,
-            ring,
-            mode: Mode {
-                fixed_buffers: config.fixed_buffers,
-                fixed_files: config.fixed_files,
-                vectored: config.vectored,
-                kernel_thread: config.kernel_thread,
-                polled: config.polled,
-                deferred: steps.deferred,
-                force_async: config.force_async,
-                nops: config.nops,
-            },
+            enter_fd: built.rings.fd(),
+            enter_flags: 0,
+            rings: built.rings,
+            mode,
             flags: config.flags,
-            features: Vec::new(),
+            features: names(built.flags),
+            refused: names(built.refused),
             memory: ManuallyDrop::new(Memory {
                 buffers,
                 vectors: vec![empty; vectors as usize].into_boxed_slice(),
             }),
             in_flight: InFlight::new(config.slots),
-            unsubmitted: 0,
             ready: Ready::new(config.slots),
             until_async: config.force_async,
+            asks_for_events: 0,
             calls: 0,
         };
-        if !config.plain_descriptor && ring.register_fd() {
-            features.push("registered ring");
+        if !config.plain_descriptor {
+            let list = match ring.register_fd() {
+                true => &mut ring.features,
+                false => &mut ring.refused,
+            };
+            list.push("registered ring");
         }
         if config.fixed_buffers {
             ring.register_buffers().map_err(step("register buffers"))?;
-            features.push("registered buffers");
+            ring.features.push("registered buffers");
         }
         if config.fixed_files {
             let registered = ring.register_files(config.files);
             registered.map_err(step("register files"))?;
-            features.push("registered files");
+            ring.features.push("registered files");
         }
-        features.extend(config.flags.names());
-        ring.features = features;
+        ring.features.extend(config.flags.names());
         Ok(ring)
     }
 
     /// Registers the ring's own descriptor, which saves its lookup in every call. Not more than a
     /// saving, so a kernel that does not know it (before 5.18) is no error.
     fn register_fd(&mut self) -> bool {
-        let mut update = FdUpdate {
+        let fd = self.rings.fd();
+        let mut update = Update {
             offset: u32::MAX,
             reserved: 0,
-            data: u64::from(self.ring.as_raw_fd().unsigned_abs()),
+            data: u64::from(fd.unsigned_abs()),
         };
         // SAFETY: the kernel reads and writes one live structure of the layout it expects.
-        let done = unsafe { register(self.ring.as_raw_fd(), REGISTER_RING_FDS, &mut update) };
+        let done = unsafe { register(fd, REGISTER_RING_FDS, &raw mut update, 1) };
+        let done = done.is_ok_and(|count| count == 1);
         if done {
             self.enter_fd = update.offset.cast_signed();
-            self.registered_fd = true;
+            self.enter_flags = ENTER_REGISTERED_RING;
         }
         done
     }
@@ -138,24 +137,24 @@ impl Ring {
     /// Gives the registered number back; the thread has only 16 of them, and each would keep its
     /// ring alive.
     pub(super) fn unregister_fd(&mut self) {
-        if !self.registered_fd {
+        if self.enter_flags == 0 {
             return;
         }
-        let mut update = FdUpdate {
+        let fd = self.rings.fd();
+        let mut update = Update {
             offset: self.enter_fd.unsigned_abs(),
-            reserved: 0,
-            data: 0,
+            ..Update::default()
         };
         // SAFETY: the kernel reads one live structure of the layout it expects.
-        let done = unsafe { register(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, &mut update) };
-        debug_assert!(done, "giving back what was given");
-        self.enter_fd = self.ring.as_raw_fd();
-        self.registered_fd = false;
+        let done = unsafe { register(fd, UNREGISTER_RING_FDS, &raw mut update, 1) };
+        debug_assert!(done.is_ok(), "giving back what was given");
+        self.enter_fd = fd;
+        self.enter_flags = 0;
     }
 
     fn register_buffers(&mut self) -> io::Result<()> {
         let buffers = &mut self.memory.buffers;
-        let list: Vec<libc::iovec> = (0..buffers.slots())
+        let mut list: Vec<libc::iovec> = (0..buffers.slots())
             .map(|slot| {
                 let buffer = buffers.get(Slot::new(slot));
                 libc::iovec {
@@ -166,34 +165,54 @@ impl Ring {
             .collect();
         // SAFETY: the buffers live in `memory` as long as the ring; the kernel holds its own
         // reference to their pages beyond that.
-        unsafe { self.ring.submitter().register_buffers(&list) }
+        unsafe { register_list(self.rings.fd(), REGISTER_BUFFERS, &mut list) }
     }
 
     fn register_files(&self, files: u32) -> io::Result<()> {
-        let none = vec![-1; files as usize];
-        self.ring.submitter().register_files(&none)
+        let mut none = vec![-1_i32; files as usize];
+        // SAFETY: the kernel reads numbers of descriptors; −1 is none.
+        unsafe { register_list(self.rings.fd(), REGISTER_FILES, &mut none) }
+    }
+
+    /// A file of the table of registered ones is this descriptor from now on; −1 for none.
+    pub(super) fn register_file(&self, index: u32, file: i32) -> io::Result<()> {
+        let file = [file];
+        let mut update = Update {
+            offset: index,
+            reserved: 0,
+            data: file.as_ptr().expose_provenance() as u64,
+        };
+        // SAFETY: the kernel reads one live structure, which names a live list of one descriptor.
+        unsafe { register(self.rings.fd(), REGISTER_FILES_UPDATE, &raw mut update, 1) }.map(drop)
     }
 }
 
-/// The optional flags of a ring, a set for each age of kernels.
-#[derive(Clone, Copy, Debug)]
-struct Steps {
-    submit_all: bool,
-    cooperative: bool,
-    single_issuer: bool,
-    deferred: bool,
-    no_array: bool,
+/// What came of asking for a ring.
+struct Built {
+    rings: Rings,
+    /// `IORING_SETUP_…` that it has.
+    flags: u32,
+    /// Those that we would have liked.
+    refused: u32,
 }
 
 /// Tries the flags of ever older kernels. What they change is cost, never what an op does.
-fn build(config: &RingConfig) -> io::Result<(IoUring, Steps, Vec<&'static str>)> {
+fn build(config: &RingConfig) -> io::Result<Built> {
     let mut first_error = None;
+    let entries = config.slots.next_power_of_two();
     for age in AGES {
-        let steps = age.suited_to(config);
-        let mut builder = IoUring::builder();
-        let features = steps.apply(config, &mut builder);
-        match builder.build(config.slots.next_power_of_two()) {
-            Ok(ring) => return Ok((ring, steps, features)),
+        // No more ops than slots are in flight, so more places would only be more memory.
+        let mut parameters = Parameters::new(flags(age, config), entries);
+        parameters.thread_cpu = config.kernel_thread_cpu.unwrap_or(0);
+        parameters.thread_idle_ms = KERNEL_THREAD_IDLE_MS;
+        match Rings::set_up(entries, &mut parameters) {
+            Ok(rings) => {
+                return Ok(Built {
+                    rings,
+                    flags: flags(age, config),
+                    refused: flags(AGES[0], config) & !flags(age, config),
+                });
+            }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 first_error.get_or_insert(error);
             }
@@ -203,135 +222,81 @@ fn build(config: &RingConfig) -> io::Result<(IoUring, Steps, Vec<&'static str>)>
     Err(first_error.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL)))
 }
 
-impl Steps {
-    /// Without what a kernel thread excludes: it runs the completion work itself.
-    const fn suited_to(self, config: &RingConfig) -> Self {
-        if config.kernel_thread {
-            Self {
-                cooperative: false,
-                deferred: false,
-                ..self
-            }
-        } else {
-            self
+/// The flags of an age, as far as they suit what the ring is to be.
+fn flags(age: u32, config: &RingConfig) -> u32 {
+    let mut flags = age | SETUP_CQSIZE;
+    if config.kernel_thread {
+        // That thread runs the completion work itself.
+        flags &= !(SETUP_COOP_TASKRUN | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG);
+        flags |= SETUP_SQPOLL;
+        if config.kernel_thread_cpu.is_some() {
+            flags |= SETUP_SQ_AFF;
         }
     }
+    if config.polled {
+        flags |= SETUP_IOPOLL;
+    }
+    flags
+}
 
-    fn apply(self, config: &RingConfig, builder: &mut Builder) -> Vec<&'static str> {
-        let mut features = Vec::new();
-        let mut set = |wanted: bool, name, change: &dyn Fn(&mut Builder)| {
-            if wanted {
-                change(builder);
-                features.push(name);
-            }
-        };
-        let task_flag = self.cooperative || self.deferred;
-        set(self.submit_all, "SUBMIT_ALL", &|ring| {
-            ring.setup_submit_all();
-        });
-        set(self.single_issuer, "SINGLE_ISSUER", &|ring| {
-            ring.setup_single_issuer();
-        });
-        set(self.deferred, "DEFER_TASKRUN", &|ring| {
-            ring.setup_defer_taskrun();
-        });
-        set(self.cooperative, "COOP_TASKRUN", &|ring| {
-            ring.setup_coop_taskrun();
-        });
-        set(task_flag, "TASKRUN_FLAG", &|ring| {
-            ring.setup_taskrun_flag();
-        });
-        set(self.no_array, "NO_SQARRAY", &|ring| {
-            ring.setup_no_sqarray();
-        });
-        set(config.polled, "IOPOLL", &|ring| {
-            ring.setup_iopoll();
-        });
-        set(config.kernel_thread, "SQPOLL", &|ring| {
-            ring.setup_sqpoll(KERNEL_THREAD_IDLE_MS);
-        });
-        if let Some(cpu) = config.kernel_thread_cpu {
-            set(config.kernel_thread, "SQ_AFF", &|ring| {
-                ring.setup_sqpoll_cpu(cpu);
-            });
-        }
-        features
-    }
+/// What flags are called; those that are no choice are left out.
+fn names(flags: u32) -> Vec<&'static str> {
+    let table = [
+        (SETUP_SUBMIT_ALL, "SUBMIT_ALL"),
+        (SETUP_SINGLE_ISSUER, "SINGLE_ISSUER"),
+        (SETUP_DEFER_TASKRUN, "DEFER_TASKRUN"),
+        (SETUP_COOP_TASKRUN, "COOP_TASKRUN"),
+        (SETUP_TASKRUN_FLAG, "TASKRUN_FLAG"),
+        (SETUP_NO_SQARRAY, "NO_SQARRAY"),
+        (SETUP_IOPOLL, "IOPOLL"),
+        (SETUP_SQPOLL, "SQPOLL"),
+        (SETUP_SQ_AFF, "SQ_AFF"),
+    ];
+    let set = table.into_iter().filter(|row| flags & row.0 != 0);
+    set.map(|row| row.1).collect()
 }
 
 fn step(what: &'static str) -> impl Fn(io::Error) -> RingError {
     move |error| RingError { what, error }
 }
 
-/// `io_uring_register(2)` with one structure; whether it did one.
+/// `io_uring_register(2)`; what it gave back.
 ///
 /// # Safety
-/// `opcode` must take a pointer to this structure and a count.
-unsafe fn register(fd: i32, opcode: u32, update: &mut FdUpdate) -> bool {
-    // SAFETY: the structure is alive; the caller vouches for the opcode.
-    unsafe { libc::syscall(libc::SYS_io_uring_register, fd, opcode, &raw mut *update, 1) == 1 }
+/// `opcode` must take a pointer to this and a count.
+unsafe fn register<T>(fd: i32, opcode: u32, first: *mut T, count: usize) -> io::Result<i64> {
+    // SAFETY: the caller vouches for it.
+    let done = unsafe { libc::syscall(libc::SYS_io_uring_register, fd, opcode, first, count) };
+    match done {
+        0.. => Ok(done),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
-/// `struct io_uring_rsrc_update` of <linux/io_uring.h>.
-#[repr(C)]
-struct FdUpdate {
-    offset: u32,
-    reserved: u32,
-    data: u64,
+/// The same with a whole list.
+///
+/// # Safety
+/// `opcode` must take a pointer to such things and a count.
+unsafe fn register_list<T>(fd: i32, opcode: u32, list: &mut [T]) -> io::Result<()> {
+    // SAFETY: the list is alive; the caller vouches for the opcode.
+    unsafe { register(fd, opcode, list.as_mut_ptr(), list.len()) }.map(drop)
 }
-
-const _: () = assert!(size_of::<FdUpdate>() == 16);
 
 /// What kernels take: 6.6 and later, 6.1, 6.0, 5.19, 5.18, and the rest.
-const AGES: [Steps; 6] = [
-    Steps {
-        submit_all: true,
-        cooperative: false,
-        single_issuer: true,
-        deferred: true,
-        no_array: true,
-    },
-    Steps {
-        no_array: false,
-        ..LINUX_6_1
-    },
-    Steps {
-        deferred: false,
-        cooperative: true,
-        ..LINUX_6_1
-    },
-    Steps {
-        deferred: false,
-        cooperative: true,
-        single_issuer: false,
-        ..LINUX_6_1
-    },
-    Steps {
-        deferred: false,
-        single_issuer: false,
-        ..LINUX_6_1
-    },
-    Steps {
-        deferred: false,
-        single_issuer: false,
-        submit_all: false,
-        ..LINUX_6_1
-    },
+const AGES: [u32; 6] = [
+    LINUX_6_1 | SETUP_NO_SQARRAY,
+    LINUX_6_1,
+    SETUP_SUBMIT_ALL | SETUP_SINGLE_ISSUER | SETUP_COOP_TASKRUN | SETUP_TASKRUN_FLAG,
+    SETUP_SUBMIT_ALL | SETUP_COOP_TASKRUN | SETUP_TASKRUN_FLAG,
+    SETUP_SUBMIT_ALL,
+    0,
 ];
 
-const LINUX_6_1: Steps = Steps {
-    submit_all: true,
-    cooperative: false,
-    single_issuer: true,
-    deferred: true,
-    no_array: false,
-};
+const LINUX_6_1: u32 =
+    SETUP_SUBMIT_ALL | SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG;
 
 /// IORING_MAX_ENTRIES of the kernel.
 pub const MOST_ENTRIES: u32 = 32_768;
 
 /// The kernel thread goes to sleep after a second without ops: the kernel's own default.
 const KERNEL_THREAD_IDLE_MS: u32 = 1_000;
-
-const REGISTER_RING_FDS: u32 = 20;
-const UNREGISTER_RING_FDS: u32 = 21;

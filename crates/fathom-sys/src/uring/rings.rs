@@ -1,0 +1,303 @@
+//! The memory that an io_uring shares with the kernel: a queue in, a queue out.
+//!
+//! ```text
+//!  entries      ··· │ e │ e │ e │ ···     laid down at our tail, seen by the kernel once published
+//!                     ▲ kernel's head ▲ our tail
+//!  completions  ··· │ c │ c │ c │ ···     taken from our head on, each place given back at once
+//!                     ▲ our head      ▲ kernel's tail
+//! ```
+//!
+//! Indices run on for ever and are masked where they are used. Our own are kept here, not read
+//! back from shared memory; a batch costs one store or one load of a shared index, whatever its
+//! size.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use fathom_core::Completion;
+
+use super::abi::{Parameters, SQ_CQ_OVERFLOW, SQ_NEED_WAKEUP, SQ_TASKRUN};
+use crate::flight::InFlight;
+
+/// An entry of the submission queue, `struct io_uring_sqe`, as whole words.
+pub(super) type Entry = [u64; 8];
+
+/// Both queues of a ring, and its descriptor.
+#[derive(Debug)]
+pub(super) struct Rings {
+    fd: OwnedFd,
+    pub(super) submission: Submission,
+    pub(super) completion: CompletionQueue,
+    /// Kept for their end.
+    _queues: Mapping,
+    _entries: Mapping,
+}
+
+impl Rings {
+    /// Asks the kernel for a ring; `parameters` come back filled in.
+    ///
+    /// # Errors
+    /// What `io_uring_setup(2)` or `mmap(2)` said; ENOSYS for a kernel before 5.11, which cannot
+    /// wait with a time-out.
+    pub(super) fn set_up(entries: u32, parameters: &mut Parameters) -> io::Result<Self> {
+        // SAFETY: the kernel reads and writes one live structure of the layout it expects.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_setup,
+                entries,
+                std::ptr::from_mut(parameters),
+            )
+        };
+        let fd = RawFd::try_from(fd).unwrap_or(-1);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, open and nobody else's.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        if !parameters.waits_with_a_time() {
+            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+        }
+        let queues = Mapping::new(&fd, parameters.queues_bytes(), OFFSET_QUEUES)?;
+        let entries = Mapping::new(&fd, parameters.entries_bytes(), OFFSET_ENTRIES)?;
+        // SAFETY: the parameters are those of these mappings, which live as long as the result.
+        let (submission, completion) = unsafe {
+            (
+                Submission::new(parameters, &queues, &entries),
+                CompletionQueue::new(parameters, &queues),
+            )
+        };
+        Ok(Self {
+            fd,
+            submission,
+            completion,
+            _queues: queues,
+            _entries: entries,
+        })
+    }
+
+    /// The ring's own descriptor.
+    pub(super) fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Ops that were laid down and have not been taken back: each completes once.
+    #[inline]
+    pub(super) const fn in_flight(&self) -> u32 {
+        self.submission.tail.wrapping_sub(self.completion.head)
+    }
+}
+
+/// The way in.
+#[derive(Debug)]
+pub(super) struct Submission {
+    entries: NonNull<Entry>,
+    mask: u32,
+    /// Where the next entry goes.
+    tail: u32,
+    /// Up to here the kernel has been told.
+    published: u32,
+    shared_tail: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+}
+
+impl Submission {
+    /// # Safety
+    /// The mappings are those that `parameters` describe, and outlive the result.
+    unsafe fn new(parameters: &Parameters, queues: &Mapping, entries: &Mapping) -> Self {
+        let offsets = &parameters.submission;
+        // The kernel finds an entry through an array of indices, unless it was told not to: we
+        // use the entries in their order.
+        if let Some(array) = parameters.index_array() {
+            for index in 0..parameters.submission_entries {
+                // SAFETY: the array has so many places, all in the mapping.
+                unsafe { queues.at::<u32>(array).add(index as usize).write(index) };
+            }
+        }
+        Self {
+            entries: entries.at(0),
+            mask: parameters.submission_entries - 1,
+            tail: 0,
+            published: 0,
+            shared_tail: queues.at(offsets.tail),
+            flags: queues.at(offsets.flags),
+        }
+    }
+
+    /// Lays an entry down; the kernel does not see it before `publish`.
+    ///
+    /// # Safety
+    /// No more entries are laid down than the queue has places that the kernel is done with. What
+    /// the entry names stays alive until its completion has come.
+    #[inline(always)]
+    pub(super) unsafe fn push(&mut self, entry: Entry) {
+        let place = (self.tail & self.mask) as usize;
+        // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
+        unsafe { self.entries.add(place).write(entry) };
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Shows the kernel what was laid down; says how many entries are new to it.
+    #[inline]
+    pub(super) fn publish(&mut self) -> u32 {
+        let new = self.tail.wrapping_sub(self.published);
+        // SAFETY: it lies in the mapping, which lives as long as this value.
+        let shared = unsafe { self.shared_tail.as_ref() };
+        // Release: the entries are written before the kernel's acquiring load sees the tail.
+        shared.store(self.tail, Ordering::Release);
+        self.published = self.tail;
+        new
+    }
+
+    /// Entries that were laid down and not shown yet.
+    #[inline]
+    pub(super) const fn unpublished(&self) -> u32 {
+        self.tail.wrapping_sub(self.published)
+    }
+
+    /// Whether the kernel's thread sleeps and must be woken for what was published.
+    #[inline]
+    pub(super) fn needs_wakeup(&self) -> bool {
+        // Between our store of the tail and the load of the flag; the kernel's thread has the
+        // same between setting the flag and its last look at the tail. So one of us sees the other.
+        fence(Ordering::SeqCst);
+        self.flags() & SQ_NEED_WAKEUP != 0
+    }
+
+    /// Whether completions wait for us to enter the kernel.
+    #[inline]
+    pub(super) fn work_is_waiting(&self) -> bool {
+        self.flags() & (SQ_TASKRUN | SQ_CQ_OVERFLOW) != 0
+    }
+
+    #[inline]
+    fn flags(&self) -> u32 {
+        // SAFETY: they lie in the mapping, which lives as long as this value.
+        let flags = unsafe { self.flags.as_ref() };
+        // Relaxed: a hint; what it hints at is read with an order of its own.
+        flags.load(Ordering::Relaxed)
+    }
+}
+
+/// The way out.
+#[derive(Debug)]
+pub(super) struct CompletionQueue {
+    entries: NonNull<RawCompletion>,
+    mask: u32,
+    /// The next one that we take.
+    head: u32,
+    shared_head: NonNull<AtomicU32>,
+    shared_tail: NonNull<AtomicU32>,
+}
+
+impl CompletionQueue {
+    /// # Safety
+    /// The mapping is the one that `parameters` describe, and outlives the result.
+    unsafe fn new(parameters: &Parameters, queues: &Mapping) -> Self {
+        let offsets = &parameters.completion;
+        Self {
+            entries: queues.at(offsets.entries),
+            mask: parameters.completion_entries - 1,
+            head: 0,
+            shared_head: queues.at(offsets.head),
+            shared_tail: queues.at(offsets.tail),
+        }
+    }
+
+    /// How many are there.
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        // SAFETY: it lies in the mapping, which lives as long as this value.
+        let tail = unsafe { self.shared_tail.as_ref() };
+        // Acquire: with the kernel's release after it has written the completions.
+        tail.load(Ordering::Acquire).wrapping_sub(self.head)
+    }
+
+    /// Takes what is there and fits into `out`; says how many.
+    ///
+    /// # Panics
+    /// If one is for an op that is not in flight.
+    #[inline]
+    pub(super) fn take(&mut self, out: &mut [Completion], in_flight: &mut InFlight) -> usize {
+        let count = (self.len() as usize).min(out.len());
+        for place in &mut out[..count] {
+            let index = (self.head & self.mask) as usize;
+            // SAFETY: masked, so in the mapping; before the kernel's tail, so written and left
+            // alone until we move the head.
+            let RawCompletion {
+                user_data, result, ..
+            } = unsafe { self.entries.add(index).read() };
+            self.head = self.head.wrapping_add(1);
+            *place = Completion {
+                slot: in_flight.end(user_data),
+                result,
+            };
+        }
+        if count > 0 {
+            // SAFETY: it lies in the mapping, which lives as long as this value.
+            let shared = unsafe { self.shared_head.as_ref() };
+            // Release: they were read before the kernel may write their places anew.
+            shared.store(self.head, Ordering::Release);
+        }
+        count
+    }
+}
+
+/// `struct io_uring_cqe` of <linux/io_uring.h>.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawCompletion {
+    user_data: u64,
+    result: i32,
+    flags: u32,
+}
+
+const _: () = assert!(size_of::<RawCompletion>() == 16);
+
+/// A part of the ring's memory in our address space.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn new(fd: &OwnedFd, bytes: usize, offset: i64) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                fd.as_raw_fd(),
+                offset,
+            )
+        };
+        match NonNull::new(base.cast::<u8>()) {
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { base, bytes }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The place `offset` bytes in.
+    fn at<T>(&self, offset: u32) -> NonNull<T> {
+        let end = offset as usize + size_of::<T>();
+        assert!(end <= self.bytes, "the kernel's offsets lie in its mapping");
+        // SAFETY: just seen to lie in the mapping.
+        unsafe { self.base.add(offset as usize) }.cast()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` with this base and length; who refers to it goes with it.
+        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+    }
+}
+
+/// `IORING_OFF_SQ_RING`, which has been both queues since Linux 5.4, and `IORING_OFF_SQES`.
+const OFFSET_QUEUES: i64 = 0;
+const OFFSET_ENTRIES: i64 = 0x1000_0000;
