@@ -16,6 +16,7 @@ mod percentiles;
 mod priorities;
 mod rate;
 mod status;
+mod terse;
 mod text;
 mod text_latency;
 mod worth;
@@ -27,6 +28,7 @@ pub use document::json;
 pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use status::{Status, status_line};
+pub use terse::terse;
 pub use text::text;
 pub use worth::notes;
 
