@@ -25,6 +25,8 @@ pub(crate) struct Report {
     /// Whether text for people is among the formats.
     normal: bool,
     json: Option<Json>,
+    /// The layout of the terse report, if it is among the formats.
+    terse: Option<u32>,
     data: Data,
     /// Whether `data` is a file.
     to_file: bool,
@@ -58,6 +60,7 @@ impl Report {
                 (false, true) => Some(Json::Plain),
                 (false, false) => None,
             },
+            terse: has(OutputFormat::Terse).then_some(settings.terse_version),
             to_file: settings.output.is_some(),
             data,
             failed: None,
@@ -161,11 +164,19 @@ impl Report {
         }
     }
 
-    /// The finished record, in every format asked for; JSON first, as in fio.
+    /// The finished record.
     pub(crate) fn tell_record(&mut self, record: &Record) {
         self.status.clear();
         for job in record.jobs.iter().filter(|job| job.error != 0) {
             self.job_error(job);
+        }
+        self.formats(record);
+    }
+
+    /// A record in every format asked for; terse, JSON and text come in this order, as in fio.
+    fn formats(&mut self, record: &Record) {
+        if let Some(layout) = self.terse {
+            self.data(&fathom_report::terse(record, layout));
         }
         if let Some(json) = self.json {
             let mut text = fathom_report::json(record, json == Json::Plus);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use fathom_job::{Diagnostics, Dialect, Invocation, OutputFormat, Plan, Settings, parse};
+use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Settings, parse};
 use fathom_record::{Record, Warning};
 use fathom_run::{RunError, Session};
 use fathom_sys::signals::Interrupts;
@@ -93,11 +93,6 @@ fn run_and_report(
     dialect: Dialect,
     report: &mut Report,
 ) -> Result<End, Failure> {
-    let terse = settings.formats.contains(&OutputFormat::Terse);
-    if terse {
-        let why = "--output-format=terse: known to fio, not yet to fathom";
-        return Err(Failure::NotReported(anyhow::anyhow!(why)));
-    }
     report.notes(notes);
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;

@@ -10,7 +10,7 @@ use crate::showcmd;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, Surroundings};
+use crate::{Dialect, Invocation, OutputFormat, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///
@@ -129,8 +129,16 @@ impl Reader<'_> {
         }
         match switch.action {
             Action::Output => settings.output = text.map(str::to_owned),
-            Action::Format => settings.formats.extend(switch_values::formats(given)?),
-            Action::TerseVersion => switch_values::terse_version(given)?,
+            // The last one counts, as in fio.
+            Action::Format => settings.formats = switch_values::formats(given)?,
+            Action::Minimal => settings.formats = vec![OutputFormat::Terse],
+            Action::AppendTerse => {
+                if settings.formats.is_empty() {
+                    settings.formats.push(OutputFormat::Normal);
+                }
+                settings.formats.push(OutputFormat::Terse);
+            }
+            Action::TerseVersion => settings.terse_version = switch_values::terse_version(given)?,
             Action::Version => self.print = Some(help::version(self.dialect)),
             Action::Help => self.print = Some(help::usage()),
             Action::OptionHelp => self.print = Some(help::option(text)),

@@ -87,7 +87,6 @@ fn push_switches(text: &mut String) {
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::NotYet => "refused for now",
-            Action::Format => "stricter: the formats terse, minimal and csv are refused for now",
             Action::Ignored => "same: accepted and ignored",
             Action::ShowCommand => {
                 "stricter: a job with errors is refused; fio prints what it could read"

@@ -59,6 +59,8 @@ pub struct Settings {
     pub output: Option<String>,
     /// `--output-format`, in the order asked; empty means normal.
     pub formats: Vec<OutputFormat>,
+    /// `--terse-version`; 0 for the usual one.
+    pub terse_version: u32,
     /// `--readonly`: refuse whatever writes or trims.
     pub read_only: bool,
     /// `--parse-only`.

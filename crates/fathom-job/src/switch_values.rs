@@ -12,18 +12,13 @@ pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
         "normal" => Ok(OutputFormat::Normal),
         "json" => Ok(OutputFormat::Json),
         "json+" => Ok(OutputFormat::JsonPlus),
-        word @ ("terse" | "minimal" | "csv") => Err(Problem::new(
-            "not-yet",
-            piece.range(),
-            format!("the format `{word}` is known to fio, not yet to fathom"),
-        )
-        .fix("use normal, json or json+")),
+        "terse" | "minimal" | "csv" => Ok(OutputFormat::Terse),
         word => Err(Problem::new(
             "bad-format",
             piece.range(),
             format!("there is no output format `{word}`"),
         )
-        .fix("use normal, json or json+, several with commas between them")),
+        .fix("use normal, terse, json or json+, several with commas between them")),
     };
     Piece::whole(text)
         .split(&[','])
@@ -32,10 +27,10 @@ pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
         .collect()
 }
 
-/// `--terse-version`: a layout that exists, though there is no terse report yet.
-pub(crate) fn terse_version(text: &str) -> Result<(), Problem> {
-    match text.trim() {
-        "2" | "3" | "4" | "5" => Ok(()),
+/// `--terse-version`.
+pub(crate) fn terse_version(text: &str) -> Result<u32, Problem> {
+    match text.trim().parse() {
+        Ok(layout @ 2..=5) => Ok(layout),
         _ => Err(Problem::new(
             "bad-value",
             0..text.len(),

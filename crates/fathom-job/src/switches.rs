@@ -26,6 +26,8 @@ pub(crate) enum Action {
     Output,
     Format,
     TerseVersion,
+    Minimal,
+    AppendTerse,
     Version,
     Help,
     OptionHelp,
@@ -58,10 +60,10 @@ pub(crate) fn find_short(letter: char) -> Option<&'static Switch> {
 #[rustfmt::skip]
 pub(crate) const SWITCHES: &[Switch] = &[
     switch("output", 'o', Required("file"), Output, "Write report and messages to this file"),
-    switch("output-format", 'F', Required("formats"), Format, "normal, json, json+; or a list"),
-    switch("minimal", 'm', None, NotYet, "The same as --output-format=terse"),
+    switch("output-format", 'F', Required("formats"), Format, "normal, terse, json, json+; a list"),
+    switch("minimal", 'm', None, Minimal, "The same as --output-format=terse"),
     switch("terse-version", 'V', Required("2-5"), TerseVersion, "Layout of the terse report"),
-    switch("append-terse", 'f', Optional("arg"), NotYet, "Add the terse report to the others"),
+    switch("append-terse", 'f', Optional("arg"), AppendTerse, "Add the terse report to the others"),
     switch("bandwidth-log", 'b', Optional("prefix"), NotYet, "Log the whole run's bandwidth"),
     switch("latency-log", 'l', Required("arg"), NotYet, "Given up in fio"),
     switch("version", 'v', None, Version, "Print the version"),

@@ -143,11 +143,22 @@ fn switches_are_settings() {
 }
 
 #[test]
-fn terse_output_is_refused_but_its_version_is_taken() {
+fn terse_output_comes_in_four_layouts() {
     assert!(settings("--parse-only --terse-version=4").parse_only);
     refuse("--terse-version=9 --parse-only", &["0:1 bad-value"]);
-    refuse("--minimal --name=x", &["0:1 not-yet"]);
-    refuse("--output-format=json,terse --name=x", &["0:1 not-yet"]);
+    refuse("--terse-version=1 --parse-only", &["0:1 bad-value"]);
+    use OutputFormat::{Json, JsonPlus, Normal, Terse};
+    let of = |line: &str| {
+        let settings = settings(&format!("{line} --name=x --ioengine=null --size=4k"));
+        (settings.formats, settings.terse_version)
+    };
+    assert_eq!(of("--minimal --terse-version=5"), (vec![Terse], 5));
+    assert_eq!(of("--output-format=json,csv"), (vec![Json, Terse], 0));
+    assert_eq!(of("--append-terse"), (vec![Normal, Terse], 0));
+    assert_eq!(of("--output-format=json+ -f"), (vec![JsonPlus, Terse], 0));
+    // The last one counts.
+    assert_eq!(of("--minimal --output-format=json"), (vec![Json], 0));
+    assert_eq!(of("--output-format=json --minimal"), (vec![Terse], 0));
     refuse("--output-format=foo --name=x", &["0:1 bad-format"]);
 }
 

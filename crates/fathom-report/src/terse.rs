@@ -5,10 +5,10 @@
 //!
 //! | layout | fields |
 //! |---|---|
-//! | 2 | no name of the program; all three directions; the description on a line of its own |
-//! | 3 | the program; reads and writes only |
-//! | 4 | as 3, with trims |
-//! | 5 | as 4; each direction ends with its samples of IOPS |
+//! | 2 | no name of the program, no devices; the description on a line of its own |
+//! | 3 | no trims |
+//! | 4 | everything |
+//! | 5 | each direction ends with its samples of IOPS |
 
 use fathom_core::Direction;
 use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record};
@@ -61,7 +61,7 @@ fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_
         line.add(format!("{share:.1}%"));
     }
     latency_shares(line, job);
-    if show_disks(record) {
+    if layout > 2 && show_disks(record) {
         record.disks.iter().for_each(|found| disk(line, found));
     }
     if let Some(errors) = shown_errors(job) {
@@ -221,6 +221,7 @@ mod tests {
     fn every_layout_has_fios_number_of_fields() {
         // Measured with fio 3.33 and 3.42.
         check_fields(2, 0, None, 161);
+        check_fields(2, 1, None, 161);
         check_fields(3, 0, None, 121);
         check_fields(3, 1, Some("words"), 131);
         check_fields(4, 1, Some("words"), 172);

@@ -7,6 +7,7 @@
 
 mod jobs;
 mod runs;
+mod terse;
 
 use std::collections::BTreeMap;
 

@@ -31,9 +31,22 @@ impl Ran {
     }
 }
 
-/// Runs fio and the program in folders of their own, first filled with `files`; none where there is
-/// no fio.
+/// Runs fio and the program for JSON, in folders of their own, first filled with `files`; none where
+/// there is no fio.
 pub(crate) fn both(line: &str, files: &[(&str, &str)]) -> Option<[Ran; 2]> {
+    let named = if line.starts_with("--") {
+        "--name=t "
+    } else {
+        ""
+    };
+    both_as_it_stands(
+        &format!("--output-format=json --eta=never {named}{line}"),
+        files,
+    )
+}
+
+/// The same, with nothing put before the line.
+pub(crate) fn both_as_it_stands(line: &str, files: &[(&str, &str)]) -> Option<[Ran; 2]> {
     let Some(fio) = find_fio() else {
         eprintln!("skipped: no fio");
         return None;
@@ -62,10 +75,6 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 fn run(program: &Path, folder: &Path, line: &str, files: &[(&str, &str)]) -> Ran {
     let mut command = Command::new(program);
     command.current_dir(folder).stdin(Stdio::null());
-    command.args(["--output-format=json", "--eta=never"]);
-    if line.starts_with("--") {
-        command.arg("--name=t");
-    }
     let output = command
         .args(line.split(' '))
         .output()
