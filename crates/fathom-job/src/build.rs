@@ -7,6 +7,7 @@ use crate::plan::{Job, Options, Origin, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
 use crate::table::{self, Findings, REVERSED_UNITS, Row};
+use crate::waits;
 
 /// An option as it stands in a file or on the command line.
 #[derive(Clone, Debug)]
@@ -93,7 +94,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) changing: Vec<Spot>,
     /// Sections of `--section` that were seen.
     pub(crate) sections_seen: Vec<String>,
-    plan: Plan,
+    pub(crate) plan: Plan,
     clones: u64,
     units_noted: bool,
     /// `lat_percentiles` of the group that is being reported as one.
@@ -236,6 +237,7 @@ impl<'a> Builder<'a> {
         }
         check::job(self, &mut layer, header);
         self.check_group(&layer, header);
+        waits::check(self, &name, &layer, header);
         self.plan.jobs.push(Job {
             name,
             origin: header.origin(),

@@ -42,6 +42,7 @@ impl Default for Options {
             stonewall: false,
             new_group: false,
             group_reporting: false,
+            lifecycle: crate::lifecycle::LifecycleOptions::default(),
             iodepth: 1,
             iodepth_batch: 1,
             iodepth_batch_complete_min: 1,

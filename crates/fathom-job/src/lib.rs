@@ -16,6 +16,7 @@ mod engines;
 mod file;
 mod getopt;
 mod help;
+mod lifecycle;
 mod lines;
 mod logs;
 mod names;
@@ -33,12 +34,14 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod time;
+mod waits;
 
 // Public items, listed once.
 pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use help::print_options;
+pub use lifecycle::{ExitWhat, LifecycleOptions};
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{

@@ -301,6 +301,8 @@ pub struct Options {
     pub stonewall: bool,
     pub new_group: bool,
     pub group_reporting: bool,
+    /// Who starts after whom, and who ends with whom.
+    pub lifecycle: crate::lifecycle::LifecycleOptions,
     // The queue.
     pub iodepth: u32,
     /// 0 or more than `iodepth` means `iodepth`.

@@ -102,7 +102,7 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
     refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
     refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);
     refuse(
-        "--name=x --exitall --wait_for y",
+        "--name=x --trim_backlog=1 --verify_async 1",
         &["0:2 not-yet", "0:3 not-yet"],
     );
     refuse("--name=x --readonly=1", &["0:2 needless-value"]);

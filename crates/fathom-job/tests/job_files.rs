@@ -156,7 +156,7 @@ fn variables_and_keywords_are_replaced() {
 #[test]
 fn all_errors_of_a_file_are_told_at_once() {
     refuse(
-        "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\nwait_for=a\n[c]\nbs=4k\nsize=1.5g\n",
+        "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\ntrim_backlog=1\n[c]\nbs=4k\nsize=1.5g\n",
         &[
             "2:5 bad-suffix",
             "3:1 unknown-option",

@@ -4,8 +4,8 @@ mod world;
 
 use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
-    BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, PriorityShare,
-    RandomDistribution, RandomGenerator, RateProcess, ReadWrite, Size, Verify,
+    BlockSize, ClockSource, ContinueOnError, CpuPolicy, ExitWhat, Fallocate, Options,
+    PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
 use world::{World, job};
 
@@ -43,6 +43,24 @@ fn fixed(sizes: &PerDirection<BlockSize>) -> [u64; 3] {
         BlockSize::Fixed(bytes) => bytes,
         _ => 0,
     })
+}
+
+#[test]
+fn lifecycle_options() {
+    check("--exitall", |o| o.lifecycle.exitall);
+    check("--exitall_on_error=1", |o| o.lifecycle.exitall_on_error);
+    check("--exit_what=stonewall", |o| {
+        o.lifecycle.exit_what == ExitWhat::Stonewall
+    });
+    refuse("--exit_what=none", "bad-value");
+    refuse("--wait_for=x", "bad-wait");
+    refuse("--wait_for=y --name=y", "bad-wait");
+    refuse("--name=x --name=z --wait_for=x", "bad-wait");
+    let plan = World::default().plan("--name=a --numjobs=2 --name=b --wait_for=a");
+    assert_eq!(
+        plan.jobs[1].options.lifecycle.wait_for.as_deref(),
+        Some("a")
+    );
 }
 
 #[test]

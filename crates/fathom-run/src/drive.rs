@@ -7,6 +7,7 @@
 //! It decides nothing about ops; it waits, and gives the worker the new time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, start};
@@ -34,10 +35,34 @@ pub(crate) struct Assignment {
 
 /// What the threads of a run share.
 pub(crate) struct Shared {
-    /// Told by the watcher.
-    pub(crate) control: Control,
     /// The run's clock.
     pub(crate) clock: Clock,
+    /// When the first jobs were let go.
+    pub(crate) origin: OnceLock<Tick>,
+}
+
+impl Shared {
+    /// Nobody has been let go yet.
+    pub(crate) const fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            origin: OnceLock::new(),
+        }
+    }
+}
+
+/// What guides a job's thread from outside.
+pub(crate) struct Guides<'a> {
+    /// What it shares with the others.
+    pub(crate) shared: &'a Shared,
+    /// What the watcher tells it.
+    pub(crate) control: &'a Control,
+    /// Where it waits for those that start with it.
+    pub(crate) gate: &'a Gate,
+    /// Where it shows how far it has come.
+    pub(crate) cell: &'a ProgressCell,
+    /// To be called once, when only the gate is waited for.
+    pub(crate) ready: &'a dyn Fn(),
 }
 
 /// What came of one job.
@@ -59,6 +84,14 @@ pub(crate) struct Outcome {
     pub(crate) engine: Option<Capabilities>,
     /// What the engine made use of.
     pub(crate) features: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether the job ended with an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        let results = self.results.as_ref();
+        self.fault.is_some() || results.is_some_and(|results| results.error.is_some())
+    }
 }
 
 /// What broke a job beside its ops.
@@ -85,14 +118,9 @@ impl From<EngineError> for Fault {
     }
 }
 
-/// Runs one job on the calling thread. `ready` is called once, when only the gate is waited for.
-pub(crate) fn run_job(
-    assignment: Assignment,
-    shared: &Shared,
-    gate: &Gate,
-    cell: &ProgressCell,
-    ready: &dyn Fn(),
-) -> Outcome {
+/// Runs one job on the calling thread.
+pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
+    let cell = guides.cell;
     cell.set(JobState::SettingUp);
     let mut outcome = Outcome {
         thread_id: thread::id(),
@@ -101,10 +129,7 @@ pub(crate) fn run_job(
     let body = AssertUnwindSafe(|| {
         affinity::apply(&assignment.thread)?;
         let context = Context {
-            shared,
-            gate,
-            cell,
-            ready,
+            guides,
             files: assignment.files,
         };
         let engine = start(assignment.engine)?;
@@ -114,12 +139,7 @@ pub(crate) fn run_job(
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.fault = ended.err();
-    let failed = outcome.fault.is_some()
-        || outcome
-            .results
-            .as_ref()
-            .is_some_and(|results| results.error.is_some());
-    cell.set(if failed {
+    cell.set(if outcome.has_failed() {
         JobState::Failed
     } else {
         JobState::Ended
@@ -129,10 +149,7 @@ pub(crate) fn run_job(
 
 /// What a job's loop needs beside its worker and engine.
 struct Context<'a> {
-    shared: &'a Shared,
-    gate: &'a Gate,
-    cell: &'a ProgressCell,
-    ready: &'a dyn Fn(),
+    guides: &'a Guides<'a>,
     files: u32,
 }
 
@@ -159,7 +176,8 @@ fn whole<E: Engine>(
     context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
-    let clock = context.shared.clock;
+    let guides = context.guides;
+    let clock = guides.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
     let invalidate = config.invalidate;
@@ -179,16 +197,17 @@ fn whole<E: Engine>(
     if let Some(log) = log {
         worker.log_to(log);
     }
-    (context.ready)();
-    context.gate.pass();
+    (guides.ready)();
+    guides.gate.pass();
     let begun = clock.now();
-    worker.start_at(begun);
+    // `startdelay` counts from the start of the first jobs of the run, as in fio.
+    worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
     let before = thread::usage();
-    let driven = drive(&mut worker, &mut engine, context);
+    let driven = drive(&mut worker, &mut engine, guides);
     outcome.usage = thread::usage().since(before);
     outcome.helpers_us = thread::kernel_helpers_us(outcome.thread_id);
     outcome.wall = clock.now() - begun;
-    context.cell.publish(&worker.progress());
+    guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
     driven?;
     for file in (0..context.files).map(FileIndex::new) {
@@ -198,12 +217,8 @@ fn whole<E: Engine>(
 }
 
 /// The loop: a turn, a wait, a turn.
-fn drive<E: Engine>(
-    worker: &mut Worker,
-    engine: &mut E,
-    context: &Context<'_>,
-) -> Result<(), Fault> {
-    let Shared { control, clock } = context.shared;
+fn drive<E: Engine>(worker: &mut Worker, engine: &mut E, guides: &Guides<'_>) -> Result<(), Fault> {
+    let (control, clock) = (guides.control, &guides.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
     loop {
@@ -225,7 +240,7 @@ fn drive<E: Engine>(
         }
         now = clock.now();
         if now >= publish_at {
-            context.cell.publish(&worker.progress());
+            guides.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;
         }
     }
@@ -292,16 +307,17 @@ mod tests {
             files: 0,
             log: None,
         };
-        let shared = Shared {
-            control: Control::default(),
-            clock,
-        };
+        let (shared, control) = (Shared::new(clock), Control::default());
         let (gate, cell) = (Gate::default(), ProgressCell::default());
-        let outcome = std::thread::scope(|scope| {
-            scope
-                .spawn(|| run_job(assignment, &shared, &gate, &cell, &|| {}))
-                .join()
-        });
+        let guides = || Guides {
+            shared: &shared,
+            control: &control,
+            gate: &gate,
+            cell: &cell,
+            ready: &|| {},
+        };
+        let outcome =
+            std::thread::scope(|scope| scope.spawn(|| run_job(assignment, &guides())).join());
         let fault = outcome.expect("caught").fault.expect("a fault");
         assert!(fault.text.starts_with("internal error"), "{}", fault.text);
         assert_eq!(cell.read().0, JobState::Failed);

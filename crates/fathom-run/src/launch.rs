@@ -1,128 +1,99 @@
-//! Starting the jobs wave by wave, watching them, and bringing their outcomes home.
+//! Starting the jobs when they may, watching them, and bringing their outcomes home.
 //!
 //! One thread for each job and none beside: the calling thread watches. A job's thread has a small
 //! stack, of which only the touched pages are resident.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use fathom_core::{Nanos, Tick};
+use fathom_workload::Control;
 
-use crate::drive::{Assignment, Fault, Outcome, Shared, run_job};
+use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
 use crate::gate::Gate;
+use crate::lifecycle::Lifecycle;
 use crate::progress::ProgressCell;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
 
-/// A job to be run: its wave, and what its thread is given.
+/// A job to be run.
 pub(crate) struct Launch {
-    /// Jobs of one wave start together; waves follow one another.
-    pub(crate) wave: u32,
     /// Its name, for the thread's.
     pub(crate) name: String,
     /// What its thread is given.
     pub(crate) assignment: Assignment,
 }
 
-/// Runs all waves; the outcomes are in the order of the launches, `None` for jobs that were not
-/// started because of a request to stop.
-pub(crate) fn run_waves(
+/// Runs all jobs; the outcomes are in the order of the launches, `None` for jobs that were not
+/// started because of a request to stop, or because another one's end was theirs too.
+pub(crate) fn run_all(
     launches: Vec<Launch>,
+    lifecycle: Lifecycle,
     shared: &Shared,
     session: &mut Session<'_>,
 ) -> Vec<Option<Outcome>> {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
-    let mut outcomes: Vec<Option<Outcome>> = (0..count).map(|_| None).collect();
+    let controls: Vec<Control> = (0..count).map(|_| Control::default()).collect();
     let begun = shared.clock.now();
+    let (sender, receiver) = channel();
     let mut watch = Watch {
         shared,
         cells: &cells,
+        controls: &controls,
+        lifecycle,
+        receiver,
         begun,
         started: vec![None; count],
+        outcomes: (0..count).map(|_| None).collect(),
         // Not at once: nothing runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         stopping: false,
     };
-    let mut pending = launches.into_iter().enumerate().peekable();
-    while let Some(wave) = pending.peek().map(|(_, launch)| launch.wave) {
-        let members = std::iter::from_fn(|| pending.next_if(|(_, launch)| launch.wave == wave));
-        let members: Vec<_> = members.collect();
-        watch.look_for_stop(session);
-        if watch.stopping {
-            break;
+    std::thread::scope(|scope| {
+        let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
+        let mut handles: Vec<Option<Handle<'_>>> = (0..count).map(|_| None).collect();
+        loop {
+            watch.look_around(session);
+            let together = watch.lifecycle.ready();
+            if !together.is_empty() {
+                let members = together
+                    .into_iter()
+                    .filter_map(|index| Some((index, launches[index].take()?)));
+                let members: Vec<_> = members.collect();
+                watch.start(scope, members, &sender, session, &mut handles);
+            } else if watch.lifecycle.any_runs() {
+                let _ready = watch.hear(session, &mut handles);
+            } else {
+                break;
+            }
         }
-        run_wave(members, &mut watch, session, &mut outcomes);
-    }
-    outcomes
+    });
+    watch.outcomes
 }
+
+/// A job's thread.
+type Handle<'scope> = ScopedJoinHandle<'scope, Outcome>;
 
 /// What a job's thread says to the watcher.
 enum Message {
     /// It waits for the gate only, or has ended before it came so far.
     Ready,
-    /// It has ended.
-    Ended,
-}
-
-/// How many threads of a wave have said what; one that ends early says both.
-#[derive(Default)]
-struct Heard {
-    ready: usize,
-    ended: usize,
-}
-
-fn run_wave(
-    members: Vec<(usize, Launch)>,
-    watch: &mut Watch<'_>,
-    session: &mut Session<'_>,
-    outcomes: &mut [Option<Outcome>],
-) {
-    let gate = Gate::default();
-    let (sender, receiver) = channel();
-    std::thread::scope(|scope| {
-        let mut handles = Vec::with_capacity(members.len());
-        for (index, launch) in members {
-            match spawn(
-                scope,
-                launch,
-                watch.shared,
-                &gate,
-                &watch.cells[index],
-                sender.clone(),
-            ) {
-                Ok(handle) => handles.push((index, handle)),
-                Err(error) => outcomes[index] = Some(not_started(&error)),
-            }
-        }
-        drop(sender);
-        let (count, mut heard) = (handles.len(), Heard::default());
-        watch.until(&receiver, &mut heard, session, |heard| heard.ready == count);
-        let now = watch.shared.clock.now();
-        for (index, _) in &handles {
-            watch.started[*index] = Some(now);
-        }
-        gate.open();
-        watch.until(&receiver, &mut heard, session, |heard| heard.ended == count);
-        for (index, handle) in handles {
-            // Panics were caught on the thread; what is left is a failure of the runtime itself.
-            let outcome = handle
-                .join()
-                .unwrap_or_else(|_| not_started(&"its thread was lost"));
-            outcomes[index] = Some(outcome);
-        }
-    });
+    /// This one has ended.
+    Ended(usize),
 }
 
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    launch: Launch,
-    shared: &'scope Shared,
-    gate: &'scope Gate,
-    cell: &'scope ProgressCell,
+    (index, launch): (usize, Launch),
+    watch: &Watch<'scope>,
+    gate: Arc<Gate>,
     sender: Sender<Message>,
-) -> std::io::Result<ScopedJoinHandle<'scope, Outcome>> {
+) -> std::io::Result<Handle<'scope>> {
+    let (shared, cell) = (watch.shared, &watch.cells[index]);
+    let control = &watch.controls[index];
     // The kernel keeps 15 bytes of a thread's name.
     let name: String = launch
         .name
@@ -141,9 +112,16 @@ fn spawn<'scope>(
                     let _heard = sender.send(Message::Ready);
                 }
             };
-            let outcome = run_job(launch.assignment, shared, gate, cell, &ready);
+            let guides = Guides {
+                shared,
+                control,
+                gate: &gate,
+                cell,
+                ready: &ready,
+            };
+            let outcome = run_job(launch.assignment, &guides);
             ready();
-            let _heard = sender.send(Message::Ended);
+            let _heard = sender.send(Message::Ended(index));
             outcome
         })
 }
@@ -163,38 +141,91 @@ fn not_started(why: &dyn std::fmt::Display) -> Outcome {
 struct Watch<'a> {
     shared: &'a Shared,
     cells: &'a [ProgressCell],
+    controls: &'a [Control],
+    lifecycle: Lifecycle,
+    receiver: Receiver<Message>,
     begun: Tick,
     started: Vec<Option<Tick>>,
+    outcomes: Vec<Option<Outcome>>,
     tell_at: Tick,
     stopping: bool,
 }
 
-impl Watch<'_> {
-    /// Watches until enough was heard.
-    fn until(
+impl<'a> Watch<'a> {
+    /// Starts these jobs, and lets them go when all are ready.
+    fn start<'scope>(
         &mut self,
-        receiver: &Receiver<Message>,
-        heard: &mut Heard,
+        scope: &'scope Scope<'scope, '_>,
+        members: Vec<(usize, Launch)>,
+        sender: &Sender<Message>,
         session: &mut Session<'_>,
-        enough: impl Fn(&Heard) -> bool,
-    ) {
-        while !enough(heard) {
-            match receiver.recv_timeout(LOOK_EVERY) {
-                Ok(Message::Ready) => heard.ready += 1,
-                Ok(Message::Ended) => heard.ended += 1,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+        handles: &mut [Option<Handle<'scope>>],
+    ) where
+        'a: 'scope,
+    {
+        let gate = Arc::new(Gate::default());
+        let mut awaited = Vec::with_capacity(members.len());
+        for member in members {
+            let index = member.0;
+            match spawn(scope, member, self, Arc::clone(&gate), sender.clone()) {
+                Ok(handle) => {
+                    handles[index] = Some(handle);
+                    awaited.push(index);
+                }
+                Err(error) => self.ended(index, not_started(&error)),
             }
-            self.look_for_stop(session);
-            self.tell_progress(session);
+        }
+        let mut ready = 0;
+        while ready < awaited.len() {
+            ready += usize::from(self.hear(session, handles));
+            self.look_around(session);
+        }
+        let now = self.shared.clock.now();
+        for index in awaited {
+            self.started[index] = Some(now);
+        }
+        let _first = self.shared.origin.get_or_init(|| now);
+        gate.open();
+    }
+
+    /// Waits a little for a message; says whether a thread is ready.
+    fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<Handle<'_>>]) -> bool {
+        let message = self.receiver.recv_timeout(LOOK_EVERY);
+        self.tell_progress(session);
+        match message {
+            Ok(Message::Ready) => return true,
+            Ok(Message::Ended(index)) => {
+                if let Some(handle) = handles[index].take() {
+                    // Panics were caught on the thread; what is left is a failure of the runtime.
+                    let lost = |_| not_started(&"its thread was lost");
+                    self.ended(index, handle.join().unwrap_or_else(lost));
+                }
+            }
+            // This side has a sender too, so nobody ever hangs up.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        false
+    }
+
+    /// A job has ended; others may have to go with it.
+    fn ended(&mut self, index: usize, outcome: Outcome) {
+        let stop = self.lifecycle.ended(index, outcome.has_failed());
+        self.outcomes[index] = Some(outcome);
+        for other in stop {
+            // Relaxed: the flag carries no data.
+            self.controls[other].stop.store(true, Ordering::Relaxed);
         }
     }
 
-    fn look_for_stop(&mut self, session: &mut Session<'_>) {
+    /// Stops all jobs if that was asked for.
+    fn look_around(&mut self, session: &mut Session<'_>) {
         if !self.stopping && (session.stops)() > 0 {
             self.stopping = true;
-            // Relaxed: the flag carries no data.
-            self.shared.control.stop.store(true, Ordering::Relaxed);
+            self.lifecycle.start_no_more();
+            for control in self.controls {
+                // Relaxed: the flag carries no data.
+                control.stop.store(true, Ordering::Relaxed);
+            }
             (session.tell)(Event::Stopping);
         }
     }

@@ -13,6 +13,7 @@ mod found;
 mod gate;
 mod groups;
 mod launch;
+mod lifecycle;
 mod logs;
 mod prepare;
 mod progress;

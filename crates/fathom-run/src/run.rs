@@ -12,7 +12,6 @@ use fathom_job::{ClockSource, Plan, Settings};
 use fathom_record::{JobRecord, RECORD_VERSION, Record};
 use fathom_sys::clock::{Clock, wall_ms};
 use fathom_sys::system;
-use fathom_workload::Control;
 
 use crate::affinity::ThreadSettings;
 use crate::block_tree::BlockTree;
@@ -24,7 +23,8 @@ use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
-use crate::launch::{Launch, run_waves};
+use crate::launch::{Launch, run_all};
+use crate::lifecycle::Lifecycle;
 use crate::logs::Logs;
 use crate::machine::machine;
 use crate::prepare;
@@ -67,12 +67,9 @@ pub fn run(
     let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
         setups.iter().map(|_| None).collect()
     } else {
-        let shared = Shared {
-            control: Control::default(),
-            clock,
-        };
         let launches = launches(plan, setups, clock, logs.as_ref());
-        run_waves(launches, &shared, session)
+        let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
+        run_all(launches, lifecycle, &Shared::new(clock), session)
     };
     let lost = logs.map_or_else(Vec::new, Logs::finish);
     for warning in &lost {
@@ -177,7 +174,6 @@ fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock, logs: Option<&Logs>)
         let job = &plan.jobs[setup.place.section];
         let files = if setup.diskless { 0 } else { setup.files.len() };
         Launch {
-            wave: setup.place.wave,
             name: setup.name.clone(),
             assignment: Assignment {
                 worker: setup.worker.clone(),

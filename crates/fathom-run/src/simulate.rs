@@ -8,7 +8,7 @@ use std::io;
 use fathom_core::{Engine, Tick};
 use fathom_job::Plan;
 use fathom_record::{RECORD_VERSION, Record};
-use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
+use fathom_sim::{Constant, ModelEngine, ModelFile, Orders, Simulation, VirtualClock};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
@@ -16,6 +16,7 @@ use crate::drive::Outcome;
 use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
+use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::translate::{JobSetup, translate};
 
@@ -42,9 +43,10 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         });
     }
     let logs = MemoryLogs::new(plan, &translation.setups);
-    let results = waves(plan, &translation.setups, device, &logs)?;
+    let results = run_all(plan, &translation.setups, device, &logs)?;
     let ended = results
         .iter()
+        .flatten()
         .map(|results| results.ended)
         .max()
         .unwrap_or(Tick::ZERO);
@@ -54,14 +56,12 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         .zip(results)
         .map(|(setup, results)| {
             let planned = collect::planned(&plan.jobs[setup.place.section], setup);
-            let outcome = Outcome {
+            let outcome = results.map(|results| Outcome {
                 wall: results.ended - results.started,
                 results: Some(results),
                 ..Outcome::default()
-            };
-            collect::complete(planned, setup, Some(outcome), &|tick| {
-                tick.get() / 1_000_000
-            })
+            });
+            collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
         });
     let record = Record {
         version: RECORD_VERSION,
@@ -75,46 +75,48 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
     Ok((record, logs.finish()))
 }
 
-/// Runs the waves one after the other on one clock.
-fn waves(
+/// Runs the jobs on one clock, each when it may start; `None` for those that never did.
+fn run_all(
     plan: &Plan,
     setups: &[JobSetup],
     device: &Constant,
     logs: &MemoryLogs,
-) -> Result<Vec<Results>, RunError> {
-    let mut all: Vec<Results> = Vec::with_capacity(setups.len());
-    let mut rest = setups;
-    while let Some(first) = rest.first() {
-        let count = rest
-            .iter()
-            .take_while(|setup| setup.place.wave == first.place.wave)
-            .count();
-        let (wave, later) = rest.split_at(count);
-        let start = all
-            .iter()
-            .map(|results| results.ended)
-            .max()
-            .unwrap_or(Tick::ZERO);
-        let clock = VirtualClock::new();
-        let mut simulation = Simulation::new(clock.clone());
-        for (index, setup) in (all.len()..).zip(wave) {
-            let job = &plan.jobs[setup.place.section];
-            let engine = model(setup, &job.options.ioengine, device, &clock);
-            let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), start)
-                .map_err(|error| {
-                    Problem::new("job_makes_no_sense", error.to_string()).at(job, "name")
-                })?;
-            if let Some(log) = logs.job(index) {
-                worker.log_to(log);
-            }
-            simulation.add(worker, engine, start);
+) -> Result<Vec<Option<Results>>, RunError> {
+    let clock = VirtualClock::new();
+    let mut simulation = Simulation::new(clock.clone());
+    let mut lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
+    let mut started = vec![false; setups.len()];
+    let first = lifecycle.ready();
+    for (index, setup) in setups.iter().enumerate() {
+        let job = &plan.jobs[setup.place.section];
+        let engine = model(setup, &job.options.ioengine, device, &clock);
+        let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), Tick::ZERO)
+            .map_err(|error| {
+                Problem::new("job_makes_no_sense", error.to_string()).at(job, "name")
+            })?;
+        if let Some(log) = logs.job(index) {
+            worker.log_to(log);
         }
-        let ran = simulation.run();
-        let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
-        all.extend(ran.into_iter().map(|(results, _)| results));
-        rest = later;
+        if first.contains(&index) {
+            started[index] = true;
+            simulation.add(worker, engine, Tick::ZERO);
+        } else {
+            simulation.add_waiting(worker, engine);
+        }
     }
-    Ok(all)
+    let ran = simulation.run_with(&mut |index, worker| {
+        let stop = lifecycle.ended(index, worker.has_failed());
+        let start = lifecycle.ready();
+        start.iter().for_each(|&index| started[index] = true);
+        Orders { start, stop }
+    });
+    let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
+    let results = ran.into_iter().map(|(results, _)| results);
+    Ok(started
+        .into_iter()
+        .zip(results)
+        .map(|(started, results)| started.then_some(results))
+        .collect())
 }
 
 /// A job's model; its files have content where the job looks at it.

@@ -17,7 +17,6 @@ pub struct Simulation {
     jobs: Vec<Job>,
     /// Who is to be called when; ties go to the lower number.
     agenda: BinaryHeap<Reverse<(Tick, usize)>>,
-    control: Control,
     stop_at: Option<Tick>,
 }
 
@@ -25,6 +24,19 @@ pub struct Simulation {
 struct Job {
     worker: Worker,
     engine: ModelEngine,
+    control: Control,
+    /// When it is called next; what the agenda has of it for another time is out of date.
+    next: Option<Tick>,
+    done: bool,
+}
+
+/// What is to happen when a worker has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// These workers are called for the first time.
+    pub start: Vec<usize>,
+    /// These are told to stop.
+    pub stop: Vec<usize>,
 }
 
 /// A worker waits for something that will never happen, or turns for ever at one moment.
@@ -61,8 +73,20 @@ impl Simulation {
 
     /// Adds a worker; it is first called when the clock shows `start`.
     pub fn add(&mut self, worker: Worker, engine: ModelEngine, start: Tick) {
-        self.agenda.push(Reverse((start, self.jobs.len())));
-        self.jobs.push(Job { worker, engine });
+        let index = self.add_waiting(worker, engine);
+        self.call(index, start);
+    }
+
+    /// Adds a worker that waits for an order to start; returns its number.
+    pub fn add_waiting(&mut self, worker: Worker, engine: ModelEngine) -> usize {
+        self.jobs.push(Job {
+            worker,
+            engine,
+            control: Control::default(),
+            next: None,
+            done: false,
+        });
+        self.jobs.len() - 1
     }
 
     /// Stops all workers at `at`, as an interrupt would.
@@ -75,14 +99,34 @@ impl Simulation {
     ///
     /// # Errors
     /// A worker that can never go on: a fault of the loop or of a model.
-    pub fn run(mut self) -> Result<Vec<(Results, ModelEngine)>, Stuck> {
+    pub fn run(self) -> Result<Vec<(Results, ModelEngine)>, Stuck> {
+        self.run_with(&mut |_, _| Orders::default())
+    }
+
+    /// The same; whenever a worker has ended, `ended` says what follows.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_with(
+        mut self,
+        ended: &mut dyn FnMut(usize, &Worker) -> Orders,
+    ) -> Result<Vec<(Results, ModelEngine)>, Stuck> {
         while let Some(Reverse((at, index))) = self.agenda.pop() {
+            if self.jobs[index].next != Some(at) {
+                continue;
+            }
+            self.jobs[index].next = None;
             self.clock.advance(at);
             if self.stop_at.is_some_and(|stop| at >= stop) {
-                self.control.stop.store(true, Ordering::Relaxed);
+                self.jobs[index].control.stop.store(true, Ordering::Relaxed);
             }
-            if let Some(next) = self.step(index, at)? {
-                self.agenda.push(Reverse((next, index)));
+            match self.step(index, at)? {
+                Some(next) => self.call(index, next),
+                None => {
+                    self.jobs[index].done = true;
+                    let orders = ended(index, &self.jobs[index].worker);
+                    self.follow(&orders, at);
+                }
             }
         }
         Ok(self
@@ -92,12 +136,31 @@ impl Simulation {
             .collect())
     }
 
+    /// The worker is called at `at`, and not when it was to be before.
+    fn call(&mut self, index: usize, at: Tick) {
+        self.jobs[index].next = Some(at);
+        self.agenda.push(Reverse((at, index)));
+    }
+
+    fn follow(&mut self, orders: &Orders, at: Tick) {
+        for &index in &orders.start {
+            self.call(index, at);
+        }
+        for &index in &orders.stop {
+            if !self.jobs[index].done {
+                // Relaxed: there is one thread.
+                self.jobs[index].control.stop.store(true, Ordering::Relaxed);
+                self.call(index, at);
+            }
+        }
+    }
+
     /// Turns one worker until it waits; says until when.
     fn step(&mut self, index: usize, at: Tick) -> Result<Option<Tick>, Stuck> {
         let stuck = Stuck { job: index, at };
         let job = &mut self.jobs[index];
         for _ in 0..TURNS_AT_ONE_MOMENT {
-            match turn(&mut job.worker, &mut job.engine, &self.control, at) {
+            match turn(&mut job.worker, &mut job.engine, &job.control, at) {
                 Step::Again => {}
                 Step::Done => return Ok(None),
                 Step::InSubmit => return Err(stuck),

@@ -13,5 +13,5 @@ mod engine;
 // Public items, listed once.
 pub use clock::VirtualClock;
 pub use constant::{Constant, Fault, FaultKind, Stall};
-pub use driver::{Simulation, Stuck};
+pub use driver::{Orders, Simulation, Stuck};
 pub use engine::{ModelEngine, ModelFile};

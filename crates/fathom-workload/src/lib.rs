@@ -5,6 +5,7 @@ mod buffers;
 mod complete;
 mod config;
 mod drawn;
+mod ending;
 mod exchange;
 mod exponential;
 mod issue;

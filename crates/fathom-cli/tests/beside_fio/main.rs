@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "says why nothing was compared")]
 
 mod jobs;
+mod lifecycle;
 mod runs;
 mod terse;
 

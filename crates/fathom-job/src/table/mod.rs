@@ -6,6 +6,7 @@ mod engines;
 mod files;
 mod general;
 pub(crate) mod known;
+mod lifecycle;
 mod log;
 mod measure;
 mod pattern;
@@ -43,8 +44,9 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     index.get(name).copied()
 }
 
-const GROUPS: [(&str, &[Row]); 11] = [
+const GROUPS: [(&str, &[Row]); 12] = [
     ("Job", general::ROWS),
+    ("Groups and lifecycle", lifecycle::ROWS),
     ("Pattern", pattern::ROWS),
     ("Files", files::ROWS),
     ("Queue and engine", queue::ROWS),

@@ -1,0 +1,42 @@
+//! Whether a job waits for one that there is.
+
+use crate::build::{Builder, Layer};
+use crate::diagnostics::Spot;
+use crate::problem::Problem;
+
+/// The job that `wait_for` names must stand before the one that waits, and be the only one of
+/// its name, as in fio.
+pub(crate) fn check(builder: &mut Builder<'_>, name: &str, layer: &Layer, header: &Spot) {
+    let Some(waits_for) = &layer.options.lifecycle.wait_for else {
+        return;
+    };
+    let named = builder
+        .plan
+        .jobs
+        .iter()
+        .filter(|job| &job.name == waits_for);
+    let (why, fix) = match named.count() {
+        _ if waits_for == name => (
+            "the job waits for itself".to_owned(),
+            "name a job that stands before it",
+        ),
+        0 => (
+            format!("there is no job `{waits_for}` before this one to wait for"),
+            "name a job that stands before it",
+        ),
+        1 => return,
+        count => (
+            format!("there are {count} jobs of the name `{waits_for}`, and it waits for one"),
+            "give each job a name of its own",
+        ),
+    };
+    let place = layer
+        .find("wait_for")
+        .or_else(|| builder.globals.find("wait_for"))
+        .map_or(header, |written| {
+            written.value.as_ref().unwrap_or(&written.name)
+        })
+        .clone();
+    let problem = Problem::new("bad-wait", 0..place.range.len(), why);
+    builder.error(&place, problem.fix(fix));
+}

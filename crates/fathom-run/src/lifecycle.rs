@@ -1,0 +1,201 @@
+//! Who starts after whom, and who ends with whom: one set of rules for both drivers.
+//!
+//! The driver asks who may start now, starts them together, and tells who has ended; it is told
+//! who is to stop.
+
+use fathom_job::{ExitWhat, Plan};
+
+use crate::groups::Place;
+
+/// The jobs of a run, by their place in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lifecycle {
+    jobs: Vec<Rules>,
+    /// A job of the plan has `exitall`: it holds for all.
+    exit_all: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Rules {
+    place: Place,
+    /// The section whose clones must have ended.
+    waits_for: Option<usize>,
+    exit_what: ExitWhat,
+    exit_on_error: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    /// Has ended, or will never start.
+    Over,
+}
+
+impl Lifecycle {
+    /// The rules of a plan whose clones stand in these places.
+    pub(crate) fn new(plan: &Plan, places: impl Iterator<Item = Place>) -> Self {
+        let section_of = |name: &String| plan.jobs.iter().position(|job| &job.name == name);
+        let rules = |place: Place| {
+            let rules = &plan.jobs[place.section].options.lifecycle;
+            Rules {
+                place,
+                waits_for: rules.wait_for.as_ref().and_then(section_of),
+                exit_what: rules.exit_what,
+                exit_on_error: rules.exitall_on_error,
+                state: State::Waiting,
+            }
+        };
+        let mut options = plan.jobs.iter().map(|job| &job.options);
+        Self {
+            jobs: places.map(rules).collect(),
+            exit_all: options.any(|options| options.lifecycle.exitall),
+        }
+    }
+
+    /// The jobs that may start now; they count as running.
+    pub(crate) fn ready(&mut self) -> Vec<usize> {
+        let is_open = |rules: &Rules| rules.state != State::Over;
+        let wave = self.jobs.iter().find(|&rules| is_open(rules));
+        let Some(wave) = wave.map(|rules| rules.place.wave) else {
+            return Vec::new();
+        };
+        let waits = |rules: &Rules| {
+            let mut others = self.jobs.iter().filter(|&other| is_open(other));
+            others.any(|other| Some(other.place.section) == rules.waits_for)
+        };
+        let may_start = |rules: &Rules| {
+            rules.state == State::Waiting && rules.place.wave == wave && !waits(rules)
+        };
+        let ready: Vec<usize> = (0..self.jobs.len())
+            .filter(|&job| may_start(&self.jobs[job]))
+            .collect();
+        for &job in &ready {
+            self.jobs[job].state = State::Running;
+        }
+        ready
+    }
+
+    /// A job has ended; those that are to stop with it. Of these, those that have not started
+    /// never will.
+    pub(crate) fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
+        self.jobs[job].state = State::Over;
+        let first = self.jobs[job].clone();
+        if !(self.exit_all || failed && first.exit_on_error) {
+            return Vec::new();
+        }
+        let mut stop = Vec::new();
+        for (index, other) in self.jobs.iter_mut().enumerate() {
+            let goes_too = match first.exit_what {
+                ExitWhat::Group => other.place.group == first.place.group,
+                ExitWhat::Stonewall => other.place.wave == first.place.wave,
+                ExitWhat::All => true,
+            };
+            match other.state {
+                State::Running if goes_too => stop.push(index),
+                State::Waiting if goes_too => other.state = State::Over,
+                _ => {}
+            }
+        }
+        stop
+    }
+
+    /// No further job will start.
+    pub(crate) fn start_no_more(&mut self) {
+        let waiting = self.jobs.iter_mut();
+        for rules in waiting.filter(|rules| rules.state == State::Waiting) {
+            rules.state = State::Over;
+        }
+    }
+
+    /// Whether any job runs.
+    pub(crate) fn any_runs(&self) -> bool {
+        let mut states = self.jobs.iter().map(|rules| rules.state);
+        states.any(|state| state == State::Running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::groups::places;
+    use crate::translate::tests::plan;
+
+    fn lifecycle(words: &str) -> Lifecycle {
+        let plan = plan(words);
+        Lifecycle::new(&plan, places(&plan.jobs).into_iter())
+    }
+
+    /// Jobs end in the order in which they started; `starts` are those that start together.
+    #[track_caller]
+    fn check(words: &str, starts: &[&[usize]]) {
+        let mut rules = lifecycle(words);
+        let mut seen = Vec::new();
+        let mut running = std::collections::VecDeque::new();
+        loop {
+            let ready = rules.ready();
+            running.extend(ready.iter().copied());
+            if !ready.is_empty() {
+                seen.push(ready);
+            }
+            let Some(first) = running.pop_front() else {
+                break;
+            };
+            assert_eq!(rules.ended(first, false), [0; 0], "{words}");
+        }
+        assert_eq!(seen, starts, "{words}");
+        assert!(!rules.any_runs());
+    }
+
+    #[test]
+    fn who_starts_when() {
+        let with = |words: &str| format!("--ioengine=null --size=1m {words}");
+        check(&with("--name=a --name=b"), &[&[0, 1]]);
+        check(&with("--name=a --name=b --stonewall"), &[&[0], &[1]]);
+        check(&with("--name=a --name=b --new_group"), &[&[0, 1]]);
+        check(
+            &with("--name=a --name=b --wait_for=a --name=c"),
+            &[&[0, 2], &[1]],
+        );
+        let clones = "--name=a --numjobs=2 --name=b --wait_for=a --name=c --wait_for=b";
+        check(&with(clones), &[&[0, 1], &[2], &[3]]);
+        let walls = "--name=a --name=b --wait_for=a --name=c --stonewall --name=d --wait_for=a";
+        check(&with(walls), &[&[0], &[1], &[2, 3]]);
+    }
+
+    /// Job 0 ends first, with an error or without; these stop with it, and so many start after.
+    #[track_caller]
+    fn check_end(words: &str, failed: bool, stop: &[usize], later: usize) {
+        let mut rules = lifecycle(&format!("--ioengine=null --size=1m {words}"));
+        let started = rules.ready();
+        assert_eq!(rules.ended(0, failed), stop, "{words}");
+        for job in started.into_iter().skip(1) {
+            let _none_run = rules.ended(job, false);
+        }
+        assert_eq!(rules.ready().len(), later, "{words}");
+    }
+
+    #[test]
+    fn who_ends_with_whom() {
+        let three = "--name=a --name=b --name=c --new_group --name=d --stonewall";
+        check_end(three, true, &[], 1);
+        check_end(&format!("--exitall {three}"), false, &[1], 1);
+        check_end(&format!("{three} --exitall"), false, &[1], 1);
+        check_end(
+            &format!("--exit_what=stonewall --exitall {three}"),
+            false,
+            &[1, 2],
+            1,
+        );
+        check_end(
+            &format!("--exit_what=all --exitall {three}"),
+            false,
+            &[1, 2],
+            0,
+        );
+        check_end(&format!("--exitall_on_error {three}"), false, &[], 1);
+        check_end(&format!("--exitall_on_error {three}"), true, &[1], 1);
+        check_end(&format!("{three} --exitall_on_error"), true, &[], 1);
+    }
+}
