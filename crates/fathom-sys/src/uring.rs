@@ -16,14 +16,14 @@ use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot, SyncKind};
 use crate::clock;
 use crate::flight::{InFlight, Ready};
 use crate::memory::Buffers;
-use crate::rw::{Descriptor, RwFlags, raw};
+use crate::rw::{Descriptor, raw};
 
 use abi::{
     ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument, FSYNC_DATASYNC, OP_FSYNC,
     OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_WRITE, OP_WRITE_FIXED, OP_WRITEV, SQE_ASYNC,
     SQE_FIXED_FILE,
 };
-use entry::Fields;
+use entry::{Fields, head};
 use rings::Rings;
 
 pub use setup::{MOST_ENTRIES, RingConfig, RingError};
@@ -39,7 +39,6 @@ pub struct Ring {
     /// Says which of the two it is; 0 for the former.
     enter_flags: u32,
     mode: Mode,
-    flags: RwFlags,
     features: Vec<&'static str>,
     refused: Vec<&'static str>,
     /// Freed by `drop` once nothing is in flight, else leaked.
@@ -66,10 +65,12 @@ struct Memory {
 /// How ops are made and completions come about; does not change over a ring's life.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
-    /// Nothing but reads and writes of plain or registered buffers, without a flag of their own.
+    /// Every read and write is made alike: a buffer without a vector, no flag of its own.
     plain: bool,
-    /// The opcodes of a plain read and a plain write.
-    opcodes: [u8; 2],
+    /// What a read and a write begin with.
+    heads: [u16; 2],
+    /// `rw_flags` of both.
+    op_flags: u32,
     fixed_files: bool,
     vectored: bool,
     /// The kernel's thread takes the ops.
@@ -80,19 +81,31 @@ struct Mode {
     deferred: bool,
     /// Every so many ops one goes to a kernel worker; 0 never.
     force_async: u32,
-    /// Ops do nothing.
-    nops: bool,
+}
+
+/// The flags of an op whose file is registered, or is not.
+const fn file_flags(registered: bool) -> u8 {
+    if registered { SQE_FIXED_FILE } else { 0 }
 }
 
 impl Mode {
     const fn new(config: &RingConfig, deferred: bool) -> Self {
         // A registered buffer needs no vector.
-        let vectored = config.vectored && !config.fixed_buffers;
+        let vectored = config.vectored && !config.fixed_buffers && !config.nops;
+        // A no-op has the same fields: the kernel looks at none of them but its flags.
+        let opcodes = match (config.nops, config.fixed_buffers) {
+            (true, _) => [OP_NOP; 2],
+            (false, true) => [OP_READ_FIXED, OP_WRITE_FIXED],
+            (false, false) => [OP_READ, OP_WRITE],
+        };
+        let flags = file_flags(config.fixed_files);
         Self {
-            plain: !vectored && !config.nops && config.force_async == 0,
-            opcodes: match config.fixed_buffers {
-                true => [OP_READ_FIXED, OP_WRITE_FIXED],
-                false => [OP_READ, OP_WRITE],
+            plain: !vectored && config.force_async == 0,
+            heads: [head(opcodes[0], flags), head(opcodes[1], flags)],
+            op_flags: if config.nops {
+                0
+            } else {
+                config.flags.bits().cast_unsigned()
             },
             fixed_files: config.fixed_files,
             vectored,
@@ -100,7 +113,6 @@ impl Mode {
             polled: config.polled,
             deferred,
             force_async: config.force_async,
-            nops: config.nops,
         }
     }
 }
@@ -298,37 +310,34 @@ impl Ring {
         write: bool,
         file: impl FnOnce() -> Descriptor<'file>,
     ) -> Fields {
-        let (file, flags) = if self.mode.fixed_files {
-            (op.file.get().cast_signed(), SQE_FIXED_FILE)
-        } else {
-            (raw(file()), 0)
-        };
         let memory = &*self.memory;
         let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
         Fields {
-            opcode: self.mode.opcodes[usize::from(write)],
-            flags,
+            head: self.mode.heads[usize::from(write)],
             priority: op.priority,
-            file,
+            file: self.file_number(op, file),
             offset: op.offset,
             address: address.addr() as u64,
             length: op.length,
-            op_flags: self.flags.bits().cast_unsigned(),
+            op_flags: self.mode.op_flags,
             // The kernel looks at it only where buffers are registered; then slots fit.
             buffer: (op.slot.get() & 0xffff) as u16,
             ..Fields::default()
         }
     }
 
+    /// What the kernel knows an op's file by.
+    #[inline(always)]
+    fn file_number<'file>(&self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) -> i32 {
+        if self.mode.fixed_files {
+            op.file.get().cast_signed()
+        } else {
+            raw(file())
+        }
+    }
+
     /// What is not a read or a write as most are.
     fn uncommon_fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
-        if self.mode.nops {
-            return Fields {
-                opcode: OP_NOP,
-                file: -1,
-                ..Fields::default()
-            };
-        }
         let mut fields = match op.kind {
             OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
             OpKind::Data(direction) => {
@@ -346,7 +355,7 @@ impl Ring {
             self.until_async -= 1;
             if self.until_async == 0 {
                 self.until_async = self.mode.force_async;
-                fields.flags |= SQE_ASYNC;
+                fields.head |= head(0, SQE_ASYNC);
             }
         }
         fields
@@ -360,7 +369,10 @@ impl Ring {
         vector.iov_base = address.cast();
         vector.iov_len = op.length as usize;
         Fields {
-            opcode: if write { OP_WRITEV } else { OP_READV },
+            head: head(
+                if write { OP_WRITEV } else { OP_READV },
+                file_flags(self.mode.fixed_files),
+            ),
             address: (&raw const *vector).expose_provenance() as u64,
             length: 1,
             ..fields
@@ -368,15 +380,9 @@ impl Ring {
     }
 
     fn sync_fields(&self, op: &Op, kind: SyncKind, file: Descriptor<'_>) -> Fields {
-        let (file, flags) = if self.mode.fixed_files {
-            (op.file.get().cast_signed(), SQE_FIXED_FILE)
-        } else {
-            (raw(file), 0)
-        };
         Fields {
-            opcode: OP_FSYNC,
-            flags,
-            file,
+            head: head(OP_FSYNC, file_flags(self.mode.fixed_files)),
+            file: self.file_number(op, || file),
             op_flags: match kind {
                 SyncKind::Full => 0,
                 SyncKind::Data => FSYNC_DATASYNC,

@@ -10,9 +10,8 @@ use super::rings::Entry;
 /// The fields of `struct io_uring_sqe` that are in use here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields {
-    pub(super) opcode: u8,
-    /// `IOSQE_…`.
-    pub(super) flags: u8,
+    /// Opcode and `IOSQE_…` flags, by `head`.
+    pub(super) head: u16,
     pub(super) priority: u16,
     /// A descriptor, or a place in the table of registered files.
     pub(super) file: i32,
@@ -29,18 +28,23 @@ pub(super) struct Fields {
 impl Fields {
     #[inline(always)]
     pub(super) const fn entry(self) -> Entry {
-        let head = pair_u16(u16::from_ne_bytes([self.opcode, self.flags]), self.priority);
         [
-            pair_u32(head, self.file.cast_unsigned()),
+            pair_u32(
+                pair_u16(self.head, self.priority),
+                self.file.cast_unsigned(),
+            ),
             self.offset,
             self.address,
             pair_u32(self.length, self.op_flags),
             self.user_data,
             pair_u32(pair_u16(self.buffer, 0), 0),
-            0,
-            0,
         ]
     }
+}
+
+/// An opcode and its flags.
+pub(super) const fn head(opcode: u8, flags: u8) -> u16 {
+    u16::from_ne_bytes([opcode, flags])
 }
 
 /// Two fields side by side, as they lie in memory.
@@ -74,8 +78,9 @@ mod tests {
     #[track_caller]
     fn check(fields: Fields, built: squeue::Entry) {
         // SAFETY: it is `struct io_uring_sqe` alone (`repr(C)`): 64 bytes of integers.
-        let built = unsafe { transmute::<squeue::Entry, Entry>(built) };
-        assert_eq!(fields.entry(), built, "{fields:?}");
+        let built = unsafe { transmute::<squeue::Entry, [u64; 8]>(built) };
+        assert_eq!(fields.entry(), built[..6], "{fields:?}");
+        assert_eq!(built[6..], [0, 0], "words that are never written");
     }
 
     #[test]
@@ -103,7 +108,7 @@ mod tests {
             };
         }
         let with = |opcode, buffer| Fields {
-            opcode,
+            head: head(opcode, 0),
             buffer,
             ..fields
         };
@@ -129,14 +134,14 @@ mod tests {
         };
         check(
             Fields {
-                opcode: opcode::Readv::CODE,
+                head: head(opcode::Readv::CODE, 0),
                 ..one
             },
             built!(opcode::Readv::new(fd, vector, 1)),
         );
         check(
             Fields {
-                opcode: opcode::Writev::CODE,
+                head: head(opcode::Writev::CODE, 0),
                 ..one
             },
             built!(opcode::Writev::new(fd, vector, 1)),
@@ -146,8 +151,10 @@ mod tests {
     #[test]
     fn entries_without_data_are_those_of_the_builders() {
         let sync = Fields {
-            opcode: opcode::Fsync::CODE,
-            flags: (Flags::FIXED_FILE | Flags::ASYNC).bits(),
+            head: head(
+                opcode::Fsync::CODE,
+                (Flags::FIXED_FILE | Flags::ASYNC).bits(),
+            ),
             file: 3,
             op_flags: types::FsyncFlags::DATASYNC.bits(),
             user_data: 5,
@@ -161,7 +168,7 @@ mod tests {
             built.flags(Flags::FIXED_FILE | Flags::ASYNC).user_data(5),
         );
         let nop = Fields {
-            opcode: opcode::Nop::CODE,
+            head: head(opcode::Nop::CODE, 0),
             file: -1,
             user_data: 6,
             ..Fields::default()

@@ -21,8 +21,12 @@ use fathom_core::Completion;
 use super::abi::{Parameters, SQ_CQ_OVERFLOW, SQ_NEED_WAKEUP, SQ_TASKRUN};
 use crate::flight::InFlight;
 
-/// An entry of the submission queue, `struct io_uring_sqe`, as whole words.
-pub(super) type Entry = [u64; 8];
+/// An entry of the submission queue, `struct io_uring_sqe`, as whole words. Its last two are zero
+/// in all that we do, as they were when the kernel gave us the queue, so they are never written.
+pub(super) type Entry = [u64; 6];
+
+/// A place for an entry.
+type Place = [u64; 8];
 
 /// Both queues of a ring, and its descriptor.
 #[derive(Debug)]
@@ -92,7 +96,7 @@ impl Rings {
 /// The way in.
 #[derive(Debug)]
 pub(super) struct Submission {
-    entries: NonNull<Entry>,
+    places: NonNull<Place>,
     mask: u32,
     /// Where the next entry goes.
     tail: u32,
@@ -116,7 +120,7 @@ impl Submission {
             }
         }
         Self {
-            entries: entries.at(0),
+            places: entries.at(0),
             mask: parameters.submission_entries - 1,
             tail: 0,
             published: 0,
@@ -134,7 +138,7 @@ impl Submission {
     pub(super) unsafe fn push(&mut self, entry: Entry) {
         let place = (self.tail & self.mask) as usize;
         // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
-        unsafe { self.entries.add(place).write(entry) };
+        unsafe { self.places.add(place).cast::<Entry>().write(entry) };
         self.tail = self.tail.wrapping_add(1);
     }
 

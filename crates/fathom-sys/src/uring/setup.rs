@@ -82,7 +82,6 @@ impl Ring {
             enter_flags: 0,
             rings: built.rings,
             mode,
-            flags: config.flags,
             features: names(built.flags),
             refused: names(built.refused),
             memory: ManuallyDrop::new(Memory {
