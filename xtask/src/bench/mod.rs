@@ -52,10 +52,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let folder = options.folder()?;
     let mut bench = set_up(&rows, &options, &folder)?;
     let mut outcomes = Vec::new();
+    let mut broken = Vec::new();
     for row in rows {
         println!("bench: {}: {}", row.name, row.what);
-        let done = measure(&mut bench, row, options.pairs)
-            .with_context(|| format!("bench: {} failed", row.name))?;
+        // One that fails does not take the others' minutes with it.
+        let done = measure(&mut bench, row, options.pairs).unwrap_or_else(|error| {
+            println!("bench: {} failed: {error:#}", row.name);
+            broken.push(row.name);
+            skipped(row, "failed")
+        });
         outcomes.extend(done);
     }
     print!("\n{}", table::text(&outcomes));
@@ -71,6 +76,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .filter(counts)
         .filter(|outcome| outcome.is_failure());
     let short: Vec<&str> = failed.map(|outcome| outcome.row.name).collect();
+    if !broken.is_empty() {
+        bail!("bench: {} failed", broken.join(", "));
+    }
     if !short.is_empty() {
         bail!("bench: {} fell short", short.join(", "));
     }
@@ -111,12 +119,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
 /// Measures one row: an outcome for each of its checks.
 fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outcome<'a>>> {
     let outcomes: Vec<Outcome<'a>> = if let Some(why) = obstacle(bench, row) {
-        let skipped = |check| Outcome {
-            row,
-            check,
-            result: Err(Skipped(why.clone())),
-        };
-        row.checks.iter().map(skipped).collect()
+        skipped(row, &why)
     } else {
         let lines = bench.pairs(row, pairs)?;
         let measured = |(check, line): (&'a row::Check, Vec<pairs::Pair>)| Outcome {
@@ -132,6 +135,16 @@ fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outc
     Ok(outcomes)
 }
 
+/// A row that was not measured.
+fn skipped<'a>(row: &'a Row, why: &str) -> Vec<Outcome<'a>> {
+    let skipped = |check| Outcome {
+        row,
+        check,
+        result: Err(Skipped(why.to_owned())),
+    };
+    row.checks.iter().map(skipped).collect()
+}
+
 /// Why a row cannot be measured here.
 fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
     let programs = &bench.programs;
@@ -142,6 +155,10 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
         Method::Counted | Method::CountedWith(_) => {
             programs.valgrind.is_none().then_some("no valgrind")
         }
+        Method::RingLoop(..) => programs
+            .ring_loop
+            .is_none()
+            .then_some("no t_io_uring in the path (`make t/io_uring` in fio's sources makes it)"),
         Method::HalfRate | Method::Peak(_) => None,
     };
     let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);

@@ -75,6 +75,11 @@ impl Bench {
                 || self.peak(row, words),
                 || Ok(self.report(Program::FathomRun, row, &[])?.iops),
             )),
+            Method::RingLoop(raw, words) => one(in_turn(
+                fathom_first,
+                || self.ring_loop(row, raw),
+                || self.peak(row, words),
+            )),
             Method::Counted => self.counted(row),
             Method::CountedWith(words) => {
                 let more = [row.job, words].concat();
@@ -166,9 +171,25 @@ impl Bench {
         command
             .args(words)
             .arg(format!("--seconds={}", self.seconds));
-        command.arg(self.target(row)?);
-        self.warm(row)?;
-        run_report::peak_iops(&crate::process::capture(&mut command)?)
+        self.loop_over(row, &mut command)
+            .and_then(|said| run_report::peak_iops(&said))
+    }
+
+    /// It tells its rate after each second but the last.
+    fn ring_loop(&self, row: &Row, words: &[&str]) -> Result<f64> {
+        let mut command = self.programs.command(Program::RingLoop, self.one_core())?;
+        command.args(words).arg(format!("-r{}", self.seconds + 1));
+        self.loop_over(row, &mut command)
+            .and_then(|said| run_report::ring_loop_iops(&said))
+    }
+
+    /// What a loop without a workload says of what the row reads.
+    fn loop_over(&self, row: &Row, command: &mut Command) -> Result<String> {
+        if row.on != On::Nothing {
+            command.arg(self.target(row)?);
+            self.warm(row)?;
+        }
+        crate::process::capture(command)
     }
 
     /// Against the kept count, which it becomes if that is asked for.
@@ -188,9 +209,21 @@ impl Bench {
 
     /// One run on one core, with further words after the job's own.
     fn report(&self, program: Program, row: &Row, more: &[String]) -> Result<RunReport> {
-        let mut command = self.job(program, row, self.one_core(), self.seconds)?;
+        let mut command = self.job(program, row, self.one_core(), self.length(row))?;
         self.warm(row)?;
         RunReport::parse(&crate::process::capture(command.args(more))?)
+    }
+
+    /// Seconds of a run. Where a device sets the pace a job uses little CPU time, of which the
+    /// kernel takes 250 samples a second: twice as long halves the doubt, squared.
+    fn length(&self, row: &Row) -> u32 {
+        let on_device = matches!(row.on, On::File | On::Zram);
+        let timed = row.checks.iter().map(|check| check.measure);
+        if on_device && timed.into_iter().any(|measure| measure == Measure::UserTime) {
+            self.seconds * 2
+        } else {
+            self.seconds
+        }
     }
 
     /// The whole command line of a row's job.

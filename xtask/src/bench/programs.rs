@@ -15,6 +15,8 @@ use crate::process;
 pub(crate) struct Programs {
     pub(crate) fio: Option<PathBuf>,
     pub(crate) valgrind: Option<PathBuf>,
+    /// fio's `t/io_uring`, which no package ships: in the path under the name `t_io_uring`.
+    pub(crate) ring_loop: Option<PathBuf>,
     pub(crate) fathom: PathBuf,
     taskset: Option<PathBuf>,
     /// That this process may use, in order.
@@ -27,6 +29,7 @@ pub(crate) enum Program {
     Fio,
     FathomRun,
     FathomPeak,
+    RingLoop,
 }
 
 impl Programs {
@@ -43,6 +46,7 @@ impl Programs {
         Ok(Self {
             fio: process::find("fio"),
             valgrind: process::find("valgrind"),
+            ring_loop: process::find("t_io_uring"),
             fathom,
             taskset,
             cores: machine::allowed_cores(),
@@ -73,6 +77,7 @@ impl Programs {
         let path = match program {
             Program::Fio => self.fio.as_deref().context("no fio")?,
             Program::FathomRun | Program::FathomPeak => &self.fathom,
+            Program::RingLoop => self.ring_loop.as_deref().context("no t_io_uring")?,
         };
         let mut command = match &self.taskset {
             Some(taskset) if !cores.is_empty() => {
@@ -84,7 +89,7 @@ impl Programs {
             _ => Command::new(path),
         };
         match program {
-            Program::Fio => {}
+            Program::Fio | Program::RingLoop => {}
             Program::FathomRun => {
                 command.arg("run");
             }

@@ -31,6 +31,9 @@ pub(crate) enum Method {
     ManyJobs,
     /// The job, beside `fathom peak` with these words on the same file.
     Peak(&'static [&'static str]),
+    /// `fathom peak` with the second words, beside fio's own ring loop `t/io_uring` with the first,
+    /// both on what the row reads, if that is anything.
+    RingLoop(&'static [&'static str], &'static [&'static str]),
     /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
     Counted,
     /// Instructions of the job with these words added, beside those of the job without.
@@ -66,7 +69,8 @@ pub(crate) struct Check {
 pub(crate) enum Measure {
     /// Ops per second, read and write together, from the program's own JSON.
     Iops,
-    /// Nanoseconds of user CPU time for each op, from the program's own JSON.
+    /// Nanoseconds of user CPU time for each op, from the program's own JSON: all threads of it,
+    /// as the kernel sampled them.
     UserTime,
     /// Ops per second of the whole process's wall time.
     WallIops,

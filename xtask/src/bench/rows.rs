@@ -133,6 +133,25 @@ pub(crate) const ROWS: &[Row] = &[
         }],
     },
     Row {
+        name: "peak-cached",
+        what: "`fathom peak`, random 4k reads from the page cache, depth 32, batches of 8",
+        method: Method::RingLoop(
+            &["-d32", "-s8", "-c8", "-b4096", "-p0", "-O0"],
+            &["--depth=32", "--submit=8", "--complete=8", "--buffered"],
+        ),
+        job: &[],
+        on: On::CachedFile,
+        checks: RING_LOOP,
+    },
+    Row {
+        name: "peak-nop",
+        what: "`fathom peak`, no-ops, depth 128, batches of 32",
+        method: Method::RingLoop(&["-d128", "-s32", "-c32", "-p0", "-N1"], &["--nop"]),
+        job: &[],
+        on: On::Nothing,
+        checks: RING_LOOP,
+    },
+    Row {
         name: "uring-direct",
         what: "io_uring, randread 4k, depth 32, O_DIRECT on a file",
         method: Method::Fio,
@@ -326,6 +345,12 @@ const DEVICE: &[Check] = &[
         figure: Figure::AtMost(0.5),
     },
 ];
+/// A loop without a workload beside another.
+const RING_LOOP: &[Check] = &[Check {
+    measure: Measure::Iops,
+    beside: "t/io_uring",
+    figure: Figure::AtLeast(0.98),
+}];
 /// Few, and no more than before.
 const COUNTED: &[Check] = &[
     Check {
@@ -359,6 +384,9 @@ mod tests {
     #[test]
     fn every_row_reads_what_its_job_names() {
         for row in ROWS {
+            if matches!(row.method, Method::RingLoop(..)) {
+                continue;
+            }
             let names_file = row.job.contains(&"--filename=FILE");
             assert_eq!(names_file, row.on != On::Nothing, "{}", row.name);
         }
@@ -376,7 +404,7 @@ mod tests {
                         matches!(check.measure, Measure::Iops | Measure::UserTime)
                     }
                     Method::ManyJobs => check.measure == Measure::WallIops,
-                    Method::Peak(_) => check.measure == Measure::Iops,
+                    Method::Peak(_) | Method::RingLoop(..) => check.measure == Measure::Iops,
                     Method::Counted | Method::CountedWith(_) => {
                         check.measure == Measure::Instructions
                     }

@@ -51,6 +51,32 @@ pub(crate) fn peak_iops(text: &str) -> Result<f64> {
     number(&document(text)?["points"][0], "iops_mean")
 }
 
+/// IOPS of what `t/io_uring` printed: the mean of its seconds.
+pub(crate) fn ring_loop_iops(text: &str) -> Result<f64> {
+    let mut sum = 0.0;
+    let mut seconds = 0_u32;
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("IOPS=") else {
+            continue;
+        };
+        let word = rest.split(',').next().unwrap_or(rest);
+        let (digits, unit) = match word.chars().last() {
+            Some('K') => (word.trim_end_matches('K'), 1e3),
+            Some('M') => (word.trim_end_matches('M'), 1e6),
+            _ => (word, 1.0),
+        };
+        let value: f64 = digits
+            .parse()
+            .with_context(|| format!("not a rate: `{line}`"))?;
+        sum += value * unit;
+        seconds += 1;
+    }
+    if seconds == 0 || sum <= 0.0 {
+        bail!("t/io_uring told no rate:\n{text}");
+    }
+    Ok(sum / f64::from(seconds))
+}
+
 fn document(text: &str) -> Result<Value> {
     let open = text.find('{').context("the report holds no JSON")?;
     serde_json::from_str(&text[open..]).context("cannot read the report")
@@ -95,6 +121,16 @@ mod tests {
         for text in [&report(&[0, 5]), &no_cpu, &no_ops, "nothing", "{}"] {
             assert!(RunReport::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_seconds_of_a_ring_loop_are_averaged() {
+        let text = "submitter=0, tid=1\nIOPS=157.5K, BW=616MiB/s, IOS/call=8/7\n\
+                    IOPS=0.2425M, IOS/call=8/8\nExiting on timeout\nMaximum IOPS=9M\n";
+        assert_eq!(ring_loop_iops(text).ok(), Some(200_000.0));
+        assert_eq!(ring_loop_iops("IOPS=7\n").ok(), Some(7.0));
+        assert!(ring_loop_iops("Maximum IOPS=9M\n").is_err());
+        assert!(ring_loop_iops("IOPS=many\n").is_err());
     }
 
     #[test]
