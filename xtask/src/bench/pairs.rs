@@ -219,7 +219,11 @@ impl Bench {
     fn length(&self, row: &Row) -> u32 {
         let on_device = matches!(row.on, On::File | On::Zram);
         let timed = row.checks.iter().map(|check| check.measure);
-        if on_device && timed.into_iter().any(|measure| measure == Measure::UserTime) {
+        if on_device
+            && timed
+                .into_iter()
+                .any(|measure| measure == Measure::UserTime)
+        {
             self.seconds * 2
         } else {
             self.seconds
