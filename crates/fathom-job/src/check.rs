@@ -8,6 +8,7 @@ use crate::engines;
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
 use crate::problem::{Piece, Problem};
+use crate::table::zones;
 
 /// Checks a finished job, and settles what fio settles silently.
 pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
@@ -18,6 +19,7 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     };
     check.mix();
     check.direct();
+    check.zones();
     check.sizes();
     check.queue();
     check.rates();
@@ -70,6 +72,13 @@ impl Check<'_, '_> {
                 .fio("would take the last one")
                 .fix("leave one of them out");
             self.error(&value(&buffered), problem);
+        }
+    }
+
+    /// `zonemode` and its family; sizes in zones become bytes.
+    fn zones(&mut self) {
+        if let Err((name, problem)) = zones::settle(&mut self.layer.options) {
+            self.error_at(&[name], problem);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
     RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
+use crate::workload::{ContentOptions, FileService, ZoneOptions};
 
 impl Default for Options {
     // tidy: long: one line an option
@@ -22,6 +23,9 @@ impl Default for Options {
             rwmixread: 50,
             block_sizes: PerDirection::all(BlockSize::Fixed(4096)),
             blockalign: PerDirection::all(None),
+            bs_is_seq_rand: false,
+            bs_unaligned: false,
+            zones: ZoneOptions::default(),
             size: None,
             io_size: None,
             filesize: None,
@@ -29,6 +33,8 @@ impl Default for Options {
             offset_increment: Size::Bytes(0),
             number_ios: None,
             nrfiles: 1,
+            file_service: FileService::RoundRobin(1),
+            openfiles: None,
             filename: None,
             directory: None,
             filename_format: "$jobname.$jobnum.$filenum".to_owned(),
@@ -56,6 +62,7 @@ impl Default for Options {
             randseed: None,
             random_generator: RandomGenerator::Default,
             random_distribution: RandomDistribution::Random,
+            access_zones: None,
             percentage_random: PerDirection::all(100),
             rate: PerDirection::all(None),
             rate_iops: PerDirection::all(None),
@@ -87,6 +94,7 @@ impl Default for Options {
             zero_buffers: false,
             scramble_buffers: true,
             buffer_pattern: None,
+            content: ContentOptions::default(),
             verify: Verify::None,
             do_verify: true,
             verify_pattern: None,

@@ -35,6 +35,7 @@ mod table;
 mod testing;
 mod time;
 mod waits;
+mod workload;
 
 // Public items, listed once.
 pub use command_line::parse;
@@ -50,3 +51,6 @@ pub use plan::{
     SequencerSuffix, Settings, Size, Typed, Verify,
 };
 pub use surroundings::{Dialect, Invocation, Surroundings};
+pub use workload::{
+    AccessZone, ContentOptions, DedupeMode, FileService, ZoneLength, ZoneMode, ZoneOptions,
+};

@@ -45,12 +45,11 @@ pub(crate) fn size(piece: Piece<'_>, kb_base: u64, min: u64) -> Result<(Size, bo
     let last = piece.text.char_indices().next_back();
     match last {
         Some((end, '%')) => percent(piece, end).map(|percent| (Size::Percent(percent), false)),
-        Some((end, 'z' | 'Z')) if is_digits(&piece.text[..end]) => Err(Problem::new(
-            "zones",
-            piece.range(),
-            "a size in zones (`z`) is known to fio, not yet to fathom",
-        )
-        .fix("give the size in bytes, or in percent")),
+        Some((end, 'z' | 'Z')) if is_digits(&piece.text[..end]) => {
+            let (zones, _) = counted(piece.part(0..end), kb_base, 0, u64::from(u32::MAX))?;
+            let zones = u32::try_from(zones).unwrap_or(u32::MAX);
+            Ok((Size::Zones(zones), false))
+        }
         _ => counted(piece, kb_base, min, u64::MAX)
             .map(|(bytes, reversed)| (Size::Bytes(bytes), reversed)),
     }
@@ -341,7 +340,8 @@ mod tests {
         assert_eq!(read("101%").unwrap_err().code, "bad-percent");
         assert_eq!(read("-1%").unwrap_err().code, "bad-percent");
         assert_eq!(read("%").unwrap_err().code, "bad-percent");
-        assert_eq!(read("4z").unwrap_err().code, "zones");
+        assert_eq!(read("4z"), Ok(Size::Zones(4)));
+        assert!(read("z").is_err() && read("-1z").is_err());
     }
 
     proptest! {

@@ -109,6 +109,8 @@ pub enum Size {
     Bytes(u64),
     /// Percent of what is there.
     Percent(u32),
+    /// Zones of `zonesize`; none is left in a job of a plan.
+    Zones(u32),
 }
 
 /// `rw`.
@@ -278,6 +280,9 @@ pub struct Options {
     pub rwmixread: u8,
     pub block_sizes: PerDirection<BlockSize>,
     pub blockalign: PerDirection<Option<u64>>,
+    pub bs_is_seq_rand: bool,
+    pub bs_unaligned: bool,
+    pub zones: crate::workload::ZoneOptions,
     pub size: Option<Size>,
     pub io_size: Option<Size>,
     pub filesize: Option<(u64, u64)>,
@@ -287,6 +292,9 @@ pub struct Options {
     // Where.
     /// With a `filename`, how many of its names are used.
     pub nrfiles: u32,
+    pub file_service: crate::workload::FileService,
+    /// `None` for all.
+    pub openfiles: Option<u32>,
     pub filename: Option<Vec<String>>,
     pub directory: Option<Vec<String>>,
     pub filename_format: String,
@@ -322,6 +330,8 @@ pub struct Options {
     pub randseed: Option<u64>,
     pub random_generator: RandomGenerator,
     pub random_distribution: RandomDistribution,
+    /// `random_distribution=zoned:…`.
+    pub access_zones: Option<PerDirection<Vec<crate::workload::AccessZone>>>,
     pub percentage_random: PerDirection<u8>,
     // Pace.
     pub rate: PerDirection<Option<u64>>,
@@ -357,6 +367,7 @@ pub struct Options {
     pub zero_buffers: bool,
     pub scramble_buffers: bool,
     pub buffer_pattern: Option<Vec<u8>>,
+    pub content: crate::workload::ContentOptions,
     pub verify: Verify,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,

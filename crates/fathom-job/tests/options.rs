@@ -4,8 +4,9 @@ mod world;
 
 use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
-    BlockSize, ClockSource, ContinueOnError, CpuPolicy, ExitWhat, Fallocate, Options,
-    PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite, Size, Verify,
+    AccessZone, BlockSize, ClockSource, ContinueOnError, CpuPolicy, DedupeMode, ExitWhat,
+    Fallocate, FileService, Options, PriorityShare, RandomDistribution, RandomGenerator,
+    RateProcess, ReadWrite, Size, Verify, ZoneLength,
 };
 use world::{World, job};
 
@@ -287,7 +288,7 @@ fn sizes() {
     refuse("--size=101%", "bad-percent");
     refuse("--size=-1", "out-of-range");
     refuse("--size=1.5g", "fraction");
-    refuse("--size=4z", "zones");
+    refuse("--size=4z", "bad-zones");
     refuse("--size=99999999999999999999", "overflow");
     check("--io_limit=4g", |o| o.io_size == Some(Size::Bytes(4 << 30)));
     check("--filesize=1m-4m", |o| {
@@ -435,7 +436,7 @@ fn randomness() {
     }
     refuse("--random_distribution=zipf:x", "not-a-number");
     refuse("--random_distribution=random:4", "too-many-values");
-    refuse("--random_distribution=zoned:50/10", "not-yet");
+    refuse("--random_distribution=sequence:1,2", "not-yet");
     check("--percentage_random=80,", |o| {
         o.percentage_random == PerDirection::new(80, 100, 100)
     });
@@ -537,4 +538,82 @@ fn measuring() {
     check("--continue_on_error=1", |o| {
         o.continue_on_error == errors(true, true, true)
     });
+}
+
+#[test]
+fn choice_of_file_and_zones() {
+    check("--file_service_type=random:8", |o| {
+        o.file_service == FileService::Random(8)
+    });
+    check("--file_service_type=zipf", |o| {
+        o.file_service == FileService::Zipf(1.1)
+    });
+    check("--file_service_type=gauss:20", |o| {
+        o.file_service == FileService::Normal(20.0)
+    });
+    check("--file_service_type=sequential", |o| {
+        o.file_service == FileService::Sequential
+    });
+    check("--openfiles=4", |o| o.openfiles == Some(4));
+    refuse("--file_service_type=roundrobin:x", "not-a-number");
+    refuse("--file_service_type=roundrobin:0", "out-of-range");
+    refuse("--file_service_type=sequential:2", "too-many-values");
+    refuse("--file_service_type=best", "bad-value");
+    let strided = "--zonemode=strided --zonesize=8k";
+    check(strided, |o| (o.zones.size, o.zones.range) == (8192, 8192));
+    check(&format!("{strided} --zoneskip=2z --size=3z"), |o| {
+        o.zones.skip == Size::Bytes(16_384) && o.size == Some(Size::Bytes(24_576))
+    });
+    refuse("--zonesize=8k", "bad-zones");
+    refuse("--zonemode=strided", "bad-zones");
+    refuse("--io_size=4z", "bad-zones");
+    refuse(&format!("{strided} --zoneskip=10%"), "bad-zones");
+    refuse("--zonemode=zbd", "not-yet");
+}
+
+#[test]
+fn zoned_distributions() {
+    let percent = |access, percent| AccessZone {
+        access,
+        length: ZoneLength::Percent(percent),
+    };
+    check("--random_distribution=zoned:60/10:30/20:10/", |o| {
+        let zones = o.access_zones.as_ref().expect("zones");
+        zones.read == [percent(60, 10), percent(30, 20), percent(10, 70)]
+            && zones.read == zones.trim
+    });
+    check("--random_distribution=zoned_abs:60/1m:40/9m,100/1m", |o| {
+        let zones = o.access_zones.as_ref().expect("zones");
+        zones.read[1].length == ZoneLength::Bytes(9 << 20) && zones.write.len() == 1
+    });
+    check(
+        "--random_distribution=zoned:50/50:50/50 --random_distribution=zipf",
+        |o| o.access_zones.is_none(),
+    );
+    for text in [
+        "zoned:50/50",
+        "zoned:50/60:50/60",
+        "zoned:50:50",
+        "zoned:/50:100/50",
+        "zoned:",
+        "zoned_abs:60/1m:40/",
+    ] {
+        let words = format!("--name=x --random_distribution={text}");
+        assert_eq!(World::default().errors(&words).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn content_that_compresses_and_repeats() {
+    check("--buffer_compress_percentage=40", |o| {
+        o.content.compress_percentage == Some(40) && o.content.compress_chunk == 512
+    });
+    check("--buffer_compress_chunk=4k", |o| {
+        o.content.compress_chunk == 4096
+    });
+    check("--dedupe_percentage=30 --dedupe_mode=working_set", |o| {
+        o.content.dedupe_percentage == 30 && o.content.dedupe_mode == DedupeMode::WorkingSet
+    });
+    refuse("--dedupe_percentage=101", "out-of-range");
+    refuse("--buffer_compress_percentage=101", "out-of-range");
 }

@@ -168,6 +168,7 @@ fn setup(
         offset: file.offset,
         length: file.length,
     });
+    let bytes = files.iter().map(|file| file.length).sum();
     let part = files.iter().any(FileSetup::is_part);
     let pattern = pattern::pattern(options, ranges.collect(), part, seed)
         .map_err(|problem| problem.at(job, "bs"))?;
@@ -195,7 +196,7 @@ fn setup(
         },
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
-        buffers: content::buffers(options),
+        buffers: content::buffers(options, seed, bytes),
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
@@ -317,10 +318,7 @@ fn bytes_per_pass(options: &Options, bytes: u64) -> Result<u64, Problem> {
     let Some(ops) = options.number_ios else {
         return Ok(bytes);
     };
-    let used = Direction::ALL
-        .into_iter()
-        .filter(|&d| pattern::uses(options, d));
-    let mut sizes: Vec<_> = used
+    let mut sizes: Vec<_> = pattern::sized(options)
         .flat_map(|direction| <[u64; 2]>::from(pattern::bounds(options, direction)))
         .collect();
     sizes.dedup();
@@ -345,9 +343,10 @@ fn start_delay(options: &Options, seed: u64) -> Nanos {
 
 /// A slot's buffer holds the largest op that moves data.
 fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
-    let moved = [Direction::Read, Direction::Write].into_iter();
-    let largest = moved
-        .filter(|&direction| pattern::uses(options, direction))
+    let moved = [Direction::Read, Direction::Write];
+    let moves = moved.iter().any(|&d| pattern::uses(options, d));
+    let largest = pattern::sized(options)
+        .filter(|&direction| moves && direction != Direction::Trim)
         .map(|direction| pattern::bounds(options, direction).1)
         .max();
     u32::try_from(largest.unwrap_or(0))

@@ -7,9 +7,9 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::meter::{CountingAllocator, thread_allocations};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, MapMode, Measure, Mix,
-    Pace, PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice, SyncRules,
-    Tolerate, Worker, WorkerConfig, turn,
+    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, MapMode,
+    Measure, Mix, Pace, PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice,
+    SyncRules, Tolerate, Worker, WorkerConfig, turn,
 };
 
 #[global_allocator]
@@ -34,6 +34,11 @@ fn job(depth: u32) -> WorkerConfig {
             generator: RandomGenerator::Tausworthe { explicit: false },
             distribution: Distribution::Uniform,
             percentage_random: PerDirection::all(100),
+            shares: None,
+            zones: None,
+            sizes_by_order: false,
+            service: FileService::RoundRobin(1),
+            open_files: u32::MAX,
             seed: 7,
         },
         depth,
@@ -60,6 +65,8 @@ fn job(depth: u32) -> WorkerConfig {
             fill: BufferFill::Random,
             refill: false,
             scramble: true,
+            compress: None,
+            dedupe: None,
         },
         measure: Measure {
             slat: true,

@@ -166,6 +166,65 @@ fn block_sizes() {
 }
 
 #[test]
+fn sizes_by_order_and_unaligned() {
+    check(
+        "--rw=randwrite --bs=4k,8k --bs_is_seq_rand=1 --norandommap",
+        &[("write.ios", is(128))],
+    );
+    check(
+        "--rw=write --bs=4k,8k --bs_is_seq_rand=1",
+        &[("write.ios", is(256))],
+    );
+    check(
+        "--rw=read --bsrange=1000-3000 --blocksize_unaligned --size=10m",
+        &[
+            ("read.bytes", 10_484_760..=10_485_760),
+            ("read.ios", 4000..=5500),
+        ],
+    );
+}
+
+#[test]
+fn files_and_zones() {
+    let four = "--rw=read --nrfiles=4";
+    for service in [
+        "random",
+        "random:8",
+        "roundrobin:3",
+        "sequential",
+        "zipf:1.2",
+        "gauss",
+    ] {
+        check(
+            &format!("{four} --file_service_type={service}"),
+            &[("read.ios", is(256)), ("read.bytes", is(1 << 20))],
+        );
+    }
+    check(&format!("{four} --openfiles=2"), &[("read.ios", is(256))]);
+    let zones = "--rw=read --zonemode=strided --zonesize=64k";
+    check(
+        &format!("{zones} --zonerange=128k --zoneskip=1z"),
+        &[("read.ios", is(256))],
+    );
+    // The last zone ends with the file, 16 KiB before it is done.
+    check(
+        "--rw=read --size=112k --zonemode=strided --zonesize=32k --zonerange=48k",
+        &[("read.ios", is(20))],
+    );
+    check(&format!("{zones} --size=4z"), &[("read.ios", is(64))]);
+    check(&format!("{zones} --io_size=2z"), &[("read.ios", is(32))]);
+    let shares = "--rw=randread --random_distribution";
+    check(
+        &format!("{shares}=zoned:60/10:30/20:10/"),
+        &[("read.ios", is(256))],
+    );
+    check(
+        &format!("{shares}=zoned_abs:60/64k:40/512k,50/64k:50/1m"),
+        &[("read.ios", is(256))],
+    );
+}
+
+#[test]
 fn sizes() {
     check("--rw=read --size=10k", &[("read.ios", is(2))]);
     check("--rw=read --io_size=512k", &[("read.ios", is(128))]);

@@ -6,18 +6,21 @@
 use fathom_core::{Xoshiro256, stream_seed};
 
 use crate::config::{BufferConfig, BufferFill};
+use crate::content::Content;
 
 /// Fills buffers before they are written.
 #[derive(Debug)]
 pub(crate) struct Filler {
     config: BufferConfig,
     random: Xoshiro256,
+    content: Option<Box<Content>>,
 }
 
 impl Filler {
     /// A filler with a random stream of its own, derived from the job's seed.
     pub(crate) fn new(config: BufferConfig, seed: u64) -> Self {
         Self {
+            content: Content::new(&config, seed).map(Box::new),
             config,
             random: Xoshiro256::new(stream_seed(seed, STREAM)),
         }
@@ -43,7 +46,10 @@ impl Filler {
     #[inline]
     pub(crate) fn refresh(&mut self, buffer: &mut [u8], offset: u64, now_ns: u64) {
         if self.config.refill {
-            self.prepare(buffer);
+            match &mut self.content {
+                Some(content) => content.fill(&self.config.fill, buffer),
+                None => self.prepare(buffer),
+            }
         }
         if self.config.scramble {
             scramble(buffer, offset, now_ns);
@@ -95,6 +101,8 @@ mod tests {
                 fill,
                 refill,
                 scramble,
+                compress: None,
+                dedupe: None,
             },
             0x89,
         )

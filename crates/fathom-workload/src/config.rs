@@ -78,8 +78,12 @@ pub struct PatternConfig {
     pub random: bool,
     /// `rw=…:N`.
     pub sequencer: Sequencer,
-    /// The files, one op each in turn (round robin); at least one.
+    /// The files; at least one.
     pub files: Vec<FileRange>,
+    /// Which of them the next op goes to.
+    pub service: FileService,
+    /// Work on so many files at a time, and on another only when one is finished; ≥ 1.
+    pub open_files: u32,
     /// Op sizes by direction.
     pub sizes: PerDirection<SizeChoice>,
     /// Random offsets are multiples of this, bytes; ≥ 1 (`blockalign`; by default the smallest
@@ -91,10 +95,27 @@ pub struct PatternConfig {
     pub generator: RandomGenerator,
     /// How random offsets are spread.
     pub distribution: Distribution,
+    /// Parts of the range, each with its share of the random ops; without a map.
+    pub shares: Option<PerDirection<Vec<AccessShare>>>,
+    /// Work through the range zone by zone.
+    pub zones: Option<Zones>,
+    /// Sequential ops have the sizes of reads, random ones those of writes.
+    pub sizes_by_order: bool,
     /// Chance in percent, 0–100, that an op of a random job is random and not sequential.
     pub percentage_random: PerDirection<u8>,
     /// All random streams derive from it: same seed, same ops, on every host and version.
     pub seed: u64,
+}
+
+/// Which file the next op goes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FileService {
+    /// Each in turn, so many ops at a time; ≥ 1. A finished file is not visited again in a pass.
+    RoundRobin(u32),
+    /// Any that is not finished, so many ops at a time; ≥ 1.
+    Random(u32),
+    /// Some more often than others; a finished file begins again.
+    Spread(Distribution),
 }
 
 /// The part of one file that a job works on.
@@ -149,6 +170,13 @@ pub enum SizeChoice {
     Fixed(u32),
     /// Between the two, in multiples of the smaller.
     Range {
+        /// Smallest.
+        min: u32,
+        /// Largest.
+        max: u32,
+    },
+    /// Between the two, any number of bytes.
+    Unaligned {
         /// Smallest.
         min: u32,
         /// Largest.
@@ -210,6 +238,40 @@ pub enum Distribution {
         /// As for Zipf.
         center: Option<f64>,
     },
+}
+
+/// A part of the range that gets a share of the random ops; it begins where the one before ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessShare {
+    /// Percent of the ops; those of a list add up to 100.
+    pub percent: u8,
+    /// How long the part is.
+    pub part: PartLength,
+}
+
+/// How long a part of a range is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartLength {
+    /// Percent of the range.
+    Percent(u8),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// Zones: ops stay in one until enough bytes were moved there, then in the next.
+///
+/// ```text
+/// │◄── range ──►│◄ skip ►│◄── range ──►│◄ skip ►│ …   after the last one, the first again
+///   size bytes             size bytes
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zones {
+    /// Bytes to move in a zone before the next one comes; ≥ 1.
+    pub size: u64,
+    /// Where in a zone ops may begin, bytes from its start; ≥ 1.
+    pub range: u64,
+    /// Bytes between two zones.
+    pub skip: u64,
 }
 
 /// How ops are grouped on their way in and out (fio's `iodepth_*` family).
@@ -339,6 +401,42 @@ pub struct BufferConfig {
     pub refill: bool,
     /// Change a few bytes of each 512 before every write.
     pub scramble: bool,
+    /// A part of it compresses; with `refill`.
+    pub compress: Option<Compressible>,
+    /// Some of it was written before; with `refill`.
+    pub dedupe: Option<Dedupe>,
+}
+
+/// Content that compresses: random bytes, then the pattern or zeros, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compressible {
+    /// How much of each chunk is no random bytes, percent, 0–100.
+    pub percent: u8,
+    /// Bytes of a chunk; 0 for the whole op.
+    pub chunk: u32,
+}
+
+/// Buffers that are the same as others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dedupe {
+    /// How many of all buffers repeat one, percent, 0–100.
+    pub percent: u8,
+    /// Which one.
+    pub of: Repeated,
+}
+
+/// Which buffers come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// The last one that was new.
+    Last,
+    /// Any of so many, the same for all jobs with this seed.
+    Set {
+        /// What they are made from.
+        seed: u64,
+        /// How many; ≥ 1.
+        count: u64,
+    },
 }
 
 /// How buffers are filled.

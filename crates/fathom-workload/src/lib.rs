@@ -4,6 +4,7 @@
 mod buffers;
 mod complete;
 mod config;
+mod content;
 mod drawn;
 mod ending;
 mod exchange;
@@ -26,9 +27,10 @@ mod worker;
 
 // Public items, listed once.
 pub use config::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, MapMode, Measure, Mix, Pace,
-    PatternConfig, PriorityChoice, PriorityShare, RandomGenerator, Rate, RateProcess, Sequencer,
-    SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
+    AccessShare, Batching, BufferConfig, BufferFill, Compressible, Dedupe, Distribution, FileRange,
+    FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig, PriorityChoice,
+    PriorityShare, RandomGenerator, Rate, RateProcess, Repeated, Sequencer, SizeChoice, SyncRules,
+    Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig, Zones,
 };
 pub use log::{Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull};
 pub use pattern::{Pattern, PatternError, Target};

@@ -1,7 +1,7 @@
 //! Where ops go, how large they are, and in which direction.
 //!
 //! ```text
-//! direction ─► file (round robin) ─► offset ─► size ─► Target
+//! direction ─► file (`service`) ───► offset ─► size ─► Target
 //!    │            │                    │         └ fixed, range, split; cut at the range's end
 //!    │            │                    │           and, with a map, at the next taken block
 //!    │            │                    └ sequential position per direction, or a drawn block
@@ -22,8 +22,11 @@ mod general;
 mod grid;
 mod lfsr;
 mod plain;
+mod service;
+mod shares;
 mod sizes;
 mod spread;
+mod strided;
 
 use fathom_core::{Direction, FileIndex};
 
@@ -223,6 +226,8 @@ enum Stream {
     Size = 2,
     Percentage = 3,
     Base = 4,
+    File = 5,
+    Share = 6,
 }
 
 /// The seed of one of the streams.

@@ -6,7 +6,8 @@
 use fathom_core::{Direction, NoMemory};
 
 use crate::config::{
-    Distribution, MapMode, PatternConfig, Sequencer, SizeChoice, VerifyConfig, WorkerConfig,
+    Distribution, FileService, MapMode, PatternConfig, Sequencer, SizeChoice, VerifyConfig,
+    WorkerConfig,
 };
 use crate::pattern::Target;
 use crate::slots::SlotState;
@@ -155,14 +156,17 @@ fn start_of(state: &SlotState) -> u64 {
 fn may_repeat(pattern: &PatternConfig) -> bool {
     let aligned = match &pattern.sizes.write {
         SizeChoice::Fixed(size) => pattern.align.write == u64::from(*size),
-        SizeChoice::Range { .. } | SizeChoice::Split(_) => false,
+        SizeChoice::Range { .. } | SizeChoice::Unaligned { .. } | SizeChoice::Split(_) => false,
     };
     let each_once = pattern.map != MapMode::Off
         && pattern.distribution == Distribution::Uniform
+        && pattern.shares.is_none()
+        && !pattern.sizes_by_order
         && pattern.sequencer == Sequencer::None
         && pattern.percentage_random.write == 100
         && aligned;
-    pattern.random && !each_once
+    let goes_back = pattern.zones.is_some() || matches!(pattern.service, FileService::Spread(_));
+    pattern.random && !each_once || goes_back
 }
 
 /// How many writes a log must hold: those of a pass; or, where a pass goes over its files many

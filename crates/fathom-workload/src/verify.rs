@@ -277,6 +277,7 @@ fn interval_of(sizes: &SizeChoice) -> u32 {
             }
             a
         }
+        SizeChoice::Unaligned { .. } => 1,
         // Rounded down to multiples of the smallest.
         SizeChoice::Split(sizes) => sizes
             .iter()

@@ -7,14 +7,18 @@ use std::collections::HashSet;
 use common::{config, pass};
 use fathom_core::{Direction, PerDirection};
 use fathom_workload::{
-    Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
-    SizeChoice, Target,
+    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator,
+    Sequencer, SizeChoice, Target,
 };
 use proptest::prelude::*;
 
 fn size_choice() -> impl Strategy<Value = SizeChoice> {
     let unit = prop_oneof![Just(1u32), Just(512), Just(3000), 1u32..5000];
-    (unit, 1u32..20, 0u32..700, 1u8..99).prop_map(|(unit, times, odd, share)| match times % 4 {
+    (unit, 1u32..20, 0u32..700, 1u8..99).prop_map(|(unit, times, odd, share)| match times % 5 {
+        4 => SizeChoice::Unaligned {
+            min: unit,
+            max: unit * times + odd,
+        },
         0 => SizeChoice::Fixed(unit),
         1 => SizeChoice::Range {
             min: unit,
@@ -69,7 +73,9 @@ fn any_config() -> impl Strategy<Value = PatternConfig> {
             let (mix, random, map, seed, percent, (kind, gap, count)) = basic;
             let (read, write, same, align, own_align) = sizes;
             let min = |choice: &SizeChoice| match choice {
-                SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
+                SizeChoice::Fixed(size)
+                | SizeChoice::Range { min: size, .. }
+                | SizeChoice::Unaligned { min: size, .. } => *size,
                 SizeChoice::Split(sizes) => sizes
                     .iter()
                     .filter(|s| s.1 > 0)
@@ -99,6 +105,11 @@ fn any_config() -> impl Strategy<Value = PatternConfig> {
                 generator,
                 distribution,
                 percentage_random: PerDirection::all(percent),
+                shares: None,
+                zones: None,
+                sizes_by_order: false,
+                service: FileService::RoundRobin(1),
+                open_files: u32::MAX,
                 seed,
             }
         })
@@ -164,7 +175,9 @@ proptest! {
     fn a_map_has_every_block_visited_exactly_once(config in any_config()) {
         let choice = config.sizes.read.clone();
         let min = match &choice {
-            SizeChoice::Fixed(size) | SizeChoice::Range { min: size, .. } => *size,
+            SizeChoice::Fixed(size)
+                | SizeChoice::Range { min: size, .. }
+                | SizeChoice::Unaligned { min: size, .. } => *size,
             SizeChoice::Split(sizes) => {
                 sizes.iter().filter(|s| s.1 > 0).map(|s| s.0).min().expect("a share")
             }
@@ -176,6 +189,11 @@ proptest! {
             sequencer: Sequencer::None,
             distribution: Distribution::Uniform,
             percentage_random: PerDirection::all(100),
+            shares: None,
+            zones: None,
+            sizes_by_order: false,
+            service: FileService::RoundRobin(1),
+            open_files: u32::MAX,
             // Ops of several sizes overlap without a map.
             sizes: PerDirection::all(if lfsr { SizeChoice::Fixed(min) } else { choice }),
             align: PerDirection::all(u64::from(min)),

@@ -2,7 +2,9 @@
 //! are drawn. The rows stand in the modules below, by subject.
 
 mod block_sizes;
+mod content;
 mod engines;
+mod file_choice;
 mod files;
 mod general;
 pub(crate) mod known;
@@ -17,6 +19,7 @@ mod rate;
 mod read;
 mod row;
 mod verify;
+pub(crate) mod zones;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -31,7 +34,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// The options by subject.
 pub(crate) fn groups() -> &'static [(&'static str, &'static [Row])] {
-    &GROUPS
+    GROUPS
 }
 
 /// The option of this name or alias.
@@ -44,16 +47,19 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     index.get(name).copied()
 }
 
-const GROUPS: [(&str, &[Row]); 12] = [
+const GROUPS: &[(&str, &[Row])] = &[
     ("Job", general::ROWS),
     ("Groups and lifecycle", lifecycle::ROWS),
     ("Pattern", pattern::ROWS),
+    ("Zones", zones::ROWS),
     ("Files", files::ROWS),
+    ("Choice of file", file_choice::ROWS),
     ("Queue and engine", queue::ROWS),
     ("Priority", priority::ROWS),
     ("Random", random::ROWS),
     ("Pace", rate::ROWS),
     ("Content and verification", verify::ROWS),
+    ("Compression and duplicates", content::ROWS),
     ("Measuring and reporting", measure::ROWS),
     ("Logs", log::ROWS),
     ("Engines' own", engines::ROWS),

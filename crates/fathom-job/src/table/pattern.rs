@@ -96,6 +96,21 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter("percentages of more than 100 in all are refused; fio cuts the last ones off"),
     Row::new(
+        "bs_unaligned",
+        "0",
+        "Sizes of a `bsrange` are any number of bytes, not multiples of the smallest",
+        "bs_unaligned",
+        Kind::Flag(|o, v| o.bs_unaligned = v),
+    )
+    .aliases(&["blocksize_unaligned"]),
+    Row::new(
+        "bs_is_seq_rand",
+        "0",
+        "The first size is that of sequential ops, the second that of random ones",
+        "bs_is_seq_rand=1",
+        Kind::Bool(|o, v| o.bs_is_seq_rand = v),
+    ),
+    Row::new(
         "ba",
         "the smallest op size",
         "What random offsets are a multiple of",
@@ -254,4 +269,4 @@ const RW_WORDS: [&str; 11] = [
 
 const NUMBERS: &str =
     "numbers that fio cuts short (`4q`, `1.5g`, `0x1k`) or that are negative are refused";
-const SIZES: &str = "as `bs`; more than 100% is refused; sizes in zones (`4z`) are not there yet";
+const SIZES: &str = "as `bs`; more than 100% is refused";

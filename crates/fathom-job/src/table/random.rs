@@ -3,6 +3,7 @@
 use super::general::choice;
 use super::read::{Findings, byte, unknown_word};
 use super::row::{Kind, Row};
+use super::zones;
 use crate::plan::{Options, RandomDistribution, RandomGenerator};
 use crate::problem::{Piece, Problem};
 
@@ -68,12 +69,16 @@ pub(super) const ROWS: &[Row] = &[
         "Which offsets come more often",
         "random_distribution=zipf:1.2",
         Kind::Special {
-            form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]",
+            form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]\
+                   |zoned:access/size:…|zoned_abs:access/bytes:…",
             read: distribution,
         },
     )
-    .later(&["zoned", "zoned_abs", "sequence"])
-    .stricter("values behind `random`, and a theta that is not positive, are refused"),
+    .later(&["sequence"])
+    .stricter(
+        "values behind `random`, a theta that is not positive, and a zone of `zoned_abs` without \
+         a size or beyond the end are refused",
+    ),
     Row::new(
         "percentage_random",
         "100",
@@ -93,8 +98,22 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn distribution(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let pieces = Piece::whole(text).split(&[':']);
+fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let whole = Piece::whole(text);
+    for (word, bytes) in [("zoned:", false), ("zoned_abs:", true)] {
+        if text.starts_with(word) {
+            let rest = whole.part(word.len()..text.len());
+            return zones::zoned(options, rest, bytes, findings);
+        }
+    }
+    options.random_distribution = law(whole)?;
+    options.access_zones = None;
+    Ok(())
+}
+
+/// A distribution by name, with its parameter and its center.
+pub(super) fn law(whole: Piece<'_>) -> Result<RandomDistribution, Problem> {
+    let pieces = whole.split(&[':']);
     let word = pieces[0].trim();
     let parameter = |default| match pieces.get(1) {
         Some(piece) => number(*piece),
@@ -103,11 +122,11 @@ fn distribution(options: &mut Options, text: &str, _: &mut Findings) -> Result<(
     let center = pieces.get(2).map(|piece| center(*piece)).transpose();
     let most = if word.text == "random" { 1 } else { 3 };
     if let Some(extra) = pieces.get(most) {
-        let extra = extra.range().start..text.len();
+        let extra = extra.range().start..whole.range().end;
         return Err(Problem::new("too-many-values", extra, "too many values"));
     }
     let at = || pieces.get(1).copied().unwrap_or(word);
-    options.random_distribution = match word.text {
+    Ok(match word.text {
         "random" => RandomDistribution::Random,
         "zipf" => {
             let theta = parameter(1.1)?;
@@ -135,12 +154,11 @@ fn distribution(options: &mut Options, text: &str, _: &mut Findings) -> Result<(
             RandomDistribution::Normal(deviation, center?)
         }
         _ => {
-            let words = ["random", "zipf", "pareto", "normal"];
-            let later = ["zoned", "zoned_abs", "sequence"];
+            let words = ["random", "zipf", "pareto", "normal", "zoned:", "zoned_abs:"];
+            let later = ["sequence"];
             return Err(unknown_word("random_distribution", word, &words, &later));
         }
-    };
-    Ok(())
+    })
 }
 
 fn number(piece: Piece<'_>) -> Result<f64, Problem> {

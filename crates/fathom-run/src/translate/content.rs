@@ -1,28 +1,72 @@
 //! What is written, how it is made durable, verified and counted.
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{Options, Verify};
-use fathom_workload::{BufferConfig, BufferFill, Measure, SyncRules, VerifyConfig, VerifyMethod};
+use fathom_job::{DedupeMode, Options, Verify};
+use fathom_workload::{
+    BufferConfig, BufferFill, Compressible, Dedupe, Measure, Repeated, SyncRules, VerifyConfig,
+    VerifyMethod,
+};
 
-use super::pattern::uses;
+use super::pattern::{self, uses};
 use crate::error::Problem;
 
-/// What written buffers hold. `verify` writes its own content anew each time.
-pub(crate) fn buffers(options: &Options) -> BufferConfig {
+/// What written buffers hold, for a job that works on `bytes` of its files. `verify` writes its own
+/// content anew each time.
+pub(crate) fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
     let pattern = options.buffer_pattern.as_ref().filter(|p| !p.is_empty());
+    let all_easy = options.content.compress_percentage == Some(100);
     let fill = match pattern {
         Some(pattern) => BufferFill::Pattern(pattern.clone()),
-        None if options.zero_buffers => BufferFill::Zero,
+        None if options.zero_buffers || all_easy => BufferFill::Zero,
         None => BufferFill::Random,
     };
     // A read leaves its data where the pattern was.
     let spoiled = pattern.is_some() && uses(options, Direction::Read);
-    let refill = options.refill_buffers || options.verify != Verify::None || spoiled;
+    let compress = compress(options).filter(|_| fill != BufferFill::Zero);
+    let dedupe = dedupe(options, seed, bytes);
+    let anew = compress.is_some() || dedupe.is_some();
+    let refill = options.refill_buffers || options.verify != Verify::None || spoiled || anew;
     BufferConfig {
         scramble: options.scramble_buffers && fill == BufferFill::Random && !refill,
         fill,
         refill,
+        compress,
+        dedupe,
     }
+}
+
+/// `buffer_compress_percentage`; without random bytes there is nothing to compress less.
+fn compress(options: &Options) -> Option<Compressible> {
+    let percent = options.content.compress_percentage?;
+    (1..100).contains(&percent).then_some(Compressible {
+        percent,
+        chunk: options.content.compress_chunk,
+    })
+}
+
+/// `dedupe_percentage` and its family.
+fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
+    let content = &options.content;
+    let of = match content.dedupe_mode {
+        DedupeMode::Repeat => Repeated::Last,
+        DedupeMode::WorkingSet => {
+            let buffers = bytes / pattern::bounds(options, Direction::Write).0.max(1);
+            let percent = u64::from(content.dedupe_working_set_percentage);
+            let count = u128::from(buffers) * u128::from(percent) / 100;
+            Repeated::Set {
+                // One set for all jobs that say so, else one for each.
+                seed: match content.dedupe_global {
+                    true => options.randseed.unwrap_or(0),
+                    false => seed,
+                },
+                count: u64::try_from(count).unwrap_or(u64::MAX).max(1),
+            }
+        }
+    };
+    (content.dedupe_percentage > 0).then_some(Dedupe {
+        percent: content.dedupe_percentage,
+        of,
+    })
 }
 
 /// Syncs during the job and at its end.
@@ -43,6 +87,10 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
         Verify::Md5 => VerifyMethod::Md5,
         Verify::Pattern => VerifyMethod::Pattern,
     };
+    if options.bs_is_seq_rand {
+        let message = "`verify` with `bs_is_seq_rand` is known to fio, not yet to fathom";
+        return Err(Problem::new("verify_by_order", message).hint("leave one of them out"));
+    }
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
     if method == VerifyMethod::Pattern && pattern.is_none() {
         return Err(

@@ -1,9 +1,10 @@
 //! Where ops go and how large they are: from `rw`, `bs*`, `random_*` to a `PatternConfig`.
 
 use fathom_core::{Direction, PerDirection};
-use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite};
+use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite, Size, ZoneLength, ZoneMode};
 use fathom_workload::{
-    Distribution, FileRange, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer, SizeChoice,
+    AccessShare, Distribution, FileRange, FileService, MapMode, Mix, PartLength, PatternConfig,
+    RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
 use crate::error::Problem;
@@ -25,15 +26,20 @@ pub(crate) fn pattern(
         random: options.random,
         sequencer: sequencer(options, part),
         files,
+        service: service(options),
+        open_files: open_files(options),
         sizes: PerDirection::new(
-            size_choice(&options.block_sizes.read)?,
-            size_choice(&options.block_sizes.write)?,
-            size_choice(&options.block_sizes.trim)?,
+            size_choice(options, Direction::Read)?,
+            size_choice(options, Direction::Write)?,
+            size_choice(options, Direction::Trim)?,
         ),
         map: map_mode(options, &align, &smallest),
         align,
         generator: generator(options),
         distribution: distribution(options.random_distribution),
+        shares: access_shares(options),
+        zones: zones(options),
+        sizes_by_order: options.bs_is_seq_rand,
         percentage_random: options.percentage_random,
         seed,
     })
@@ -65,9 +71,22 @@ pub(crate) fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
 
 /// The smallest op of all directions in use, bytes; ≥ 1.
 pub(crate) fn smallest(options: &Options) -> u64 {
-    let used = Direction::ALL.into_iter().filter(|&d| uses(options, d));
-    let smallest = used.map(|direction| bounds(options, direction).0).min();
+    let smallest = sized(options)
+        .map(|direction| bounds(options, direction).0)
+        .min();
     smallest.unwrap_or(1).max(1)
+}
+
+/// The directions whose block sizes the job has: with `bs_is_seq_rand` the size for reads is that
+/// of sequential ops, the one for writes that of random ones.
+pub(crate) fn sized(options: &Options) -> impl Iterator<Item = Direction> {
+    let by_order = options.bs_is_seq_rand;
+    Direction::ALL
+        .into_iter()
+        .filter(move |&direction| match by_order {
+            true => direction != Direction::Trim,
+            false => uses(options, direction),
+        })
 }
 
 /// `rw`, as fio's header prints it.
@@ -119,7 +138,7 @@ fn sequencer(options: &Options, part: bool) -> Sequencer {
     }
 }
 
-fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
+fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Problem> {
     let narrow = |bytes: u64| {
         u32::try_from(bytes).map_err(|_| {
             Problem::new(
@@ -128,9 +147,13 @@ fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
             )
         })
     };
-    Ok(match size {
+    Ok(match &options.block_sizes[direction] {
         BlockSize::Fixed(size) => SizeChoice::Fixed(narrow(*size)?),
         BlockSize::Range { min, max } if min == max => SizeChoice::Fixed(narrow(*min)?),
+        BlockSize::Range { min, max } if options.bs_unaligned => SizeChoice::Unaligned {
+            min: narrow(*min)?,
+            max: narrow(*max)?,
+        },
         BlockSize::Range { min, max } => SizeChoice::Range {
             min: narrow(*min)?,
             max: narrow(*max)?,
@@ -147,7 +170,8 @@ fn size_choice(size: &BlockSize) -> Result<SizeChoice, Problem> {
 /// The map is off where asked, and where a block cannot be told from the next: uneven
 /// distributions, and offsets that are not multiples of the smallest op.
 fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
-    let uneven = options.random_distribution != RandomDistribution::Random;
+    let uneven =
+        options.random_distribution != RandomDistribution::Random || options.access_zones.is_some();
     let shifted = Direction::ALL
         .into_iter()
         .any(|d| uses(options, d) && align[d] != smallest[d]);
@@ -157,6 +181,59 @@ fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirectio
         MapMode::Soft
     } else {
         MapMode::On
+    }
+}
+
+/// The parts of `random_distribution=zoned`.
+fn access_shares(options: &Options) -> Option<PerDirection<Vec<AccessShare>>> {
+    let zones = options.access_zones.as_ref().filter(|_| options.random)?;
+    let share = |zone: &fathom_job::AccessZone| AccessShare {
+        percent: zone.access,
+        part: match zone.length {
+            ZoneLength::Percent(percent) => PartLength::Percent(percent),
+            ZoneLength::Bytes(bytes) => PartLength::Bytes(bytes),
+        },
+    };
+    let shares = |direction| zones[direction].iter().map(share).collect();
+    Some(PerDirection::from_fn(shares))
+}
+
+fn zones(options: &Options) -> Option<Zones> {
+    let zones = options.zones;
+    (zones.mode == ZoneMode::Strided).then(|| Zones {
+        size: zones.size,
+        range: zones.range,
+        skip: match zones.skip {
+            Size::Bytes(bytes) => bytes,
+            // The parser turns zones into bytes, and refuses percent.
+            Size::Zones(_) | Size::Percent(_) => 0,
+        },
+    })
+}
+
+/// `sequential` is one file at a time.
+fn service(options: &Options) -> FileService {
+    let spread = FileService::Spread;
+    match options.file_service {
+        fathom_job::FileService::RoundRobin(each) => FileService::RoundRobin(each),
+        fathom_job::FileService::Random(each) => FileService::Random(each),
+        fathom_job::FileService::Sequential => FileService::RoundRobin(1),
+        fathom_job::FileService::Zipf(theta) => spread(Distribution::Zipf {
+            theta,
+            center: None,
+        }),
+        fathom_job::FileService::Pareto(h) => spread(Distribution::Pareto { h, center: None }),
+        fathom_job::FileService::Normal(deviation) => spread(Distribution::Normal {
+            deviation,
+            center: None,
+        }),
+    }
+}
+
+fn open_files(options: &Options) -> u32 {
+    match options.file_service {
+        fathom_job::FileService::Sequential => 1,
+        _ => options.openfiles.unwrap_or(u32::MAX),
     }
 }
 

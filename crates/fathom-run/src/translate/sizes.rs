@@ -116,6 +116,8 @@ pub(crate) fn sizes(
     let bytes_per_pass = match request.io_size {
         Some(Size::Bytes(bytes)) => bytes,
         Some(Size::Percent(percent)) => percent_of(asked, percent),
+        // The parser turns zones into bytes.
+        Some(Size::Zones(_)) => asked,
         None => asked.min(whole),
     };
     Ok(Sizes {
@@ -204,7 +206,7 @@ fn wanted(
             let there = existing.ok_or(SizeFault::PercentOfNothing(index))?;
             Ok(part(percent, there, request.smallest))
         }
-        None => match existing {
+        None | Some(Size::Zones(_)) => match existing {
             Some(bytes) if bytes > 0 => Ok(Wanted::End(bytes)),
             _ => Err(SizeFault::NoSize(index)),
         },
@@ -242,6 +244,7 @@ fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
 fn offset(request: &SizeRequest<'_>, whole: u64) -> Result<u64, SizeFault> {
     let in_bytes = |size| match size {
         Size::Bytes(bytes) => Ok(bytes),
+        Size::Zones(_) => Ok(0),
         Size::Percent(percent) => percent_of(whole, percent)
             .checked_next_multiple_of(request.smallest)
             .ok_or(SizeFault::TooLarge),

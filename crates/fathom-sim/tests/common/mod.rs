@@ -4,9 +4,9 @@
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, MapMode, Measure, Mix,
-    PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules, Tolerate, Worker,
-    WorkerConfig,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, MapMode, Measure,
+    Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules, Tolerate,
+    Worker, WorkerConfig,
 };
 
 /// 4 KiB reads in order over 1 MiB, one at a time.
@@ -26,6 +26,11 @@ pub(crate) fn job() -> WorkerConfig {
             generator: RandomGenerator::Tausworthe { explicit: false },
             distribution: Distribution::Uniform,
             percentage_random: PerDirection::all(100),
+            shares: None,
+            zones: None,
+            sizes_by_order: false,
+            service: FileService::RoundRobin(1),
+            open_files: u32::MAX,
             seed: 7,
         },
         depth: 1,
@@ -52,6 +57,8 @@ pub(crate) fn job() -> WorkerConfig {
             fill: BufferFill::Zero,
             refill: false,
             scramble: false,
+            compress: None,
+            dedupe: None,
         },
         measure: Measure {
             slat: true,

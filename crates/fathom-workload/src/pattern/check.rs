@@ -2,7 +2,9 @@
 
 use fathom_core::{Direction, PerDirection};
 
-use crate::config::{Distribution, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer};
+use crate::config::{
+    Distribution, FileService, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer,
+};
 
 use super::PatternError;
 use super::sizes::Sizes;
@@ -12,7 +14,10 @@ use super::sizes::Sizes;
 pub(super) struct Checked {
     /// The directions whose ops are placed; the write of a trim-write is not.
     pub(super) placed: PerDirection<bool>,
+    /// Of ops whose offset is drawn.
     pub(super) sizes: PerDirection<Sizes>,
+    /// Of all others.
+    pub(super) sequential: PerDirection<Sizes>,
     pub(super) largest: u32,
     pub(super) smallest: u32,
     /// One file, one size for all directions, nothing rare: a loop of its own can do it.
@@ -27,31 +32,58 @@ impl Checked {
         check_percentages(config)?;
         check_sequencer(config)?;
         check_distribution(config.distribution)?;
-        let sizes = PerDirection::new(
-            sizes_of(config, Direction::Read, placed)?,
-            sizes_of(config, Direction::Write, placed)?,
-            sizes_of(config, Direction::Trim, placed)?,
-        );
+        if let FileService::Spread(distribution) = config.service {
+            check_distribution(distribution)?;
+        }
+        let (sizes, sequential) = both_sizes(config, placed)?;
         check_ranges(config, placed, &sizes)?;
+        check_ranges(config, placed, &sequential)?;
+        check_zones(config, placed, &sizes)?;
+        check_shares(config, placed)?;
         let used = || {
             Direction::ALL
                 .into_iter()
                 .filter(|&direction| placed[direction])
         };
         let aligned = used().all(|d| config.align[d] == u64::from(sizes[d].min));
-        let uniform = config.distribution == Distribution::Uniform;
+        let uniform = config.distribution == Distribution::Uniform && config.shares.is_none();
         let lfsr = config.generator == RandomGenerator::Lfsr;
         let no_map = !config.random || !aligned || !uniform || lfsr;
         Ok(Self {
             placed,
-            largest: used().map(|d| sizes[d].max).max().unwrap_or(0),
-            smallest: used().map(|d| sizes[d].min).min().unwrap_or(0),
+            largest: used()
+                .map(|d| sizes[d].max.max(sequential[d].max))
+                .max()
+                .unwrap_or(0),
+            smallest: used()
+                .map(|d| sizes[d].min.min(sequential[d].min))
+                .min()
+                .unwrap_or(0),
             plain: is_plain(config, placed, &sizes)
                 && (!config.random || aligned && uniform && !lfsr),
             map: if no_map { MapMode::Off } else { config.map },
             sizes,
+            sequential,
         })
     }
+}
+
+/// The sizes of random ops and of sequential ones.
+fn both_sizes(
+    config: &PatternConfig,
+    placed: PerDirection<bool>,
+) -> Result<(PerDirection<Sizes>, PerDirection<Sizes>), PatternError> {
+    if config.sizes_by_order {
+        let sizes = |direction| Sizes::new(&config.sizes[direction], direction);
+        let (sequential, random) = (sizes(Direction::Read)?, sizes(Direction::Write)?);
+        return Ok((PerDirection::all(random), PerDirection::all(sequential)));
+    }
+    let sizes = PerDirection::new(
+        sizes_of(config, Direction::Read, placed)?,
+        sizes_of(config, Direction::Write, placed)?,
+        sizes_of(config, Direction::Trim, placed)?,
+    );
+    Ok((sizes.clone(), sizes))
 }
 
 /// The directions whose ops are placed by offset and size.
@@ -80,6 +112,8 @@ fn is_plain(
     config.files.len() == 1
         && config.mix != Mix::TrimWrite
         && config.sequencer == Sequencer::None
+        && config.zones.is_none()
+        && !config.sizes_by_order
         && (config.random || single)
         && used.all(|d| {
             sizes[d].fixed()
@@ -123,6 +157,42 @@ fn check_ranges(
                 size,
                 length,
             });
+        }
+    }
+    Ok(())
+}
+
+/// Zones are not empty, and an op fits into their range.
+fn check_zones(
+    config: &PatternConfig,
+    placed: PerDirection<bool>,
+    sizes: &PerDirection<Sizes>,
+) -> Result<(), PatternError> {
+    let Some(zones) = config.zones else {
+        return Ok(());
+    };
+    if zones.size == 0 || zones.range == 0 {
+        return Err(PatternError::EmptyZone);
+    }
+    for (direction, _) in placed.iter().filter(|&(_, &placed)| placed) {
+        let size = sizes[direction].min;
+        if config.random && u64::from(size) > zones.range {
+            return Err(PatternError::TooSmall {
+                direction,
+                size,
+                length: zones.range,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The shares of a direction's parts are those of all its ops.
+fn check_shares(config: &PatternConfig, placed: PerDirection<bool>) -> Result<(), PatternError> {
+    for (direction, shares) in config.shares.iter().flat_map(PerDirection::iter) {
+        let sum = shares.iter().map(|share| u32::from(share.percent)).sum();
+        if placed[direction] && sum != 100 {
+            return Err(PatternError::AccessShares { direction, sum });
         }
     }
     Ok(())

@@ -36,6 +36,15 @@ pub enum PatternError {
         /// What they add up to.
         sum: u32,
     },
+    /// The shares of a range's parts do not add up to 100.
+    AccessShares {
+        /// Of this direction.
+        direction: Direction,
+        /// What they add up to.
+        sum: u32,
+    },
+    /// A zone of no bytes.
+    EmptyZone,
     /// Offsets as multiples of nothing.
     NoAlignment {
         /// Of this direction.
@@ -105,6 +114,12 @@ impl fmt::Display for PatternError {
                 "block sizes of {}s: the shares add up to {sum} % and not to 100 %",
                 direction.name()
             ),
+            Self::AccessShares { direction, sum } => write!(
+                f,
+                "parts of the range: the shares of {}s add up to {sum} % and not to 100 %",
+                direction.name()
+            ),
+            Self::EmptyZone => write!(f, "a zone of no bytes"),
             Self::NoAlignment { direction } => {
                 write!(f, "block alignment of {}s is 0", direction.name())
             }

@@ -1,6 +1,6 @@
 //! Every pattern there is: many files, mixed sizes, sequencers, uneven distributions.
 
-use fathom_core::{BlockMap, Direction, FileIndex, PerDirection, Taus88};
+use fathom_core::{Direction, FileIndex, PerDirection, Taus88};
 
 use crate::config::{Mix, PatternConfig, Sequencer};
 
@@ -8,20 +8,24 @@ use super::check::Checked;
 use super::directions::share_of;
 use super::draw::Draw;
 use super::grid::Grids;
+use super::service::Service;
+use super::shares::Shares;
 use super::sizes::Sizes;
+use super::strided::Strided;
 use super::{PatternError, Source, Stream, Target, seed_of};
 
 /// A pattern of any kind.
 #[derive(Debug)]
 pub(super) struct General {
     files: Vec<File>,
-    /// Which files are finished in this pass, by direction.
-    finished: PerDirection<BlockMap>,
-    /// The file whose turn it is, unless it is finished.
-    turn: u64,
+    service: Service,
+    /// Of ops whose offset is drawn.
     sizes: PerDirection<Sizes>,
+    /// Of all others.
+    sequential: PerDirection<Sizes>,
     size_random: Taus88,
     way: Way,
+    strided: Option<Box<Strided>>,
     /// The last trim, until its write is asked for. Only for `Mix::TrimWrite`.
     trimmed: Option<Target>,
     pairs: bool,
@@ -29,14 +33,14 @@ pub(super) struct General {
 
 /// One file, and where each direction is in it.
 #[derive(Debug)]
-struct File {
-    start: u64,
+pub(super) struct File {
+    pub(super) start: u64,
     /// The first byte after the range.
-    end: u64,
+    pub(super) end: u64,
     /// Where a sequential op would begin.
-    position: PerDirection<u64>,
+    pub(super) position: PerDirection<u64>,
     /// Where the last op began.
-    last: PerDirection<Option<u64>>,
+    pub(super) last: PerDirection<Option<u64>>,
 }
 
 impl File {
@@ -63,6 +67,7 @@ enum Way {
 struct Random {
     grids: Grids,
     draw: Draw,
+    shares: Option<Box<Shares>>,
     sequencer: Sequencer,
     /// Ops until the next new offset.
     stay: u32,
@@ -79,17 +84,16 @@ impl General {
             position: PerDirection::all(range.offset),
             last: PerDirection::all(None),
         });
-        let count = config.files.len() as u64;
-        let finished = BlockMap::new(count).map_err(|refused| PatternError::NoMemory {
-            bytes: refused.bytes,
-        })?;
         Ok(Self {
             files: files.collect(),
-            finished: PerDirection::all(finished),
-            turn: 0,
+            service: Service::new(config)?,
             sizes: checked.sizes.clone(),
+            sequential: checked.sequential.clone(),
             size_random: Taus88::new(seed_of(config.seed, Stream::Size)),
             way: Way::new(config, checked)?,
+            strided: config
+                .zones
+                .map(|zones| Box::new(Strided::new(zones, config.files.len()))),
             trimmed: None,
             pairs: config.mix == Mix::TrimWrite,
         })
@@ -97,10 +101,10 @@ impl General {
 
     pub(super) fn restart(&mut self) {
         self.files.iter_mut().for_each(File::restart);
-        for direction in Direction::ALL {
-            self.finished[direction].clear();
+        self.service.restart();
+        if let Some(strided) = &mut self.strided {
+            strided.restart();
         }
-        self.turn = 0;
         self.trimmed = None;
         if let Way::Random(random) = &mut self.way {
             random.stay = 0;
@@ -111,34 +115,68 @@ impl General {
     /// An op in the next file that has one.
     fn place(&mut self, direction: Direction) -> Option<Target> {
         loop {
-            let turn = self.finished[direction].next_free(self.turn)?;
-            self.turn = if turn + 1 == self.finished[direction].len() {
-                0
-            } else {
-                turn + 1
-            };
-            // Cannot fail: the number of files was a usize.
-            let index = usize::try_from(turn).unwrap_or(usize::MAX);
-            if let Some((offset, length)) = self.place_in(index, direction) {
-                let file = &mut self.files[index];
-                file.last[direction] = Some(offset);
-                file.position[direction] = self.way.position_after(file, offset, length);
-                let number = u32::try_from(turn).unwrap_or(u32::MAX);
-                return Some(Target {
-                    direction,
-                    file: FileIndex::new(number),
-                    offset,
-                    length,
-                });
+            let file = self.service.next(direction)?;
+            if let Some(target) = self.target_in(file, direction) {
+                return Some(target);
             }
-            self.finished[direction].set(turn);
+            if self.service.finished(direction, file) {
+                return self.place_again(file, direction);
+            }
         }
+    }
+
+    /// An op in a file that begins again, or in the next one that has room for any.
+    #[cold]
+    fn place_again(&mut self, mut file: u64, direction: Direction) -> Option<Target> {
+        for _ in 0..self.files.len() {
+            self.begin_again(file, direction);
+            let target = self.target_in(file, direction);
+            if target.is_some() {
+                return target;
+            }
+            file = self.service.instead(file);
+            let target = self.target_in(file, direction);
+            if target.is_some() {
+                return target;
+            }
+        }
+        None
+    }
+
+    fn begin_again(&mut self, file: u64, direction: Direction) {
+        // Cannot fail: the number of files was a usize.
+        let index = usize::try_from(file).unwrap_or(usize::MAX);
+        self.files[index].position[direction] = self.files[index].start;
+        self.files[index].last[direction] = None;
+        if let Way::Random(random) = &mut self.way {
+            random.grids.of(index, direction).restart();
+        }
+    }
+
+    #[inline]
+    fn target_in(&mut self, number: u64, direction: Direction) -> Option<Target> {
+        // Cannot fail: the number of files was a usize.
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let (offset, length) = self.place_in(index, direction)?;
+        let file = &mut self.files[index];
+        file.last[direction] = Some(offset);
+        file.position[direction] = self.way.position_after(file, offset, length);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Some(Target {
+            direction,
+            file: FileIndex::new(number),
+            offset,
+            length,
+        })
     }
 
     /// An op in this file, if there is one left.
     fn place_in(&mut self, index: usize, direction: Direction) -> Option<(u64, u32)> {
+        if self.strided.is_some() {
+            return self.place_in_zone(index, direction);
+        }
         let file = &self.files[index];
-        let sizes = &self.sizes[direction];
+        let sizes = &self.sequential[direction];
         let min = u64::from(sizes.min);
         if file.end - file.start < min {
             return None;
@@ -160,10 +198,66 @@ impl General {
             return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
         }
         let grid = random.grids.of(index, direction);
-        let (block, distance) = grid.draw(&mut random.draw)?;
+        let (block, distance) = match &mut random.shares {
+            None => grid.draw(&mut random.draw)?,
+            Some(shares) => {
+                let part = shares.part(direction, grid.blocks(), grid.align());
+                grid.draw_from(&mut random.draw, part)?
+            }
+        };
         let offset = file.start + distance;
+        let sizes = &self.sizes[direction];
         let length = sizes.pick(&mut self.size_random, file.end - offset);
         Some((offset, grid.claim(block, length)))
+    }
+
+    /// An op in this file's zone, if its range has one left.
+    #[cold]
+    fn place_in_zone(&mut self, index: usize, direction: Direction) -> Option<(u64, u32)> {
+        let strided = self.strided.as_mut()?;
+        let file = &mut self.files[index];
+        if strided.move_on(index, file.end - file.start) {
+            file.position = PerDirection::all(file.start + strided.start(index));
+            if let Way::Random(random) = &mut self.way {
+                random.grids.restart_of(index);
+            }
+        }
+        let sizes = &self.sequential[direction];
+        let min = u64::from(sizes.min);
+        let zone = strided.zone(index, file);
+        let position = match file.position[direction] {
+            position if zone.contains(&position) => position,
+            _ => zone.start,
+        };
+        let fits = position <= file.end && file.end - position >= min;
+        let next = fits.then_some(position);
+        let drawn = match &mut self.way {
+            Way::Sequential { .. } => None,
+            Way::Random(random) => {
+                match random.offset_without_draw(direction, next, file.last[direction]) {
+                    Some(_) => None,
+                    None => Some(random),
+                }
+            }
+        };
+        let (offset, length) = match drawn {
+            None => {
+                let offset = next?;
+                (offset, sizes.pick(&mut self.size_random, file.end - offset))
+            }
+            Some(random) => {
+                let sizes = &self.sizes[direction];
+                let room = file.end.min(zone.end).checked_sub(zone.start)?;
+                let grid = random.grids.of(index, direction);
+                let min = u64::from(sizes.min);
+                let (block, distance) = grid.draw_within(&mut random.draw, room, min)?;
+                let offset = zone.start + distance;
+                let length = sizes.pick(&mut self.size_random, file.end - offset);
+                (offset, grid.claim(block, length))
+            }
+        };
+        strided.moved(index, length);
+        Some((offset, length))
     }
 }
 
@@ -195,6 +289,10 @@ impl Way {
         Ok(Self::Random(Random {
             grids,
             draw: Draw::new(config.generator, most, config.seed),
+            shares: config
+                .shares
+                .as_ref()
+                .map(|shares| Box::new(Shares::new(shares, config.seed))),
             sequencer: config.sequencer,
             stay: 0,
             share: config

@@ -48,6 +48,55 @@ impl Grid {
         Some((block, block * self.align))
     }
 
+    /// A block among `count` from `first` on, and how far it is from the range's start; only
+    /// where blocks may repeat.
+    pub(super) fn draw_from(
+        &mut self,
+        draw: &mut Draw,
+        (first, count): (u64, u64),
+    ) -> Option<(u64, u64)> {
+        if count == 0 || first >= self.blocks {
+            return None;
+        }
+        let block = first + draw.below(count.min(self.blocks - first));
+        Some((block, block * self.align))
+    }
+
+    /// A block that leaves room for `min` bytes in the first `room` bytes; each once, then all
+    /// again, where there is a map.
+    pub(super) fn draw_within(
+        &mut self,
+        draw: &mut Draw,
+        room: u64,
+        min: u64,
+    ) -> Option<(u64, u64)> {
+        let fitting = (room.checked_sub(min)? / self.align + 1).min(self.blocks);
+        if matches!(self.pick, Pick::Any) {
+            return self.draw_from(draw, (0, fitting));
+        }
+        for again in [false, true] {
+            if again {
+                self.restart();
+            }
+            while let Some((block, distance)) = self.draw(draw) {
+                if block < fitting {
+                    return Some((block, distance));
+                }
+            }
+        }
+        None
+    }
+
+    /// Blocks there are.
+    pub(super) const fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Distance of two of them, bytes.
+    pub(super) const fn align(&self) -> u64 {
+        self.align
+    }
+
     /// Marks the blocks after `block` that `length` bytes reach into, and returns how many bytes
     /// may be used: less than `length` where a block is taken or the blocks end.
     #[inline]
@@ -119,7 +168,7 @@ impl Grids {
         let mut most = 0;
         for (index, range) in config.files.iter().enumerate() {
             for &(min, align) in &kinds {
-                let blocks = blocks_of(*range, min, align);
+                let blocks = blocks_of(zone_of(*range, config), min, align);
                 most = most.max(blocks);
                 let seed = config.seed.wrapping_add(index as u64);
                 let pick = if let Some(shape) = shapes.of(blocks) {
@@ -152,6 +201,14 @@ impl Grids {
         &mut self.grids[file * self.groups + self.group[direction]]
     }
 
+    /// Forgets what was drawn in one file.
+    pub(super) fn restart_of(&mut self, file: usize) {
+        let first = file * self.groups;
+        self.grids[first..first + self.groups]
+            .iter_mut()
+            .for_each(Grid::restart);
+    }
+
     pub(super) fn restart(&mut self) {
         self.grids.iter_mut().for_each(Grid::restart);
     }
@@ -168,6 +225,15 @@ pub(super) fn map_of(mode: MapMode, blocks: u64) -> Result<Option<BlockMap>, Pat
         (MapMode::On, Err(refused)) => Err(PatternError::NoMemory {
             bytes: refused.bytes,
         }),
+    }
+}
+
+/// Where offsets are drawn: in the whole range, or in one of its zones.
+fn zone_of(range: FileRange, config: &PatternConfig) -> FileRange {
+    let zone = config.zones.map_or(u64::MAX, |zones| zones.range);
+    FileRange {
+        length: range.length.min(zone),
+        ..range
     }
 }
 

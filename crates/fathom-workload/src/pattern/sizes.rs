@@ -19,6 +19,8 @@ pub(super) struct Sizes {
 enum Choice {
     Fixed,
     Range,
+    /// Any number of bytes.
+    Unaligned,
     /// Each size with the number of draws (out of 2³²) that give it or one before it.
     Split(Box<[(u64, u32)]>),
 }
@@ -31,7 +33,7 @@ impl Sizes {
                 max: *size,
                 choice: Choice::Fixed,
             },
-            SizeChoice::Range { min, max } if min > max => {
+            SizeChoice::Range { min, max } | SizeChoice::Unaligned { min, max } if min > max => {
                 return Err(PatternError::SizesReversed {
                     direction,
                     min: *min,
@@ -47,6 +49,11 @@ impl Sizes {
                 min: *min,
                 max: *max,
                 choice: Choice::Range,
+            },
+            SizeChoice::Unaligned { min, max } => Self {
+                min: *min,
+                max: *max,
+                choice: Choice::Unaligned,
             },
             SizeChoice::Split(shares) => Self::split(shares, direction)?,
         };
@@ -111,6 +118,10 @@ impl Sizes {
                 let steps = scaled(self.max, random.next_u32()) / self.min;
                 self.min.saturating_mul(steps + 1).min(self.max)
             }
+            Choice::Unaligned => {
+                let more = scaled(self.max, random.next_u32());
+                self.min.saturating_add(more).min(self.max)
+            }
             Choice::Split(steps) => {
                 let r = u64::from(random.next_u32());
                 let step = steps.iter().find(|&&(below, _)| r < below);
@@ -134,6 +145,7 @@ impl Sizes {
         match &self.choice {
             Choice::Fixed => self.min,
             Choice::Range => (room - room % u64::from(self.min)) as u32,
+            Choice::Unaligned => room as u32,
             Choice::Split(steps) => {
                 let fitting = steps.iter().map(|&(_, size)| size);
                 fitting

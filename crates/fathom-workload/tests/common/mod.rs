@@ -4,7 +4,7 @@
 
 use fathom_core::PerDirection;
 use fathom_workload::{
-    Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
+    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
     SizeChoice, Target,
 };
 
@@ -23,6 +23,11 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
         generator: RandomGenerator::Tausworthe { explicit: false },
         distribution: Distribution::Uniform,
         percentage_random: PerDirection::all(100),
+        shares: None,
+        zones: None,
+        sizes_by_order: false,
+        service: FileService::RoundRobin(1),
+        open_files: u32::MAX,
         seed: 0x89,
     }
 }

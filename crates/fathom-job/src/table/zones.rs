@@ -1,0 +1,211 @@
+//! Working through a file zone by zone, and giving parts of it shares of the random ops.
+
+use fathom_core::PerDirection;
+
+use super::general::choice;
+use super::read::{Findings, byte, spread};
+use super::row::{Kind, Row};
+use crate::number;
+use crate::plan::{Options, RandomDistribution, Size};
+use crate::problem::{Piece, Problem};
+use crate::workload::{AccessZone, ZoneLength, ZoneMode};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "zonemode",
+        "none",
+        "Whether the job goes through its files zone by zone",
+        "zonemode=strided",
+        Kind::Choice(&[
+            choice("none", "no zones", |o| o.zones.mode = ZoneMode::None),
+            choice(
+                "strided",
+                "move `zonesize` bytes within `zonerange`, then skip `zoneskip`",
+                |o| o.zones.mode = ZoneMode::Strided,
+            ),
+        ]),
+    )
+    .later(&["zbd"])
+    .different("each file of a job has zones of its own; fio counts the bytes of all together"),
+    Row::new(
+        "zonesize",
+        "",
+        "Bytes to move in a zone before the next one comes",
+        "zonesize=1m",
+        Kind::Int {
+            min: 0,
+            max: u64::MAX,
+            set: |o, v| o.zones.size = v,
+        },
+    ),
+    Row::new(
+        "zonerange",
+        "as `zonesize`",
+        "How long a zone is",
+        "zonerange=4m",
+        Kind::Int {
+            min: 0,
+            max: u64::MAX,
+            set: |o, v| o.zones.range = v,
+        },
+    ),
+    Row::new(
+        "zoneskip",
+        "0",
+        "Bytes between two zones",
+        "zoneskip=1m",
+        Kind::Size {
+            min: 0,
+            set: |o, v| o.zones.skip = v,
+        },
+    )
+    .stricter("a percentage is refused; fio takes it for an enormous number of bytes"),
+];
+
+/// `zoned:access/size…` and `zoned_abs:access/bytes…`, with commas between directions.
+pub(super) fn zoned(
+    options: &mut Options,
+    piece: Piece<'_>,
+    bytes: bool,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
+    let pieces = piece.split(&[',']);
+    if pieces.len() > 3 {
+        return Err(Problem::new(
+            "too-many-values",
+            piece.range(),
+            "there are three lists at most: for reads, writes and trims",
+        ));
+    }
+    let mut lists = Vec::new();
+    for piece in pieces {
+        lists.push(Some(one_list(piece, bytes, options.kb_base, findings)?));
+    }
+    options.random_distribution = RandomDistribution::Random;
+    let lists: PerDirection<_> = spread(&lists);
+    let all = |index| lists[index].clone().unwrap_or_default();
+    options.access_zones = Some(PerDirection::from_fn(all));
+    Ok(())
+}
+
+fn one_list(
+    list: Piece<'_>,
+    bytes: bool,
+    kb_base: u64,
+    findings: &mut Findings,
+) -> Result<Vec<AccessZone>, Problem> {
+    let mut zones = Vec::new();
+    let mut blank = 0;
+    for entry in list.split(&[':']) {
+        let (access, length) = match entry.split(&['/'])[..] {
+            [access, length] => (access, length),
+            _ => return Err(bad_entry(entry)),
+        };
+        let (access, _) = number::counted(access, kb_base, 0, 100)?;
+        let length = if length.text.trim().is_empty() && !bytes {
+            blank += 1;
+            None
+        } else if bytes {
+            let (length, reversed) = number::counted(length, kb_base, 0, u64::MAX)?;
+            findings.reversed(entry, reversed);
+            Some(ZoneLength::Bytes(length))
+        } else {
+            let percent = number::counted(percentage(length), kb_base, 0, 100)?.0;
+            Some(ZoneLength::Percent(byte(percent)))
+        };
+        zones.push((byte(access), length));
+    }
+    let access: u32 = zones.iter().map(|&(access, _)| u32::from(access)).sum();
+    if access != 100 || zones.len() > ZONES_MAX {
+        let why = format!("the shares of the ops add up to {access}, not to 100");
+        return Err(Problem::new("bad-zones", list.range(), why)
+            .fix("write each zone as its share of the ops, a slash and its size: `60/10:40/90`"));
+    }
+    let given = |length: &Option<ZoneLength>| match length {
+        Some(ZoneLength::Percent(percent)) => u32::from(*percent),
+        _ => 0,
+    };
+    let sizes: u32 = zones.iter().map(|(_, length)| given(length)).sum();
+    let Some(rest) = 100_u32.checked_sub(sizes) else {
+        let why = format!("the sizes add up to {sizes} % of the file");
+        return Err(Problem::new("bad-zones", list.range(), why).fix("lower them to 100 in all"));
+    };
+    let share = ZoneLength::Percent(byte(u64::from(rest / blank.max(1))));
+    let zone = |(access, length): (u8, Option<ZoneLength>)| AccessZone {
+        access,
+        length: length.unwrap_or(share),
+    };
+    Ok(zones.into_iter().map(zone).collect())
+}
+
+/// Without its `%`.
+fn percentage(piece: Piece<'_>) -> Piece<'_> {
+    let piece = piece.trim();
+    match piece.text.strip_suffix('%') {
+        Some(text) => piece.part(0..text.len()),
+        None => piece,
+    }
+}
+
+fn bad_entry(entry: Piece<'_>) -> Problem {
+    let why = format!("`{}` is not a share of the ops and a size", entry.text);
+    Problem::new("bad-zones", entry.range(), why).fix("write it as in `60/10`")
+}
+
+/// Sizes in zones become bytes; what the options say together makes sense.
+pub(crate) fn settle(options: &mut Options) -> Result<(), (&'static str, Problem)> {
+    let problem = |name, why: &str, fix: &str| {
+        let problem = Problem::new("bad-zones", 0..0, why).fix(fix);
+        Err((name, problem))
+    };
+    let zones = options.zones;
+    let strided = zones.mode == ZoneMode::Strided;
+    if !strided && zones.size > 0 {
+        return problem(
+            "zonesize",
+            "`zonesize` needs a `zonemode`, as in fio",
+            "add `zonemode=strided`",
+        );
+    }
+    if strided && zones.size == 0 {
+        return problem(
+            "zonemode",
+            "`zonemode=strided` needs a `zonesize`, as in fio",
+            "add it, as in `zonesize=1m`",
+        );
+    }
+    if matches!(zones.skip, Size::Percent(_)) {
+        return problem(
+            "zoneskip",
+            "`zoneskip` is a number of bytes, or of zones",
+            "write it as in `1m` or `1z`",
+        );
+    }
+    if options.zones.range == 0 {
+        options.zones.range = zones.size;
+    }
+    let unit = zones.size;
+    let names = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
+    let sizes = [
+        options.size.as_mut(),
+        options.io_size.as_mut(),
+        Some(&mut options.offset),
+        Some(&mut options.offset_increment),
+        Some(&mut options.zones.skip),
+    ];
+    for (name, size) in names.into_iter().zip(sizes) {
+        if let Some(size) = size
+            && let Size::Zones(count) = *size
+        {
+            if !strided {
+                let why = "a size in zones needs `zonemode=strided` and a `zonesize`";
+                return problem(name, why, "give the size in bytes, or in percent");
+            }
+            *size = Size::Bytes(u64::from(count).saturating_mul(unit));
+        }
+    }
+    Ok(())
+}
+
+/// fio's limit of zones in a list.
+const ZONES_MAX: usize = 64;

@@ -1,0 +1,110 @@
+//! Options of the workload that belong together.
+
+use crate::plan::Size;
+
+/// `file_service_type`: which file the next op goes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FileService {
+    /// `roundrobin[:N]`.
+    RoundRobin(u32),
+    /// `random[:N]`.
+    Random(u32),
+    /// `sequential`.
+    Sequential,
+    /// `zipf[:theta]`.
+    Zipf(f64),
+    /// `pareto[:h]`.
+    Pareto(f64),
+    /// `normal[:deviation]`, `gauss`.
+    Normal(f64),
+}
+
+/// The zones of a job's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneOptions {
+    /// `zonemode`.
+    pub mode: ZoneMode,
+    /// `zonesize`, bytes.
+    pub size: u64,
+    /// `zonerange`, bytes.
+    pub range: u64,
+    /// `zoneskip`.
+    pub skip: Size,
+}
+
+impl Default for ZoneOptions {
+    fn default() -> Self {
+        Self {
+            mode: ZoneMode::None,
+            size: 0,
+            range: 0,
+            skip: Size::Bytes(0),
+        }
+    }
+}
+
+/// `zonemode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneMode {
+    /// No zones.
+    None,
+    /// `zonesize` bytes in each, one after the other.
+    Strided,
+}
+
+/// One part of `random_distribution=zoned:…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessZone {
+    /// Its share of the ops, percent.
+    pub access: u8,
+    /// How long it is.
+    pub length: ZoneLength,
+}
+
+/// How long a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneLength {
+    /// Percent of the range.
+    Percent(u8),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// What written buffers hold, beside the plain ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentOptions {
+    /// `buffer_compress_percentage`; `None` where it was not given.
+    pub compress_percentage: Option<u8>,
+    /// `buffer_compress_chunk`, bytes; 0 for the whole op.
+    pub compress_chunk: u32,
+    /// `dedupe_percentage`.
+    pub dedupe_percentage: u8,
+    /// `dedupe_mode`.
+    pub dedupe_mode: DedupeMode,
+    /// `dedupe_working_set_percentage`.
+    pub dedupe_working_set_percentage: u8,
+    /// `dedupe_global`.
+    pub dedupe_global: bool,
+}
+
+impl Default for ContentOptions {
+    fn default() -> Self {
+        Self {
+            compress_percentage: None,
+            compress_chunk: 512,
+            dedupe_percentage: 0,
+            dedupe_mode: DedupeMode::Repeat,
+            dedupe_working_set_percentage: 5,
+            dedupe_global: false,
+        }
+    }
+}
+
+/// `dedupe_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DedupeMode {
+    /// The last new buffer comes again.
+    Repeat,
+    /// Any buffer of a fixed set comes again.
+    WorkingSet,
+}

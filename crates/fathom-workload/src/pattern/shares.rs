@@ -1,0 +1,76 @@
+//! Parts of a range, each with its share of the random ops.
+
+use fathom_core::{Direction, PerDirection, Taus88};
+
+use crate::config::{AccessShare, PartLength};
+
+use super::directions::share_of;
+use super::{Stream, seed_of};
+
+/// Draws the part that an op goes to.
+#[derive(Debug)]
+pub(super) struct Shares {
+    parts: PerDirection<Box<[Part]>>,
+    random: Taus88,
+}
+
+/// One part.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Of 2³² draws, those that give it or one before it.
+    below: u64,
+    from: Border,
+    to: Border,
+}
+
+/// A place in the range: so many percent of it, and so many bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Border {
+    percent: u64,
+    bytes: u64,
+}
+
+impl Shares {
+    pub(super) fn new(shares: &PerDirection<Vec<AccessShare>>, seed: u64) -> Self {
+        Self {
+            parts: PerDirection::from_fn(|direction| parts(&shares[direction])),
+            random: Taus88::new(seed_of(seed, Stream::Share)),
+        }
+    }
+
+    /// The first block of the part that the next op goes to, and how many it has; at least one.
+    pub(super) fn part(&mut self, direction: Direction, blocks: u64, align: u64) -> (u64, u64) {
+        let drawn = u64::from(self.random.next_u32());
+        let parts = &self.parts[direction];
+        let part = parts.iter().find(|part| drawn < part.below);
+        let Some(part) = part.or(parts.last()) else {
+            return (0, blocks);
+        };
+        let block = |border: Border| {
+            let part = u128::from(blocks) * u128::from(border.percent) / 100;
+            let part = u64::try_from(part).unwrap_or(blocks);
+            part.saturating_add(border.bytes / align).min(blocks)
+        };
+        let first = block(part.from).min(blocks.saturating_sub(1));
+        (first, block(part.to).saturating_sub(first).max(1))
+    }
+}
+
+fn parts(shares: &[AccessShare]) -> Box<[Part]> {
+    let (mut percent, mut border) = (0, Border::default());
+    let part = |share: &AccessShare| {
+        let from = border;
+        percent += u32::from(share.percent);
+        match share.part {
+            PartLength::Percent(percent) => border.percent += u64::from(percent),
+            PartLength::Bytes(bytes) => border.bytes = border.bytes.saturating_add(bytes),
+        }
+        Part {
+            below: share_of(percent),
+            from,
+            to: border,
+        }
+    };
+    // A part without ops only moves those behind it on: no draw is below its share.
+    shares.iter().map(part).collect()
+}
