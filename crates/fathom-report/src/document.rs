@@ -74,7 +74,7 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
         out.set("first_error", tolerated.first);
     }
     // As in fio: only for jobs that ran, though not for those alone that have such a target.
-    if job.submissions > 0 {
+    if job.depth_level.iter().any(|&ops| ops > 0) {
         latency_target(&mut out, job.iodepth);
     }
     if let Some(description) = &job.description {

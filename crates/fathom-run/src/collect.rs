@@ -88,7 +88,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     record.submissions = results.submit_sizes.iter().sum();
     record.reapings = results.complete_sizes.iter().sum();
     record.sync = SyncRecord {
-        ios: results.sync.summary.count(),
+        ios: results.syncs,
         lat: results.sync,
     };
     let measure = setup.worker.measure;

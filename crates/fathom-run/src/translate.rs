@@ -57,10 +57,9 @@ pub(crate) struct FileSetup {
 }
 
 impl FileSetup {
-    /// Whether the job works on a part of it only.
-    fn is_part(&self) -> bool {
-        let whole = self.found.bytes().unwrap_or(0).max(self.bytes);
-        self.length < whole
+    /// Bytes it will hold when the job starts.
+    fn whole(&self) -> u64 {
+        self.found.bytes().unwrap_or(0).max(self.bytes)
     }
 }
 
@@ -167,10 +166,10 @@ fn setup(
     let ranges = files.iter().map(|file| FileRange {
         offset: file.offset,
         length: file.length,
+        file: file.whole(),
     });
     let bytes = files.iter().map(|file| file.length).sum();
-    let part = files.iter().any(FileSetup::is_part);
-    let pattern = pattern::pattern(options, ranges.collect(), part, seed)
+    let pattern = pattern::pattern(options, ranges.collect(), seed)
         .map_err(|problem| problem.at(job, "bs"))?;
     let worker = WorkerConfig {
         pattern,

@@ -27,6 +27,7 @@ fn job(depth: u32) -> WorkerConfig {
             files: vec![FileRange {
                 offset: 0,
                 length: FILE_BYTES,
+                file: FILE_BYTES,
             }],
             sizes: PerDirection::all(SizeChoice::Fixed(4096)),
             align: PerDirection::all(4096),

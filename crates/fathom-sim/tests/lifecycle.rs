@@ -4,7 +4,7 @@ mod common;
 
 use common::{deep_job, device, job, ms, run};
 use fathom_core::{Nanos, PerDirection, SyncKind, Tick};
-use fathom_workload::{Mix, SizeChoice, SyncRules, Think, WorkerConfig};
+use fathom_workload::{MapMode, Mix, SizeChoice, SyncRules, Think, WorkerConfig};
 
 #[test]
 fn a_job_ends_when_all_bytes_are_moved() {
@@ -49,6 +49,17 @@ fn loops_repeat_the_pass() {
 }
 
 #[test]
+fn a_pass_begins_with_what_the_last_op_of_the_one_before_took_of_it() {
+    let mut config = job();
+    config.pattern.random = true;
+    config.pattern.map = MapMode::Off;
+    config.bytes_per_pass = 66 << 10;
+    assert_eq!(run(config.clone(), device()).directions.read.ios, 17);
+    config.loops = 2;
+    assert_eq!(run(config, device()).directions.read.ios, 33);
+}
+
+#[test]
 fn bytes_beyond_the_files_go_round() {
     let mut config = job();
     config.bytes_per_pass = (1 << 20) + 8192;
@@ -80,8 +91,16 @@ fn nothing_of_the_ramp_is_counted() {
 fn a_job_that_ends_in_its_ramp_reports_what_it_did() {
     let mut config = job();
     config.ramp = Nanos::from_millis(500);
+    config.pattern.mix = Mix::Write;
+    config.sync.full_every = 128;
     let results = run(config, device());
-    assert_eq!(results.directions.read.ios, 256);
+    let writes = &results.directions.write;
+    assert_eq!((writes.ios, results.syncs), (256, 1));
+    assert_eq!(results.depth_at_issue.iter().sum::<u64>(), 257);
+    // But nothing of it was measured.
+    assert_eq!(writes.clat.summary.count() + writes.lat.summary.count(), 0);
+    assert_eq!(results.sync.summary.count() + writes.bandwidth.count(), 0);
+    assert_eq!(results.submit_sizes, [0; 7]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
     config.pattern.files = vec![FileRange {
         offset: 4096,
         length: 64 << 10,
+        file: 4096 + (64 << 10),
     }];
     config.bytes_per_pass = 64 << 10;
     config.depth = depth;

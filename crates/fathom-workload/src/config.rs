@@ -125,6 +125,8 @@ pub struct FileRange {
     pub offset: u64,
     /// Bytes; ops lie wholly inside.
     pub length: u64,
+    /// Bytes of the whole file, at least up to the range's end; only gaps look at it.
+    pub file: u64,
 }
 
 /// Directions and their shares.
@@ -152,11 +154,10 @@ pub enum Sequencer {
     None,
     /// Sequential: this many bytes are added after each op (negative: backwards).
     ///
-    /// A pass ends with an op that ends where its range ends; where a gap leads beyond it, the next
-    /// op begins at the start again.
+    /// Where a gap leads as far from the range's start as the whole file is long, the next op
+    /// begins at the start again; where it does not but leaves no room in the range, or where an
+    /// op has ended with the file, the pass ends.
     Skip(i64),
-    /// The same, but a pass ends too where a gap leads beyond the range.
-    SkipOnce(i64),
     /// Random: a new offset every so many ops, sequential in between; ≥ 1.
     Every(u32),
     /// Random: a new offset every so many ops, the same one in between; ≥ 1.

@@ -63,8 +63,7 @@ impl Worker {
             .map(|target| u64::from(target.length))
             .sum();
         self.drawn.count = count;
-        // Saturating: the last op of a pass may reach past its end.
-        self.pass.remaining = remaining.saturating_sub(bytes);
+        self.pass.issue(bytes);
         self.pass.barren &= count == 0;
     }
 }

@@ -148,8 +148,9 @@ impl Worker {
             self.slots.state(slot).op.priority = priorities.choose(&target);
         }
         self.lay_down(engine, &target, due, now);
-        // Saturating: the last op of a pass may reach past its end.
-        self.pass.remaining = self.pass.remaining.saturating_sub(u64::from(target.length));
+        if self.stage != Stage::ReadingBack {
+            self.pass.issue(u64::from(target.length));
+        }
         self.count_issue(&target, now);
         Gate::Open
     }

@@ -17,6 +17,7 @@ pub(crate) struct Recorder {
     usual: bool,
     directions: PerDirection<DirectionResults>,
     sync: Latency,
+    syncs: u64,
     /// `depth_changes[n]` counts submissions that reached depth `n` for the first time less those
     /// that ended below it: running sums are ops issued at each depth.
     depth_changes: Vec<i64>,
@@ -66,6 +67,7 @@ impl Recorder {
             usual: measure.clat && measure.lat && rated == PerDirection::all(false),
             directions,
             sync: Latency::new(true),
+            syncs: 0,
             depth_changes: vec![0; depth as usize + 2],
             submit_sizes: [0; 7],
             complete_sizes: [0; 7],
@@ -94,6 +96,19 @@ impl Recorder {
             ramp.1 += std::mem::take(&mut results.bytes);
             results.short_ios = 0;
             results.runtime = Nanos::ZERO;
+        }
+        self.measured_nothing();
+        self.syncs = 0;
+        self.depth_changes.fill(0);
+        self.started = now;
+        self.sampler.begin(now, self.measure.sample);
+        self.log.iter_mut().for_each(|log| log.begin(now));
+    }
+
+    /// Forgets all but how many ops there were: nothing more is told of a job that ends in its ramp.
+    pub(crate) fn measured_nothing(&mut self) {
+        for direction in Direction::ALL {
+            let results = &mut self.directions[direction];
             results.slat.clear();
             results.clat.clear();
             results.lat.clear();
@@ -103,12 +118,8 @@ impl Recorder {
             results.iops = SampleStats::default();
         }
         self.sync.clear();
-        self.depth_changes.fill(0);
         self.submit_sizes = [0; 7];
         self.complete_sizes = [0; 7];
-        self.started = now;
-        self.sampler.begin(now, self.measure.sample);
-        self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
     /// `count` ops of one direction were handed over together, the last `count` of `in_flight`.
@@ -174,6 +185,7 @@ impl Recorder {
     #[cold]
     pub(crate) fn synced(&mut self, state: &SlotState, now: Tick) {
         self.sync.record((now - state.start).get());
+        self.syncs += 1;
     }
 
     /// A transfer was short; its rest is issued again.
@@ -264,6 +276,7 @@ impl Recorder {
             directions: self.directions,
             priorities: PerDirection::default(),
             sync: self.sync,
+            syncs: self.syncs,
             depth_at_issue,
             submit_sizes: self.submit_sizes,
             complete_sizes: self.complete_sizes,

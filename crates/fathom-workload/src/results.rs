@@ -11,7 +11,9 @@ pub struct Results {
     /// How long ops of each I/O priority took, the thread's own (0) first; empty where all have
     /// that one.
     pub priorities: PerDirection<Vec<PriorityLatency>>,
-    /// Counted syncs and how long they took.
+    /// Counted syncs.
+    pub syncs: u64,
+    /// How long they took.
     pub sync: Latency,
     /// Ops issued while so many (the index) were in flight, themselves included.
     pub depth_at_issue: Vec<u64>,

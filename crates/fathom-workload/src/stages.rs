@@ -177,7 +177,8 @@ impl Worker {
         self.pattern.restart();
         self.drawn.clear();
         self.pass = Pass {
-            remaining: bytes_to_issue(&self.config),
+            remaining: bytes_to_issue(&self.config).saturating_sub(self.pass.over),
+            over: 0,
             more: self.pass.more,
             barren: false,
             invalidate: self.config.invalidate && self.engine.moves_data,

@@ -118,6 +118,8 @@ pub(crate) struct Clockwork {
 pub(crate) struct Pass {
     /// Bytes still to issue.
     pub(crate) remaining: u64,
+    /// Bytes by which the last op reached past the pass: the next one has fewer, as in fio.
+    pub(crate) over: u64,
     /// Passes still to make after this one.
     pub(crate) more: u32,
     /// The pattern was started over and gave nothing since: it never will.
@@ -282,9 +284,13 @@ impl Worker {
 
     /// What it measured; what is still in flight is not in it.
     #[must_use]
-    pub fn into_results(self) -> Results {
+    pub fn into_results(mut self) -> Results {
+        let in_ramp = self.clock.ramp_end != Tick::MAX;
+        if in_ramp {
+            self.recorder.measured_nothing();
+        }
         let mut results = self.recorder.into_results();
-        if let Some(priorities) = self.priorities {
+        if let Some(priorities) = self.priorities.filter(|_| !in_ramp) {
             results.priorities = priorities.into_results();
         }
         results
@@ -309,10 +315,18 @@ impl Pass {
     fn first(config: &WorkerConfig) -> Self {
         Self {
             remaining: bytes_to_issue(config),
+            over: 0,
             more: config.loops.saturating_sub(1),
             barren: false,
             invalidate: false,
         }
+    }
+
+    /// So many bytes are issued.
+    #[inline]
+    pub(crate) const fn issue(&mut self, bytes: u64) {
+        self.over = bytes.saturating_sub(self.remaining);
+        self.remaining = self.remaining.saturating_sub(bytes);
     }
 }
 

@@ -6,16 +6,16 @@ mod common;
 
 use std::collections::{BTreeMap, HashSet};
 
-use common::{K, check, config, pass, random, sequential};
+use common::{K, check, config, file, pass, random, sequential};
 use fathom_core::PerDirection;
 use fathom_workload::{
-    AccessShare, Distribution, FileRange, FileService, MapMode, Mix, PartLength, Pattern,
-    PatternConfig, PatternError, RandomGenerator, Sequencer, SizeChoice, Zones,
+    AccessShare, Distribution, FileService, MapMode, Mix, PartLength, Pattern, PatternConfig,
+    PatternError, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
 fn files(count: usize, length: u64) -> PatternConfig {
     PatternConfig {
-        files: vec![FileRange { offset: 0, length }; count],
+        files: vec![file(0, length); count],
         ..sequential(Mix::Read, length)
     }
 }
@@ -52,11 +52,7 @@ fn a_file_is_opened_when_another_is_finished() {
     );
     let mut uneven = open(2);
     uneven.files[0].length = 4 * K;
-    check(
-        uneven,
-        99,
-        "r0+4 1:r0+4 1:r4+4 2:r0+4 2:r4+4 3:r0+4 3:r4+4",
-    );
+    check(uneven, 99, "r0+4 1:r0+4 1:r4+4 2:r0+4 2:r4+4 3:r0+4 3:r4+4");
 }
 
 #[test]

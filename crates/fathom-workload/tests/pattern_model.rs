@@ -36,8 +36,11 @@ fn size_choice() -> impl Strategy<Value = SizeChoice> {
 // tidy: long: a flat table, one entry a case
 fn any_config() -> impl Strategy<Value = PatternConfig> {
     let sequencer = (0u32..6, -20_000i64..20_000, 1u32..6);
-    let file =
-        (0u64..100_000, 0u64..100_000).prop_map(|(offset, length)| FileRange { offset, length });
+    let file = (0u64..100_000, 0u64..100_000).prop_map(|(offset, length)| FileRange {
+        offset,
+        length,
+        file: offset + length,
+    });
     let generator = prop_oneof![
         Just(RandomGenerator::Tausworthe { explicit: false }),
         Just(RandomGenerator::Tausworthe64),
@@ -233,7 +236,11 @@ proptest! {
         plain.seed = seed;
         plain.map = if map { MapMode::On } else { MapMode::Off };
         let mut general = plain.clone();
-        general.files.push(FileRange { offset: 0, length: 511 });
+        general.files.push(FileRange {
+            offset: 0,
+            length: 511,
+            file: 511,
+        });
         let (mut plain, mut general) =
             (Pattern::new(plain).unwrap(), Pattern::new(general).unwrap());
         for _ in 0..2 {

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashSet};
 
-use common::{K, check, config, pass, random, range, sequential, text};
+use common::{K, check, config, file, pass, random, range, sequential, text};
 use fathom_core::{Direction, PerDirection};
 use fathom_workload::{
     Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, PatternError, RandomGenerator,
@@ -45,14 +45,33 @@ fn a_gap_comes_after_each_op_and_wraps() {
 }
 
 #[test]
-fn a_pass_with_gaps_ends_with_an_op_at_the_end_of_the_range() {
-    let with = |sequencer| PatternConfig {
-        sequencer,
-        ..sequential(Mix::Read, 16 * K)
+fn a_pass_with_gaps_ends_at_the_end_of_its_file_or_where_no_room_is_left() {
+    let with = |gap, range| {
+        let mut config = sequential(Mix::Read, 0);
+        config.sequencer = Sequencer::Skip(gap);
+        config.files = vec![range];
+        config
     };
-    check(with(Sequencer::Skip(8192)), 4, "r0+4 r12+4");
-    check(with(Sequencer::SkipOnce(8192)), 4, "r0+4 r12+4");
-    check(with(Sequencer::SkipOnce(4096)), 4, "r0+4 r8+4");
+    let part = |offset, length, whole| FileRange {
+        file: whole,
+        ..file(offset, length)
+    };
+    check(with(8192, file(0, 16 * K)), 4, "r0+4 r12+4");
+    check(with(8192, file(0, 18 * K)), 4, "r0+4 r12+4 r0+4 r12+4");
+    check(with(4096, file(0, 18 * K)), 4, "r0+4 r8+4");
+    check(
+        with(8192, file(16 * K, 66 * K)),
+        9,
+        "r16+4 r28+4 r40+4 r52+4 r64+4 r76+4",
+    );
+    check(with(8192, part(0, 16 * K, 100 * K)), 4, "r0+4 r12+4");
+    check(with(4096, part(0, 16 * K, 100 * K)), 4, "r0+4 r8+4");
+    check(
+        with(8192, part(0, 18 * K, 24 * K)),
+        4,
+        "r0+4 r12+4 r0+4 r12+4",
+    );
+    check(with(8192, part(0, 18 * K, 25 * K)), 4, "r0+4 r12+4");
 }
 
 #[test]
@@ -68,18 +87,9 @@ fn a_backward_gap_counts_from_the_end_of_the_range() {
 #[test]
 fn files_take_turns_until_each_is_finished() {
     let mut config = sequential(Mix::Read, 8 * K);
-    config.files.push(FileRange {
-        offset: 4 * K,
-        length: 4 * K,
-    });
-    config.files.push(FileRange {
-        offset: 0,
-        length: 3 * K,
-    });
-    config.files.push(FileRange {
-        offset: 0,
-        length: 13 * K,
-    });
+    config.files.push(file(4 * K, 4 * K));
+    config.files.push(file(0, 3 * K));
+    config.files.push(file(0, 13 * K));
     check(config, 99, "r0+4 1:r4+4 3:r0+4 r4+4 3:r4+4 3:r8+4");
 }
 
@@ -279,7 +289,7 @@ fn the_next_pass_takes_another_order() {
 fn a_configuration_that_makes_no_sense_is_refused_with_its_reason() {
     let base = || random(Mix::Read, 64 * K);
     let refused = |config: PatternConfig| Pattern::new(config).unwrap_err().to_string();
-    let file = |offset, length| vec![FileRange { offset, length }];
+    let file = |offset, length| vec![file(offset, length)];
     let sizes = |choice| PerDirection::all(choice);
     for (config, want) in [
         (

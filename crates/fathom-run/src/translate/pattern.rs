@@ -9,11 +9,10 @@ use fathom_workload::{
 
 use crate::error::Problem;
 
-/// The pattern over the given files; `part`: the job works on a part of one of them only.
+/// The pattern over the given files.
 pub(crate) fn pattern(
     options: &Options,
     files: Vec<FileRange>,
-    part: bool,
     seed: u64,
 ) -> Result<PatternConfig, Problem> {
     let smallest = PerDirection::from_fn(|direction| bounds(options, direction).0);
@@ -24,7 +23,7 @@ pub(crate) fn pattern(
     Ok(PatternConfig {
         mix: mix(options),
         random: options.random,
-        sequencer: sequencer(options, part),
+        sequencer: sequencer(options),
         files,
         service: service(options),
         open_files: open_files(options),
@@ -117,16 +116,13 @@ fn mix(options: &Options) -> Mix {
     }
 }
 
-/// `part`: the job works on a part of a file. There fio ends a pass where a gap leads beyond the
-/// part; on a whole file it goes round until `size` bytes are done.
-fn sequencer(options: &Options, part: bool) -> Sequencer {
+fn sequencer(options: &Options) -> Sequencer {
     let Some(suffix) = options.rw_suffix else {
         return Sequencer::None;
     };
     if !options.random {
         return match suffix.number {
             0 => Sequencer::None,
-            skip if skip > 0 && part => Sequencer::SkipOnce(skip),
             skip => Sequencer::Skip(skip),
         };
     }

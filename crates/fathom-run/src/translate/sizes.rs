@@ -105,10 +105,6 @@ pub(crate) fn sizes(
         files.push(file_size(request, index, draw)?);
     }
     let total = sum(files.iter().map(|file| file.length))?;
-    let whole_ops = files
-        .iter()
-        .map(|file| round_down(file.length, request.smallest));
-    let whole = sum(whole_ops)?;
     let asked = match request.size {
         Some(Size::Bytes(size)) => size.min(total),
         _ => total,
@@ -118,7 +114,9 @@ pub(crate) fn sizes(
         Some(Size::Percent(percent)) => percent_of(asked, percent),
         // The parser turns zones into bytes.
         Some(Size::Zones(_)) => asked,
-        None => asked.min(whole),
+        // Tails that no op fits into count: a pattern that need not end does one op for them, as in
+        // fio.
+        None => asked,
     };
     Ok(Sizes {
         files,

@@ -19,6 +19,7 @@ pub(crate) fn job() -> WorkerConfig {
             files: vec![FileRange {
                 offset: 0,
                 length: 1 << 20,
+                file: 1 << 20,
             }],
             sizes: PerDirection::all(SizeChoice::Fixed(4096)),
             align: PerDirection::all(4096),

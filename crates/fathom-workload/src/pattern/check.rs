@@ -217,8 +217,7 @@ fn check_percentages(config: &PatternConfig) -> Result<(), PatternError> {
 
 fn check_sequencer(config: &PatternConfig) -> Result<(), PatternError> {
     match (config.sequencer, config.random) {
-        (Sequencer::Skip(_) | Sequencer::SkipOnce(_), true)
-        | (Sequencer::Every(_) | Sequencer::Repeat(_), false) => {
+        (Sequencer::Skip(_), true) | (Sequencer::Every(_) | Sequencer::Repeat(_), false) => {
             Err(PatternError::WrongSequencer {
                 random: config.random,
             })

@@ -37,6 +37,8 @@ pub(super) struct File {
     pub(super) start: u64,
     /// The first byte after the range.
     pub(super) end: u64,
+    /// Bytes of the whole file.
+    whole: u64,
     /// Where a sequential op would begin.
     pub(super) position: PerDirection<u64>,
     /// Where the last op began.
@@ -54,11 +56,7 @@ impl File {
 #[derive(Debug)]
 enum Way {
     /// At the position, which moves on by this much more than the op.
-    Sequential {
-        gap: i64,
-        /// A gap that leads beyond the range leads to its start.
-        wraps: bool,
-    },
+    Sequential { gap: i64 },
     /// Drawn.
     Random(Random),
 }
@@ -81,6 +79,7 @@ impl General {
         let files = config.files.iter().map(|range| File {
             start: range.offset,
             end: range.offset + range.length,
+            whole: range.file.max(range.offset + range.length),
             position: PerDirection::all(range.offset),
             last: PerDirection::all(None),
         });
@@ -184,12 +183,10 @@ impl General {
         let position = file.position[direction];
         let fits = position <= file.end && file.end - position >= min;
         let random = match &mut self.way {
-            Way::Sequential { gap, wraps } => {
-                if !fits && (*gap == 0 || !*wraps || position == ENDED) {
-                    return None;
-                }
-                let offset = if fits { position } else { file.start };
-                return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
+            Way::Sequential { .. } if !fits => return None,
+            Way::Sequential { .. } => {
+                let room = file.end - position;
+                return Some((position, sizes.pick(&mut self.size_random, room)));
             }
             Way::Random(random) => random,
         };
@@ -278,12 +275,11 @@ impl Source for General {
 impl Way {
     fn new(config: &PatternConfig, checked: &Checked) -> Result<Self, PatternError> {
         if !config.random {
-            let (gap, wraps) = match config.sequencer {
-                Sequencer::Skip(gap) => (gap, true),
-                Sequencer::SkipOnce(gap) => (gap, false),
-                _ => (0, false),
+            let gap = match config.sequencer {
+                Sequencer::Skip(gap) => gap,
+                _ => 0,
             };
-            return Ok(Self::Sequential { gap, wraps });
+            return Ok(Self::Sequential { gap });
         }
         let (grids, most) = Grids::new(config, checked)?;
         Ok(Self::Random(Random {
@@ -302,18 +298,21 @@ impl Way {
         }))
     }
 
-    /// Where a sequential op after this one would begin. A position before the start counts from
-    /// the end, as fio has it; one that leaves no room is put right when it is used.
+    /// Where a sequential op after this one would begin, as fio has it: a gap that leads before the
+    /// start counts from the end, and one that leads far enough beyond the end from the start.
     fn position_after(&self, file: &File, offset: u64, length: u32) -> u64 {
         let next = offset + u64::from(length);
-        match *self {
-            Self::Random(_) => next,
-            Self::Sequential { gap, .. } if gap > 0 && next >= file.end => ENDED,
-            Self::Sequential { gap, .. } => match next.checked_add_signed(gap) {
-                Some(position) if position >= file.start => position,
-                _ if gap > 0 => file.end,
-                _ => file.end.saturating_sub(gap.unsigned_abs()).max(file.start),
-            },
+        let Self::Sequential { gap } = *self else {
+            return next;
+        };
+        if gap > 0 && next >= file.whole {
+            return file.end; // no room: the pass is over
+        }
+        match (next - file.start).checked_add_signed(gap) {
+            // Cannot overflow: `whole` is at least the range's end.
+            Some(distance) if gap <= 0 || distance < file.whole => file.start + distance,
+            _ if gap > 0 => file.start,
+            _ => file.end.saturating_sub(gap.unsigned_abs()).max(file.start),
         }
     }
 }
@@ -330,7 +329,7 @@ impl Random {
         last: Option<u64>,
     ) -> Option<u64> {
         let (between, count) = match self.sequencer {
-            Sequencer::None | Sequencer::Skip(_) | Sequencer::SkipOnce(_) => (None, 1),
+            Sequencer::None | Sequencer::Skip(_) => (None, 1),
             Sequencer::Every(count) => (next, count),
             Sequencer::Repeat(count) => (last, count),
         };
@@ -346,6 +345,3 @@ impl Random {
         next
     }
 }
-
-/// A position behind every range: the last op ended where its range ends.
-const ENDED: u64 = u64::MAX;

@@ -16,7 +16,7 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
         mix,
         random,
         sequencer: Sequencer::None,
-        files: vec![FileRange { offset: 0, length }],
+        files: vec![file(0, length)],
         sizes: PerDirection::all(SizeChoice::Fixed(size)),
         align: PerDirection::all(u64::from(size)),
         map: MapMode::On,
@@ -29,6 +29,15 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
         service: FileService::RoundRobin(1),
         open_files: u32::MAX,
         seed: 0x89,
+    }
+}
+
+/// A range that ends with its file.
+pub const fn file(offset: u64, length: u64) -> FileRange {
+    FileRange {
+        offset,
+        length,
+        file: offset.saturating_add(length),
     }
 }
 
