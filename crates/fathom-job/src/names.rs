@@ -6,40 +6,42 @@ use crate::plan::Job;
 /// first.
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
-/// after it says so); else `filename_format` names `nrfiles` files. Relative names begin in the
-/// job's directory; a list of directories is gone through clone by clone, but a `filename` lies in
-/// the first of them, so that all clones have the same file. (fio uses a device that has the job's
-/// name where there is one: that needs a look at the disk, so it is not done here.)
+/// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list of
+/// directories is gone through clone by clone. (fio uses a device that has the job's name where
+/// there is one: that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
-    let names = match &options.filename {
-        Some(names) => names
+    if let Some(names) = &options.filename {
+        return names
             .iter()
             .take(options.nrfiles as usize)
             .cloned()
-            .collect(),
-        None => (0..options.nrfiles)
-            .map(|file| format_name(&options.filename_format, &job.name, job_number, file))
-            .collect(),
-    };
-    let Some(directory) = directory(job, job_number) else {
-        return names;
-    };
-    let absolute = |name: String| match name.as_str() {
-        "-" => name,
-        _ if name.starts_with('/') => name,
-        _ if directory.ends_with('/') => format!("{directory}{name}"),
-        _ => format!("{directory}/{name}"),
-    };
-    names.into_iter().map(absolute).collect()
+            .collect();
+    }
+    let directory = directory(job, job_number);
+    (0..options.nrfiles)
+        .map(|file| format_name(&options.filename_format, &job.name, job_number, file))
+        .map(|name| in_directory(directory, name))
+        .collect()
+}
+
+/// A name under a directory, if there is one; as in fio, an absolute name too.
+pub(crate) fn in_directory(directory: Option<&str>, name: String) -> String {
+    match directory {
+        Some(directory) if name != "-" => {
+            let (begin, end) = (
+                directory.trim_end_matches('/'),
+                name.trim_start_matches('/'),
+            );
+            format!("{begin}/{end}")
+        }
+        _ => name,
+    }
 }
 
 fn directory(job: &Job, job_number: u32) -> Option<&str> {
     let directories = job.options.directory.as_ref()?;
-    if job.options.filename.is_some() {
-        return directories.first().map(String::as_str);
-    }
     let count = u32::try_from(directories.len()).ok()?;
     let index = job_number.checked_rem(count)?;
     directories.get(index as usize).map(String::as_str)
@@ -143,20 +145,25 @@ mod tests {
         check(two, 0, &["d1/x.0.0"]);
         check(two, 1, &["d2/x.1.0"]);
         check(two, 2, &["d1/x.2.0"]);
-        let absolute = |o: &mut Options| {
-            two(o);
-            files(o, "/dev/null:f:-");
-        };
-        check(absolute, 0, &["/dev/null", "d1/f", "-"]);
     }
 
     #[test]
-    fn clones_share_a_named_file_in_the_first_directory() {
+    fn clones_share_a_named_file() {
         let named = |o: &mut Options| {
             o.directory = Some(split_list("d1:d2"));
             files(o, "f");
         };
-        check(named, 0, &["d1/f"]);
-        check(named, 1, &["d1/f"]);
+        check(named, 0, &["f"]);
+        check(named, 1, &["f"]);
+    }
+
+    #[test]
+    fn a_directory_comes_before_any_name_but_a_stream() {
+        let under = |directory, name: &str| in_directory(directory, name.to_owned());
+        assert_eq!(under(Some("d"), "f"), "d/f");
+        assert_eq!(under(Some("/d/"), "/dev/null"), "/d/dev/null");
+        assert_eq!(under(Some("/"), "f"), "/f");
+        assert_eq!(under(Some("d"), "-"), "-");
+        assert_eq!(under(None, "/f"), "/f");
     }
 }

@@ -9,10 +9,12 @@
 mod bar;
 mod error;
 mod fill;
+mod lanes;
 mod ledger;
 mod survey;
 
 use std::fs::{DirBuilder, File};
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,8 @@ pub struct LayoutJob {
     pub may_create: bool,
     /// What was written stays in the page cache (`invalidate=0`).
     pub keep_cached: bool,
+    /// Beside other such jobs, after those that come one after the other (`create_serialize=0`).
+    pub in_parallel: bool,
 }
 
 /// What one file must be.
@@ -117,6 +121,13 @@ impl LayoutReport {
         self.ledger.files()
     }
 
+    /// Takes in what was done beside it.
+    fn add(&mut self, other: Self) {
+        self.written_bytes += other.written_bytes;
+        self.notes.extend(other.notes);
+        self.ledger.add(other.ledger);
+    }
+
     /// Unmakes all of it; gives what could not be unmade.
     #[must_use]
     pub fn undo(self) -> Vec<PathBuf> {
@@ -135,8 +146,8 @@ pub fn announcement(job: &str, files: usize, bytes: u64) -> String {
     }
 }
 
-/// Lays out the files of some jobs, in order; a file that several of them use is judged as the
-/// jobs before have left it.
+/// Lays out the files of some jobs, in order, and then those of jobs that may be laid out side by
+/// side; a file that several of them use is judged as the jobs before have left it.
 ///
 /// # Errors
 /// The first thing that went wrong. What had been made is unmade; if there obviously was no room,
@@ -150,7 +161,7 @@ pub fn lay_out(
 }
 
 /// Makes the sink that a file is filled through.
-type OpenSink<'a> = &'a dyn Fn(File, bool) -> Box<dyn Sink>;
+type OpenSink<'a> = &'a (dyn Fn(File, bool) -> Box<dyn Sink> + Sync);
 
 fn open_sink(file: File, keep_cached: bool) -> Box<dyn Sink> {
     Box::new(FileSink { file, keep_cached })
@@ -163,17 +174,24 @@ fn lay_out_through(
     open: OpenSink<'_>,
 ) -> Result<LayoutReport, LayoutError> {
     check_room(jobs)?;
+    let (parallel, serial): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.in_parallel);
     let mut layout = Layout {
         options,
-        tell,
+        tell: &mut *tell,
         open,
         report: LayoutReport::default(),
     };
-    let result = jobs.iter().try_for_each(|job| layout.job(job));
+    let mut result = serial.iter().try_for_each(|job| layout.job(job));
+    let mut report = layout.report;
+    if result.is_ok() && !parallel.is_empty() {
+        let (more, ended) = lanes::lay_out(&parallel, options, tell, open);
+        report.add(more);
+        result = ended;
+    }
     match result {
-        Ok(()) => Ok(layout.report),
+        Ok(()) => Ok(report),
         Err(mut error) => {
-            error.left_behind = layout.report.undo();
+            error.left_behind = report.undo();
             Err(error)
         }
     }
@@ -287,9 +305,12 @@ impl Layout<'_> {
             .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
             .collect();
         for folder in missing.into_iter().rev() {
-            let made = DirBuilder::new().mode(0o700).create(folder);
-            made.map_err(|error| LayoutError::system(folder, "mkdir", error))?;
-            self.report.ledger.folder(folder);
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Ok(()) => self.report.ledger.folder(folder),
+                // Another job that is laid out at the same time wants it too.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(LayoutError::system(folder, "mkdir", error)),
+            }
         }
         Ok(())
     }

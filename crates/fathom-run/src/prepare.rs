@@ -81,6 +81,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
         fsync: options.create_fsync,
         may_create: options.allow_file_create,
         keep_cached: !options.invalidate,
+        in_parallel: !options.create_serialize,
     }
 }
 

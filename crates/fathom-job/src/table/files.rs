@@ -3,7 +3,7 @@
 use super::general::choice;
 use super::read::{Findings, narrow};
 use super::row::{Kind, Row};
-use crate::names::split_list;
+use crate::names::{in_directory, split_list};
 use crate::plan::{Fallocate, Options};
 use crate::problem::Problem;
 
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "directory",
         "",
-        "Where relative file names begin; clones take turns through a list with colons",
+        "What file names after it begin with; clones take turns through a list with colons",
         "directory=/mnt/test",
         Kind::Special {
             form: "path[:path…]",
@@ -135,6 +135,10 @@ pub(super) const ROWS: &[Row] = &[
         "Lay out the files of one job after the other",
         "create_serialize=0",
         Kind::Bool(|o, v| o.create_serialize = v),
+    )
+    .different(
+        "with 0 the jobs' files are laid out at the same time, but all before the first job \
+         starts, so that all are laid out or none",
     ),
     Row::new(
         "create_fsync",
@@ -202,9 +206,15 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Adds to the files that are there, from `[global]` or from the same section, as fio does.
+/// The files lie in the directory that is known by now (the first of several): in a section that
+/// is read first, on a command line a `directory` that follows is too late.
 fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let mut names = options.filename.clone().unwrap_or_default();
-    let new = listed(text)?;
+    let directory = options.directory.as_ref().and_then(|all| all.first());
+    let new = listed(text)?.into_iter();
+    let new: Vec<_> = new
+        .map(|name| in_directory(directory.map(String::as_str), name))
+        .collect();
     if !names.is_empty() && names != new {
         findings.warn(
             Problem::new(

@@ -37,6 +37,16 @@ impl Ledger {
         });
     }
 
+    /// Takes in what was made beside it: files of either may lie in folders of the other, so
+    /// folders come first, the outer ones before the inner.
+    pub(super) fn add(&mut self, other: Self) {
+        self.entries.extend(other.entries);
+        self.entries.sort_by_key(|entry| match entry {
+            Entry::Folder(path) => path.components().count(),
+            Entry::Created(_) | Entry::Extended { .. } => usize::MAX,
+        });
+    }
+
     /// Files made.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.entries.iter().filter_map(|entry| match entry {

@@ -35,7 +35,17 @@ impl Scratch {
             fsync: true,
             may_create: true,
             keep_cached: false,
+            in_parallel: false,
         }
+    }
+
+    /// Jobs that are laid out at the same time, each with one file.
+    fn beside(&self, files: &[&str], length: u64) -> Vec<LayoutJob> {
+        let each = files.iter().map(|name| LayoutJob {
+            in_parallel: true,
+            ..self.job(&[(name, length, true)])
+        });
+        each.collect()
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -302,6 +312,53 @@ fn a_disk_that_fills_up_leaves_everything_as_it_was() {
         assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
         assert_eq!(scratch.read("old"), b"precious");
     }
+}
+
+#[test]
+fn files_laid_out_side_by_side_are_those_laid_out_in_turn() {
+    let scratch = Scratch::new("beside");
+    let jobs = scratch.beside(&["a", "d/b", "d/e/c", "d/e/c"], 3 << 20);
+    let report = lay(&jobs).unwrap();
+    assert_eq!(report.written_bytes, 9 << 20);
+    assert_eq!(report.created().count(), 3);
+    let side_by_side = ["a", "d/b", "d/e/c"].map(|name| scratch.read(name));
+    assert_eq!(report.undo(), Vec::<PathBuf>::new());
+    assert_eq!(scratch.list(), []);
+    let in_turn = jobs.into_iter().map(|job| LayoutJob {
+        in_parallel: false,
+        ..job
+    });
+    lay(&in_turn.collect::<Vec<_>>()).unwrap();
+    let in_turn = ["a", "d/b", "d/e/c"].map(|name| scratch.read(name));
+    assert!(side_by_side == in_turn);
+}
+
+#[test]
+fn what_was_laid_out_side_by_side_is_unmade_when_one_fails() {
+    let scratch = Scratch::new("beside-failing");
+    scratch.write("kept", b"what was there");
+    let jobs = scratch.beside(&["d/a", "d/e/b", "kept", "f"], 3 << 20);
+    let error = lay_failing(&jobs, 1 << 20, 5);
+    assert!(
+        matches!(error.kind, LayoutErrorKind::System { .. }),
+        "{error}"
+    );
+    assert_eq!(error.left_behind, Vec::<PathBuf>::new());
+    assert_eq!(scratch.list(), [("kept".to_owned(), 14)]);
+    assert_eq!(scratch.read("kept"), b"what was there");
+}
+
+#[test]
+fn a_stop_ends_all_that_are_laid_out_side_by_side() {
+    let scratch = Scratch::new("beside-stopped");
+    let stopped = LayoutOptions {
+        stop: &|| true,
+        ..options()
+    };
+    let jobs = scratch.beside(&["a", "b"], 1 << 30);
+    let error = lay_out(&jobs, &stopped, &mut |_| {}).unwrap_err();
+    assert!(matches!(error.kind, LayoutErrorKind::Interrupted));
+    assert_eq!(scratch.list(), []);
 }
 
 #[test]
