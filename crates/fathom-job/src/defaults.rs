@@ -92,7 +92,7 @@ impl Default for Options {
             pre_read: false,
             refill_buffers: false,
             zero_buffers: false,
-            scramble_buffers: true,
+            scramble_buffers: None,
             buffer_pattern: None,
             content: ContentOptions::default(),
             verify: Verify::None,

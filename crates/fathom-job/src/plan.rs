@@ -365,7 +365,8 @@ pub struct Options {
     // Content.
     pub refill_buffers: bool,
     pub zero_buffers: bool,
-    pub scramble_buffers: bool,
+    /// As said; by default what is not zero is scrambled.
+    pub scramble_buffers: Option<bool>,
     pub buffer_pattern: Option<Vec<u8>>,
     pub content: crate::workload::ContentOptions,
     pub verify: Verify,

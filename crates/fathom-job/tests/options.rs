@@ -481,9 +481,11 @@ fn content_and_verification() {
     check("--zero_buffers --refill_buffers", |o| {
         o.zero_buffers && o.refill_buffers
     });
-    check("--scramble_buffers=0", |o| !o.scramble_buffers);
+    check("--scramble_buffers=0", |o| {
+        o.scramble_buffers == Some(false)
+    });
     check("--buffer_pattern=0xab", |o| {
-        o.buffer_pattern == Some(vec![0xab]) && !o.scramble_buffers
+        o.buffer_pattern == Some(vec![0xab]) && o.scramble_buffers == Some(false)
     });
     refuse("--buffer_pattern=abc", "bad-pattern");
     check("--verify=crc32c-intel", |o| o.verify == Verify::Crc32c);

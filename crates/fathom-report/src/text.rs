@@ -134,20 +134,20 @@ fn direction_lines(job: &JobRecord, kind: Direction, group: &GroupRate) -> Strin
     out += &summary_line("resp", direction.resp.as_ref());
     out += &percentile_table("resp", direction.resp.as_ref(), display);
     out += &summary_line("lag", direction.lag.as_ref());
-    out += &bandwidth_line(&direction.bandwidth, group);
+    out += &bandwidth_line(&direction.bandwidth, display.kb_base, group);
     out += &iops_line(&direction.iops);
     out
 }
 
-fn bandwidth_line(samples: &SampleStats, group: &GroupRate) -> String {
+fn bandwidth_line(samples: &SampleStats, kb_base: u64, group: &GroupRate) -> String {
     if samples.count() == 0 {
         return String::new();
     }
-    // KiB or MiB whatever `kb_base`, as the label says.
-    let (unit, divisor) = if samples.mean() > (1024 * 1024) as f64 {
-        ("MiB/s", 1024)
-    } else {
-        ("KiB/s", 1)
+    // As fio has it: the numbers are KiB or MiB whatever `kb_base`, also where the unit is kB.
+    let (unit, divisor) = match kb_base {
+        base if samples.mean() > (base * base) as f64 => ("MiB/s", 1024),
+        1000 => ("kB/s", 1),
+        _ => ("KiB/s", 1),
     };
     format!(
         "   bw ({unit:>7}): min={:5}, max={:5}, per={:.2}%, avg={:5.2}, stdev={:5.2}, samples={}\n",

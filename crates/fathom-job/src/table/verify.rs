@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Change a little of the content for every write",
         "scramble_buffers=0",
-        Kind::Bool(|o, v| o.scramble_buffers = v),
+        Kind::Bool(|o, v| o.scramble_buffers = Some(v)),
     ),
     Row::new(
         "buffer_pattern",
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Row] = &[
 
 fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
     options.buffer_pattern = Some(bytes_pattern::read(text)?);
-    options.scramble_buffers = false;
+    options.scramble_buffers = Some(false);
     options.zero_buffers = false;
     Ok(())
 }

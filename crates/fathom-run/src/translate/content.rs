@@ -26,8 +26,12 @@ pub(crate) fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig 
     let dedupe = dedupe(options, seed, bytes);
     let anew = compress.is_some() || dedupe.is_some();
     let refill = options.refill_buffers || options.verify != Verify::None || spoiled || anew;
+    // Zeros stay zeros unless somebody says otherwise.
+    let scramble = options
+        .scramble_buffers
+        .unwrap_or(fill != BufferFill::Zero);
     BufferConfig {
-        scramble: options.scramble_buffers && fill == BufferFill::Random && !refill,
+        scramble: scramble && !refill,
         fill,
         refill,
         compress,
