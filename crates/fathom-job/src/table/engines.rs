@@ -36,7 +36,11 @@ pub(super) const ROWS: &[Row] = &[
         "sqthread_poll",
         Kind::Flag(|o, v| o.sqthread_poll = v),
     )
-    .engines(&["io_uring"]),
+    .engines(&["io_uring"])
+    .different(
+        "slat is told, and clat begins when an op is handed over, as in fio since its pull request \
+         1594; older versions have no slat there and a wrong clat",
+    ),
     Row::new(
         "sqthread_poll_cpu",
         "",
