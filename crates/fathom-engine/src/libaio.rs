@@ -68,10 +68,13 @@ impl Libaio {
 
     /// Does what the context cannot take, by a system call of its own.
     #[cold]
-    fn submit_alone(&mut self, op: &Op) -> Submitted {
+    fn submit_alone(&mut self) -> Submitted {
         let issue = self.clock.now();
+        let Some(op) = self.alone.take() else {
+            return Submitted::Issued { issue, now: issue };
+        };
         let file = self.files.descriptor(op.file);
-        let result = rw::perform_dataless(file, self.files.kind(op.file), op);
+        let result = rw::perform_dataless(file, self.files.kind(op.file), &op);
         self.context.complete(op.slot, result);
         let now = self.clock.now();
         Submitted::Issued { issue, now }
@@ -129,8 +132,8 @@ impl Engine for Libaio {
 
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
-        if let Some(op) = self.alone.take() {
-            return self.submit_alone(&op);
+        if self.alone.is_some() {
+            return self.submit_alone();
         }
         if let Err(error) = self.context.submit() {
             self.fail("io_submit", &error);

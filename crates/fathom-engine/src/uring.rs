@@ -63,22 +63,23 @@ impl Uring {
         self.ring.calls()
     }
 
-    /// What of the kernel's optional features is in use.
+    /// What of the kernel's optional features is in use, and what the kernel does not have.
     pub(crate) fn features(&self) -> Vec<String> {
-        self.ring
-            .features()
-            .iter()
-            .copied()
-            .map(String::from)
+        let used = self.ring.features().iter().map(|&name| name.to_owned());
+        let refused = self.ring.refused().iter();
+        used.chain(refused.map(|name| format!("{name} refused by the kernel")))
             .collect()
     }
 
     /// Does what the ring cannot take, by a system call of its own.
     #[cold]
-    fn submit_alone(&mut self, op: &Op) -> Submitted {
+    fn submit_alone(&mut self) -> Submitted {
         let issue = self.clock.now();
+        let Some(op) = self.alone.take() else {
+            return Submitted::Issued { issue, now: issue };
+        };
         let file = self.files.descriptor(op.file);
-        let result = rw::perform_dataless(file, self.files.kind(op.file), op);
+        let result = rw::perform_dataless(file, self.files.kind(op.file), &op);
         self.ring.complete(op.slot, result);
         let now = self.clock.now();
         Submitted::Issued { issue, now }
@@ -156,8 +157,8 @@ impl Engine for Uring {
 
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
-        if let Some(op) = self.alone.take() {
-            return self.submit_alone(&op);
+        if self.alone.is_some() {
+            return self.submit_alone();
         }
         if let Err(error) = self.ring.submit(want) {
             self.fail(&error);

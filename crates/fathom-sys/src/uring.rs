@@ -125,13 +125,30 @@ impl Ring {
     /// If the op's slot is in flight or its data do not lie in the slot's buffer.
     #[inline(always)]
     pub fn push<'file>(&mut self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) {
-        let mut fields = match op.kind {
+        // Two ways down to the entry, so that on the usual one nothing but the entry is ever in
+        // memory: an op or fields that a function is given are stored narrow and read wide.
+        match op.kind {
             OpKind::Data(direction @ (Direction::Read | Direction::Write)) if self.mode.plain => {
-                self.data_fields(op, direction == Direction::Write, file)
+                let fields = self.data_fields(op, direction == Direction::Write, file);
+                self.lay_down(op.slot, fields);
             }
-            _ => self.uncommon_fields(op, file()),
-        };
-        fields.user_data = self.in_flight.begin(op.slot);
+            _ => {
+                let op = *op;
+                self.push_uncommon(&op, file());
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn push_uncommon(&mut self, op: &Op, file: Descriptor<'_>) {
+        let fields = self.uncommon_fields(op, file);
+        self.lay_down(op.slot, fields);
+    }
+
+    /// The entry of an op, all but its number of which is in `fields`.
+    #[inline(always)]
+    fn lay_down(&mut self, slot: Slot, mut fields: Fields) {
+        fields.user_data = self.in_flight.begin(slot);
         // SAFETY: the slot was free, so fewer ops than slots were in flight, and the queue has a
         // place for each slot. The entry names a part of the slot's buffer, checked by
         // `Buffers::address`, and perhaps the slot's vector. Both live in `memory` until the op
