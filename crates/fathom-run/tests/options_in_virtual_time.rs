@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::RangeInclusive;
 
-use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_record::{DirectionRecord, JobRecord};
 
 use common::record;
 
