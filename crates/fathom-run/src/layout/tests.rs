@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
 
@@ -438,10 +439,18 @@ fn files_of_one_seed_differ() {
 }
 
 /// A file system of 8 MiB in a folder; needs the right to mount.
-struct Small(Scratch);
+///
+/// One at a time: a process that is being started holds copies of all files that are open here, so
+/// a `mount` beside another test would keep the blocks of a file that is removed already.
+struct Small(
+    Scratch,
+    #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>,
+);
 
 impl Small {
     fn new(name: &str) -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = Scratch::new(name);
         let mount = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=8m", "fathom-test"])
@@ -449,7 +458,7 @@ impl Small {
             .output();
         mount
             .is_ok_and(|output| output.status.success())
-            .then_some(Self(scratch))
+            .then_some(Self(scratch, alone))
     }
 }
 
