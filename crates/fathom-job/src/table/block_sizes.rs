@@ -3,7 +3,7 @@
 use fathom_core::{Direction, PerDirection};
 
 use super::general::not_a_range;
-use super::read::{Findings, byte, spread};
+use super::read::{Findings, byte, up_to_three};
 use crate::number;
 use crate::plan::{BlockSize, Options};
 use crate::problem::{Piece, Problem};
@@ -23,22 +23,10 @@ pub(super) fn bsrange(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let kb_base = options.kb_base;
-    let mut ranges = Vec::new();
-    let pieces = Piece::whole(text).split(&[',']);
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            0..text.len(),
-            "there are three ranges at most: for reads, writes and trims",
-        ));
-    }
-    for piece in pieces {
-        ranges.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(size_range(piece, kb_base, findings, "bsrange=4k-64k")?),
-        });
-    }
-    let sizes = spread(&ranges).map(|range| range.map(|(min, max)| BlockSize::Range { min, max }));
+    let sizes = up_to_three(text, "ranges", |piece| {
+        let (min, max) = size_range(piece, kb_base, findings, "bsrange=4k-64k")?;
+        Ok(BlockSize::Range { min, max })
+    })?;
     set_sizes(options, sizes);
     Ok(())
 }
@@ -92,22 +80,10 @@ pub(super) fn bssplit(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let kb_base = options.kb_base;
-    let mut splits = Vec::new();
-    let pieces = Piece::whole(text).split(&[',']);
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            0..text.len(),
-            "there are three lists at most: for reads, writes and trims",
-        ));
-    }
-    for piece in pieces {
-        splits.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(BlockSize::Split(one_split(piece, kb_base, findings)?)),
-        });
-    }
-    set_sizes(options, spread(&splits));
+    let sizes = up_to_three(text, "lists", |piece| {
+        one_split(piece, kb_base, findings).map(BlockSize::Split)
+    })?;
+    set_sizes(options, sizes);
     Ok(())
 }
 

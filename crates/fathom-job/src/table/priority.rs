@@ -2,7 +2,7 @@
 
 use fathom_core::{Direction, IoPriority, PerDirection};
 
-use super::read::{Findings, byte, spread};
+use super::read::{Findings, byte, up_to_three};
 use super::row::{Kind, Row};
 use crate::number;
 use crate::plan::{Options, PriorityShare};
@@ -127,22 +127,9 @@ fn hint(value: u64) -> u16 {
 }
 
 fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let pieces = Piece::whole(text).split(&[',']);
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            0..text.len(),
-            "there are three lists at most: for reads, writes and trims",
-        ));
-    }
-    let mut lists = Vec::new();
-    for piece in pieces {
-        lists.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(one_list(piece, options.kb_base, findings)?),
-        });
-    }
-    options.cmdprio_bssplit = spread(&lists).map(Option::unwrap_or_default);
+    let kb_base = options.kb_base;
+    let lists = up_to_three(text, "lists", |piece| one_list(piece, kb_base, findings))?;
+    options.cmdprio_bssplit = lists.map(Option::unwrap_or_default);
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Reads an option's value as its row says, and sets it.
 
+use std::ops::Range;
+
 use fathom_core::PerDirection;
 
 use crate::number;
@@ -116,28 +118,45 @@ pub(crate) fn per_direction<T: Clone>(
     if body.at > piece.at {
         pieces[0] = piece.part(0..pieces[0].text.len() + 1);
     }
-    if pieces.len() > 3 {
-        return Err(Problem::new(
-            "too-many-values",
-            piece.range(),
-            "there are three values at most: for reads, writes and trims",
-        ));
-    }
+    let values = three(&pieces, piece.range(), "values", |piece| {
+        read(piece, findings)
+    })?;
     if pieces.len() > 1 && !body.text.contains(',') {
         findings.warn(separator_trap(name, piece));
     }
-    let mut values = Vec::new();
-    for piece in &pieces {
-        values.push(match piece.text.trim() {
-            "" => None,
-            _ => Some(read(*piece, findings)?),
-        });
+    Ok(values)
+}
+
+/// One to three values with commas between them, for reads, writes and trims; any may be empty.
+/// `what` they are, for people.
+pub(crate) fn up_to_three<T: Clone>(
+    text: &str,
+    what: &str,
+    read: impl FnMut(Piece<'_>) -> Result<T, Problem>,
+) -> Result<PerDirection<Option<T>>, Problem> {
+    let pieces = Piece::whole(text).split(&[',']);
+    three(&pieces, 0..text.len(), what, read)
+}
+
+fn three<T: Clone>(
+    pieces: &[Piece<'_>],
+    whole: Range<usize>,
+    what: &str,
+    mut read: impl FnMut(Piece<'_>) -> Result<T, Problem>,
+) -> Result<PerDirection<Option<T>>, Problem> {
+    if pieces.len() > 3 {
+        let why = format!("there are three {what} at most: for reads, writes and trims");
+        return Err(Problem::new("too-many-values", whole, why));
     }
-    Ok(spread(&values))
+    let values = pieces.iter().map(|piece| match piece.text.trim() {
+        "" => Ok(None),
+        _ => read(*piece).map(Some),
+    });
+    Ok(spread(&values.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// One to three values put in their places.
-pub(crate) fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
+fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
     let value = |index: usize| values.get(index).cloned().flatten();
     match values.len() {
         0 | 1 => PerDirection::all(value(0)),
