@@ -156,7 +156,7 @@ fn three<T: Clone>(
 }
 
 /// One to three values put in their places.
-fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
+pub(crate) fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
     let value = |index: usize| values.get(index).cloned().flatten();
     match values.len() {
         0 | 1 => PerDirection::all(value(0)),
