@@ -142,6 +142,10 @@ impl Report {
                 self.text(&format!("{line}\n"));
             }
             Event::Progress(snapshot) => self.status.draw(plan, snapshot),
+            Event::Interim(record) => {
+                self.status.clear();
+                self.formats(record);
+            }
             Event::Stopping => {
                 self.status.clear();
                 match self.dialect {

@@ -103,6 +103,7 @@ fn run_and_report(
             tell: &mut |event| report.hear(plan, &event, interrupts.last()),
             stops: &|| interrupts.count(),
             progress,
+            report_every: settings.status_interval,
             layout_bar,
         };
         fathom_run::run(plan, settings, &mut session)

@@ -148,6 +148,9 @@ impl Reader<'_> {
             Action::Eta => settings.eta = switch_values::eta(given)?,
             Action::EtaInterval => settings.eta_interval = Some(switch_values::interval(given)?),
             Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,
+            Action::StatusInterval => {
+                settings.status_interval = Some(switch_values::status_interval(given)?);
+            }
             Action::ParseOnly => settings.parse_only = true,
             Action::Section => {
                 settings.sections.push(switch_values::section(given)?);

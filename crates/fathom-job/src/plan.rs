@@ -75,6 +75,8 @@ pub struct Settings {
     pub eta_interval: Option<Nanos>,
     /// `--eta-newline`.
     pub eta_newline: Option<Nanos>,
+    /// `--status-interval`: a whole report so often while the jobs run.
+    pub status_interval: Option<Nanos>,
 }
 
 /// One of the report's forms.

@@ -75,6 +75,20 @@ pub(crate) fn newline(text: &str) -> Result<Option<Nanos>, Problem> {
     Ok((!span.is_zero()).then_some(span))
 }
 
+/// `--status-interval`.
+pub(crate) fn status_interval(text: &str) -> Result<Nanos, Problem> {
+    let span = time(Piece::whole(text), Bare::Seconds)?;
+    if span < STATUS_MIN {
+        return Err(Problem::new(
+            "out-of-range",
+            0..text.len(),
+            format!("{span} is too short for reports, as in fio"),
+        )
+        .fix("write at least `1ms`, or better `1s`"));
+    }
+    Ok(span)
+}
+
 /// `--section`.
 pub(crate) fn section(text: &str) -> Result<String, Problem> {
     if text.starts_with("global") {
@@ -84,5 +98,7 @@ pub(crate) fn section(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
+/// fio's limit.
+const STATUS_MIN: Nanos = Nanos::from_millis(1);
 /// fio's limit.
 const INTERVAL_MIN: Nanos = Nanos::from_millis(250);

@@ -106,7 +106,8 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
         &["0:2 not-yet", "0:3 not-yet"],
     );
     refuse("--name=x --readonly=1", &["0:2 needless-value"]);
-    refuse("--name=x --status-interval=1", &["0:2 not-yet"]);
+    refuse("--name=x --status-interval=0", &["0:2 out-of-range"]);
+    refuse("--name=x --status-interval=x", &["0:2 not-a-number"]);
     refuse("--name=x -Z", &["0:2 unknown-option"]);
     refuse("", &["0:0 no-jobs"]);
     refuse("--bs=4k", &["0:0 no-jobs"]);
@@ -131,6 +132,8 @@ fn switches_are_settings() {
     assert!(got.read_only && got.warnings_fatal);
     assert_eq!(got.eta, EtaMode::Never);
     assert_eq!(got.eta_interval, Some(Nanos::from_millis(500)));
+    let interval = settings("--name=x --status-interval=500ms").status_interval;
+    assert_eq!(interval, Some(Nanos::from_millis(500)));
     assert_eq!(settings("-o f --name=x").output.as_deref(), Some("f"));
     assert_eq!(settings("-ofile --name=x").output.as_deref(), Some("file"));
     assert!(settings("-rP --name=x").read_only);

@@ -21,6 +21,9 @@ pub struct Record {
     /// Time since the program started, ms.
     #[serde(default)]
     pub elapsed_ms: u64,
+    /// In a report made while the jobs run: how long they will go on, s, where that is known.
+    #[serde(default)]
+    pub eta_s: Option<u64>,
     /// `[global]` options as typed.
     pub global_options: Vec<(String, String)>,
     /// The jobs (clones multiplied out), in the order they were made.

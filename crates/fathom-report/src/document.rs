@@ -51,7 +51,12 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
     out.set("groupid", job.group_id);
     out.set("job_start", job.start_ms);
     out.set("error", error_of(job));
-    out.set("eta", if elapsed_s < 3 { ETA_UNKNOWN } else { 0 });
+    let eta_s = if elapsed_s < 3 {
+        ETA_UNKNOWN
+    } else {
+        record.eta_s.unwrap_or(0)
+    };
+    out.set("eta", eta_s.min(ETA_UNKNOWN));
     out.set("elapsed", elapsed_s);
     if !job.options.is_empty() {
         out.set("job options", options(&job.options));

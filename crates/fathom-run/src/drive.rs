@@ -66,7 +66,7 @@ pub(crate) struct Guides<'a> {
 }
 
 /// What came of one job.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// What the worker measured; `None` if it never ran.
     pub(crate) results: Option<Results>,
@@ -203,7 +203,17 @@ fn whole<E: Engine>(
     // `startdelay` counts from the start of the first jobs of the run, as in fio.
     worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
     let before = thread::usage();
-    let driven = drive(&mut worker, &mut engine, guides);
+    let thread_id = outcome.thread_id;
+    let so_far = |worker: &Worker, now: Tick| Outcome {
+        results: worker.results_so_far(now),
+        usage: thread::usage().since(before),
+        helpers_us: thread::kernel_helpers_us(thread_id),
+        wall: now - begun,
+        thread_id,
+        engine: Some(capabilities),
+        ..Outcome::default()
+    };
+    let driven = drive(&mut worker, &mut engine, guides, &so_far);
     outcome.usage = thread::usage().since(before);
     outcome.helpers_us = thread::kernel_helpers_us(outcome.thread_id);
     outcome.wall = clock.now() - begun;
@@ -217,7 +227,12 @@ fn whole<E: Engine>(
 }
 
 /// The loop: a turn, a wait, a turn.
-fn drive<E: Engine>(worker: &mut Worker, engine: &mut E, guides: &Guides<'_>) -> Result<(), Fault> {
+fn drive<E: Engine>(
+    worker: &mut Worker,
+    engine: &mut E,
+    guides: &Guides<'_>,
+    so_far: &dyn Fn(&Worker, Tick) -> Outcome,
+) -> Result<(), Fault> {
     let (control, clock) = (guides.control, &guides.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
@@ -242,6 +257,9 @@ fn drive<E: Engine>(worker: &mut Worker, engine: &mut E, guides: &Guides<'_>) ->
         if now >= publish_at {
             guides.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;
+        }
+        if guides.cell.mailbox.is_asked() {
+            guides.cell.mailbox.answer(so_far(worker, now));
         }
     }
 }

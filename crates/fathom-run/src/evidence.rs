@@ -53,6 +53,11 @@ impl Before {
         }
     }
 
+    /// What the devices have done so far.
+    pub(crate) fn disks_so_far(&self, now: Tick) -> Vec<DiskRecord> {
+        self.disks.finish(now)
+    }
+
     /// Looks again when the last job has ended.
     pub(crate) fn look_again(self, plan: &Plan, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);

@@ -14,6 +14,7 @@ use fathom_workload::Control;
 
 use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
 use crate::gate::Gate;
+use crate::interim::{Interim, SoFar};
 use crate::lifecycle::Lifecycle;
 use crate::progress::ProgressCell;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
@@ -33,6 +34,7 @@ pub(crate) fn run_all(
     lifecycle: Lifecycle,
     shared: &Shared,
     session: &mut Session<'_>,
+    so_far: SoFar<'_>,
 ) -> Vec<Option<Outcome>> {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
@@ -51,6 +53,10 @@ pub(crate) fn run_all(
         // Not at once: nothing runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         stopping: false,
+        interim: session
+            .report_every
+            .map(|every| Interim::new(every, begun, count)),
+        so_far,
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
@@ -149,6 +155,9 @@ struct Watch<'a> {
     outcomes: Vec<Option<Outcome>>,
     tell_at: Tick,
     stopping: bool,
+    /// Reports while the jobs run, if they are wanted.
+    interim: Option<Interim>,
+    so_far: SoFar<'a>,
 }
 
 impl<'a> Watch<'a> {
@@ -190,8 +199,9 @@ impl<'a> Watch<'a> {
 
     /// Waits a little for a message; says whether a thread is ready.
     fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<Handle<'_>>]) -> bool {
-        let message = self.receiver.recv_timeout(LOOK_EVERY);
+        let message = self.receiver.recv_timeout(self.nap());
         self.tell_progress(session);
+        self.tell_interim(session);
         match message {
             Ok(Message::Ready) => return true,
             Ok(Message::Ended(index)) => {
@@ -205,6 +215,30 @@ impl<'a> Watch<'a> {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         false
+    }
+
+    /// How long nothing need be looked at.
+    fn nap(&self) -> Duration {
+        let patience = self.interim.as_ref();
+        let patience = patience.map(|interim| interim.patience(self.shared.clock.now()));
+        patience.map_or(LOOK_EVERY, |patience| {
+            Duration::from_nanos(patience.get()).min(LOOK_EVERY)
+        })
+    }
+
+    /// A report of what was measured so far, when it is due.
+    fn tell_interim(&mut self, session: &mut Session<'_>) {
+        let Some(interim) = &mut self.interim else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        let Some(latest) = interim.look(now, self.cells) else {
+            return;
+        };
+        let both = self.outcomes.iter().zip(latest);
+        let outcomes = both.map(|(ended, latest)| ended.as_ref().or(latest.as_ref()).cloned());
+        let record = (self.so_far)(outcomes.collect(), &self.snapshot(now));
+        (session.tell)(Event::Interim(&record));
     }
 
     /// A job has ended; others may have to go with it.
@@ -239,6 +273,11 @@ impl<'a> Watch<'a> {
             return;
         }
         self.tell_at = now + every;
+        let snapshot = self.snapshot(now);
+        (session.tell)(Event::Progress(&snapshot));
+    }
+
+    fn snapshot(&self, now: Tick) -> Snapshot {
         let jobs = self.cells.iter().zip(&self.started).map(|(cell, started)| {
             let (state, ios, bytes) = cell.read();
             JobSnapshot {
@@ -248,11 +287,10 @@ impl<'a> Watch<'a> {
                 elapsed: started.map_or(Nanos::ZERO, |started| now - started),
             }
         });
-        let snapshot = Snapshot {
+        Snapshot {
             elapsed: now - self.begun,
             jobs: jobs.collect(),
-        };
-        (session.tell)(Event::Progress(&snapshot));
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod evidence;
 mod found;
 mod gate;
 mod groups;
+mod interim;
 mod launch;
 mod lifecycle;
 mod logs;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use fathom_core::{Direction, PerDirection};
 use fathom_workload::{Phase, Progress};
 
+use crate::interim::Mailbox;
+
 /// One worker's progress, on cache lines of its own.
 ///
 /// The counters are published one by one: a reader may see reads of one moment beside writes of
@@ -16,6 +18,8 @@ pub(crate) struct ProgressCell {
     ios: [AtomicU64; 3],
     bytes: [AtomicU64; 3],
     state: AtomicU8,
+    /// For reports while it runs.
+    pub(crate) mailbox: Mailbox,
 }
 
 /// What the job's thread is doing.

@@ -29,7 +29,8 @@ use crate::logs::Logs;
 use crate::machine::machine;
 use crate::prepare;
 use crate::scheduler::{self, Switch};
-use crate::session::{Event, Session};
+use crate::session::{Event, Session, Snapshot};
+use crate::status::{Meter, goals};
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
@@ -69,7 +70,14 @@ pub fn run(
     } else {
         let launches = launches(plan, setups, clock, logs.as_ref());
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
-        run_all(launches, lifecycle, &Shared::new(clock), session)
+        let goals = goals(plan);
+        let so_far = |outcomes: Vec<Option<Outcome>>, snapshot: &Snapshot| Record {
+            jobs: jobs(&planned, setups, outcomes, &clock),
+            disks: before.disks_so_far(clock.now()),
+            eta_s: Meter::default().look(&goals, snapshot).eta_s,
+            ..blank(plan, begun, &clock)
+        };
+        run_all(launches, lifecycle, &Shared::new(clock), session, &so_far)
     };
     let lost = logs.map_or_else(Vec::new, Logs::finish);
     for warning in &lost {
@@ -201,31 +209,47 @@ struct Ran {
 fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) -> Record {
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
-    let wall_of = |tick| wall_ms().saturating_sub((clock.now() - tick).as_millis());
-    let outcomes = ran
-        .planned
-        .into_iter()
-        .zip(&translation.setups)
-        .zip(ran.outcomes.drain(..));
-    let jobs = outcomes
-        .map(|((planned, setup), outcome)| collect::complete(planned, setup, outcome, &wall_of));
-    let jobs: Vec<_> = jobs.collect();
+    let outcomes = std::mem::take(&mut ran.outcomes);
+    let jobs = jobs(&ran.planned, &translation.setups, outcomes, clock);
     let validity = ran
         .evidence
         .judge(plan, &translation.setups, &jobs, &mean_depths);
-    let timestamp_ms = wall_ms();
     Record {
-        version: RECORD_VERSION,
-        timestamp_ms,
-        time: fathom_sys::calendar::ctime(timestamp_ms),
-        elapsed_ms: (clock.now() - ran.begun).as_millis(),
-        global_options: plan.global_options.clone(),
         jobs,
         disks: ran.evidence.disks,
         machine: Some(machine(clock, ran.evidence.storage, features)),
         validity,
         warnings: translation.warnings,
+        ..blank(plan, ran.begun, clock)
     }
+}
+
+/// A record of now with nothing in it.
+fn blank(plan: &Plan, begun: Tick, clock: &Clock) -> Record {
+    let timestamp_ms = wall_ms();
+    Record {
+        version: RECORD_VERSION,
+        timestamp_ms,
+        time: fathom_sys::calendar::ctime(timestamp_ms),
+        elapsed_ms: (clock.now() - begun).as_millis(),
+        global_options: plan.global_options.clone(),
+        ..Record::default()
+    }
+}
+
+/// The jobs with what came of them.
+fn jobs(
+    planned: &[JobRecord],
+    setups: &[JobSetup],
+    outcomes: Vec<Option<Outcome>>,
+    clock: &Clock,
+) -> Vec<JobRecord> {
+    let wall_of = |tick| wall_ms().saturating_sub((clock.now() - tick).as_millis());
+    let each = planned.iter().zip(setups).zip(outcomes);
+    each.map(|((planned, setup), outcome)| {
+        collect::complete(planned.clone(), setup, outcome, &wall_of)
+    })
+    .collect()
 }
 
 /// What each engine made use of, as `engine: feature, feature`.

@@ -1,7 +1,7 @@
 //! How a run talks to whoever started it; there is no global state, so several can go on at once.
 
 use fathom_core::{Nanos, PerDirection};
-use fathom_record::{JobRecord, Warning};
+use fathom_record::{JobRecord, Record, Warning};
 
 use crate::progress::JobState;
 
@@ -13,6 +13,8 @@ pub struct Session<'a> {
     pub stops: &'a dyn Fn() -> u32,
     /// How often progress is told; `None` for never.
     pub progress: Option<Nanos>,
+    /// How often a report of what was measured so far is told; `None` for never.
+    pub report_every: Option<Nanos>,
     /// Show a bar on the terminal while files are laid out.
     pub layout_bar: bool,
 }
@@ -38,6 +40,8 @@ pub enum Event<'a> {
     },
     /// How far the jobs have come.
     Progress(&'a Snapshot),
+    /// What the jobs have measured so far.
+    Interim(&'a Record),
     /// Something went wrong beside the jobs, which went on.
     Lost(&'a Warning),
     /// A request to stop was seen; what is in flight is still waited for.

@@ -25,6 +25,7 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
             });
         },
         stops: &|| 0,
+        report_every: None,
         progress: None,
         layout_bar: false,
     };
@@ -144,6 +145,7 @@ fn a_stop_before_the_start_gives_an_empty_record() {
     let mut session = Session {
         tell: &mut |event| stopping += u32::from(matches!(event, Event::Stopping)),
         stops: &|| 1,
+        report_every: None,
         progress: None,
         layout_bar: false,
     };

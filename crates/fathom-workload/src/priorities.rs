@@ -87,8 +87,8 @@ impl Priorities {
         }
     }
 
-    pub(crate) fn into_results(self) -> PerDirection<Vec<PriorityLatency>> {
-        self.counted
+    pub(crate) fn results(&self) -> PerDirection<Vec<PriorityLatency>> {
+        self.counted.clone()
     }
 }
 

@@ -259,11 +259,16 @@ impl Recorder {
         )
     }
 
-    /// All of it.
+    /// All of it, at the end.
     pub(crate) fn into_results(mut self) -> Results {
         if let Some(log) = self.log.take() {
             log.finish(self.ended.max(self.started));
         }
+        self.results()
+    }
+
+    /// All of it as it stands; the stretch of I/O that goes on is not yet in any runtime.
+    pub(crate) fn results(&self) -> Results {
         let mut level = 0i64;
         let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
             .iter()
@@ -273,15 +278,15 @@ impl Recorder {
             })
             .collect();
         Results {
-            directions: self.directions,
+            directions: self.directions.clone(),
             priorities: PerDirection::default(),
-            sync: self.sync,
+            sync: self.sync.clone(),
             syncs: self.syncs,
             depth_at_issue,
             submit_sizes: self.submit_sizes,
             complete_sizes: self.complete_sizes,
-            error: self.error,
-            tolerated: self.tolerated,
+            error: self.error.clone(),
+            tolerated: self.tolerated.clone(),
             started: self.started,
             ended: self.ended.max(self.started),
         }

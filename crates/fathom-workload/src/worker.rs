@@ -282,6 +282,29 @@ impl Worker {
         self.in_flight
     }
 
+    /// What it has measured up to `now`; nothing before it measures. Copies every histogram.
+    #[must_use]
+    pub fn results_so_far(&self, now: Tick) -> Option<Results> {
+        let running = match self.phase() {
+            Phase::Delayed | Phase::Ramp => return None,
+            Phase::Running => self.used,
+            Phase::Verifying => PerDirection::new(true, false, false),
+            Phase::Syncing | Phase::Finished => PerDirection::all(false),
+        };
+        let mut results = self.recorder.results();
+        let since = self.clock.stretch.max(results.started);
+        for direction in Direction::ALL {
+            if running[direction] {
+                results.directions[direction].runtime += now - since;
+            }
+        }
+        results.ended = results.ended.max(now);
+        if let Some(priorities) = &self.priorities {
+            results.priorities = priorities.results();
+        }
+        Some(results)
+    }
+
     /// What it measured; what is still in flight is not in it.
     #[must_use]
     pub fn into_results(mut self) -> Results {
@@ -291,7 +314,7 @@ impl Worker {
         }
         let mut results = self.recorder.into_results();
         if let Some(priorities) = self.priorities.filter(|_| !in_ramp) {
-            results.priorities = priorities.into_results();
+            results.priorities = priorities.results();
         }
         results
     }
