@@ -330,12 +330,12 @@ mod tests {
                 (vec![(0, 64 * K, 64 * K)], 64 * K),
             ),
             (
-                "a tail that no op fits into is not issued",
+                "a tail that no op fits into counts",
                 SizeRequest {
                     size: bytes(10 * K),
                     ..ask(&one)
                 },
-                (vec![(0, 10 * K, 10 * K)], 8 * K),
+                (vec![(0, 10 * K, 10 * K)], 10 * K),
             ),
             (
                 "10k over three files with 1k ops are 3413 bytes each",
@@ -344,7 +344,7 @@ mod tests {
                     smallest: K,
                     ..ask(&three)
                 },
-                (vec![(0, 3413, 3413); 3], 9 * K),
+                (vec![(0, 3413, 3413); 3], 3 * 3413),
             ),
             (
                 "leftover ops go to the first files",
