@@ -93,7 +93,7 @@ impl Report {
     /// What the parser had to say.
     pub(crate) fn notes(&mut self, notes: &Diagnostics) {
         if !notes.is_empty() {
-            self.note(&rendered(notes));
+            self.note(&rendered(notes, self.dialect));
         }
         let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
         self.warnings = worth_keeping
@@ -120,10 +120,9 @@ impl Report {
                     "" => String::new(),
                     hint => format!("hint: {hint}\n"),
                 };
-                self.note(&format!(
-                    "note: {}: {}\n{hint}",
-                    warning.job, warning.message
-                ));
+                let name = name(self.dialect);
+                let (job, message) = (&warning.job, &warning.message);
+                self.note(&format!("{name}: warning: job `{job}`: {message}\n{hint}"));
             }
             // Not a part of the report: whoever reads JSON from standard output hears of it too.
             Event::Lost(warning) => {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Settings, parse};
+use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, parse};
 use fathom_record::{Record, Warning};
 use fathom_run::{RunError, Session};
 use fathom_sys::signals::Interrupts;
@@ -32,11 +32,10 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             settings,
             notes,
         }) => execute(&plan, &settings, &notes, dialect),
-        Err(diagnostics) => {
-            let text = rendered(&diagnostics);
-            let file = (dialect == Dialect::Fio)
-                .then(|| output_of(&words))
-                .flatten();
+        Err(refusal) => {
+            let text = rendered(&all_refusals(&refusal), dialect);
+            let output = refusal.settings.output.as_deref();
+            let file = output.filter(|_| dialect == Dialect::Fio);
             // fio's errors go to its output file; where that cannot be written, the user still
             // gets them.
             if file.is_none_or(|file| std::fs::write(file, &text).is_err()) {
@@ -47,11 +46,20 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     }
 }
 
+/// What the parser refuses, and what the run would refuse in the jobs that are left.
+fn all_refusals(refusal: &Refusal) -> Diagnostics {
+    let mut all = refusal.diagnostics.clone();
+    if !refusal.settings.parse_only {
+        all.merge(fathom_run::refusals(&refusal.sound, &refusal.settings));
+    }
+    all
+}
+
 /// Runs a plan and reports.
 fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> End {
     if settings.parse_only {
         if dialect == Dialect::Fathom {
-            output::print(Stream::Error, &rendered(notes));
+            output::print(Stream::Error, &rendered(notes, dialect));
         }
         return End::Printed;
     }
@@ -63,7 +71,7 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
     let end = match result {
         Ok(end) => end,
         Err(Failure::Refused(error)) => {
-            report.refuse(&rendered(&error.diagnostics()));
+            report.refuse(&rendered(&error.diagnostics(), dialect));
             End::Refused
         }
         Err(Failure::NotReported(error)) => {
@@ -151,44 +159,21 @@ fn ended(record: &Record, interrupted: bool) -> End {
     }
 }
 
-/// The file that `--output` names, in words that could not be parsed.
-fn output_of(words: &[String]) -> Option<&str> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        if ["--output", "-output", "-o"].contains(&word.as_str()) {
-            return words.next().map(String::as_str);
-        }
-        let value = word
-            .strip_prefix("--output=")
-            .or_else(|| word.strip_prefix("-output="));
-        if value.is_some() {
-            return value;
-        }
-    }
-    None
-}
-
 /// The words as text; job files and options are text.
 fn texts(words: &[OsString]) -> Result<Vec<String>, String> {
     let text = |(number, word): (usize, &OsString)| {
-        word.clone()
-            .into_string()
-            .map_err(|word| format!("argument {number} is not UTF-8: {}", word.to_string_lossy()))
+        word.clone().into_string().map_err(|word| {
+            let shown = word.to_string_lossy().escape_debug().to_string();
+            format!("command line, argument {number}: `{shown}` is not UTF-8 text")
+        })
     };
     (1..).zip(words).map(text).collect()
 }
 
 /// Findings for a person: with colour where there is somebody to see it.
-pub(crate) fn rendered(diagnostics: &Diagnostics) -> String {
-    if diagnostics.is_empty() {
-        return String::new();
-    }
+pub(crate) fn rendered(diagnostics: &Diagnostics, dialect: Dialect) -> String {
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let mut text = diagnostics.render(colour);
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text
+    diagnostics.render(name(dialect), colour)
 }
 
 /// The name that messages begin with.

@@ -1,8 +1,9 @@
 //! What the job language may ask of the world: files, the environment, the machine.
 
+use std::fs::File;
 use std::io::{self, Read};
 
-use fathom_job::Surroundings;
+use fathom_job::{JOB_FILE_BYTES_MAX, Surroundings};
 use fathom_sys::system;
 
 /// The process's own.
@@ -10,13 +11,11 @@ pub(crate) struct Process;
 
 impl Surroundings for Process {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        read(File::open(path)?)
     }
 
     fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        io::stdin().lock().read_to_end(&mut text)?;
-        Ok(text)
+        read(io::stdin().lock())
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -34,4 +33,11 @@ impl Surroundings for Process {
     fn memory_mib(&self) -> u64 {
         system::memory_bytes() >> 20
     }
+}
+
+/// No more than shows that it is no job file: `/dev/zero` never ends.
+fn read(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    source.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    Ok(text)
 }

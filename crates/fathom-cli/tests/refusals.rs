@@ -132,6 +132,57 @@ fn all_jobs_are_judged_at_once_and_nothing_is_laid_out() {
 }
 
 #[test]
+fn what_the_parser_and_the_run_refuse_is_told_at_once() {
+    let folder = Folder::new();
+    let text = "[a]\nbs=4q\nsize=1m\nfilename=/dev/no_such_disk\n\
+                [b]\nsize=1m\ndirectory=gone\n[c]\nfilename=of_an_earlier_job\n\
+                [d]\nsize=4k\nfilename=/dev/no_such_disk\n";
+    folder.write("j.fio", text);
+    let told = |run: &common::Run| -> Vec<String> {
+        let lines = run.err.lines().filter(|line| line.contains(": j.fio:"));
+        let places = lines.map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": "));
+        places.collect()
+    };
+    let run = folder.fathom("run j.fio").expect(2);
+    let want = [
+        "fathom: j.fio:2:5",
+        "fathom: j.fio:7:11",
+        "fathom: j.fio:12:10",
+    ];
+    assert_eq!(told(&run), want, "{run:#?}");
+    assert_eq!(folder.names(), ["j.fio"]);
+    let run = folder.fio("j.fio").expect(1);
+    assert_eq!(told(&run), want.map(|line| line.replace("fathom", "fio")));
+    // The parser has said it already.
+    let run = folder
+        .fathom("run --readonly --name=t --rw=write --size=1m")
+        .expect(2);
+    assert_eq!(run.err.matches("--readonly").count(), 3, "{run:#?}");
+}
+
+#[test]
+fn a_report_does_not_replace_its_job_file() {
+    let folder = Folder::new();
+    let text = "[t]\nioengine=null\nsize=4k\n";
+    folder.write("j.fio", text);
+    for (run, code) in [
+        (folder.fathom("run --output=./j.fio j.fio"), 2),
+        (folder.fio("--output j.fio j.fio --name=u --bs=4q"), 1),
+    ] {
+        let run = run.expect(code);
+        assert!(run.err.contains("would replace the job file"), "{run:#?}");
+        let left = std::fs::read_to_string(folder.path().join("j.fio")).unwrap();
+        assert_eq!(left, text);
+    }
+}
+
+#[test]
+fn what_never_ends_is_no_job_file() {
+    let run = Folder::new().fathom("run /dev/zero").expect(2);
+    assert!(run.err.contains("this is no text"), "{run:#?}");
+}
+
+#[test]
 fn a_directory_that_cannot_be_written() {
     let folder = Folder::new();
     // Even root cannot make files there.
@@ -180,11 +231,11 @@ fn what_the_run_refuses_has_its_place_too() {
     folder.write("two.fio", text);
     let run = folder.fathom("run two.fio").expect(2);
     for wanted in [
-        "--> two.fio:4:10",
+        "fathom: two.fio:4:10: job `t`: ",
         "4 | filename=/dev/no_such_disk",
-        "--> two.fio:7:11",
+        "fathom: two.fio:7:11: job `u`: ",
         "7 | directory=gone",
-        "= help: ",
+        "\nhint: ",
     ] {
         assert!(run.err.contains(wanted), "no `{wanted}` in {run:#?}");
     }
@@ -197,7 +248,9 @@ fn a_long_line_keeps_its_columns() {
     let run = folder
         .fathom(&format!("run --name={long} --size=1m --bs=4q"))
         .expect(2);
-    assert!(run.err.contains("command line:1:225"), "{run:#?}");
+    let first = "fathom: command line, argument 3: ";
+    assert!(run.err.starts_with(first), "{run:#?}");
+    assert!(run.err.contains("--bs=4q"), "{run:#?}");
 }
 
 #[test]

@@ -95,6 +95,12 @@ pub(crate) struct Builder<'a> {
     /// Sections of `--section` that were seen.
     pub(crate) sections_seen: Vec<String>,
     pub(crate) plan: Plan,
+    /// Jobs of the plan, by index, in which nothing is wrong, nor in what they inherit.
+    sound: Vec<usize>,
+    /// Errors when the last section was finished: those that came since are of the next.
+    errors_before: usize,
+    /// Something is wrong in what the jobs to come inherit.
+    globals_refused: bool,
     clones: u64,
     units_noted: bool,
     /// `lat_percentiles` of the group that is being reported as one.
@@ -112,6 +118,9 @@ impl<'a> Builder<'a> {
             changing: Vec::new(),
             sections_seen: Vec::new(),
             plan: Plan::default(),
+            sound: Vec::new(),
+            errors_before: 0,
+            globals_refused: false,
             clones: 0,
             units_noted: false,
             group_percentiles: None,
@@ -214,6 +223,19 @@ impl<'a> Builder<'a> {
             name: None,
             engine_refused: layer.engine_refused,
         };
+        self.globals_refused |= self.has_new_errors();
+    }
+
+    /// Forgets what jobs inherit, as at the start of each job file but the first.
+    pub(crate) fn forget_globals(&mut self) {
+        self.globals = Layer::default();
+        self.globals_refused = false;
+    }
+
+    /// Whether anything was refused since the last section.
+    fn has_new_errors(&mut self) -> bool {
+        let errors = self.diagnostics.errors();
+        std::mem::replace(&mut self.errors_before, errors) < errors
     }
 
     /// Takes a finished job.
@@ -238,6 +260,9 @@ impl<'a> Builder<'a> {
         check::job(self, &mut layer, header);
         self.check_group(&layer, header);
         waits::check(self, &name, &layer, header);
+        if !self.has_new_errors() && !self.globals_refused {
+            self.sound.push(self.plan.jobs.len());
+        }
         self.plan.jobs.push(Job {
             name,
             origin: header.origin(),
@@ -275,6 +300,7 @@ impl<'a> Builder<'a> {
         self.clones > JOBS_MAX
     }
 
+    /// The plan, of sound jobs only if anything was refused, and what there is to say.
     pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
         if self.settings.read_only {
             for spot in std::mem::take(&mut self.changing) {
@@ -287,6 +313,12 @@ impl<'a> Builder<'a> {
             self.diagnostics.make_warnings_fatal();
         }
         self.diagnostics.sort();
+        if self.diagnostics.has_errors() {
+            let jobs = std::mem::take(&mut self.plan.jobs);
+            let sound = (0..).zip(jobs);
+            let sound = sound.filter(|(index, _)| self.sound.contains(index));
+            self.plan.jobs = sound.map(|(_, job)| job).collect();
+        }
         (self.plan, self.settings, self.diagnostics)
     }
 

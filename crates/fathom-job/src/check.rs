@@ -112,12 +112,12 @@ impl Check<'_, '_> {
         {
             let each = size / u64::from(options.nrfiles);
             let why = format!(
-                "each of the {} files has only {each} bytes: no op of {blocks} bytes fits",
+                "each of the {} files has only {each} B: no op of {blocks} B fits",
                 options.nrfiles
             );
             let problem =
                 problem("bs-too-large", why).fix("give the job a larger size, or fewer files");
-            self.warn_at(&["nrfiles", "filename", "size"], problem);
+            self.error_at(&["nrfiles", "filename", "size"], problem);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The command line as fio reads it: switches, options, jobs begun by `--name`, and job files.
 
 use crate::build::{Builder, Layer, Written};
-use crate::diagnostics::{Diagnostics, Spot};
+use crate::diagnostics::Spot;
 use crate::file;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
@@ -10,17 +10,17 @@ use crate::showcmd;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, OutputFormat, Surroundings};
+use crate::{Dialect, Invocation, OutputFormat, Refusal, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///
 /// # Errors
-/// Everything that is wrong with it, all at once.
+/// Everything that is wrong with it, all at once, and what of it is sound.
 pub fn parse(
     args: &[String],
     dialect: Dialect,
     around: &dyn Surroundings,
-) -> Result<Invocation, Diagnostics> {
+) -> Result<Invocation, Box<Refusal>> {
     let mut reader = Reader {
         builder: Builder::new(around),
         dialect,
@@ -163,11 +163,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Invocation, Diagnostics> {
+    fn finish(mut self) -> Result<Invocation, Box<Refusal>> {
         self.end();
+        self.keep_job_files();
+        let mut standard_input_read = false;
         for (index, spot) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            if spot.text() == "-" && std::mem::replace(&mut standard_input_read, true) {
+                let problem = Problem::new("stdin-twice", 0..1, "standard input is read already");
+                self.builder.error(&spot, problem.fix("write `-` once"));
+                continue;
+            }
             if index > 0 {
-                self.builder.globals = Layer::default();
+                self.builder.forget_globals();
                 self.builder.wall = true;
             }
             let path = spot.text().to_owned();
@@ -185,7 +192,11 @@ impl Reader<'_> {
         }
         let (plan, settings, diagnostics) = self.builder.finish();
         if diagnostics.has_errors() {
-            return Err(diagnostics);
+            return Err(Box::new(Refusal {
+                diagnostics,
+                sound: plan,
+                settings,
+            }));
         }
         Ok(if self.show_command {
             Invocation::Print(showcmd::text(&plan))
@@ -196,6 +207,22 @@ impl Reader<'_> {
                 notes: diagnostics,
             }
         })
+    }
+
+    /// A report, or errors under fio's name, must not be written over what is read.
+    fn keep_job_files(&mut self) {
+        let plain = |path: &str| path.trim_start_matches("./").to_owned();
+        let Some(output) = self.builder.settings.output.as_deref().map(plain) else {
+            return;
+        };
+        let same = |spot: &&Spot| plain(spot.text()) == output && output != "-";
+        if let Some(spot) = self.files.iter().find(same).cloned() {
+            let why = format!("`--output` would replace the job file `{}`", spot.text());
+            let problem = Problem::new("output-is-input", 0..spot.range.len(), why);
+            self.builder.settings.output = None;
+            self.builder
+                .error(&spot, problem.fix("write to another file"));
+        }
     }
 
     fn unmatched_sections(&mut self) {

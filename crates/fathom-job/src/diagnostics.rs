@@ -1,9 +1,18 @@
-//! Everything that was found wrong, or worth saying, with its place; rendered as rustc does.
+//! Everything that was found wrong, or worth saying, with its place.
+//!
+//! ```text
+//! fathom: job.fio:2:4: `4q` has no unit that is known
+//!   |
+//! 2 | bs=4q
+//!   |    ^^
+//! note: fio would read 4
+//! hint: write `4k`
+//! ```
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin as Place, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::plan::Origin;
 use crate::problem::Problem;
@@ -78,37 +87,31 @@ impl Diagnostic {
         }
     }
 
-    fn render(&self, renderer: &Renderer) -> String {
-        let level = match self.severity {
+    fn render(&self, program: &str, renderer: &Renderer) -> String {
+        let mut text = format!("{program}: {}\n", printable(&self.to_string()));
+        if let Some(window) = self.origin.spot.as_deref().map(Spot::window) {
+            let line = usize::try_from(self.origin.line.max(1)).unwrap_or(1);
+            let snippet = Snippet::source(window.text.as_str())
+                .line_start(line)
+                .annotation(AnnotationKind::Primary.span(window.marked));
+            text.push_str(&renderer.render(&[Group::with_level(self.level()).element(snippet)]));
+            text.push('\n');
+        }
+        if let Some(fio) = &self.fio {
+            text.push_str(&format!("note: fio {}\n", printable(fio)));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("hint: {}\n", printable(hint)));
+        }
+        text
+    }
+
+    const fn level(&self) -> Level<'static> {
+        match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
-        };
-        let message = printable(&self.message);
-        let title = level.primary_title(message.as_str());
-        let mut group = Group::with_title(title);
-        let window = self.origin.spot.as_deref().map(Spot::window);
-        if let Some(window) = &window {
-            let mut snippet = Snippet::source(window.text.as_str())
-                .line_start(usize::try_from(self.origin.line.max(1)).unwrap_or(1))
-                .annotation(AnnotationKind::Primary.span(window.marked.clone()));
-            // The renderer counts columns from where the window begins.
-            if window.is_whole {
-                snippet = snippet.path(self.origin.path_text());
-            } else {
-                group = group.element(Place::path(printable(&self.place())));
-            }
-            group = group.element(snippet);
-        } else if !self.origin.file.is_empty() {
-            group = group.element(Place::path(self.place()));
         }
-        if let Some(fio) = &self.fio {
-            group = group.element(Level::NOTE.message(format!("fio {}", printable(fio))));
-        }
-        if let Some(hint) = &self.hint {
-            group = group.element(Level::HELP.message(printable(hint)));
-        }
-        renderer.render(&[group])
     }
 
     /// `job.fio:14:9`, or what the command line calls it.
@@ -122,11 +125,15 @@ impl Diagnostic {
 
 impl std::fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let origin = &self.origin;
-        match (origin.file.is_empty(), origin.line) {
-            (true, _) => write!(f, "{}", self.message),
-            (false, _) => write!(f, "{}: {}", self.place(), self.message),
+        if !self.origin.file.is_empty() {
+            write!(f, "{}: ", self.place())?;
         }
+        match self.severity {
+            Severity::Error => {}
+            Severity::Warning => f.write_str("warning: ")?,
+            Severity::Note => f.write_str("note: ")?,
+        }
+        f.write_str(&self.message)
     }
 }
 
@@ -135,24 +142,19 @@ impl std::fmt::Display for Diagnostic {
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
     left_out: usize,
+    /// Every error that was pushed or left out, repeated ones too.
+    errors: usize,
 }
 
 impl Diagnostics {
     /// Adds a finding, unless the same one stands here already or there are too many.
     pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.is_full() {
             self.left_out += usize::from(diagnostic.severity == Severity::Error);
         } else if !self.found.contains(&diagnostic) {
             self.found.push(diagnostic);
         }
-    }
-
-    /// Adds all of another's.
-    pub fn append(&mut self, other: Self) {
-        for diagnostic in other.found {
-            self.push(diagnostic);
-        }
-        self.left_out += other.left_out;
     }
 
     /// The findings in order.
@@ -178,21 +180,36 @@ impl Diagnostics {
         self.has(Severity::Warning)
     }
 
-    /// All findings as text for people, each with the line it is about.
+    /// Adds what was found later, unless something is refused at that place already; all of it
+    /// in the order of its places.
+    pub fn merge(&mut self, later: Self) {
+        let told = self.found.len();
+        for diagnostic in later.found {
+            let same = |found: &Diagnostic| found.origin.is_placed_as(&diagnostic.origin);
+            if !self.found[..told].iter().any(same) {
+                self.push(diagnostic);
+            }
+        }
+        self.left_out += later.left_out;
+        self.sort();
+    }
+
+    /// All findings as text for people, under the name the program was called by, each with the
+    /// line it is about.
     #[must_use]
-    pub fn render(&self, color: bool) -> String {
+    pub fn render(&self, program: &str, color: bool) -> String {
         let renderer = if color {
             Renderer::styled()
         } else {
             Renderer::plain()
         };
         let mut text = String::new();
-        for diagnostic in &self.found {
-            text.push_str(&diagnostic.render(&renderer));
-            text.push_str("\n\n");
+        for (index, diagnostic) in self.found.iter().enumerate() {
+            text.push_str(if index > 0 { "\n" } else { "" });
+            text.push_str(&diagnostic.render(program, &renderer));
         }
         if self.left_out > 0 {
-            text.push_str(&format!("and {} more errors\n", self.left_out));
+            text.push_str(&format!("\n{program}: and {} more errors\n", self.left_out));
         }
         text
     }
@@ -205,6 +222,12 @@ impl Diagnostics {
     /// Counts an error that there is no room for.
     pub(crate) const fn leave_out(&mut self) {
         self.left_out += 1;
+        self.errors += 1;
+    }
+
+    /// How many errors there have been so far; grows with each.
+    pub(crate) const fn errors(&self) -> usize {
+        self.errors
     }
 
     /// Puts the findings of each file in the order of its lines; files stay as they came.
@@ -294,7 +317,6 @@ impl Spot {
         Window {
             text: printable(&text[from..to.max(end)]),
             marked: start..start + marked,
-            is_whole: from == 0,
         }
     }
 }
@@ -304,8 +326,6 @@ struct Window {
     text: String,
     /// The spot's bytes in it.
     marked: Range<usize>,
-    /// It begins where the line does.
-    is_whole: bool,
 }
 
 fn boundary(text: &str, mut index: usize) -> usize {
@@ -333,9 +353,10 @@ impl Origin {
         self.spot.as_deref().map_or("", Spot::text)
     }
 
-    /// Only the file's name: the renderer adds line and column itself.
-    fn path_text(&self) -> String {
-        printable(&self.file)
+    /// Whether both name the same place of a file or of the command line.
+    fn is_placed_as(&self, other: &Self) -> bool {
+        let place = |origin: &Self| (origin.file.clone(), origin.line, origin.column);
+        !self.file.is_empty() && place(self) == place(other)
     }
 }
 

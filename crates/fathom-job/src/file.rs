@@ -37,7 +37,7 @@ fn unreadable(bytes: &[u8]) -> Option<Problem> {
     if lines::is_binary(bytes) {
         return problem("binary-file", "this is no text: it has zero bytes");
     }
-    if bytes.len() > FILE_MAX {
+    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
         return problem("long-file", "the job file is longer than 64 MiB");
     }
     let mut items = lines::items("", bytes);
@@ -234,6 +234,9 @@ impl<'b, 'a> Reader<'b, 'a> {
                 "binary-file",
                 format!("`{path}` is no text: it has zero bytes"),
             ),
+            Ok(bytes) if bytes.len() as u64 > JOB_FILE_BYTES_MAX => {
+                problem("long-file", format!("`{path}` is longer than 64 MiB"))
+            }
             Ok(bytes) => Ok((path, bytes)),
         }
     }
@@ -256,8 +259,8 @@ impl<'b, 'a> Reader<'b, 'a> {
     }
 }
 
-/// More than this is no job file.
-const FILE_MAX: usize = 64 << 20;
+/// More than this is no job file: [`crate::Surroundings`] need not read on.
+pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Deeper than this nobody can follow.
 const DEPTH_MAX: usize = 16;

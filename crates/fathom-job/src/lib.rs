@@ -41,6 +41,7 @@ mod workload;
 pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use file::JOB_FILE_BYTES_MAX;
 pub use help::print_options;
 pub use lifecycle::{ExitWhat, LifecycleOptions};
 pub use logs::{LogFull, LogOptions, LogValue};
@@ -50,7 +51,7 @@ pub use plan::{
     OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
     SequencerSuffix, Settings, Size, Typed, Verify,
 };
-pub use surroundings::{Dialect, Invocation, Surroundings};
+pub use surroundings::{Dialect, Invocation, Refusal, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FileService, ZoneLength, ZoneMode, ZoneOptions,
 };

@@ -7,8 +7,8 @@ use crate::plan::Job;
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
 /// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list of
-/// directories is gone through clone by clone. (fio uses a device that has the job's name where
-/// there is one: that needs a look at the disk, so it is not done here.)
+/// directories is gone through clone by clone. (A device that has the job's name comes before all
+/// this: that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;

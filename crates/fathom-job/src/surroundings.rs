@@ -7,13 +7,13 @@ use crate::plan::{Plan, Settings};
 
 /// What the parser may ask of the world.
 pub trait Surroundings {
-    /// The content of a file.
+    /// The content of a file; of one longer than [`crate::JOB_FILE_BYTES_MAX`], more than that.
     ///
     /// # Errors
     /// As reading a file fails.
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// All of standard input.
+    /// All of standard input; of what is longer than a job file, more than that.
     ///
     /// # Errors
     /// As reading fails.
@@ -39,6 +39,18 @@ pub enum Dialect {
     Fio,
     /// `fathom run`.
     Fathom,
+}
+
+/// A command line that is refused.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Everything that is wrong; at least one error.
+    pub diagnostics: Diagnostics,
+    /// The jobs in which nothing is, nor in what they inherit: what a run would refuse in them
+    /// can be told at once.
+    pub sound: Plan,
+    /// Settings, as far as they were understood.
+    pub settings: Settings,
 }
 
 /// What a command line asks for.

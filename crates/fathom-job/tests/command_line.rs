@@ -16,7 +16,7 @@ fn print(line: &str) -> String {
     match World::default().parse(line) {
         Ok(Invocation::Print(text)) => text,
         Ok(Invocation::Run { .. }) => panic!("{line}: ran"),
-        Err(errors) => panic!("{line}: {}", errors.render(false)),
+        Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }
 }
 
@@ -25,7 +25,7 @@ fn settings(line: &str) -> Settings {
     match World::default().parse(line) {
         Ok(Invocation::Run { settings, .. }) => settings,
         Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
-        Err(errors) => panic!("{line}: {}", errors.render(false)),
+        Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }
 }
 
@@ -118,11 +118,15 @@ fn the_caret_is_under_the_argument() {
     let errors = World::default()
         .parse("--name=x --bs=4q --size=1m")
         .unwrap_err();
-    let text = errors.render(false);
+    let text = errors.render("fio", false);
     assert!(text.contains("--name=x --bs=4q --size=1m"), "{text}");
     assert!(text.contains("fio would ignore it and take 4"), "{text}");
     let marks = text.lines().find(|line| line.contains('^')).unwrap();
     assert!(marks.contains(" ^") && !marks.contains("^^"), "{text}");
+    assert!(
+        text.starts_with("fio: command line, argument 2: "),
+        "{text}"
+    );
 }
 
 #[test]

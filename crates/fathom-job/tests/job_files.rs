@@ -3,7 +3,7 @@
 mod world;
 
 use fathom_core::Nanos;
-use fathom_job::{BlockSize, Size};
+use fathom_job::{BlockSize, Dialect, Size, parse};
 use world::{World, file, jobs};
 
 #[track_caller]
@@ -246,21 +246,31 @@ fn files_of_a_global_filename_are_kept_and_said() {
 #[test]
 fn a_refusal_shows_file_line_column_text_why_and_fix() {
     let errors = file("[a]\nioengine=libao\n").parse("j.fio").unwrap_err();
-    let text = errors.render(false);
-    for part in [
-        "j.fio:2:10",
-        "ioengine=libao",
-        "^^^^^",
-        "there is no engine `libao`",
-        "did you mean `libaio`?",
-    ] {
-        assert!(text.contains(part), "{part} is not in\n{text}");
-    }
-    assert!(!text.contains('\u{1b}'));
+    let text = errors.render("fio", false);
+    let want = "fio: j.fio:2:10: there is no engine `libao`\n  |\n2 | ioengine=libao\n  |          ^^^^^\n\
+                hint: did you mean `libaio`? The engines are: ";
+    assert!(text.starts_with(want), "{text}");
+}
+
+#[test]
+fn only_jobs_that_inherit_nothing_wrong_are_sound() {
+    let sound = |text: &str| -> Vec<String> {
+        let args = ["j.fio".to_owned()];
+        let refusal = parse(&args, Dialect::Fio, &file(text)).unwrap_err();
+        let jobs = refusal.sound.jobs.into_iter();
+        jobs.map(|job| job.name).collect()
+    };
+    assert_eq!(
+        sound("[a]\nbs=4q\n[b]\nbs=4k\n[c]\nrw=[\n[d]\n"),
+        ["b", "d"]
+    );
+    assert_eq!(sound("[a]\n[global]\nbs=4q\n[b]\n[c]\n"), ["a"]);
+    assert_eq!(sound("[a]\nrwmixread=70\nrwmixwrite=70\n[b]\n"), ["b"]);
+    assert_eq!(sound("[a]\nsize=1m\nhalf a line = [\n[b]\n"), ["b"]);
 }
 
 #[test]
 fn a_job_file_cannot_write_to_the_terminal() {
     let errors = file("[a]\nbs=\u{1b}[2J\u{7}\n").parse("j.fio").unwrap_err();
-    assert!(!errors.render(false).contains('\u{1b}'));
+    assert!(!errors.render("fio", false).contains('\u{1b}'));
 }

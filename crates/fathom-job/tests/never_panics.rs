@@ -54,7 +54,7 @@ proptest! {
         let world = World::default().with_file("j.fio", bytes);
         if let Err(errors) = world.parse("j.fio") {
             prop_assert!(errors.has_errors());
-            prop_assert!(!errors.render(true).is_empty());
+            prop_assert!(!errors.render("fio", true).is_empty());
         }
     }
 
@@ -62,7 +62,7 @@ proptest! {
     fn any_lines_are_a_job_file_or_refused(lines in prop::collection::vec(piece(), 0..20)) {
         if let Err(errors) = file(&lines.join("\n")).parse("j.fio") {
             prop_assert!(errors.has_errors());
-            prop_assert!(!errors.render(false).is_empty());
+            prop_assert!(!errors.render("fio", false).is_empty());
         }
     }
 
@@ -73,9 +73,10 @@ proptest! {
     ) {
         let args: Vec<_> = args.iter().map(|arg| format!("{}{arg}", &"--"[..dashes])).collect();
         let world = file("[a]\n");
-        if let Err(errors) = parse(&args, Dialect::Fathom, &world) {
+        if let Err(refusal) = parse(&args, Dialect::Fathom, &world) {
+            let errors = refusal.diagnostics;
             prop_assert!(errors.has_errors());
-            prop_assert!(!errors.render(false).is_empty());
+            prop_assert!(!errors.render("fio", false).is_empty());
         }
     }
 }

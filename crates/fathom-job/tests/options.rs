@@ -307,7 +307,7 @@ fn sizes() {
     check("--size=4k --bs=4k,8k", |o| {
         o.size == Some(Size::Bytes(4096))
     });
-    note("--size=10k --nrfiles=3", "bs-too-large");
+    refuse("--size=10k --nrfiles=3", "bs-too-large");
 }
 
 #[test]

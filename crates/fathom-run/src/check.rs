@@ -94,11 +94,10 @@ impl Checker {
                     file.length, file.path
                 );
                 let problem = Problem::new("block_size_beyond_file", message);
-                self.add(
-                    job,
-                    "bs",
-                    problem.hint("make `bs` smaller or `size` larger"),
-                );
+                let written = |name: &&str| job.typed.iter().any(|typed| typed.name == *name);
+                let option = ["bs", "bsrange", "bssplit"].into_iter().find(written);
+                let problem = problem.hint("make `bs` smaller or `size` larger");
+                self.add(job, option.unwrap_or("size"), problem);
                 return;
             }
         }

@@ -18,6 +18,7 @@ mod lifecycle;
 mod logs;
 mod prepare;
 mod progress;
+mod refusals;
 mod run;
 mod scheduler;
 mod session;
@@ -39,6 +40,7 @@ pub mod storage;
 // Public items, listed once.
 pub use error::{Problem, RunError};
 pub use progress::JobState;
+pub use refusals::refusals;
 pub use run::run;
 pub use session::{Event, JobSnapshot, Session, Snapshot};
 pub use simulate::{LogFiles, simulate, simulate_logged};

@@ -211,6 +211,17 @@ fn setup(
     Ok((setup, warnings.list))
 }
 
+/// As in fio, a job without a `filename` works on the device or pipe that has the job's name.
+fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
+    let options = &job.options;
+    let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
+    let is_device = |found| matches!(found, Found::Block { .. } | Found::Stream);
+    if lone && planned.look(&job.name).is_ok_and(is_device) {
+        return vec![job.name.clone()];
+    }
+    fathom_job::file_names(job, clone)
+}
+
 /// The clone's files: names, what lies there, sizes and ranges.
 fn files(
     job: &Job,
@@ -220,7 +231,7 @@ fn files(
     planned: &Planned<'_>,
 ) -> Result<(Vec<FileSetup>, Sizes), Problem> {
     let options = &job.options;
-    let names = fathom_job::file_names(job, place.clone);
+    let names = names(job, place.clone, diskless, planned);
     let found = names.iter().map(|name| match diskless {
         true => Ok(Found::Missing),
         false => planned

@@ -28,7 +28,7 @@ impl World {
     /// Parses a command line, split at blanks.
     pub(crate) fn parse(&self, line: &str) -> Result<Invocation, Diagnostics> {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        parse(&args, Dialect::Fio, self)
+        parse(&args, Dialect::Fio, self).map_err(|refusal| refusal.diagnostics)
     }
 
     #[track_caller]
@@ -36,7 +36,7 @@ impl World {
         match self.parse(line) {
             Ok(Invocation::Run { plan, .. }) => plan,
             Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
-            Err(errors) => panic!("{line}: {}", errors.render(false)),
+            Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
         }
     }
 
@@ -55,7 +55,7 @@ impl World {
         match self.parse(line) {
             Ok(Invocation::Run { notes, .. }) => codes(&notes),
             Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
-            Err(errors) => panic!("{line}: {}", errors.render(false)),
+            Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
         }
     }
 }

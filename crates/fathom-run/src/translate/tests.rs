@@ -47,7 +47,7 @@ pub(crate) fn plan(words: &str) -> Plan {
     match parse(&words, Dialect::Fathom, &Nowhere) {
         Ok(Invocation::Run { plan, .. }) => plan,
         Ok(_) => panic!("nothing to run: {words:?}"),
-        Err(why) => panic!("{words:?}: {}", why.render(false)),
+        Err(why) => panic!("{words:?}: {}", why.diagnostics.render("fathom", false)),
     }
 }
 
@@ -155,6 +155,34 @@ fn clones_have_names_numbers_and_seeds_of_their_own() {
     seeds.sort_unstable();
     seeds.dedup();
     assert_eq!(seeds.len(), 4);
+}
+
+#[test]
+fn a_device_of_the_jobs_name_is_its_file() {
+    let disk = Found::Block {
+        bytes: 1 << 30,
+        logical_block: 512,
+    };
+    let there = [
+        ("/dev/a", disk),
+        ("/dev/p", Found::Stream),
+        ("d", Found::Directory),
+    ];
+    let path = |words: &str| {
+        let mut setups = come_to(words, &there).setups;
+        let setup = setups.pop().expect(words);
+        setup.files[0].path.clone()
+    };
+    assert_eq!(path("--name=/dev/a"), "/dev/a");
+    assert_eq!(path("--name=/dev/a --size=1m --numjobs=2"), "/dev/a");
+    assert_eq!(path("--name=/dev/p --size=1m"), "/dev/p");
+    assert_eq!(path("--name=/dev/a --size=1m --nrfiles=2"), "/dev/a.0.0");
+    assert_eq!(path("--name=/dev/a --size=1m --filename=b"), "b");
+    assert_eq!(
+        path("--name=/dev/a --size=1m --ioengine=null"),
+        "/dev/a.0.0"
+    );
+    assert_eq!(path("--name=d --size=1m"), "d.0.0");
 }
 
 #[test]

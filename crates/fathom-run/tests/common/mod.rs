@@ -17,7 +17,7 @@ pub fn run_of(words: &str) -> (Plan, Settings) {
     match parse(&args, Dialect::Fathom, &Nowhere) {
         Ok(Invocation::Run { plan, settings, .. }) => (plan, settings),
         Ok(_) => panic!("{words}: not a run"),
-        Err(diagnostics) => panic!("{words}: {}", diagnostics.render(false)),
+        Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
     }
 }
 
