@@ -6,9 +6,9 @@ use crate::plan::Job;
 /// first.
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
-/// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list of
-/// directories is gone through clone by clone. (A device that has the job's name comes before all
-/// this: that needs a look at the disk, so it is not done here.)
+/// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list
+/// of directories is gone through clone by clone. (A device that has the job's name comes before
+/// all this: that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
