@@ -10,7 +10,7 @@ mod stored;
 pub use context::{Machine, Storage, Validity, Warning};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
-    CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, PerDirectionRecord, PriorityRecord,
-    RECORD_VERSION, Record, SyncRecord, Tolerated,
+    CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, LogRecord, PerDirectionRecord,
+    PriorityRecord, RECORD_VERSION, Record, SyncRecord, Tolerated,
 };
 pub use stored::RecordError;

@@ -100,6 +100,18 @@ pub struct JobRecord {
     pub reapings: u64,
     /// How it is to be shown.
     pub display: Display,
+    /// Its I/O logs, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogRecord>,
+}
+
+/// The I/O logs of one job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRecord {
+    /// Lines that stand in its files, all of them together.
+    pub lines_kept: u64,
+    /// Lines that came faster than they could be written, or that had no room on the disk.
+    pub lines_dropped: u64,
 }
 
 /// Errors that did not end a job.

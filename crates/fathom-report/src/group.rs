@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fathom_record::{DirectionRecord, JobRecord, Record, SyncRecord, Tolerated};
+use fathom_record::{DirectionRecord, JobRecord, LogRecord, Record, SyncRecord, Tolerated};
 use fathom_stats::Latency;
 
 use crate::priorities;
@@ -45,6 +45,7 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
         group.error_text.clone_from(&job.error_text);
     }
     merge_tolerated(&mut group.tolerated, job.tolerated);
+    merge_logs(&mut group.log, job.log);
     group.asynchronous |= job.asynchronous;
     let (left, right) = (&mut group.directions, &job.directions);
     for (left, right) in [
@@ -126,6 +127,17 @@ fn merge_tolerated(group: &mut Option<Tolerated>, job: Option<Tolerated>) {
         }
         (group @ None, job) => *group = job,
         (_, None) => {}
+    }
+}
+
+fn merge_logs(group: &mut Option<LogRecord>, job: Option<LogRecord>) {
+    if let (Some(group), Some(job)) = (group.as_mut(), job) {
+        add_all(
+            [&mut group.lines_kept, &mut group.lines_dropped],
+            [job.lines_kept, job.lines_dropped],
+        );
+    } else {
+        *group = group.or(job);
     }
 }
 

@@ -38,6 +38,12 @@ pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
     if let Some(text) = &job.error_text {
         out.set("error_text", text.as_str());
     }
+    if let Some(log) = &job.log {
+        let mut lines = Object::new();
+        lines.set("lines_kept", log.lines_kept);
+        lines.set("lines_dropped", log.lines_dropped);
+        out.set("log", lines);
+    }
     for kind in Direction::ALL {
         let DirectionRecord { lag, resp, .. } = of_direction(job, kind);
         let mut times = Object::new();

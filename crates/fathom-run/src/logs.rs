@@ -8,8 +8,12 @@
 //! 64 MiB where single ops are logged, and the writer's share of one processor: see `format.rs`.
 
 mod format;
+mod histograms;
 mod lines;
+mod notes;
+mod output;
 mod plan;
+mod sizing;
 mod writer;
 
 use std::fs::{self, OpenOptions};
@@ -22,10 +26,14 @@ use std::time::Duration;
 use fathom_job::Plan;
 use fathom_record::Warning;
 use fathom_sys::clock::Clock;
-use fathom_workload::{Entry, JobLog, LogChannel, WhenFull};
+use fathom_workload::{JobLog, LogChannel, WhenFull};
 
-use self::plan::{JobLogs, LogFile, LogPlan};
-use self::writer::{Sink, Writer, Written};
+use self::notes::{forget_earlier, said};
+use self::output::Sink;
+use self::plan::{LogFile, LogPlan};
+use self::sizing::Sizing;
+pub(crate) use self::writer::Lines;
+use self::writer::{Writer, Written};
 use crate::error::Problem;
 use crate::translate::JobSetup;
 
@@ -102,21 +110,35 @@ impl Logs {
     }
 
     /// The jobs have ended: waits for the rest to be written; says what is to be said.
-    pub(crate) fn finish(self) -> Vec<Warning> {
+    pub(crate) fn finish(self) -> Finished {
         drop(self.under_way);
         self.writer.thread().unpark();
-        let mut warnings = self.warnings;
+        let mut finished = Finished {
+            lines: Vec::new(),
+            warnings: self.warnings,
+        };
         match self.writer.join() {
-            Ok(written) => warnings.extend(said(&written)),
-            Err(_panic) => warnings.push(Warning {
+            Ok(written) => {
+                finished.warnings.extend(said(&written));
+                finished.lines = written.by_setup();
+            }
+            Err(_panic) => finished.warnings.push(Warning {
                 code: "log_lost".into(),
                 job: String::new(),
                 message: "the log's writer broke off: internal error; logs are incomplete".into(),
                 hint: "this is a bug in fathom; please report it".into(),
             }),
         }
-        warnings
+        finished
     }
+}
+
+/// What is known of logs that have been written.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// By setup; `None` for jobs without a log.
+    pub(crate) lines: Vec<Option<Lines>>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// The writer goes on as long as this lives; so it ends too where a run breaks off.
@@ -187,7 +209,7 @@ fn start(
             let last_look = is_over.load(Ordering::Acquire);
             while let Some(batch) = channel.take() {
                 writer.batch(&batch);
-                channel.give_back(batch.entries);
+                channel.give_back(batch);
             }
             if last_look {
                 return writer.finish();
@@ -260,160 +282,6 @@ fn open_all(plan: &Plan, files: &[LogFile]) -> Result<Vec<Sink>, Vec<Problem>> {
     Err(problems)
 }
 
-/// Notes of an earlier run on what it had dropped would now be wrong.
-fn forget_earlier(logs: &LogPlan) {
-    for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
-        let _was_none = fs::remove_file(note_path(prefix));
-    }
-}
-
-fn note_path(prefix: &str) -> String {
-    format!("{prefix}.dropped.json")
-}
-
-/// What there is to say about finished logs; notes on what was dropped are written.
-fn said(written: &Written) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
-    for (job, kept, dropped) in written.jobs().filter(|(_, _, dropped)| *dropped > 0) {
-        warnings.push(Warning {
-            code: "log_dropped".into(),
-            job: job.name.clone(),
-            message: format!(
-                "{dropped} of {} log entries were dropped: they came faster than they could be \
-                 written",
-                kept + dropped
-            ),
-            hint: "log averages (`log_avg_msec=100`), or let the job wait (`log_full=wait`)".into(),
-        });
-        for prefix in &job.prefixes {
-            let note = note(job, kept, dropped);
-            match notes.iter_mut().find(|(known, _)| known == prefix) {
-                Some((_, list)) => list.push(note),
-                None => notes.push((prefix, vec![note])),
-            }
-        }
-    }
-    for (prefix, list) in notes {
-        let path = note_path(prefix);
-        let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
-        if let Err(error) = fs::write(&path, text) {
-            warnings.push(broken(&path, &error));
-        }
-    }
-    let failed = written.plan.files.iter().zip(&written.failed);
-    let failed = failed.filter_map(|(file, error)| Some((file, error.as_ref()?)));
-    warnings.extend(failed.map(|(file, error)| broken(&file.path, error)));
-    warnings
-}
-
-fn broken(path: &str, error: &io::Error) -> Warning {
-    Warning {
-        code: "log_broken".into(),
-        job: String::new(),
-        message: format!("the log {path} breaks off: {error}"),
-        hint: "make room, or log averages (`log_avg_msec=100`)".into(),
-    }
-}
-
-/// `{"job": "name", "number": 1, "kept": 2, "dropped": 3}`.
-fn note(job: &JobLogs, kept: u64, dropped: u64) -> String {
-    let name: String = job.name.chars().flat_map(escaped).collect();
-    format!(
-        "{{\"job\": \"{name}\", \"number\": {}, \"kept\": {kept}, \"dropped\": {dropped}}}",
-        job.number
-    )
-}
-
-fn escaped(c: char) -> Vec<char> {
-    match c {
-        '"' | '\\' => vec!['\\', c],
-        c if c < ' ' => format!("\\u{:04x}", u32::from(c)).chars().collect(),
-        c => vec![c],
-    }
-}
-
-/// How much memory the logs of a run get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sizing {
-    chunks: usize,
-    entries: usize,
-    /// What was asked for, where the bound won.
-    asked: Option<usize>,
-}
-
-impl Sizing {
-    fn new(logs: &LogPlan) -> Self {
-        let jobs: Vec<&JobLogs> = logs.jobs.iter().flatten().collect();
-        let asked = jobs.iter().map(|job| job.entries as usize).max();
-        let single_ops = jobs.iter().any(|job| job.config.ops);
-        Self::of(jobs.len(), asked.unwrap_or(1), single_ops)
-    }
-
-    fn of(jobs: usize, asked: usize, single_ops: bool) -> Self {
-        let all = MEMORY / size_of::<Entry>();
-        // A job that fills one chunk needs another to go on; a few more are with the writer.
-        let least = 2 * jobs.max(1) + 2;
-        let entries = asked.min(all / least).max(1);
-        let most = all / entries;
-        let chunks = if single_ops {
-            most
-        } else {
-            (4 * jobs.max(1) + 4).min(most)
-        };
-        Self {
-            chunks,
-            entries,
-            asked: (entries < asked).then_some(asked),
-        }
-    }
-
-    fn warning(&self) -> Option<Warning> {
-        let asked = self.asked?;
-        Some(Warning {
-            code: "log_entries_bounded".into(),
-            job: String::new(),
-            message: format!(
-                "`log_entries={asked}` became {}: the logs of all jobs together have {} MiB",
-                self.entries,
-                MEMORY >> 20
-            ),
-            hint: "leave `log_entries` out".into(),
-        })
-    }
-}
-
-/// What all logs of a run may keep in memory, bytes: two thirds of a second at 3 million ops a
-/// second, and little beside what the page cache holds of the files.
-const MEMORY: usize = 64 << 20;
-
-/// How often the writer looks for batches when there were none: 64 MiB take no less than 60 ms to
-/// fill at 30 million ops a second.
+/// How often the writer looks for batches when there were none: 48 MiB take no less than 60 ms
+/// to fill at 50 million ops a second.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bound_holds_whatever_is_asked() {
-        for (jobs, asked, bounded) in [
-            (1, 1024, false),
-            (1, 1_048_576, true),
-            (512, 1024, false),
-            (512, 65_536, true),
-            (4096, 1024, true),
-        ] {
-            let sizing = Sizing::of(jobs, asked, true);
-            assert!(sizing.chunks * sizing.entries * size_of::<Entry>() <= MEMORY);
-            assert!(sizing.chunks >= 2 * jobs + 2, "{jobs} jobs: {sizing:?}");
-            assert_eq!(sizing.asked.is_some(), bounded, "{jobs} jobs, {asked}");
-        }
-    }
-
-    #[test]
-    fn names_are_escaped() {
-        let text: String = "a\"b\\c\n".chars().flat_map(escaped).collect();
-        assert_eq!(text, "a\\\"b\\\\c\\u000a");
-    }
-}

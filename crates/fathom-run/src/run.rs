@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use fathom_core::Tick;
 use fathom_engine::start;
 use fathom_job::{ClockSource, Plan, Settings};
-use fathom_record::{JobRecord, RECORD_VERSION, Record};
+use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record};
 use fathom_sys::clock::{Clock, wall_ms};
 use fathom_sys::system;
 
@@ -25,7 +25,7 @@ use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
-use crate::logs::Logs;
+use crate::logs::{Finished, Lines, Logs};
 use crate::machine::machine;
 use crate::prepare;
 use crate::scheduler::{self, Switch};
@@ -79,18 +79,19 @@ pub fn run(
         };
         run_all(launches, lifecycle, &Shared::new(clock), session, &so_far)
     };
-    let lost = logs.map_or_else(Vec::new, Logs::finish);
-    for warning in &lost {
+    let Finished { lines, warnings } = logs.map_or_else(Finished::default, Logs::finish);
+    for warning in &warnings {
         (session.tell)(Event::Lost(warning));
     }
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
     translation.warnings.extend(noted);
-    translation.warnings.extend(lost);
+    translation.warnings.extend(warnings);
     let ran = Ran {
         planned,
         outcomes,
         evidence,
+        lines,
         begun,
     };
     Ok(record(plan, translation, ran, &clock))
@@ -203,6 +204,8 @@ struct Ran {
     planned: Vec<JobRecord>,
     outcomes: Vec<Option<Outcome>>,
     evidence: Evidence,
+    /// Of the I/O logs, by setup; empty where there are none.
+    lines: Vec<Option<Lines>>,
     begun: Tick,
 }
 
@@ -210,7 +213,13 @@ fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) ->
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
     let outcomes = std::mem::take(&mut ran.outcomes);
-    let jobs = jobs(&ran.planned, &translation.setups, outcomes, clock);
+    let mut jobs = jobs(&ran.planned, &translation.setups, outcomes, clock);
+    for (job, lines) in jobs.iter_mut().zip(&ran.lines) {
+        job.log = lines.map(|lines| LogRecord {
+            lines_kept: lines.kept,
+            lines_dropped: lines.dropped,
+        });
+    }
     let validity = ran
         .evidence
         .judge(plan, &translation.setups, &jobs, &mean_depths);

@@ -32,7 +32,9 @@ pub use config::{
     PriorityShare, RandomGenerator, Rate, RateProcess, Repeated, Sequencer, SizeChoice, SyncRules,
     Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig, Zones,
 };
-pub use log::{Batch, Dropped, Entry, EntryKind, JobLog, LogChannel, LogConfig, Series, WhenFull};
+pub use log::{
+    Batch, Dropped, Entry, Item, JobLog, LogChannel, LogConfig, LoggedOp, Series, WhenFull,
+};
 pub use pattern::{Pattern, PatternError, Target};
 pub use results::{
     DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors,

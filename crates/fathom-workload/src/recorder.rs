@@ -159,11 +159,21 @@ impl Recorder {
         let results = &mut self.directions[direction];
         results.ios += 1;
         results.bytes += u64::from(state.total_length());
-        if self.usual && self.log.is_none() {
+        if self.usual {
             results.clat.record((now - state.issue).get());
             results.lat.record((now - state.start).get());
-            return;
+        } else {
+            self.completed_otherwise(direction, state, now);
         }
+        if let Some(log) = &mut self.log {
+            log.completed(direction, state, now);
+        }
+    }
+
+    /// What is kept of an op where that is not just clat and lat.
+    #[inline]
+    fn completed_otherwise(&mut self, direction: Direction, state: &SlotState, now: Tick) {
+        let results = &mut self.directions[direction];
         if self.measure.clat {
             results.clat.record((now - state.issue).get());
         }
@@ -175,9 +185,6 @@ impl Recorder {
         }
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
-        }
-        if let Some(log) = &mut self.log {
-            log.completed(direction, state, now);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Lines of a log, as fast as they can be made: digits by pairs, and what seldom changes kept
+//! Lines of a log, as fast as they can be made: eight digits at once, and what seldom changes kept
 //! ready.
 
 /// A page that lines are laid down on, one after the other.
@@ -9,9 +9,10 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new() -> Self {
+    /// A page of so many bytes, or of one line if that is more.
+    pub(super) fn new(bytes: usize) -> Self {
         Self {
-            bytes: vec![0; PAGE].into_boxed_slice(),
+            bytes: vec![0; bytes.max(LINE)].into_boxed_slice(),
             at: 0,
         }
     }
@@ -19,7 +20,7 @@ impl Page {
     /// Whether another line may not fit.
     #[inline]
     pub(super) const fn is_full(&self) -> bool {
-        self.at + LINE > PAGE
+        self.at + LINE > self.bytes.len()
     }
 
     pub(super) fn written(&self) -> &[u8] {
@@ -48,11 +49,24 @@ impl Page {
     /// Lays down a number.
     #[inline]
     pub(super) fn number(&mut self, value: u64) {
-        let mut digits = [0; DIGITS];
-        let first = number(value, &mut digits);
-        let length = DIGITS - first;
-        self.bytes[self.at..self.at + length].copy_from_slice(&digits[first..]);
-        self.at += length;
+        if value >= EIGHT_DIGITS {
+            self.long_number(value);
+            return;
+        }
+        let digits = eight_digits(value);
+        // The first digit is the lowest byte. Zeros before it are left out, but one is kept.
+        let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+        let text = ((digits | ASCII) >> (zeros * 8)).to_le_bytes();
+        self.bytes[self.at..self.at + 8].copy_from_slice(&text);
+        self.at += 8 - zeros as usize;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_number(&mut self, value: u64) {
+        self.number(value / EIGHT_DIGITS);
+        let low = eight_digits(value % EIGHT_DIGITS) | ASCII;
+        self.text(&low.to_le_bytes());
     }
 }
 
@@ -64,7 +78,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    const SIZE: usize = 48;
+    /// Room for a time with what follows it, and for all behind a value: `, 2, 4294967295, 0xffff`.
+    const SIZE: usize = 32;
 
     pub(super) const EMPTY: Self = Self {
         bytes: [0; Self::SIZE],
@@ -80,53 +95,31 @@ impl Piece {
     }
 }
 
-/// Writes `value` to the end of `digits`; gives where it begins.
+/// The digits of a number below 10⁸, one a byte, the first in the lowest: split in halves three
+/// times, all parts of a step at once.
+///
+/// ```text
+/// 12345678 → 1234 │ 5678 → 12 │ 34 │ 56 │ 78 → 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │ 8
+/// ```
+///
+/// Divisions by 100 and 10 are multiplications that are exact for as many digits as a part has.
 #[inline]
-fn number(mut value: u64, digits: &mut [u8; DIGITS]) -> usize {
-    let mut at = DIGITS;
-    while value >= 100 {
-        let pair = low_digits(value);
-        value /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair]);
-    }
-    let pair = PAIRS[low_digits(value)];
-    at -= 1;
-    digits[at] = pair[1];
-    if value >= 10 {
-        at -= 1;
-        digits[at] = pair[0];
-    }
-    at
+const fn eight_digits(value: u64) -> u64 {
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
+    let high = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = high | ((fours - high * 100) << 16);
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    high | ((twos - high * 10) << 8)
 }
 
-/// The last two digits, as a number.
-#[inline]
-const fn low_digits(value: u64) -> usize {
-    (value % 100) as usize
-}
+const EIGHT_DIGITS: u64 = 100_000_000;
 
-const DECIMAL: [u8; 10] = *b"0123456789";
+/// `0` in every byte.
+const ASCII: u64 = 0x3030_3030_3030_3030;
 
-/// `00`, `01` … `99`.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[b'0'; 2]; 100];
-    let mut value = 0;
-    while value < 100 {
-        pairs[value] = [DECIMAL[value / 10], DECIMAL[value % 10]];
-        value += 1;
-    }
-    pairs
-};
-
-/// Digits of the largest number.
-const DIGITS: usize = 20;
-
-/// The longest line: eight columns of 20 digits with `, ` between them, and a piece's length.
-const LINE: usize = 8 * (DIGITS + 2) + Piece::SIZE;
-
-/// Bytes handed to the kernel at once: large enough that the call is a small part of the cost.
-const PAGE: usize = 128 * 1024;
+/// The longest line: eight columns of 20 digits with `, ` between them, and what a piece or a
+/// number may write behind its end.
+const LINE: usize = 8 * 22 + Piece::SIZE + 8;
 
 #[cfg(test)]
 mod tests {
@@ -136,8 +129,11 @@ mod tests {
     fn numbers_are_written_as_everybody_writes_them() {
         let powers = (0..20).map(|power| 10_u64.pow(power));
         let around = powers.flat_map(|power| [power - 1, power, power + 1]);
-        for value in around.chain([u64::MAX, 1_234_567_890, 99, 100, 12_345]) {
-            let mut page = Page::new();
+        for value in around
+            .chain([u64::MAX, 1_234_567_890, 99, 100, 12_345, 98_765_432])
+            .chain(0..20_000)
+        {
+            let mut page = Page::new(4096);
             page.number(value);
             assert_eq!(page.written(), value.to_string().as_bytes());
         }
@@ -145,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_piece_takes_the_room_of_its_text() {
-        let mut page = Page::new();
+        let mut page = Page::new(4096);
         page.piece(&Piece::new("12, "));
         page.text(b"x");
         assert_eq!(page.written(), b"12, x");

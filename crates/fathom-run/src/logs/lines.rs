@@ -1,10 +1,10 @@
 //! From entries to lines: `time, value[, max], direction, bytes[, offset], priority[, issued]`.
 
 use fathom_core::Direction;
-use fathom_stats::Histogram;
-use fathom_workload::{Batch, Entry, EntryKind, Series};
+use fathom_workload::{Batch, Item, LoggedOp, Series};
 
 use super::format::{Page, Piece};
+use super::output::Output;
 
 /// Which columns a job's lines have, and what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,11 +13,20 @@ pub(crate) struct Columns {
     pub(crate) offset: bool,
     /// The whole priority, and not only whether it is of the real-time class.
     pub(crate) priority: bool,
+    /// The priority (`ioprio`) of ops that have none of their own.
+    pub(crate) job_priority: u16,
     pub(crate) issue_time: bool,
     /// What the epoch's clock showed when the run's clock showed 0, ns, if times count from there.
     pub(crate) epoch_ns: Option<u64>,
     /// Buckets of histograms are merged in pairs so often.
     pub(crate) coarseness: u8,
+}
+
+impl Columns {
+    /// What is added to the times of a batch, ns.
+    pub(super) fn epoch(&self, batch: &Batch) -> u64 {
+        self.epoch_ns.map_or(0, |epoch| epoch + batch.started.get())
+    }
 }
 
 /// What the lines of a window hold.
@@ -29,40 +38,17 @@ pub(crate) enum Value {
     Both,
 }
 
-/// Writes the lines of one series; `flush` takes a page that is full.
-pub(super) fn series(
-    batch: &Batch,
-    which: Series,
-    columns: Columns,
-    page: &mut Page,
-    flush: &mut dyn FnMut(&mut Page),
-) {
+/// Writes the lines of one series; says how many.
+pub(super) fn series(batch: &Batch, which: Series, columns: Columns, output: &mut Output) -> u64 {
     // One loop for each series, so that none asks for every line which it is.
     match which {
-        Series::Bandwidth => all(batch, which, columns, page, flush, |op| {
-            op.entry.length_bytes() * 1_000_000 / op.clat.max(1)
+        Series::Bandwidth => all(batch, which, columns, output, |op| {
+            u64::from(op.length) * 1_000_000 / op.clat.max(1)
         }),
-        Series::Iops => all(batch, which, columns, page, flush, |_| 1),
-        Series::Lat => all(batch, which, columns, page, flush, |op| op.clat + op.slat),
-        Series::Clat => all(batch, which, columns, page, flush, |op| op.clat),
-        Series::Slat => all(batch, which, columns, page, flush, |op| op.slat),
-    }
-}
-
-/// An op as it was logged.
-struct Op<'a> {
-    entry: &'a Entry,
-    clat: u64,
-    slat: u64,
-}
-
-trait Bytes {
-    fn length_bytes(&self) -> u64;
-}
-
-impl Bytes for Entry {
-    fn length_bytes(&self) -> u64 {
-        u64::from(self.length)
+        Series::Iops => all(batch, which, columns, output, |_| 1),
+        Series::Lat => all(batch, which, columns, output, |op| op.clat + op.slat),
+        Series::Clat => all(batch, which, columns, output, |op| op.clat),
+        Series::Slat => all(batch, which, columns, output, |op| op.slat),
     }
 }
 
@@ -71,71 +57,74 @@ fn all(
     batch: &Batch,
     which: Series,
     columns: Columns,
-    page: &mut Page,
-    flush: &mut dyn FnMut(&mut Page),
-    value: impl Fn(&Op<'_>) -> u64,
-) {
+    output: &mut Output,
+    value: impl Fn(&LoggedOp) -> u64,
+) -> u64 {
     let mut kept = Kept::new(batch, columns);
-    let mut high = (0, 0);
-    let issued = matches!(which, Series::Clat | Series::Slat);
-    for entry in &batch.entries {
-        if page.is_full() {
-            flush(page);
+    let mut lines = 0;
+    for item in batch.items() {
+        if output.page.is_full() {
+            output.flush();
         }
-        match entry.kind {
-            EntryKind::High => high = (u64::from(entry.clat) << 32, u64::from(entry.slat) << 32),
-            EntryKind::Op | EntryKind::EarlyOp => {
-                let (clat, slat) = std::mem::take(&mut high);
-                let op = Op {
-                    entry,
-                    clat: clat | u64::from(entry.clat),
-                    slat: slat | u64::from(entry.slat),
-                };
-                let mut at = entry.time_ns;
+        let page = &mut output.page;
+        match item {
+            Item::Op(op) => {
+                let mut at = op.time_ns;
                 if which == Series::Slat {
-                    if entry.kind == EntryKind::EarlyOp {
+                    if op.early {
                         continue;
                     }
                     at = at.saturating_sub(op.clat);
                 }
-                let logged = value(&op);
                 kept.time(page, at);
-                page.number(logged);
-                if columns.value == Value::Both {
-                    page.text(b", ");
-                    page.number(logged);
-                }
-                let issue = if issued { at_issue(&op) } else { 0 };
-                kept.rest(page, entry, entry.value, issue);
+                let value = value(&op);
+                kept.value(page, value, value);
+                let is_issued = matches!(which, Series::Clat | Series::Slat);
+                kept.rest(page, &op, is_issued);
             }
-            EntryKind::Window(series) if series == which => {
-                let max = u64::from(entry.slat) << 32 | u64::from(entry.clat);
-                kept.time(page, entry.time_ns);
-                page.number(if columns.value == Value::Max {
-                    max
-                } else {
-                    entry.value
-                });
-                if columns.value == Value::Both {
-                    page.text(b", ");
-                    page.number(max);
-                }
-                kept.rest(page, entry, 0, 0);
+            Item::Window {
+                series,
+                direction,
+                time_ns,
+                value,
+                max,
+            } if series == which => {
+                kept.time(page, time_ns);
+                let shown = match columns.value {
+                    Value::Max => max,
+                    Value::Mean | Value::Both => value,
+                };
+                kept.value(page, shown, max);
+                kept.rest(page, &of_window(direction, time_ns), false);
             }
-            _ => {}
+            _ => continue,
         }
+        output.lines += 1;
+        lines += 1;
     }
+    lines
 }
 
-fn at_issue(op: &Op<'_>) -> u64 {
-    op.entry.time_ns.saturating_sub(op.clat)
+/// What the columns behind a window's value are drawn from.
+const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
+    LoggedOp {
+        time_ns,
+        clat: 0,
+        slat: 0,
+        offset: 0,
+        length: 0,
+        priority: 0,
+        direction,
+        early: false,
+    }
 }
 
 /// Parts of the last line, kept for the next.
 struct Kept {
     columns: Columns,
     epoch_ns: u64,
-    millisecond: Option<u64>,
+    /// The millisecond that `time` shows begins here, ns.
+    millisecond_ns: u64,
     time: Piece,
     key: Option<(Direction, u32, u16)>,
     /// `, direction, bytes`, and the priority if it follows at once.
@@ -148,10 +137,8 @@ impl Kept {
     fn new(batch: &Batch, columns: Columns) -> Self {
         Self {
             columns,
-            epoch_ns: columns
-                .epoch_ns
-                .map_or(0, |epoch| epoch + batch.started.get()),
-            millisecond: None,
+            epoch_ns: columns.epoch(batch),
+            millisecond_ns: NO_TIME,
             time: Piece::EMPTY,
             key: None,
             middle: Piece::EMPTY,
@@ -162,42 +149,66 @@ impl Kept {
     /// The first column.
     #[inline]
     fn time(&mut self, page: &mut Page, time_ns: u64) {
-        let millisecond = self.epoch_ns.saturating_add(time_ns) / 1_000_000;
-        if self.millisecond != Some(millisecond) {
-            self.millisecond = Some(millisecond);
-            self.time = Piece::new(&format!("{millisecond}, "));
+        let time_ns = self.epoch_ns.saturating_add(time_ns);
+        if time_ns.wrapping_sub(self.millisecond_ns) >= MILLISECOND {
+            self.next_millisecond(time_ns);
         }
         page.piece(&self.time);
     }
 
+    #[cold]
+    fn next_millisecond(&mut self, time_ns: u64) {
+        let millisecond = time_ns / MILLISECOND;
+        self.millisecond_ns = millisecond * MILLISECOND;
+        self.time = Piece::new(&format!("{millisecond}, "));
+    }
+
+    /// The second column, and the third where it is asked for.
+    #[inline]
+    fn value(&self, page: &mut Page, value: u64, max: u64) {
+        page.number(value);
+        if self.columns.value == Value::Both {
+            page.text(b", ");
+            page.number(max);
+        }
+    }
+
     /// What follows the value.
     #[inline]
-    fn rest(&mut self, page: &mut Page, entry: &Entry, offset: u64, issue: u64) {
-        let key = Some((entry.direction, entry.length, entry.priority));
+    fn rest(&mut self, page: &mut Page, op: &LoggedOp, is_issued: bool) {
+        let key = Some((op.direction, op.length, op.priority));
         if self.key != key {
             self.key = key;
-            self.renew(entry);
+            self.renew(op);
         }
         page.piece(&self.middle);
         if self.columns.offset {
-            page.number(offset);
+            page.number(op.offset);
             page.piece(&self.end);
             if self.columns.issue_time {
                 page.text(b", ");
-                page.number(issue);
+                page.number(if is_issued {
+                    op.time_ns.saturating_sub(op.clat)
+                } else {
+                    0
+                });
             }
             page.text(b"\n");
         }
     }
 
     #[cold]
-    fn renew(&mut self, entry: &Entry) {
-        let priority = if self.columns.priority {
-            format!("0x{:04x}", entry.priority)
-        } else {
-            u8::from(entry.priority >> CLASS_SHIFT == REAL_TIME).to_string()
+    fn renew(&mut self, op: &LoggedOp) {
+        let raw = match op.priority {
+            0 => self.columns.job_priority,
+            own => own,
         };
-        let front = format!(", {}, {}, ", entry.direction.index(), entry.length);
+        let priority = if self.columns.priority {
+            format!("0x{raw:04x}")
+        } else {
+            u8::from(raw >> CLASS_SHIFT == REAL_TIME).to_string()
+        };
+        let front = format!(", {}, {}, ", op.direction.index(), op.length);
         if self.columns.offset {
             self.middle = Piece::new(&front);
             self.end = Piece::new(&format!(", {priority}"));
@@ -207,72 +218,11 @@ impl Kept {
     }
 }
 
-/// A histogram on its way from its bins to its line.
-#[derive(Debug)]
-pub(super) struct Gathering {
-    counts: Box<[u64; Histogram::FIO_BUCKETS]>,
-    sum: u64,
-    open: bool,
-}
+/// ns.
+const MILLISECOND: u64 = 1_000_000;
 
-impl Gathering {
-    pub(super) fn new() -> Self {
-        Self {
-            counts: Box::new([0; Histogram::FIO_BUCKETS]),
-            sum: 0,
-            open: false,
-        }
-    }
-
-    /// Takes a batch's histograms; writes each that is whole.
-    pub(super) fn histograms(
-        &mut self,
-        batch: &Batch,
-        columns: Columns,
-        page: &mut Page,
-        flush: &mut dyn FnMut(&mut Page),
-    ) {
-        let epoch = columns
-            .epoch_ns
-            .map_or(0, |epoch| epoch + batch.started.get());
-        for entry in &batch.entries {
-            match entry.kind {
-                EntryKind::HistogramBegin => {
-                    self.counts.fill(0);
-                    (self.sum, self.open) = (0, true);
-                }
-                EntryKind::HistogramBin => {
-                    // fio's last bucket holds whatever is beyond.
-                    let bucket = (entry.length as usize).min(Histogram::FIO_BUCKETS - 1);
-                    self.counts[bucket] += entry.value;
-                    self.sum += entry.value;
-                }
-                // One that lost bins on its way would be a wrong number: it was counted as dropped.
-                EntryKind::HistogramEnd if self.open && self.sum == entry.value => {
-                    self.open = false;
-                    let time = epoch.saturating_add(entry.time_ns) / 1_000_000;
-                    page.number(time);
-                    page.text(b", ");
-                    page.number(entry.direction.index() as u64);
-                    page.text(b", ");
-                    page.number(entry.length_bytes());
-                    for merged in self.counts.chunks(1 << columns.coarseness) {
-                        if page.is_full() {
-                            flush(page);
-                        }
-                        page.text(b", ");
-                        page.number(merged.iter().sum());
-                    }
-                    page.text(b"\n");
-                }
-                _ => {}
-            }
-            if page.is_full() {
-                flush(page);
-            }
-        }
-    }
-}
+/// A moment that no line is near to.
+const NO_TIME: u64 = 1 << 63;
 
 /// Where the class stands in an I/O priority, and the number of the real-time class: both from
 /// ioprio_set(2).

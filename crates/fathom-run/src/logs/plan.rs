@@ -49,6 +49,14 @@ pub(crate) struct JobLogs {
     pub(crate) entries: u32,
 }
 
+impl JobLogs {
+    /// Whether it writes the file of this place.
+    pub(crate) fn writes(&self, place: usize) -> bool {
+        let series = self.series.iter().map(|series| series.1);
+        series.chain(self.histograms).any(|own| own == place)
+    }
+}
+
 impl LogPlan {
     /// What the plan asks for; `epoch` is what an epoch's clock showed when the run's showed 0.
     pub(crate) fn new(plan: &Plan, setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
@@ -112,8 +120,8 @@ impl LogPlan {
         JobLogs {
             name: job.name.clone(),
             number: setup.place.number,
-            config: config(options, setup, index, &series, histograms.is_some()),
-            columns: columns(options, epoch),
+            config: config(options, index, &series, histograms.is_some()),
+            columns: columns(options, setup, epoch),
             series,
             histograms,
             prefixes,
@@ -176,13 +184,7 @@ fn asked<'a>(
     rows.chain(histogram).collect()
 }
 
-fn config(
-    options: &Options,
-    setup: &JobSetup,
-    job: u32,
-    series: &[(Series, usize)],
-    histograms: bool,
-) -> LogConfig {
+fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: bool) -> LogConfig {
     let logs = &options.logs;
     let millis = |ms: u32| Nanos::from_millis(u64::from(ms));
     let every = |series: Series| {
@@ -199,13 +201,12 @@ fn config(
         job,
         used: fathom_core::PerDirection::from_fn(|direction: Direction| uses(options, direction)),
         ops: !averaged && !series.is_empty(),
+        lines: series.len() as u64,
+        offsets: logs.offset,
         windows: windows
             .map(|&(series, _)| (series, every(series)))
             .collect(),
         histograms: histograms.then(|| millis(logs.histogram_ms)),
-        priority: ThreadSettings::new(options, setup.place.number)
-            .priority
-            .map_or(0, |priority| priority.to_raw()),
         when_full: match logs.when_full {
             LogFull::Drop => WhenFull::Drop,
             LogFull::Wait => WhenFull::Wait(std::thread::yield_now),
@@ -213,7 +214,7 @@ fn config(
     }
 }
 
-fn columns(options: &Options, epoch: &dyn Fn(u32) -> u64) -> Columns {
+fn columns(options: &Options, setup: &JobSetup, epoch: &dyn Fn(u32) -> u64) -> Columns {
     let logs = &options.logs;
     Columns {
         value: match logs.value {
@@ -223,6 +224,9 @@ fn columns(options: &Options, epoch: &dyn Fn(u32) -> u64) -> Columns {
         },
         offset: logs.offset,
         priority: logs.priority,
+        job_priority: ThreadSettings::new(options, setup.place.number)
+            .priority
+            .map_or(0, |priority| priority.to_raw()),
         issue_time: logs.issue_time,
         epoch_ns: logs.epoch.then(|| epoch(logs.epoch_clock)),
         coarseness: logs.coarseness,

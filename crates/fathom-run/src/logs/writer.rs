@@ -1,20 +1,13 @@
 //! Batches in, files out.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
-use fathom_workload::{Batch, EntryKind};
+use fathom_workload::Batch;
 
-use super::format::Page;
-use super::lines::{self, Gathering};
+use super::histograms::Gathering;
+use super::lines;
+use super::output::{Output, Sink};
 use super::plan::{JobLogs, LogPlan};
-
-/// Where lines go.
-#[derive(Debug)]
-pub(super) enum Sink {
-    File(File),
-    Memory(Vec<u8>),
-}
 
 /// Writes what the jobs hand over.
 #[derive(Debug)]
@@ -22,29 +15,27 @@ pub(super) struct Writer {
     plan: LogPlan,
     outputs: Vec<Output>,
     states: Vec<State>,
-    page: Page,
-}
-
-#[derive(Debug)]
-struct Output {
-    sink: Sink,
-    /// Nothing more is written behind this.
-    failed: Option<io::Error>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    kept: u64,
-    dropped: u64,
+    lines: Lines,
     gathering: Option<Gathering>,
+}
+
+/// Lines of one job, over all its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub(crate) kept: u64,
+    pub(crate) dropped: u64,
 }
 
 /// What became of the logs.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) plan: LogPlan,
-    /// Entries kept and dropped, by job.
-    pub(super) entries: Vec<(u64, u64)>,
+    /// By job.
+    pub(super) lines: Vec<Lines>,
     /// By file.
     pub(super) failed: Vec<Option<io::Error>>,
     /// By file.
@@ -54,7 +45,8 @@ pub(super) struct Written {
 impl Writer {
     /// A writer into these sinks, one for each file of the plan.
     pub(super) fn new(plan: LogPlan, sinks: Vec<Sink>) -> Self {
-        let outputs = sinks.into_iter().map(|sink| Output { sink, failed: None });
+        let page_bytes = page_bytes(sinks.len());
+        let outputs = sinks.into_iter().map(|sink| Output::new(sink, page_bytes));
         let states = plan.jobs.iter().map(|job| State {
             gathering: job
                 .as_ref()
@@ -64,7 +56,6 @@ impl Writer {
         Self {
             outputs: outputs.collect(),
             states: states.collect(),
-            page: Page::new(),
             plan,
         }
     }
@@ -72,40 +63,44 @@ impl Writer {
     /// Writes one batch.
     pub(super) fn batch(&mut self, batch: &Batch) {
         let index = batch.job as usize;
-        let state = &mut self.states[index];
-        state.dropped += batch.end.map_or(0, |end| end.entries);
-        state.kept += kept(batch);
+        let State { lines, gathering } = &mut self.states[index];
+        lines.dropped += batch.end.map_or(0, |end| end.lines);
         let Some(job) = &self.plan.jobs[index] else {
             return;
         };
-        let page = &mut self.page;
         for &(series, place) in &job.series {
             let output = &mut self.outputs[place];
-            lines::series(batch, series, job.columns, page, &mut |page| {
-                output.write(page);
-            });
-            output.write(page);
+            lines.kept += lines::series(batch, series, job.columns, output);
+            lines.lose(output.take_lost());
         }
-        if let (Some(place), Some(gathering)) = (job.histograms, &mut state.gathering) {
+        if let (Some(place), Some(gathering)) = (job.histograms, gathering) {
             let output = &mut self.outputs[place];
-            gathering.histograms(batch, job.columns, page, &mut |page| output.write(page));
-            output.write(page);
+            let gathered = gathering.histograms(batch, job.columns, output);
+            lines.kept += gathered.kept;
+            lines.dropped += gathered.dropped;
+            lines.lose(output.take_lost());
         }
     }
 
     /// No more batches.
-    pub(super) fn finish(self) -> Written {
-        let (failed, sinks) = self
-            .outputs
-            .into_iter()
-            .map(|output| (output.failed, output.sink))
-            .unzip();
+    pub(super) fn finish(mut self) -> Written {
+        for (place, output) in self.outputs.iter_mut().enumerate() {
+            output.flush();
+            let lost = output.take_lost();
+            // A file of several jobs: the last one's lines are the likeliest.
+            let jobs = self.plan.jobs.iter().zip(&mut self.states).rev();
+            let mut of_file = jobs.filter(|(job, _)| {
+                let job = job.as_ref();
+                job.is_some_and(|job| job.writes(place))
+            });
+            if let Some((_, state)) = of_file.next() {
+                state.lines.lose(lost);
+            }
+        }
+        let ends = self.outputs.into_iter().map(Output::into_end);
+        let (failed, sinks) = ends.unzip();
         Written {
-            entries: self
-                .states
-                .iter()
-                .map(|state| (state.kept, state.dropped))
-                .collect(),
+            lines: self.states.iter().map(|state| state.lines).collect(),
             failed,
             sinks,
             plan: self.plan,
@@ -113,35 +108,37 @@ impl Writer {
     }
 }
 
-/// What was logged, without what only helps to carry it.
-fn kept(batch: &Batch) -> u64 {
-    let helpers = batch.entries.iter().filter(|entry| {
-        matches!(
-            entry.kind,
-            EntryKind::High | EntryKind::HistogramBegin | EntryKind::HistogramBin
-        )
-    });
-    (batch.entries.len() - helpers.count()) as u64
-}
-
-impl Output {
-    /// Writes the page and clears it. After an error nothing more is written: the job goes on.
-    fn write(&mut self, page: &mut Page) {
-        if self.failed.is_none() && !page.written().is_empty() {
-            let result = match &mut self.sink {
-                Sink::File(file) => file.write_all(page.written()),
-                Sink::Memory(bytes) => bytes.write_all(page.written()),
-            };
-            self.failed = result.err();
-        }
-        page.clear();
+impl Lines {
+    /// Lines that were taken for written, and were not.
+    const fn lose(&mut self, lost: u64) {
+        self.kept = self.kept.saturating_sub(lost);
+        self.dropped += lost;
     }
 }
 
 impl Written {
+    /// By setup; `None` for jobs without a log.
+    pub(super) fn by_setup(&self) -> Vec<Option<Lines>> {
+        let jobs = self.plan.jobs.iter().zip(&self.lines);
+        jobs.map(|(job, &lines)| job.is_some().then_some(lines))
+            .collect()
+    }
+
     /// Each job with a log, and what was kept and dropped of it.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = (&JobLogs, u64, u64)> {
-        let jobs = self.plan.jobs.iter().zip(&self.entries);
-        jobs.filter_map(|(job, &(kept, dropped))| job.as_ref().map(|job| (job, kept, dropped)))
+    pub(super) fn jobs(&self) -> impl Iterator<Item = (&JobLogs, Lines)> {
+        let jobs = self.plan.jobs.iter().zip(&self.lines);
+        jobs.filter_map(|(job, &lines)| job.as_ref().map(|job| (job, lines)))
     }
 }
+
+/// The size of each of so many files' pages.
+pub(super) fn page_bytes(files: usize) -> usize {
+    (PAGES / files.max(1)).clamp(LEAST_PAGE, MOST_PAGE)
+}
+
+/// For the pages of all files together, as long as there are not thousands of them.
+const PAGES: usize = 8 << 20;
+/// Handed to the kernel at once: large enough that the call is a small part of the cost.
+const MOST_PAGE: usize = 256 << 10;
+/// A line fits, and few more.
+const LEAST_PAGE: usize = 2 << 10;

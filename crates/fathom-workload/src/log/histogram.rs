@@ -3,7 +3,7 @@
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_stats::Histogram;
 
-use super::entry::{Entry, EntryKind};
+use super::entry::Item;
 
 /// The histogram log of one job.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Histograms {
     }
 
     /// Writes the window that has ended by `now`. Empty ones leave no line: a delta of nothing.
-    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         if self.ends <= now {
             self.flush(self.ends, started, write);
             let passed = (now - self.ends).get() / self.every.get() + 1;
@@ -51,34 +51,24 @@ impl Histograms {
     }
 
     /// Writes what was counted up to `at`.
-    pub(super) fn flush(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+    pub(super) fn flush(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         for direction in Direction::ALL {
             let (ops, length) = std::mem::take(&mut self.seen[direction]);
             let Some(counts) = self.counts[direction].as_mut().filter(|_| ops > 0) else {
                 continue;
             };
-            let entry = Entry {
-                time_ns: (at - started).get(),
-                direction,
-                ..Entry::default()
-            };
-            write(Entry {
-                kind: EntryKind::HistogramBegin,
-                ..entry
-            });
+            write(Item::HistogramBegin);
             for (bucket, count) in counts.buckets() {
-                write(Entry {
-                    kind: EntryKind::HistogramBin,
-                    value: count,
-                    length: u32::try_from(bucket).unwrap_or(u32::MAX),
-                    ..entry
+                write(Item::HistogramBin {
+                    bucket: u32::try_from(bucket).unwrap_or(u32::MAX),
+                    count,
                 });
             }
-            write(Entry {
-                kind: EntryKind::HistogramEnd,
-                value: ops,
+            write(Item::HistogramEnd {
+                direction,
+                time_ns: (at - started).get(),
+                ops,
                 length,
-                ..entry
             });
             counts.clear();
         }

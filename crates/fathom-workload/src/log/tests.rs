@@ -26,18 +26,28 @@ fn config() -> LogConfig {
     LogConfig {
         used: PerDirection::new(true, false, false),
         ops: true,
+        lines: 3,
+        offsets: true,
         ..LogConfig::default()
     }
 }
 
-fn taken(channel: &LogChannel) -> (Vec<Entry>, Option<Dropped>) {
-    let (mut entries, mut end) = (Vec::new(), None);
+fn taken(channel: &LogChannel) -> (Vec<Item>, Option<Dropped>) {
+    let (mut items, mut end) = (Vec::new(), None);
     while let Some(batch) = channel.take() {
-        entries.extend(&batch.entries);
+        items.extend(batch.items());
         end = end.or(batch.end);
-        channel.give_back(batch.entries);
+        channel.give_back(batch);
     }
-    (entries, end)
+    (items, end)
+}
+
+fn ops(items: &[Item]) -> Vec<LoggedOp> {
+    let ops = items.iter().map(|item| match item {
+        Item::Op(op) => *op,
+        other => panic!("{other:?} is no op"),
+    });
+    ops.collect()
 }
 
 #[test]
@@ -50,15 +60,23 @@ fn what_finds_no_room_is_dropped_and_counted() {
         log.completed(Direction::Read, &op, Tick::new(number + 5));
     }
     log.finish(Tick::new(2000));
-    let (entries, end) = taken(&channel);
-    assert_eq!(entries.len(), 20);
-    assert_eq!(end, Some(Dropped { entries: 980 }));
-    assert_eq!((entries[0].clat, entries[0].slat), (4, 1));
-    assert_eq!(
-        entries[0].value, 1024,
-        "the whole op's offset, 3072 before the rest's"
-    );
-    assert_eq!(entries[0].length, 4096);
+    let (items, end) = taken(&channel);
+    let ops = ops(&items);
+    // Two entries an op, one for the chunk's time, and room is made for the most that an op takes.
+    // The last ones are handed over when memory may be asked for.
+    assert_eq!(ops.len(), 2 * 3 + 1);
+    assert_eq!(end, Some(Dropped { lines: 3 * 993 }));
+    let want = LoggedOp {
+        time_ns: 6,
+        clat: 4,
+        slat: 1,
+        offset: 1024, // of the whole op, 3072 before the rest's
+        length: 4096,
+        priority: 0,
+        direction: Direction::Read,
+        early: false,
+    };
+    assert_eq!(ops[0], want);
 }
 
 #[test]
@@ -78,7 +96,7 @@ fn a_writer_that_keeps_up_loses_nothing() {
     log.finish(Tick::new(2000));
     let (rest, end) = taken(&channel);
     assert_eq!(seen + rest.len(), 1000);
-    assert_eq!(end, Some(Dropped { entries: 0 }));
+    assert_eq!(end, Some(Dropped { lines: 0 }));
 }
 
 #[test]
@@ -91,10 +109,12 @@ fn long_latencies_and_early_ops_are_told_apart() {
     let long = (5 << 32) | 7;
     log.completed(Direction::Read, &state(20, 20, 4096), Tick::new(20 + long));
     log.finish(Tick::new(30 + long));
-    let (entries, _) = taken(&channel);
-    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
-    assert_eq!(kinds, [EntryKind::EarlyOp, EntryKind::High, EntryKind::Op]);
-    assert_eq!((entries[1].clat, entries[2].clat), (5, 7));
+    let ops = ops(&taken(&channel).0);
+    let seen: Vec<_> = ops
+        .iter()
+        .map(|op| (op.early, op.time_ns, op.clat))
+        .collect();
+    assert_eq!(seen, [(true, 10, 14), (false, 10 + long, long)]);
 }
 
 #[test]
@@ -117,9 +137,16 @@ fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
     let (entries, _) = taken(&channel);
     let lines = |series| {
         let own = entries.iter();
-        let own = own.filter(move |entry| entry.kind == EntryKind::Window(series));
-        own.map(|entry| (entry.time_ns, entry.value))
-            .collect::<Vec<_>>()
+        let own = own.filter_map(move |item| match *item {
+            Item::Window {
+                series: s,
+                time_ns,
+                value,
+                ..
+            } if s == series => Some((time_ns, value)),
+            _ => None,
+        });
+        own.collect::<Vec<_>>()
     };
     assert_eq!(
         lines(Series::Iops),

@@ -8,7 +8,7 @@
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
-use super::entry::{Entry, EntryKind, Series};
+use super::entry::{Item, Series};
 
 /// One op, as windows see it.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl Windows {
     }
 
     /// Writes all windows that have ended by `now`, empty ones as well.
-    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         while self.ends <= now {
             self.write(self.ends, started, write);
             self.began = self.ends;
@@ -93,14 +93,14 @@ impl Windows {
     }
 
     /// Writes what there is of the window that is cut short at `ended`, if anything is.
-    pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+    pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         let is_empty = Direction::ALL.iter().all(|&d| self.sums[d].count == 0);
         if !is_empty {
             self.write(ended, started, write);
         }
     }
 
-    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Entry)) {
+    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         // An op that completes at the very moment of the start leaves a window without length.
         let length = (at - self.began).get().max(1);
         for direction in Direction::ALL {
@@ -119,15 +119,12 @@ impl Windows {
                 Series::Bandwidth | Series::Iops => value,
                 Series::Lat | Series::Clat | Series::Slat => sum.max,
             };
-            write(Entry {
+            write(Item::Window {
+                series: self.series,
+                direction,
                 time_ns: (at - started).get(),
                 value,
-                clat: super::low(max),
-                slat: super::low(max >> 32),
-                length: 0,
-                priority: 0,
-                direction,
-                kind: EntryKind::Window(self.series),
+                max,
             });
             *sum = Sum {
                 carry: sum.carry,

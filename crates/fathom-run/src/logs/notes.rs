@@ -1,0 +1,97 @@
+//! What there is to say about logs that have been written.
+
+use std::fs;
+use std::io;
+
+use fathom_record::Warning;
+
+use super::plan::{JobLogs, LogPlan};
+use super::writer::{Lines, Written};
+
+/// Notes of an earlier run on what it had dropped would now be wrong.
+pub(super) fn forget_earlier(logs: &LogPlan) {
+    for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
+        let _was_none = fs::remove_file(note_path(prefix));
+    }
+}
+
+/// What there is to say about finished logs; notes on what was dropped are written.
+pub(super) fn said(written: &Written) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for (job, lines) in written.jobs().filter(|(_, lines)| lines.dropped > 0) {
+        warnings.push(dropped(job, lines));
+        for prefix in &job.prefixes {
+            let note = note(job, lines);
+            match notes.iter_mut().find(|(known, _)| known == prefix) {
+                Some((_, list)) => list.push(note),
+                None => notes.push((prefix, vec![note])),
+            }
+        }
+    }
+    for (prefix, list) in notes {
+        let path = note_path(prefix);
+        let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
+        if let Err(error) = fs::write(&path, text) {
+            warnings.push(broken(&path, &error));
+        }
+    }
+    let failed = written.plan.files.iter().zip(&written.failed);
+    let failed = failed.filter_map(|(file, error)| Some((file, error.as_ref()?)));
+    warnings.extend(failed.map(|(file, error)| broken(&file.path, error)));
+    warnings
+}
+
+fn dropped(job: &JobLogs, lines: Lines) -> Warning {
+    Warning {
+        code: "log_dropped".into(),
+        job: job.name.clone(),
+        message: format!(
+            "{} of {} lines of its logs were dropped: they came faster than they could be written",
+            lines.dropped,
+            lines.kept + lines.dropped
+        ),
+        hint: "log averages (`log_avg_msec=100`), or let the job wait (`log_full=wait`)".into(),
+    }
+}
+
+fn broken(path: &str, error: &io::Error) -> Warning {
+    Warning {
+        code: "log_broken".into(),
+        job: String::new(),
+        message: format!("the log {path} breaks off: {error}"),
+        hint: "make room, or log averages (`log_avg_msec=100`)".into(),
+    }
+}
+
+fn note_path(prefix: &str) -> String {
+    format!("{prefix}.dropped.json")
+}
+
+/// `{"job": "name", "number": 1, "lines_kept": 2, "lines_dropped": 3}`.
+fn note(job: &JobLogs, lines: Lines) -> String {
+    let name: String = job.name.chars().flat_map(escaped).collect();
+    format!(
+        "{{\"job\": \"{name}\", \"number\": {}, \"lines_kept\": {}, \"lines_dropped\": {}}}",
+        job.number, lines.kept, lines.dropped
+    )
+}
+
+fn escaped(c: char) -> Vec<char> {
+    match c {
+        '"' | '\\' => vec!['\\', c],
+        c if c < ' ' => format!("\\u{:04x}", u32::from(c)).chars().collect(),
+        c => vec![c],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped() {
+        let text: String = "a\"b\\c\n".chars().flat_map(escaped).collect();
+        assert_eq!(text, "a\\\"b\\\\c\\u000a");
+    }
+}

@@ -1,0 +1,101 @@
+//! How much memory the logs of a run get: no more than a bound for all jobs together, whatever is
+//! asked for.
+
+use fathom_record::Warning;
+use fathom_workload::{Entry, JobLog};
+
+use super::plan::{JobLogs, LogPlan};
+use super::writer::page_bytes;
+
+/// How much memory the logs of a run get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizing {
+    pub(super) chunks: usize,
+    /// Of a chunk.
+    pub(super) entries: usize,
+    /// What was asked for, where the bound won.
+    asked: Option<usize>,
+}
+
+impl Sizing {
+    pub(super) fn new(logs: &LogPlan) -> Self {
+        let jobs: Vec<&JobLogs> = logs.jobs.iter().flatten().collect();
+        let asked = jobs.iter().map(|job| job.entries as usize).max();
+        let single_ops = jobs.iter().any(|job| job.config.ops);
+        Self::of(jobs.len(), logs.files.len(), asked.unwrap_or(1), single_ops)
+    }
+
+    fn of(jobs: usize, files: usize, asked: usize, single_ops: bool) -> Self {
+        let fixed = files * page_bytes(files) + jobs * JobLog::OWN_BYTES;
+        let all = MEMORY.saturating_sub(fixed) / size_of::<Entry>();
+        // A job that fills one chunk needs another to go on; a few more are with the writer.
+        let least = 2 * jobs.max(1) + 2;
+        let entries = asked.min(all / least).max(LEAST);
+        let most = (all / entries).max(1);
+        let chunks = if single_ops {
+            most
+        } else {
+            (4 * jobs.max(1) + 4).min(most)
+        };
+        Self {
+            chunks,
+            entries,
+            asked: (entries < asked).then_some(asked),
+        }
+    }
+
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let asked = self.asked?;
+        Some(Warning {
+            code: "log_entries_bounded".into(),
+            job: String::new(),
+            message: format!(
+                "`log_entries={asked}` became {}: the logs of all jobs together have {} MiB",
+                self.entries,
+                MEMORY >> 20
+            ),
+            hint: "leave `log_entries` out".into(),
+        })
+    }
+}
+
+/// What all logs of a run may keep in memory, bytes: more than a second at 3 million ops a second,
+/// and little beside what the page cache holds of the files.
+const MEMORY: usize = 64 << 20;
+
+/// Entries that any item of a log fits into.
+const LEAST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_holds_whatever_is_asked() {
+        for (jobs, asked, bounded) in [
+            (1, 1024, false),
+            (1, 65_536, false),
+            (1, 1_048_576, true),
+            (512, 1024, false),
+            (512, 65_536, true),
+            (4096, 1024, true),
+        ] {
+            let files = 3 * jobs;
+            let sizing = Sizing::of(jobs, files, asked, true);
+            let chunks = sizing.chunks * sizing.entries * size_of::<Entry>();
+            let pages = files * page_bytes(files);
+            assert!(
+                chunks + pages + jobs * JobLog::OWN_BYTES <= MEMORY,
+                "{jobs} jobs: {sizing:?}"
+            );
+            assert!(sizing.chunks >= 2 * jobs + 2, "{jobs} jobs: {sizing:?}");
+            assert_eq!(sizing.asked.is_some(), bounded, "{jobs} jobs, {asked}");
+        }
+    }
+
+    #[test]
+    fn windows_take_little() {
+        let sizing = Sizing::of(1, 3, 1024, false);
+        assert_eq!((sizing.chunks, sizing.entries), (8, 1024));
+    }
+}
