@@ -1,7 +1,9 @@
 //! The options that tie a job to others, and to its own end.
 
-/// Who starts after whom, and who ends with whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+use fathom_core::{Nanos, PerDirection};
+
+/// Who starts after whom, who ends with whom, and when a job ends by itself.
+#[derive(Clone, Debug, PartialEq)]
 pub struct LifecycleOptions {
     /// `wait_for`: the name of the job whose clones must all have ended.
     pub wait_for: Option<String>,
@@ -11,6 +13,53 @@ pub struct LifecycleOptions {
     pub exitall_on_error: bool,
     /// `exit_what`.
     pub exit_what: ExitWhat,
+    /// `flow`: the job's weight among those of its `flow_id`; 0: it takes part in none.
+    pub flow: u32,
+    /// `flow_id`.
+    pub flow_id: u32,
+    /// `flow_sleep`.
+    pub flow_sleep: Nanos,
+    /// `max_latency`.
+    pub max_latency: PerDirection<Option<Nanos>>,
+    /// `latency_target`; zero: none.
+    pub latency_target: Nanos,
+    /// `latency_window`.
+    pub latency_window: Nanos,
+    /// `latency_percentile`.
+    pub latency_percentile: f64,
+    /// `latency_run`.
+    pub latency_run: bool,
+    /// `steadystate`.
+    pub steady: Option<SteadyState>,
+    /// `steadystate_duration`; zero: none is looked for.
+    pub steady_duration: Nanos,
+    /// `steadystate_ramp_time`.
+    pub steady_ramp: Nanos,
+    /// `steadystate_check_interval`.
+    pub steady_interval: Nanos,
+}
+
+impl Default for LifecycleOptions {
+    fn default() -> Self {
+        Self {
+            wait_for: None,
+            exitall: false,
+            exitall_on_error: false,
+            exit_what: ExitWhat::Group,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep: Nanos::ZERO,
+            max_latency: PerDirection::all(None),
+            latency_target: Nanos::ZERO,
+            latency_window: Nanos::ZERO,
+            latency_percentile: 100.0,
+            latency_run: false,
+            steady: None,
+            steady_duration: Nanos::ZERO,
+            steady_ramp: Nanos::ZERO,
+            steady_interval: Nanos::from_secs(1),
+        }
+    }
 }
 
 /// `exit_what`: who ends with a job.
@@ -23,4 +72,28 @@ pub enum ExitWhat {
     Stonewall,
     /// All, those that have not started too.
     All,
+}
+
+/// `steadystate`: what counts as steady.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyState {
+    /// What is looked at.
+    pub figure: SteadyFigure,
+    /// By its slope, else by the largest distance from the mean.
+    pub slope: bool,
+    /// At most this: IOPS, bytes per second or nanoseconds, or percent of the mean.
+    pub limit: f64,
+    /// The limit is in percent.
+    pub percent: bool,
+}
+
+/// What `steadystate` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyFigure {
+    /// `iops`, `iops_slope`.
+    Iops,
+    /// `bw`, `bw_slope`.
+    Bandwidth,
+    /// `lat`, `lat_slope`.
+    Latency,
 }

@@ -6,7 +6,7 @@ use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
     AccessZone, BlockSize, ClockSource, ContinueOnError, CpuPolicy, DedupeMode, ExitWhat,
     Fallocate, FileService, Options, PriorityShare, RandomDistribution, RandomGenerator,
-    RateProcess, ReadWrite, Size, Verify, ZoneLength,
+    RateProcess, ReadWrite, Size, SteadyFigure, Verify, ZoneLength,
 };
 use world::{World, job};
 
@@ -54,6 +54,59 @@ fn lifecycle_options() {
         o.lifecycle.exit_what == ExitWhat::Stonewall
     });
     refuse("--exit_what=none", "bad-value");
+    check("--flow=3 --flow_id=2 --flow_sleep=100", |o| {
+        let rules = &o.lifecycle;
+        (rules.flow, rules.flow_id) == (3, 2) && rules.flow_sleep == Nanos::from_micros(100)
+    });
+    refuse("--flow=1001", "out-of-range");
+    check("--max_latency=1ms,,2ms", |o| {
+        o.lifecycle.max_latency
+            == PerDirection::new(
+                Some(Nanos::from_millis(1)),
+                None,
+                Some(Nanos::from_millis(2)),
+            )
+    });
+    check(
+        "--latency_target=2ms --latency_window=1s --latency_percentile=99.9",
+        |o| {
+            (o.lifecycle.latency_percentile - 99.9).abs() < 1e-9
+                && o.lifecycle.latency_target == Nanos::from_millis(2)
+        },
+    );
+    refuse("--latency_percentile=101", "bad-percentage");
+    refuse("--latency_percentile=90:99", "bad-percentage");
+    let steady = |words: &str, figure, slope, limit: f64, percent| {
+        check(words, |o| {
+            let steady = o.lifecycle.steady.expect("a rule");
+            (steady.figure, steady.slope, steady.percent) == (figure, slope, percent)
+                && (steady.limit - limit).abs() < 1e-9
+        });
+    };
+    steady("--ss=iops:5%", SteadyFigure::Iops, false, 5.0, true);
+    steady("--ss=iops_slope:0.3", SteadyFigure::Iops, true, 0.3, false);
+    steady(
+        "--steadystate=bw:1k",
+        SteadyFigure::Bandwidth,
+        false,
+        1024.0,
+        false,
+    );
+    steady(
+        "--ss=lat_slope:10",
+        SteadyFigure::Latency,
+        true,
+        10_000.0,
+        false,
+    );
+    refuse("--ss=iops", "bad-value");
+    refuse("--ss=cpu:5%", "bad-value");
+    refuse("--ss=iops:x", "bad-value");
+    check("--ss_dur=10 --ss_ramp=5 --ss_interval=2", |o| {
+        o.lifecycle.steady_duration == Nanos::from_secs(10)
+            && o.lifecycle.steady_ramp == Nanos::from_secs(5)
+            && o.lifecycle.steady_interval == Nanos::from_secs(2)
+    });
     refuse("--wait_for=x", "bad-wait");
     refuse("--wait_for=y --name=y", "bad-wait");
     refuse("--name=x --name=z --wait_for=x", "bad-wait");

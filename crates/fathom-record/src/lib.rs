@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod lifecycle;
 mod peak;
 mod record;
 mod stored;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
+pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, LogRecord, PerDirectionRecord,

@@ -7,7 +7,7 @@ use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
-use crate::{Machine, Validity, Warning};
+use crate::{LatencyTargetRecord, Machine, SteadyStateRecord, Validity, Warning};
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -98,6 +98,12 @@ pub struct JobRecord {
     pub submissions: u64,
     /// Reapings in `depth_complete`.
     pub reapings: u64,
+    /// The search for a depth, where a latency was to be kept to.
+    #[serde(default)]
+    pub latency_target: Option<LatencyTargetRecord>,
+    /// The wait for a steady state, where one was asked for.
+    #[serde(default)]
+    pub steady_state: Option<SteadyStateRecord>,
     /// How it is to be shown.
     pub display: Display,
     /// Its I/O logs, if it has any.

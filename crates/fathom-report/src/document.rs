@@ -1,7 +1,9 @@
 //! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
 
 use fathom_core::{Direction, IoPriority, PerDirection};
-use fathom_record::{DirectionRecord, DiskRecord, Display, JobRecord, Record, SyncRecord};
+use fathom_record::{
+    DirectionRecord, DiskRecord, Display, JobRecord, LatencyTargetRecord, Record, SyncRecord,
+};
 use fathom_stats::Latency;
 
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
@@ -12,6 +14,7 @@ use crate::ours;
 use crate::percentiles::percentiles;
 use crate::priorities;
 use crate::rate::{GroupRate, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
+use crate::steady::steady_object;
 use crate::{FIO_VERSION, show_disks};
 
 /// The record in fio's JSON, `plus` its histograms (`json+`).
@@ -80,23 +83,31 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
     }
     // As in fio: only for jobs that ran, though not for those alone that have such a target.
     if job.depth_level.iter().any(|&ops| ops > 0) {
-        latency_target(&mut out, job.iodepth);
+        latency_target(&mut out, job);
     }
     if let Some(description) = &job.description {
         out.set("desc", description.as_str());
+    }
+    if let Some(steady) = &job.steady_state {
+        out.set("steadystate", steady_object(steady));
     }
     out.set("fathom", ours::job(entry, plus));
     out
 }
 
-/// What fio says of a latency target that was not given.
-fn latency_target(out: &mut Object, depth: u32) {
-    out.set("latency_depth", depth);
-    out.set("latency_target", 0_u64);
-    out.set("latency_target_ns", 0_u64);
-    out.set("latency_percentile", 100.0);
-    out.set("latency_window", 0_u64);
-    out.set("latency_window_us", 0_u64);
+/// What fio says of a latency target, be it one that was not given.
+fn latency_target(out: &mut Object, job: &JobRecord) {
+    let target = job.latency_target.unwrap_or(LatencyTargetRecord {
+        share_percent: 100.0,
+        depth: job.iodepth,
+        ..LatencyTargetRecord::default()
+    });
+    out.set("latency_depth", target.depth);
+    out.set("latency_target", target.target_ns);
+    out.set("latency_target_ns", target.target_ns);
+    out.set("latency_percentile", target.share_percent);
+    out.set("latency_window", target.window_us);
+    out.set("latency_window_us", target.window_us);
 }
 
 /// The job's error; where it has none, the first one that it tolerated, as in fio.

@@ -16,6 +16,7 @@ mod percentiles;
 mod priorities;
 mod rate;
 mod status;
+mod steady;
 mod terse;
 mod text;
 mod text_latency;

@@ -11,6 +11,7 @@ use crate::number::percent;
 use crate::priorities;
 use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::show_disks;
+use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::worth::notes;
 
@@ -74,10 +75,8 @@ fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> Stri
             errors.total, errors.first
         );
     }
-    let depth = job.iodepth;
-    out += &format!(
-        "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={depth}\n"
-    );
+    out += &latency_line(job);
+    out += &steady_line(job);
     out
 }
 

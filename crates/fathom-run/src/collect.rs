@@ -3,10 +3,14 @@
 use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
 use fathom_record::{
-    CpuRecord, DirectionRecord, Display, JobRecord, PriorityRecord, SyncRecord, Tolerated,
+    CpuRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
+    SteadyStateRecord, SyncRecord, Tolerated,
 };
-use fathom_stats::Latency;
-use fathom_workload::{DirectionResults, JobError, Measure, PriorityLatency, Results};
+use fathom_stats::{Judge, Latency};
+use fathom_workload::{
+    DirectionResults, Figure, JobError, Measure, PriorityLatency, Results, SteadyGroup,
+    SteadySample,
+};
 
 use crate::drive::{Fault, Outcome};
 use crate::engines;
@@ -62,6 +66,8 @@ pub(crate) fn complete(
         major_faults: outcome.usage.major_faults,
         minor_faults: outcome.usage.minor_faults,
     };
+    let steady = setup.worker.guards.steady.as_ref();
+    record.steady_state = steady.map(|group| steady_state(group));
     if let Some(results) = outcome.results {
         record.start_ms = wall_of(results.started);
         measured(&mut record, setup, results);
@@ -78,6 +84,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         record.error = error.errno;
         record.error_text = Some(error_text(error, setup));
     }
+    record.latency_target = latency_target(setup, &results);
     record.tolerated = results.tolerated.as_ref().map(|tolerated| Tolerated {
         total: tolerated.total,
         first: tolerated.first.errno,
@@ -106,6 +113,44 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         .each()
         .map(|direction| direction.runtime_ms);
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
+}
+
+/// What came of the search for a depth.
+fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRecord> {
+    let target = setup.worker.guards.target?;
+    Some(LatencyTargetRecord {
+        target_ns: target.latency.get(),
+        window_us: target.window.get() / 1_000,
+        share_percent: target.share as f64 / 1e6,
+        depth: results.depth_found.unwrap_or(setup.worker.depth),
+    })
+}
+
+/// How a group stands when all has ended; a window that was not filled has zeros at its end.
+fn steady_state(group: &SteadyGroup) -> SteadyStateRecord {
+    let (rule, standing) = (group.rule(), group.standing());
+    let judged = standing.judged;
+    let mut window = standing.window;
+    window.resize(rule.intervals, SteadySample::default());
+    let each = |figure: fn(&SteadySample) -> u64| window.iter().map(figure).collect();
+    SteadyStateRecord {
+        figure: match rule.figure {
+            Figure::Iops => "iops",
+            Figure::Bandwidth => "bw",
+            Figure::Latency => "lat",
+        }
+        .into(),
+        by_slope: rule.judge == Judge::Slope,
+        limit: rule.limit,
+        is_percent: rule.percent,
+        window_s: rule.interval.get() * rule.intervals as u64 / 1_000_000_000,
+        attained: standing.attained,
+        value: judged.value,
+        criterion: judged.criterion(rule.percent).copysign(judged.value),
+        bytes_per_s: each(|sample| sample.bytes_per_s),
+        ops_per_s: each(|sample| sample.iops),
+        lat_ns: each(|sample| sample.lat_ns),
+    }
 }
 
 fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {

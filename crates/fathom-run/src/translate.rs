@@ -9,6 +9,7 @@ pub(crate) mod pattern;
 pub(crate) mod priority;
 mod seeds;
 mod sizes;
+mod ties;
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,6 +20,7 @@ use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub(crate) use self::seeds::entropy;
 use self::sizes::{Existing, FileSize, SizeFault, SizeRequest, Sizes};
+use self::ties::Ties;
 use crate::engines;
 use crate::error::Problem;
 use crate::found::{Found, Look};
@@ -86,6 +88,7 @@ pub(crate) fn translate(
     let mut planned = Planned {
         look,
         files: HashMap::new(),
+        ties: Ties::default(),
     };
     for place in places(&plan.jobs) {
         let job = &plan.jobs[place.section];
@@ -114,6 +117,7 @@ pub(crate) fn translate(
 struct Planned<'a> {
     look: &'a dyn Look,
     files: HashMap<String, Found>,
+    ties: Ties,
 }
 
 impl Planned<'_> {
@@ -163,6 +167,7 @@ fn setup(
             "leave `size` out to use the whole device",
         );
     }
+    ties::note_windows(options, &mut warnings);
     let ranges = files.iter().map(|file| FileRange {
         offset: file.offset,
         length: file.length,
@@ -175,8 +180,7 @@ fn setup(
         pattern,
         depth,
         batching: pace::batching(options, depth),
-        bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass)
-            .map_err(|problem| problem.at(job, "number_ios"))?,
+        bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass),
         loops: options.loops.max(1),
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
         time_based: time_based(options),
@@ -199,6 +203,7 @@ fn setup(
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
+        guards: planned.ties.guards(job, place, ops_limit(options))?,
     };
     let setup = JobSetup {
         place,
@@ -320,24 +325,35 @@ fn depth(options: &Options) -> u32 {
 /// `time_based` needs a `runtime`; the parser says so where there is none.
 fn time_based(options: &Options) -> bool {
     let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
-    options.time_based && bounded && options.number_ios.is_none()
+    options.time_based && bounded
 }
 
-/// `number_ios` ends a pass early; it is counted in bytes, so all ops must be of one size.
-fn bytes_per_pass(options: &Options, bytes: u64) -> Result<u64, Problem> {
-    let Some(ops) = options.number_ios else {
-        return Ok(bytes);
-    };
+/// `number_ios` over all passes; as in fio, `time_based` goes on all the same. One pass of ops of
+/// one size is ended by its bytes, which costs nothing.
+fn ops_limit(options: &Options) -> Option<u64> {
+    let ops = options.number_ios.filter(|_| !time_based(options))?;
+    let by_bytes = options.loops <= 1 && only_size(options).is_some();
+    (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
+}
+
+/// The bytes of a pass, or of the ops that `number_ios` leaves of it.
+fn bytes_per_pass(options: &Options, bytes: u64) -> u64 {
+    let ops = options.number_ios.filter(|_| !time_based(options));
+    match (ops, only_size(options), ops_limit(options)) {
+        (Some(ops), Some(size), None) => bytes.min(ops.saturating_mul(size)),
+        _ => bytes,
+    }
+}
+
+/// The size of all ops, if there is only one.
+fn only_size(options: &Options) -> Option<u64> {
     let mut sizes: Vec<_> = pattern::sized(options)
         .flat_map(|direction| <[u64; 2]>::from(pattern::bounds(options, direction)))
         .collect();
     sizes.dedup();
     match sizes[..] {
-        [size] => Ok(bytes.min(ops.saturating_mul(size))),
-        _ => {
-            let message = "`number_ios` with several block sizes: known to fio, not yet to fathom";
-            Err(Problem::new("number_ios_with_sizes", message).hint("use `io_size` instead"))
-        }
+        [size] => Some(size),
+        _ => None,
     }
 }
 

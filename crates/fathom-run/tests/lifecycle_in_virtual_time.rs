@@ -92,3 +92,170 @@ fn an_error_ends_the_others_where_the_job_says_so() {
     check(words("--exitall_on_error", ""), 2_000);
     check(words("", "--exitall_on_error"), 9_000);
 }
+
+/// Ops of each job.
+fn all_reads(record: &Record) -> Vec<u64> {
+    record.jobs.iter().map(reads).collect()
+}
+
+#[test]
+fn number_ios_ends_a_job_after_so_many_ops() {
+    let check = |words: &str, want: u64| {
+        let record = record(&format!("--name=t --rw=read --size=16k {words}"));
+        assert_eq!(reads(&record.jobs[0]), want, "{words}");
+    };
+    check("--number_ios=3", 3);
+    check("--number_ios=9", 4);
+    check("--number_ios=3 --loops=2", 6);
+    check("--number_ios=9 --loops=2", 8);
+    check("--number_ios=3 --bssplit=2k/50:4k/50", 3);
+    check("--number_ios=3 --io_size=1m", 3);
+    // As in fio, time goes before.
+    check("--number_ios=3 --time_based --runtime=1", 10_000);
+}
+
+#[test]
+fn number_ios_of_a_mix_counts_both_directions() {
+    let mix = record("--name=t --rw=randrw --bs=4k,8k --size=1m --number_ios=50");
+    let directions = &mix.jobs[0].directions;
+    assert_eq!(directions.read.ios + directions.write.ios, 50);
+}
+
+#[test]
+fn jobs_of_a_flow_take_turns_by_weight() {
+    let flow = "--rw=read --size=4m --time_based --runtime=2 --name=a --flow=8 --name=b --flow=1";
+    let ops = all_reads(&record(flow));
+    assert!(ops[0].abs_diff(ops[1] * 8) < 100, "{ops:?}");
+    assert!((19_900..=20_000).contains(&ops[0]), "{ops:?}");
+    let other = format!("{flow} --flow_id=7");
+    assert_eq!(all_reads(&record(&other)), [20_000, 20_000]);
+    let three = format!("{flow} --name=c --flow=9 --flow_sleep=1000");
+    let ops = all_reads(&record(&three));
+    assert!(ops[2].abs_diff(ops[0] + ops[1]) < 100, "{ops:?}");
+}
+
+#[test]
+fn who_is_alone_in_a_flow_waits_for_nobody() {
+    let ends = "--rw=read --size=4m --name=a --flow=1 --io_size=4000k --name=b --flow=3 \
+                --time_based --runtime=2";
+    let ops = all_reads(&record(ends));
+    assert_eq!(ops[0], 1_000);
+    assert!((19_900..=20_000).contains(&ops[1]), "{ops:?}");
+}
+
+#[test]
+fn an_op_that_takes_too_long_ends_the_job() {
+    let check = |words: &str, error: u32, ops: u64| {
+        let record = record(&format!("--name=t --rw=read --size=64k {words}"));
+        let job = &record.jobs[0];
+        assert_eq!((job.error, reads(job)), (error, ops), "{words}");
+    };
+    check("--max_latency=100", 0, 16);
+    check("--max_latency=99", 110, 1);
+    check("--max_latency=0", 0, 16);
+    check("--max_latency=1s,1", 0, 16);
+    check("--max_latency=,1", 0, 16);
+    check("--max_latency=50,,1", 110, 1);
+}
+
+#[test]
+fn a_latency_target_finds_a_depth() {
+    let check = |words: &str, depth: u32, error: u32, ms: u64| {
+        let record = record(&format!(
+            "--name=t --ioengine=libaio --rw=randread --size=4m --time_based --runtime=20 \
+             --iodepth=16 --latency_window=500ms {words}"
+        ));
+        let job = &record.jobs[0];
+        let found = job.latency_target.expect("a search");
+        assert_eq!((found.depth, job.error), (depth, error), "{words}");
+        assert!(
+            job.runtime_ms.abs_diff(ms) <= 1,
+            "{words}: {} ms",
+            job.runtime_ms
+        );
+    };
+    check("--latency_target=100", 16, 0, 500);
+    check(
+        "--latency_target=1ms --latency_run=1",
+        16,
+        0,
+        20_000 - 5 * 500,
+    );
+    check("--latency_target=99", 1, 110, 0);
+    check("--latency_target=99 --latency_percentile=0", 16, 0, 500);
+}
+
+/// Runs a job of 10,000 reads a second and says when it ended, and whether it was steady.
+#[track_caller]
+fn check_steady(words: &str, ms: u64, attained: bool) {
+    let words = format!("--rw=read --size=4m --time_based --runtime=20 {words}");
+    let record = record(&words);
+    for job in &record.jobs {
+        let steady = job.steady_state.as_ref().expect("a watch");
+        assert_eq!(steady.attained, attained, "{words}: {steady:?}");
+        assert!(
+            job.runtime_ms.abs_diff(ms) <= 1,
+            "{words}: {} ms",
+            job.runtime_ms
+        );
+    }
+}
+
+#[test]
+fn a_job_that_is_steady_ends() {
+    check_steady("--ss=iops:1% --ss_dur=3 --name=t", 3_000, true);
+    check_steady(
+        "--ss=bw:100k --ss_dur=4 --ss_interval=2 --name=t",
+        4_000,
+        true,
+    );
+    check_steady(
+        "--ss=lat_slope:1% --ss_dur=3 --ss_ramp=2 --name=t",
+        5_000,
+        true,
+    );
+    check_steady(
+        "--ss=iops_slope:1 --ss_dur=3 --ramp_time=1 --name=t",
+        3_000,
+        true,
+    );
+    // A second of work, a second of pause.
+    let uneven = "--thinktime=1s --thinktime_blocks=10000 --name=t";
+    check_steady(&format!("--ss=iops:10% --ss_dur=3 {uneven}"), 20_000, false);
+    check_steady(
+        &format!("--ss=iops:5% --ss_dur=8 --ss_interval=4 {uneven}"),
+        8_000,
+        true,
+    );
+    check_steady("--ss=iops:1% --ss_dur=30 --name=t", 20_000, false);
+}
+
+#[test]
+fn a_group_is_steady_as_a_whole() {
+    let group = "--ss=iops:1% --ss_dur=3 --group_reporting";
+    check_steady(&format!("{group} --name=a --name=b"), 3_000, true);
+    let record = record(&format!(
+        "--rw=read --size=4m --time_based --runtime=20 {group} --name=a --name=b --startdelay=2"
+    ));
+    let steady = record.jobs[0].steady_state.as_ref().expect("a watch");
+    let each = |rate: &u64| (19_999..=20_000).contains(rate);
+    assert!(
+        steady.ops_per_s.len() == 3 && steady.ops_per_s.iter().all(each),
+        "{steady:?}"
+    );
+    assert_eq!(record.jobs[0].runtime_ms, 5_000);
+    assert_eq!(record.jobs[1].runtime_ms, 3_000);
+}
+
+#[test]
+fn a_window_longer_than_the_run_is_said() {
+    let said = |words: &str| {
+        let words = format!("--name=t --rw=read --size=4m --time_based --runtime=5 {words}");
+        let mut warnings = record(&words).warnings.into_iter();
+        warnings.any(|warning| warning.code == "steady_window_beyond_run")
+    };
+    assert!(said("--ss=iops:1% --ss_dur=6"));
+    assert!(said("--ss=iops:1% --ss_dur=3 --ss_ramp=3"));
+    assert!(!said("--ss=iops:1% --ss_dur=5"));
+    assert!(!said("--ss=iops:1%"));
+}

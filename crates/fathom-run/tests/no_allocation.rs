@@ -7,7 +7,7 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::meter::{CountingAllocator, thread_allocations};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, MapMode,
+    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, GuardConfig, MapMode,
     Measure, Mix, Pace, PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice,
     SyncRules, Tolerate, Worker, WorkerConfig, turn,
 };
@@ -81,6 +81,7 @@ fn job(depth: u32) -> WorkerConfig {
         },
         priorities: None,
         invalidate: false,
+        guards: GuardConfig::default(),
     }
 }
 

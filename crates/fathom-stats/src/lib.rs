@@ -4,10 +4,12 @@
 mod histogram;
 mod latency;
 mod samples;
+mod steady;
 mod summary;
 
 // Public items, listed once.
 pub use histogram::Histogram;
 pub use latency::Latency;
 pub use samples::SampleStats;
+pub use steady::{Judge, Judged, judge};
 pub use summary::Summary;

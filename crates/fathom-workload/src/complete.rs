@@ -69,6 +69,9 @@ impl Worker {
         if let Some(priorities) = &mut self.priorities {
             priorities.completed(direction, &state, now);
         }
+        if self.guards.is_some() {
+            self.guard_completion(direction, &state, now);
+        }
         let Some(readback) = &mut self.readback else {
             return;
         };

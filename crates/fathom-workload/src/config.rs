@@ -4,6 +4,8 @@
 
 use fathom_core::{Nanos, PerDirection};
 
+use crate::guards::GuardConfig;
+
 /// Everything one worker needs to know.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
@@ -47,6 +49,8 @@ pub struct WorkerConfig {
     pub priorities: Option<PerDirection<PriorityChoice>>,
     /// Drop the page cache of each file when a time-based job starts over.
     pub invalidate: bool,
+    /// What ends it early, or holds it back.
+    pub guards: GuardConfig,
 }
 
 /// Which ops of a direction get an I/O priority of their own.

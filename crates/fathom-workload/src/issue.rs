@@ -5,6 +5,7 @@
 
 use fathom_core::{Direction, Engine, FileIndex, OpKind, Step, Tick};
 
+use crate::guards::Held;
 use crate::pattern::Target;
 use crate::worker::{After, Stage, Worker};
 
@@ -127,6 +128,9 @@ impl Worker {
         {
             return self.issue_sync(engine, now, kind);
         }
+        if let Some(held) = self.held_back(now) {
+            return self.hold(held);
+        }
         let target = match self.next_target(now) {
             Ok(target) => target,
             Err(gate) => {
@@ -219,7 +223,28 @@ impl Worker {
         }
     }
 
+    /// What is to be waited for where a rule keeps the next op back.
+    fn hold(&mut self, held: Held) -> Gate {
+        match held {
+            Held::Until(then) => Gate::Due(then),
+            Held::Full => Gate::Drained,
+            Held::Enough => {
+                self.held = None;
+                self.pass.remaining = 0;
+                self.pass.more = 0;
+                Gate::EndOfPass
+            }
+        }
+    }
+
     fn count_issue(&mut self, target: &Target, now: Tick) {
+        if let Some(guards) = self
+            .guards
+            .as_mut()
+            .filter(|_| self.stage == Stage::Running)
+        {
+            guards.issued();
+        }
         if let Some(thinking) = &mut self.thinking {
             thinking.issued(now);
         }

@@ -5,10 +5,13 @@ mod buffers;
 mod complete;
 mod config;
 mod content;
+mod depth_search;
 mod drawn;
 mod ending;
 mod exchange;
 mod exponential;
+mod flow;
+mod guards;
 mod issue;
 mod log;
 mod pattern;
@@ -19,6 +22,7 @@ mod results;
 mod schedule;
 mod slots;
 mod stages;
+mod steady;
 mod syncs;
 mod think;
 mod turn;
@@ -32,6 +36,9 @@ pub use config::{
     PriorityShare, RandomGenerator, Rate, RateProcess, Repeated, Sequencer, SizeChoice, SyncRules,
     Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig, Zones,
 };
+pub use depth_search::LatencyTarget;
+pub use flow::{Flow, FlowShare};
+pub use guards::GuardConfig;
 pub use log::{
     Batch, Dropped, Entry, Item, JobLog, LogChannel, LogConfig, LoggedOp, Series, WhenFull,
 };
@@ -39,6 +46,7 @@ pub use pattern::{Pattern, PatternError, Target};
 pub use results::{
     DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors,
 };
+pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStanding};
 pub use turn::{Control, turn};
 pub use verify::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
 pub use worker::{ConfigError, Worker};

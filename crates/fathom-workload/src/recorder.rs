@@ -266,6 +266,13 @@ impl Recorder {
         )
     }
 
+    /// What all ops since measuring began took together, ns.
+    pub(crate) fn latency_sum_ns(&self) -> f64 {
+        let directions = Direction::ALL.map(|direction| &self.directions[direction].lat.summary);
+        let sums = directions.map(|summary| summary.mean() * summary.count() as f64);
+        sums.iter().sum()
+    }
+
     /// All of it, at the end.
     pub(crate) fn into_results(mut self) -> Results {
         if let Some(log) = self.log.take() {
@@ -294,6 +301,7 @@ impl Recorder {
             complete_sizes: self.complete_sizes,
             error: self.error.clone(),
             tolerated: self.tolerated.clone(),
+            depth_found: None,
             started: self.started,
             ended: self.ended.max(self.started),
         }

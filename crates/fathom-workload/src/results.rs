@@ -25,6 +25,8 @@ pub struct Results {
     pub error: Option<JobError>,
     /// Errors that did not.
     pub tolerated: Option<ToleratedErrors>,
+    /// The depth that a search for one came to.
+    pub depth_found: Option<u32>,
     /// When measuring began.
     pub started: Tick,
     /// When the last op had completed.

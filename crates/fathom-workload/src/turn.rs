@@ -36,7 +36,7 @@ pub struct Control {
 /// Call again with a later `now` when that has happened, until it says [`Step::Done`].
 pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, now: Tick) -> Step {
     // Relaxed: the flag carries no data; seeing it a turn later is as good.
-    if control.stop.load(Ordering::Relaxed) {
+    if control.stop.load(Ordering::Relaxed) || worker.is_steady() {
         worker.stop_issuing();
     }
     let mut now = now;
@@ -157,7 +157,10 @@ impl Worker {
             Stage::Running | Stage::ReadingBack => self.issue_with_care(engine, now),
             Stage::Draining(after) => self.drain(engine, now, after),
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
-            Stage::Finished => Some(Step::Done),
+            Stage::Finished => {
+                self.take_no_part();
+                Some(Step::Done)
+            }
         }
     }
 
@@ -188,6 +191,9 @@ impl Worker {
         } else {
             self.clock.ramp_end = now + self.config.ramp;
         }
+        if let Some(guards) = &mut self.guards {
+            guards.begin(now);
+        }
         self.stage = Stage::Running;
         self.set_next_rule();
         None
@@ -204,8 +210,9 @@ impl Worker {
     }
 
     /// Measuring begins.
-    fn measure_from(&mut self, now: Tick) {
+    pub(crate) fn measure_from(&mut self, now: Tick) {
         self.recorder.begin(now);
+        self.watch_from(now);
         if let Some(priorities) = &mut self.priorities {
             priorities.clear();
         }
@@ -231,13 +238,14 @@ impl Worker {
         if now >= self.clock.rate_check {
             self.check_rate(now);
         }
+        self.watch_steadiness(now);
         if now >= self.clock.deadline {
             self.stop_issuing();
         }
         self.set_next_rule();
     }
 
-    fn set_next_rule(&mut self) {
+    pub(crate) fn set_next_rule(&mut self) {
         let clock = &mut self.clock;
         let ending = matches!(
             self.stage,
@@ -249,7 +257,12 @@ impl Worker {
             .ramp_end
             .min(deadline)
             .min(self.recorder.next_sample())
-            .min(clock.rate_check);
+            .min(clock.rate_check)
+            .min(
+                self.steady
+                    .as_ref()
+                    .map_or(Tick::MAX, |steady| steady.next()),
+            );
     }
 
     /// Fails the job if a direction was slower than it must be.

@@ -7,6 +7,7 @@ use fathom_core::{
 use crate::buffers::Filler;
 use crate::config::{Batching, Mix, Rate, WorkerConfig};
 use crate::drawn::Drawn;
+use crate::guards::Guards;
 use crate::log::JobLog;
 use crate::pattern::{Pattern, PatternError, Target};
 use crate::priorities::Priorities;
@@ -16,6 +17,7 @@ use crate::results::{Phase, Progress, Results};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::stages::bytes_to_issue;
+use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
 use crate::verify::IntervalTooSmall;
@@ -62,6 +64,10 @@ pub struct Worker {
     pub(crate) sequence: u64,
     /// The directions of the mix.
     pub(crate) used: PerDirection<bool>,
+    /// Rules that few jobs have.
+    pub(crate) guards: Option<Box<Guards>>,
+    /// Its part in what may become steady.
+    pub(crate) steady: Option<Box<SteadyWatch>>,
 }
 
 /// What a worker does next.
@@ -206,7 +212,11 @@ impl Worker {
         let filler = Filler::new(config.buffers.clone(), seed);
         let batch = config.batching.submit.clamp(1, depth) as usize;
         let reap = config.batching.complete_max.clamp(1, depth) as usize;
-        let plain = is_plain(&config, engine, used, readback.is_some(), filler.changes());
+        let guards = Guards::new(&config);
+        let steady = config.guards.steady.clone();
+        let steady = steady.map(|group| Box::new(SteadyWatch::new(group)));
+        let watched = readback.is_some() || guards.is_some();
+        let plain = is_plain(&config, engine, used, watched, filler.changes());
         Ok(Self {
             thinking: config.think.map(Thinking::new),
             pass: Pass::first(&config),
@@ -232,6 +242,8 @@ impl Worker {
             plain,
             sequence: 0,
             used,
+            guards,
+            steady,
             config,
             engine,
         })
@@ -302,6 +314,8 @@ impl Worker {
         if let Some(priorities) = &self.priorities {
             results.priorities = priorities.results();
         }
+        let guards = self.guards.as_ref();
+        results.depth_found = guards.and_then(|guards| guards.depth_found());
         Some(results)
     }
 
@@ -316,6 +330,7 @@ impl Worker {
         if let Some(priorities) = self.priorities.filter(|_| !in_ramp) {
             results.priorities = priorities.results();
         }
+        results.depth_found = self.guards.and_then(|guards| guards.depth_found());
         results
     }
 }
@@ -411,7 +426,7 @@ fn is_plain(
     config: &WorkerConfig,
     engine: Capabilities,
     used: PerDirection<bool>,
-    verifies: bool,
+    watched: bool,
     changes_buffers: bool,
 ) -> bool {
     let rated = config.rate.iter().any(|(_, rate)| rate.is_some());
@@ -419,5 +434,5 @@ fn is_plain(
     let syncs = used.write && config.sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
     let chooses = config.priorities.is_some();
-    !(rated || verifies || fills || syncs || drains || chooses || config.think.is_some())
+    !(rated || watched || fills || syncs || drains || chooses || config.think.is_some())
 }

@@ -7,6 +7,7 @@ mod engines;
 mod file_choice;
 mod files;
 mod general;
+mod guards;
 pub(crate) mod known;
 mod lifecycle;
 mod log;
@@ -50,6 +51,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 const GROUPS: &[(&str, &[Row])] = &[
     ("Job", general::ROWS),
     ("Groups and lifecycle", lifecycle::ROWS),
+    ("Ends and turns", guards::ROWS),
     ("Pattern", pattern::ROWS),
     ("Zones", zones::ROWS),
     ("Files", files::ROWS),

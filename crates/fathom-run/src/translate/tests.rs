@@ -355,7 +355,10 @@ fn a_number_of_ops_ends_the_job() {
     let worker = |words: &str| one(&format!("--bs=4k {words}")).worker;
     assert_eq!(worker("--number_ios=3").bytes_per_pass, 3 * 4096);
     assert_eq!(worker("--number_ios=1000").bytes_per_pass, 1 << 20);
-    assert!(!worker("--number_ios=3 --time_based --runtime=9").time_based);
-    let several = "--name=t --size=1m --number_ios=3 --bsrange=4k-8k";
-    assert_eq!(problem(several), "number_ios_with_sizes");
+    assert!(worker("--number_ios=3 --time_based --runtime=9").time_based);
+    let ops = |words: &str| worker(words).guards.ops;
+    assert_eq!(ops("--number_ios=3"), None);
+    assert_eq!(ops("--number_ios=3 --time_based --runtime=9"), None);
+    assert_eq!(ops("--number_ios=3 --bsrange=4k-8k"), Some(3));
+    assert_eq!(ops("--number_ios=3 --loops=4"), Some(12));
 }

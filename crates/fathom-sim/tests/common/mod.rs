@@ -4,7 +4,7 @@
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, MapMode, Measure,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode, Measure,
     Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules, Tolerate,
     Worker, WorkerConfig,
 };
@@ -73,6 +73,7 @@ pub(crate) fn job() -> WorkerConfig {
         },
         priorities: None,
         invalidate: false,
+        guards: GuardConfig::default(),
     }
 }
 

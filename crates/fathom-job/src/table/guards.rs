@@ -1,0 +1,232 @@
+//! When a job ends by itself, and how it takes turns with others.
+
+use fathom_core::{Nanos, PerDirection};
+
+use super::general::{TIMES, U32};
+use super::read::{Findings, narrow, spread};
+use super::row::{Kind, Row};
+use crate::lifecycle::{SteadyFigure, SteadyState};
+use crate::number;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+use crate::time::{Bare, time};
+
+// tidy: long: one row an option
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "max_latency",
+        "",
+        "An op that takes longer ends the job with an error (ETIMEDOUT)",
+        "max_latency=100ms",
+        Kind::Special {
+            form: "one to three times, for read,write,trim, in microseconds (opt=10ms)",
+            read: max_latency,
+        },
+    )
+    .stricter(TIMES),
+    Row::new(
+        "latency_target",
+        "",
+        "Look for the largest depth, up to `iodepth`, at which ops keep to this latency",
+        "latency_target=2ms",
+        Kind::Time {
+            bare: Bare::Microseconds,
+            set: |o, v| o.lifecycle.latency_target = v,
+        },
+    )
+    .stricter(TIMES),
+    Row::new(
+        "latency_window",
+        "",
+        "How long each depth is tried for `latency_target`",
+        "latency_window=1s",
+        Kind::Time {
+            bare: Bare::Microseconds,
+            set: |o, v| o.lifecycle.latency_window = v,
+        },
+    )
+    .stricter(TIMES),
+    Row::new(
+        "latency_percentile",
+        "100",
+        "Of all ops so many percent must keep to `latency_target`",
+        "latency_percentile=99.9",
+        Kind::Special {
+            form: "number from 0 to 100",
+            read: |options, text, _| {
+                options.lifecycle.latency_percentile = percent(Piece::whole(text))?;
+                Ok(())
+            },
+        },
+    )
+    .stricter("a list is refused; fio takes its first number"),
+    Row::new(
+        "latency_run",
+        "0",
+        "Go on when the depth of `latency_target` is found, and adapt it",
+        "latency_run=1",
+        Kind::Bool(|o, v| o.lifecycle.latency_run = v),
+    ),
+    Row::new(
+        "flow",
+        "",
+        "The job's weight: jobs of one `flow_id` take turns in proportion to it",
+        "flow=3",
+        Kind::Int {
+            min: 0,
+            max: 1000,
+            set: |o, v| o.lifecycle.flow = narrow(v),
+        },
+    ),
+    Row::new(
+        "flow_id",
+        "0",
+        "Which jobs take turns with one another",
+        "flow_id=2",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.lifecycle.flow_id = narrow(v),
+        },
+    ),
+    Row::new(
+        "flow_sleep",
+        "0",
+        "How long, in microseconds, a job sleeps when it is the turn of others",
+        "flow_sleep=100",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.lifecycle.flow_sleep = Nanos::from_micros(v),
+        },
+    ),
+    Row::new(
+        "steadystate",
+        "",
+        "End the job, or its group, when this has been steady for `steadystate_duration`",
+        "steadystate=iops_slope:0.3%",
+        Kind::Special {
+            form: "iops, bw, lat, iops_slope, bw_slope or lat_slope, then :limit or :percent%",
+            read: steadystate,
+        },
+    )
+    .aliases(&["ss"]),
+    Row::new(
+        "steadystate_duration",
+        "0",
+        "How long the window is that must be steady; 0: none is looked for",
+        "ss_dur=30s",
+        Kind::Time {
+            bare: Bare::Seconds,
+            set: |o, v| o.lifecycle.steady_duration = v,
+        },
+    )
+    .aliases(&["ss_dur"])
+    .stricter(TIMES),
+    Row::new(
+        "steadystate_ramp_time",
+        "0",
+        "Look at nothing so long",
+        "ss_ramp=10s",
+        Kind::Time {
+            bare: Bare::Seconds,
+            set: |o, v| o.lifecycle.steady_ramp = v,
+        },
+    )
+    .aliases(&["ss_ramp"])
+    .stricter(TIMES),
+    Row::new(
+        "steadystate_check_interval",
+        "1",
+        "How long each sample of the window is",
+        "ss_interval=2s",
+        Kind::Time {
+            bare: Bare::Seconds,
+            set: |o, v| o.lifecycle.steady_interval = v,
+        },
+    )
+    .aliases(&["ss_interval"])
+    .stricter(TIMES),
+];
+
+fn max_latency(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let pieces = Piece::whole(text).split(&[',']);
+    if let Some(fourth) = pieces.get(3) {
+        let why = "there are three directions: read,write,trim";
+        return Err(Problem::new("too-many-values", fourth.range(), why));
+    }
+    let bounds = pieces.iter().map(|piece| match piece.trim().text {
+        "" => Ok(None),
+        _ => time(*piece, Bare::Microseconds).map(Some),
+    });
+    let bounds = spread(&bounds.collect::<Result<Vec<_>, _>>()?);
+    let own = &mut options.lifecycle.max_latency;
+    *own = PerDirection::from_fn(|direction| match bounds[direction] {
+        Some(bound) => Some(bound).filter(|bound| !bound.is_zero()),
+        None => own[direction],
+    });
+    Ok(())
+}
+
+fn percent(piece: Piece<'_>) -> Result<f64, Problem> {
+    match number_of(piece.trim()) {
+        Some(value) if value <= 100.0 => Ok(value),
+        _ => Err(Problem::new(
+            "bad-percentage",
+            piece.range(),
+            format!("`{}` is not a number from 0 to 100", piece.text),
+        )),
+    }
+}
+
+/// Digits, with a fraction or without.
+fn number_of(piece: Piece<'_>) -> Option<f64> {
+    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let value = piece.text.bytes().all(plain).then(|| piece.text.parse())?;
+    value.ok()
+}
+
+fn steadystate(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let whole = Piece::whole(text);
+    let (word, limit) = match text.split_once(':') {
+        Some((word, _)) => (word, whole.part(word.len() + 1..text.len()).trim()),
+        None => (text, whole.part(text.len()..text.len())),
+    };
+    let (figure, slope) = match word.trim() {
+        "iops" => (SteadyFigure::Iops, false),
+        "iops_slope" => (SteadyFigure::Iops, true),
+        "bw" => (SteadyFigure::Bandwidth, false),
+        "bw_slope" => (SteadyFigure::Bandwidth, true),
+        "lat" => (SteadyFigure::Latency, false),
+        "lat_slope" => (SteadyFigure::Latency, true),
+        _ => {
+            let why = format!("`{word}` cannot become steady");
+            return Err(Problem::new("bad-value", 0..word.len(), why)
+                .fix("choose one of iops, bw, lat, iops_slope, bw_slope, lat_slope"));
+        }
+    };
+    let percent = limit.text.ends_with('%');
+    let digits = limit
+        .part(0..limit.text.len() - usize::from(percent))
+        .trim();
+    let limit = match (figure, percent) {
+        (_, true) | (SteadyFigure::Iops, false) => number_of(digits),
+        (SteadyFigure::Bandwidth, false) => {
+            let bytes = number::counted(digits, options.kb_base, 0, u64::MAX)?.0;
+            Some(bytes as f64)
+        }
+        (SteadyFigure::Latency, false) => Some(time(digits, Bare::Microseconds)?.get() as f64),
+    };
+    let Some(limit) = limit else {
+        let why = format!("`{text}` has no limit that is a number");
+        return Err(Problem::new("bad-value", 0..text.len(), why)
+            .fix("write it as in `steadystate=iops:5%`"));
+    };
+    options.lifecycle.steady = Some(SteadyState {
+        figure,
+        slope,
+        limit,
+        percent,
+    });
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What ties a job to others while it runs, and what ends it early.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fathom_core::Nanos;
+use fathom_job::{Job, Options, SteadyFigure};
+use fathom_stats::Judge;
+use fathom_workload::{
+    Figure, Flow, FlowShare, GuardConfig, LatencyTarget, SteadyGroup, SteadyRule,
+};
+
+use super::Warnings;
+use crate::error::Problem;
+use crate::groups::Place;
+
+/// What jobs share, made when the first of them is translated.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    flows: HashMap<u32, Arc<Flow>>,
+    /// Of groups that are reported as one.
+    steady: HashMap<u32, Arc<SteadyGroup>>,
+}
+
+impl Ties {
+    /// The rules of one clone; `ops` is the largest number of ops it may issue.
+    pub(super) fn guards(
+        &mut self,
+        job: &Job,
+        place: Place,
+        ops: Option<u64>,
+    ) -> Result<GuardConfig, Problem> {
+        let rules = &job.options.lifecycle;
+        let flow = (rules.flow > 0).then(|| FlowShare {
+            flow: Arc::clone(self.flows.entry(rules.flow_id).or_default()),
+            weight: rules.flow,
+            sleep: rules.flow_sleep,
+        });
+        Ok(GuardConfig {
+            ops,
+            slowest: rules.max_latency,
+            target: target(job)?,
+            flow,
+            steady: self.steady(job, place)?,
+        })
+    }
+
+    fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, Problem> {
+        let Some(rule) = steady_rule(job)? else {
+            return Ok(None);
+        };
+        let new = || Arc::new(SteadyGroup::new(rule));
+        if !job.options.group_reporting {
+            return Ok(Some(new()));
+        }
+        let group = self.steady.entry(place.group).or_insert_with(new);
+        if *group.rule() != rule {
+            let message = "jobs that are reported as one group cannot be steady by different rules";
+            let problem = Problem::new("steady_rules_differ", message);
+            let hint = "give all of them the same `steadystate` options, or begin a `new_group`";
+            return Err(problem.hint(hint).at(job, "steadystate"));
+        }
+        Ok(Some(Arc::clone(group)))
+    }
+}
+
+/// A window that the run is too short for can never be filled.
+pub(super) fn note_windows(options: &Options, warnings: &mut Warnings<'_>) {
+    let rules = &options.lifecycle;
+    let watched = rules.steady.is_some() && !rules.steady_duration.is_zero();
+    let Some(runtime) = options.runtime.filter(|_| watched) else {
+        return;
+    };
+    let needed = rules.steady_ramp + rules.steady_duration;
+    if needed > runtime {
+        warnings.add(
+            "steady_window_beyond_run",
+            format!(
+                "the steady state needs {} s of samples, and the job runs for {} s: it cannot be \
+                 attained",
+                needed.get() / 1_000_000_000,
+                runtime.get() / 1_000_000_000
+            ),
+            "make `runtime` longer, or `steadystate_duration` shorter",
+        );
+    }
+}
+
+fn target(job: &Job) -> Result<Option<LatencyTarget>, Problem> {
+    let rules = &job.options.lifecycle;
+    if rules.latency_target.is_zero() {
+        return Ok(None);
+    }
+    if rules.latency_window.is_zero() {
+        let message = "`latency_target` needs a `latency_window` to try each depth for";
+        let problem = Problem::new("no_latency_window", message);
+        return Err(problem
+            .hint("add `latency_window=1s`")
+            .at(job, "latency_target"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 to 100 percent, in millionths"
+    )]
+    let share = (rules.latency_percentile * 1e6) as u64;
+    Ok(Some(LatencyTarget {
+        latency: rules.latency_target,
+        window: rules.latency_window,
+        share,
+        run: rules.latency_run,
+    }))
+}
+
+fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, Problem> {
+    let rules = &job.options.lifecycle;
+    let Some(steady) = rules.steady.filter(|_| !rules.steady_duration.is_zero()) else {
+        return Ok(None);
+    };
+    let refuse = |code, message: &str, hint: &str| {
+        let problem = Problem::new(code, message).hint(hint);
+        Err(problem.at(job, "steadystate_check_interval"))
+    };
+    let (window, interval) = (rules.steady_duration, rules.steady_interval);
+    if interval < Nanos::from_secs(1) {
+        let message = "samples shorter than a second tell nothing steady";
+        return refuse(
+            "steady_interval_too_short",
+            message,
+            "use `ss_interval=1s` or more",
+        );
+    }
+    if !window.get().is_multiple_of(interval.get()) {
+        let message = "`steadystate_duration` is not a multiple of `steadystate_check_interval`";
+        return refuse("steady_window_uneven", message, "make one divide the other");
+    }
+    let intervals = usize::try_from(window.get() / interval.get()).unwrap_or(usize::MAX);
+    Ok(Some(SteadyRule {
+        figure: match steady.figure {
+            SteadyFigure::Iops => Figure::Iops,
+            SteadyFigure::Bandwidth => Figure::Bandwidth,
+            SteadyFigure::Latency => Figure::Latency,
+        },
+        judge: match steady.slope {
+            true => Judge::Slope,
+            false => Judge::Deviation,
+        },
+        limit: steady.limit,
+        percent: steady.percent,
+        intervals,
+        interval,
+        ramp: rules.steady_ramp,
+    }))
+}

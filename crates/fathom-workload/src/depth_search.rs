@@ -1,0 +1,211 @@
+//! `latency_target`: the largest queue depth at which ops keep to a latency.
+//!
+//! From depth 1 upwards each depth is tried for a window: doubled while ops keep to the target,
+//! halved towards the last good one when they do not. Where it settles, everything is counted anew
+//! for one last window, and the job ends; with `run` it goes on, and tries again.
+
+use fathom_core::{Nanos, Tick};
+
+/// What a job with a target is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyTarget {
+    /// Ops are to take no longer.
+    pub latency: Nanos,
+    /// How long each depth is tried.
+    pub window: Nanos,
+    /// Of 100,000,000 ops so many must keep to it (percent with six decimals).
+    pub share: u64,
+    /// Go on when the depth is found.
+    pub run: bool,
+}
+
+/// A search, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DepthSearch {
+    target: LatencyTarget,
+    largest: u32,
+    depth: u32,
+    /// The largest depth that was good.
+    good: u32,
+    /// The smallest that was not.
+    bad: u32,
+    window_began: Tick,
+    ops: u64,
+    late: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Searching,
+    Last,
+}
+
+/// What follows from an op's latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Nothing.
+    GoOn,
+    /// The depth is found: count anew.
+    Final,
+    /// The last window is over.
+    Done,
+    /// Not even one op at a time keeps to the target.
+    Hopeless,
+}
+
+impl DepthSearch {
+    /// A search among depths up to `largest`.
+    pub(crate) fn new(target: LatencyTarget, largest: u32) -> Self {
+        Self {
+            target,
+            largest,
+            depth: 1,
+            good: 0,
+            bad: largest.saturating_add(1),
+            window_began: Tick::ZERO,
+            ops: 0,
+            late: 0,
+            stage: Stage::Searching,
+        }
+    }
+
+    /// Ops that may be in flight now.
+    pub(crate) const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The latency that is to be kept to.
+    pub(crate) const fn target(&self) -> Nanos {
+        self.target.latency
+    }
+
+    /// The job begins.
+    pub(crate) fn begin(&mut self, now: Tick) {
+        self.window_began = now;
+    }
+
+    /// An op has completed.
+    pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> Finding {
+        self.ops += 1;
+        self.late += u64::from(latency > self.target.latency);
+        // No op may be late: the first that is settles it.
+        let settled = self.late > 0 && self.target.share >= EVERYTHING;
+        if !settled && now - self.window_began < self.target.window {
+            return Finding::GoOn;
+        }
+        let in_time = u128::from(self.ops - self.late) * u128::from(EVERYTHING);
+        let is_good = in_time >= u128::from(self.ops) * u128::from(self.target.share);
+        self.ops = 0;
+        self.late = 0;
+        self.window_began = now;
+        if is_good {
+            self.go_up()
+        } else {
+            self.go_down()
+        }
+    }
+
+    fn go_up(&mut self) -> Finding {
+        if self.stage == Stage::Last && !self.target.run {
+            return Finding::Done;
+        }
+        self.good = self.good.max(self.depth);
+        let next = match self.bad {
+            bad if bad > self.largest => self.depth.saturating_mul(2).min(self.largest),
+            bad => self.good + (bad - self.good) / 2,
+        };
+        if next != self.depth {
+            self.depth = next;
+            return Finding::GoOn;
+        }
+        let is_new = self.stage != Stage::Last;
+        self.stage = Stage::Last;
+        if is_new {
+            Finding::Final
+        } else {
+            Finding::GoOn
+        }
+    }
+
+    fn go_down(&mut self) -> Finding {
+        if self.depth == 1 {
+            return Finding::Hopeless;
+        }
+        self.stage = Stage::Searching;
+        self.bad = self.depth;
+        // What was good before may not be any more.
+        if self.good >= self.bad {
+            self.good = 0;
+        }
+        self.depth = (self.good + (self.bad - self.good) / 2).max(1);
+        Finding::GoOn
+    }
+}
+
+/// 100 percent with six decimals.
+pub(crate) const EVERYTHING: u64 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that is late beyond `limit`; the depths that are tried, until it settles.
+    fn depths(limit: u32, largest: u32, run: bool) -> (Vec<u32>, Finding) {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: EVERYTHING,
+            run,
+        };
+        let mut search = DepthSearch::new(target, largest);
+        let mut tried = Vec::new();
+        let mut now = Tick::ZERO;
+        loop {
+            tried.push(search.depth());
+            now += Nanos::new(10);
+            let latency = if search.depth() > limit { 101 } else { 100 };
+            match search.completed(Nanos::new(latency), now) {
+                Finding::GoOn if tried.len() < 20 => {}
+                end => return (tried, end),
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_good_depth_is_found() {
+        assert_eq!(depths(100, 8, false), (vec![1, 2, 4, 8], Finding::Final));
+        assert_eq!(
+            depths(5, 32, false),
+            (vec![1, 2, 4, 8, 6, 5], Finding::Final)
+        );
+        assert_eq!(depths(1, 32, false), (vec![1, 2, 1], Finding::Final));
+        assert_eq!(depths(0, 32, false), (vec![1], Finding::Hopeless));
+        assert_eq!(depths(1, 1, false), (vec![1], Finding::Final));
+    }
+
+    #[test]
+    fn a_share_of_late_ops_is_allowed() {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: 50_000_000,
+            run: true,
+        };
+        let mut search = DepthSearch::new(target, 4);
+        assert_eq!(
+            search.completed(Nanos::new(500), Tick::new(1)),
+            Finding::GoOn
+        );
+        assert_eq!(
+            search.completed(Nanos::new(5), Tick::new(10)),
+            Finding::GoOn
+        );
+        assert_eq!(search.depth(), 2);
+        assert_eq!(
+            search.completed(Nanos::new(500), Tick::new(20)),
+            Finding::GoOn
+        );
+        assert_eq!(search.depth(), 1);
+    }
+}

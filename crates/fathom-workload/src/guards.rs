@@ -1,0 +1,163 @@
+//! Rules that few jobs have: a number of ops, turns with other jobs, bounds on latency.
+//!
+//! A job without any of them has no [`Guards`] and is not slowed down by one branch per op; one
+//! that has is issued op by op.
+
+use std::sync::Arc;
+
+use fathom_core::{Direction, Nanos, PerDirection, Tick};
+
+use crate::config::WorkerConfig;
+use crate::depth_search::{DepthSearch, Finding, LatencyTarget};
+use crate::flow::{FlowMember, FlowShare};
+use crate::results::JobError;
+use crate::slots::SlotState;
+use crate::steady::SteadyGroup;
+use crate::worker::{Stage, Worker};
+
+/// What a job with such rules is told.
+#[derive(Clone, Debug, Default)]
+pub struct GuardConfig {
+    /// Ops to issue in all passes together at most.
+    pub ops: Option<u64>,
+    /// An op that takes longer ends the job with an error.
+    pub slowest: PerDirection<Option<Nanos>>,
+    /// Look for the largest depth that keeps to a latency.
+    pub target: Option<LatencyTarget>,
+    /// Take turns with others.
+    pub flow: Option<FlowShare>,
+    /// End when what it does has become steady.
+    pub steady: Option<Arc<SteadyGroup>>,
+}
+
+impl GuardConfig {
+    /// Whether single ops are to be looked at.
+    fn any(&self) -> bool {
+        let bounds = self.slowest.iter().any(|(_, bound)| bound.is_some());
+        bounds || self.ops.is_some() || self.target.is_some() || self.flow.is_some()
+    }
+}
+
+/// A job's rules, and how it stands with them.
+#[derive(Debug)]
+pub(crate) struct Guards {
+    ops_left: u64,
+    slowest: PerDirection<Option<Nanos>>,
+    search: Option<DepthSearch>,
+    flow: Option<FlowMember>,
+}
+
+/// What keeps the next op back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// There are to be no more.
+    Enough,
+    /// Others come first; look again then.
+    Until(Tick),
+    /// As many are in flight as may be now.
+    Full,
+}
+
+impl Guards {
+    /// The rules of a job; none if it has none of them.
+    pub(crate) fn new(config: &WorkerConfig) -> Option<Box<Self>> {
+        let guards = &config.guards;
+        guards.any().then(|| {
+            Box::new(Self {
+                ops_left: guards.ops.unwrap_or(u64::MAX),
+                slowest: guards.slowest,
+                search: guards
+                    .target
+                    .map(|target| DepthSearch::new(target, config.depth)),
+                flow: guards.flow.as_ref().map(FlowShare::member),
+            })
+        })
+    }
+
+    /// The job begins to issue.
+    pub(crate) fn begin(&mut self, now: Tick) {
+        self.flow.iter_mut().for_each(FlowMember::join);
+        self.search.iter_mut().for_each(|search| search.begin(now));
+    }
+
+    /// Whether an op may be issued while `in_flight` are on their way.
+    pub(crate) fn hold_back(&self, now: Tick, in_flight: u32) -> Option<Held> {
+        if self.ops_left == 0 {
+            return Some(Held::Enough);
+        }
+        if self.search.as_ref().is_some_and(|s| in_flight >= s.depth()) {
+            return Some(Held::Full);
+        }
+        let flow = self.flow.as_ref().filter(|flow| !flow.may_go())?;
+        Some(Held::Until(now + flow.pause()))
+    }
+
+    /// An op was issued.
+    pub(crate) fn issued(&mut self) {
+        self.ops_left -= 1;
+        self.flow.iter_mut().for_each(FlowMember::went);
+    }
+
+    /// The job has ended: it keeps nobody waiting any more.
+    pub(crate) fn end(&mut self) {
+        self.flow.iter_mut().for_each(FlowMember::leave);
+    }
+
+    /// The depth that a search has come to.
+    pub(crate) fn depth_found(&self) -> Option<u32> {
+        self.search.as_ref().map(DepthSearch::depth)
+    }
+}
+
+impl Worker {
+    /// What keeps the next op of the pattern back.
+    pub(crate) fn held_back(&self, now: Tick) -> Option<Held> {
+        let guards = self.guards.as_ref()?;
+        // Reading back is not what these rules are about.
+        if self.stage != Stage::Running {
+            return None;
+        }
+        let prepared = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
+        guards.hold_back(now, self.in_flight.saturating_add(prepared))
+    }
+
+    /// An op of a job with such rules has completed.
+    pub(crate) fn guard_completion(&mut self, direction: Direction, op: &SlotState, now: Tick) {
+        let Some(guards) = &mut self.guards else {
+            return;
+        };
+        let latency = now - op.start;
+        if let Some(bound) = guards.slowest[direction].filter(|&bound| latency > bound) {
+            return self.too_slow(direction, op, latency, bound);
+        }
+        let Some(search) = &mut guards.search else {
+            return;
+        };
+        let target = search.target();
+        match search.completed(latency, now) {
+            Finding::GoOn => {}
+            Finding::Final => self.measure_anew(now),
+            Finding::Done => self.stop_issuing(),
+            Finding::Hopeless => self.too_slow(direction, op, latency, target),
+        }
+    }
+
+    #[cold]
+    fn too_slow(&mut self, direction: Direction, op: &SlotState, latency: Nanos, bound: Nanos) {
+        self.fail(JobError {
+            errno: ETIMEDOUT,
+            what: direction.name(),
+            file: op.op.file,
+            offset: op.op.offset,
+            length: op.op.length,
+            detail: Some(format!(
+                "latency of {} ns exceeds the maximum of {} ns",
+                latency.get(),
+                bound.get()
+            )),
+        });
+    }
+}
+
+/// fio's error for an op that took too long.
+const ETIMEDOUT: u32 = 110;
