@@ -8,6 +8,7 @@ mod output;
 mod peak;
 mod report;
 mod run_command;
+mod self_test;
 mod status;
 mod surroundings;
 mod table;

@@ -11,6 +11,7 @@ use fathom_sys::signals::Interrupts;
 use crate::exit::End;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
+use crate::self_test;
 use crate::surroundings::Process;
 
 /// Parses and does what was asked.
@@ -27,6 +28,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             output::print(Stream::Data, &text);
             End::Printed
         }
+        Ok(Invocation::SelfTest(test)) => self_test::run(&test),
         Ok(Invocation::Run {
             plan,
             settings,

@@ -186,3 +186,56 @@ fn files_are_laid_out_and_nothing_else_when_only_that_is_asked() {
         1 << 20
     );
 }
+
+#[test]
+fn processors_are_as_idle_as_the_kernel_says() {
+    let folder = Folder::new();
+    let words = "--name=t --ioengine=null --rw=read --size=1g --runtime=300ms --time_based \
+                 --idle-prof=percpu";
+    let run = folder
+        .fio(&format!("{words} --output-format=json"))
+        .expect(0);
+    let document = run.json();
+    let idleness = document["cpu_idleness"].as_object().unwrap();
+    let names: Vec<&str> = idleness.keys().map(String::as_str).collect();
+    assert_eq!(names[0], "system");
+    assert!(names[1].starts_with("cpu-"), "{names:?}");
+    assert_eq!(names[names.len() - 2..], ["unit_mean", "unit_stddev"]);
+    assert!(idleness.values().all(serde_json::Value::is_f64));
+    // One job keeps one processor busy.
+    let least = idleness.iter().filter(|(name, _)| name.starts_with("cpu-"));
+    let least = least
+        .map(|(_, value)| value.as_f64().unwrap())
+        .fold(100.0, f64::min);
+    assert!(least < 60.0, "{idleness:?}");
+    let run = folder.fio(&words.replace("percpu", "system")).expect(0);
+    assert!(run.out.contains("\nCPU idleness:\n  system: "), "{run:#?}");
+    assert!(!run.out.contains("percpu"), "{run:#?}");
+}
+
+#[test]
+fn some_things_are_tried_out_without_a_job() {
+    let folder = Folder::new();
+    let run = folder.fio("--crctest=crc32c").expect(0);
+    assert!(
+        run.out.starts_with("crc32c:\t\t") && run.out.ends_with(" MiB/sec\n"),
+        "{run:#?}"
+    );
+    let run = folder.fio("--crctest=crc8").expect(1);
+    assert!(run.err.contains("use md5, crc32c"), "{run:#?}");
+    let run = folder.fio("--memcpytest").expect(0);
+    assert!(run.out.starts_with("memcpy\n\t8 bytes:\t"), "{run:#?}");
+    let run = folder.fio("--idle-prof=calibrate").expect(0);
+    assert!(
+        run.out.starts_with("CPU idleness:\n  unit work: mean="),
+        "{run:#?}"
+    );
+    let run = folder.fio("--cpuclock-test");
+    let (code, said) = if run.out.is_empty() {
+        (1, &run.err)
+    } else {
+        (0, &run.out)
+    };
+    assert_eq!(run.code, Some(code));
+    assert!(said.starts_with("cs: reliable_tsc: "), "{run:#?}");
+}

@@ -10,7 +10,7 @@ use crate::showcmd;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, OutputFormat, Refusal, Surroundings};
+use crate::{Dialect, Invocation, OutputFormat, Refusal, SelfTest, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///
@@ -30,12 +30,16 @@ pub fn parse(
         show_command: false,
         section_spots: Vec::new(),
         print: None,
+        self_test: None,
     };
     let mut line = CommandLine::new(args);
     while let Some(word) = line.word(&reader.layer.options.ioengine) {
         reader.word(word);
         if let Some(text) = reader.print.take() {
             return Ok(Invocation::Print(text));
+        }
+        if let Some(test) = reader.self_test.take() {
+            return Ok(Invocation::SelfTest(test));
         }
     }
     reader.finish()
@@ -53,6 +57,8 @@ struct Reader<'a> {
     section_spots: Vec<Spot>,
     /// What to print instead of running anything.
     print: Option<String>,
+    /// What to try out instead of running anything.
+    self_test: Option<SelfTest>,
 }
 
 impl Reader<'_> {
@@ -113,7 +119,7 @@ impl Reader<'_> {
         let text = value.as_ref().map(Spot::text);
         if let Err(problem) = self.act(switch, text, spot) {
             let spot = match switch.action {
-                Action::NotYet => name.clone(),
+                Action::NotYet | Action::Refused(_) => name.clone(),
                 _ => spot.part(problem.at.clone()),
             };
             self.builder.error(&spot, problem);
@@ -157,6 +163,18 @@ impl Reader<'_> {
                 self.section_spots.push(spot.clone());
             }
             Action::WarningsFatal => settings.warnings_fatal = true,
+            Action::IdleProfile => match switch_values::idle_profile(given)? {
+                Some(profile) => settings.idle_profile = Some(profile),
+                None => self.self_test = Some(SelfTest::UnitOfWork),
+            },
+            Action::CpuClockTest => self.self_test = Some(SelfTest::CpuClock),
+            Action::ChecksumTest => {
+                self.self_test = Some(SelfTest::Checksums(switch_values::names(given)));
+            }
+            Action::CopyTest => {
+                self.self_test = Some(SelfTest::Copies(switch_values::names(given)));
+            }
+            Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
             Action::NotYet => return Err(not_yet(switch, spot)),
         }
@@ -257,6 +275,11 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
         )),
         _ => problem.fio("would take all of it for one value"),
     })
+}
+
+fn refused(switch: &Switch, name: &Spot, instead: &str) -> Problem {
+    let why = format!("`--{}` is known to fio, and not in fathom", switch.name);
+    Problem::new("not-here", 0..name.range.len(), why).fix(instead)
 }
 
 fn not_yet(switch: &Switch, name: &Spot) -> Problem {

@@ -87,6 +87,11 @@ fn push_switches(text: &mut String) {
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::NotYet => "refused for now",
+            Action::Refused(_) => "refused: what it is for is not in Fathom",
+            Action::ChecksumTest => "stricter: crc32c and md5 only",
+            Action::IdleProfile => {
+                "same; counted by the kernel, not by threads that fill the idle time"
+            }
             Action::Ignored => "same: accepted and ignored",
             Action::ShowCommand => {
                 "stricter: a job with errors is refused; fio prints what it could read"

@@ -30,6 +30,7 @@ pub(crate) fn usage() -> String {
         };
         let later = match switch.action {
             crate::switches::Action::NotYet => " (not there yet)",
+            crate::switches::Action::Refused(_) => " (fio only)",
             _ => "",
         };
         let name = format!("--{}{argument}", switch.name);

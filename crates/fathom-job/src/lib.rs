@@ -47,11 +47,11 @@ pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState};
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
-    BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, Job, Options, Origin,
-    OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
-    SequencerSuffix, Settings, Size, Typed, Verify,
+    BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,
+    Options, Origin, OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator,
+    RateProcess, ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
 };
-pub use surroundings::{Dialect, Invocation, Refusal, Surroundings};
+pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FileService, ZoneLength, ZoneMode, ZoneOptions,
 };

@@ -77,6 +77,8 @@ pub struct Settings {
     pub eta_newline: Option<Nanos>,
     /// `--status-interval`: a whole report so often while the jobs run.
     pub status_interval: Option<Nanos>,
+    /// `--idle-prof`: measure how idle the processors are while the jobs run.
+    pub idle_profile: Option<IdleProfile>,
 }
 
 /// One of the report's forms.
@@ -102,6 +104,15 @@ pub enum EtaMode {
     Always,
     /// Never.
     Never,
+}
+
+/// What `--idle-prof` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleProfile {
+    /// All processors together.
+    System,
+    /// Each by itself, too.
+    PerCpu,
 }
 
 /// A size in a job file.

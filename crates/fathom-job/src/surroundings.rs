@@ -67,4 +67,19 @@ pub enum Invocation {
     },
     /// Print this and stop: help, version, or a command line.
     Print(String),
+    /// Try this out and stop.
+    SelfTest(SelfTest),
+}
+
+/// What can be tried out without a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelfTest {
+    /// `--cpuclock-test`: whether the processor's counter can serve as a clock.
+    CpuClock,
+    /// `--crctest`: how fast the checksums are; these, or all.
+    Checksums(Vec<String>),
+    /// `--memcpytest`: how fast memory is copied; in these ways, or all.
+    Copies(Vec<String>),
+    /// `--idle-prof=calibrate`: how long the unit of work takes.
+    UnitOfWork,
 }

@@ -2,7 +2,7 @@
 
 use fathom_core::Nanos;
 
-use crate::plan::{EtaMode, OutputFormat};
+use crate::plan::{EtaMode, IdleProfile, OutputFormat};
 use crate::problem::{Piece, Problem};
 use crate::time::{Bare, time};
 
@@ -87,6 +87,30 @@ pub(crate) fn status_interval(text: &str) -> Result<Nanos, Problem> {
         .fix("write at least `1ms`, or better `1s`"));
     }
     Ok(span)
+}
+
+/// `--idle-prof`; `None` to measure the unit of work alone.
+pub(crate) fn idle_profile(text: &str) -> Result<Option<IdleProfile>, Problem> {
+    match text {
+        "system" => Ok(Some(IdleProfile::System)),
+        "percpu" => Ok(Some(IdleProfile::PerCpu)),
+        "calibrate" => Ok(None),
+        _ => Err(Problem::new(
+            "bad-value",
+            0..text.len(),
+            format!("`{text}` is not a way to measure idle processors"),
+        )
+        .fix("use system, percpu or calibrate")),
+    }
+}
+
+/// `--crctest`, `--memcpytest`: names with commas between them; none for all.
+pub(crate) fn names(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim);
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// `--section`.

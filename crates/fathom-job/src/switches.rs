@@ -41,6 +41,12 @@ pub(crate) enum Action {
     ParseOnly,
     Section,
     WarningsFatal,
+    IdleProfile,
+    CpuClockTest,
+    ChecksumTest,
+    CopyTest,
+    /// Not in Fathom, and what to do instead.
+    Refused(&'static str),
     /// Accepted and ignored, as in fio.
     Ignored,
     /// fio has it; Fathom not yet.
@@ -81,14 +87,14 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("parse-only", 'P', None, ParseOnly, "Check the options and start nothing"),
     switch("section", 'x', Required("name"), Section, "Run only this section of the job file"),
     switch("alloc-size", 'a', Required("KiB"), Ignored, "Accepted and ignored"),
-    switch("profile", 'p', Required("name"), NotYet, "Run a workload that is built in"),
+    switch("profile", 'p', Required("name"), Refused(PROFILE), "Run a workload that is built in"),
     switch("warnings-fatal", 'w', None, WarningsFatal, "Take warnings for errors"),
     switch("max-jobs", 'j', Required("n"), Ignored, "Accepted and ignored"),
-    switch("server", 'S', Optional("address"), NotYet, "Listen for clients"),
-    switch("daemonize", 'D', Required("file"), NotYet, "Put the server into the background"),
-    switch("client", 'C', Required("host"), NotYet, "Run the jobs on this host"),
-    switch("remote-config", 'R', Required("file"), NotYet, "Job file on the server"),
-    switch("idle-prof", 'I', Required("how"), NotYet, "Measure how idle the processors are"),
+    switch("server", 'S', Optional("address"), Refused(REMOTE), "Listen for clients"),
+    switch("daemonize", 'D', Required("file"), Refused(REMOTE), "Put the server into the background"),
+    switch("client", 'C', Required("host"), Refused(REMOTE), "Run the jobs on this host"),
+    switch("remote-config", 'R', Required("file"), Refused(REMOTE), "Job file on the server"),
+    switch("idle-prof", 'I', Required("how"), IdleProfile, "Measure how idle the processors are"),
     switch("inflate-log", 'X', Required("file"), NotYet, "Print a compressed log"),
     switch("trigger-file", 'W', Required("file"), NotYet, "Fire the trigger when the file appears"),
     switch("trigger-timeout", 'B', Required("time"), NotYet, "Fire the trigger after this time"),
@@ -96,11 +102,15 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("trigger-remote", 'J', Required("command"), NotYet, "The server's trigger command"),
     switch("aux-path", 'K', Required("dir"), NotYet, "Where state files go"),
     switch("merge-blktrace-only", 'A', None, NotYet, "Merge traces and stop"),
-    switch("cpuclock-test", 'T', None, NotYet, "Test the processor's clock"),
-    switch("crctest", 'G', Optional("name"), NotYet, "Time the checksums"),
-    switch("memcpytest", 'M', Optional("name"), NotYet, "Time copying memory"),
-    switch("server-internal", 'N', Required("arg"), NotYet, "Windows only"),
+    switch("cpuclock-test", 'T', None, CpuClockTest, "Test the processor's clock"),
+    switch("crctest", 'G', Optional("name"), ChecksumTest, "Time the checksums"),
+    switch("memcpytest", 'M', Optional("name"), CopyTest, "Time copying memory"),
+    switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Windows only"),
 ];
+
+const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and gather the JSON";
+const PROFILE: &str = "write its jobs into a job file";
+const WINDOWS: &str = "leave it out: it is fio's own, on Windows";
 
 const fn switch(
     name: &'static str,

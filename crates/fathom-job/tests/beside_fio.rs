@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{Direction, PerDirection};
-use fathom_job::{BlockSize, Invocation};
+use fathom_job::BlockSize;
 use world::{World, file};
 
 /// Runs fio in a folder of its own; `None` where it is not installed.
@@ -131,7 +131,7 @@ fn both(line: &str) -> Option<(bool, bool)> {
     let args: Vec<_> = line.split_whitespace().collect();
     let theirs = fio(&args, "")?.status.success();
     let ours = match World::default().parse(line) {
-        Ok(Invocation::Run { .. } | Invocation::Print(_)) => true,
+        Ok(_) => true,
         Err(_) => false,
     };
     Some((theirs, ours))

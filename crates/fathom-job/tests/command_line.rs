@@ -3,7 +3,9 @@
 mod world;
 
 use fathom_core::Nanos;
-use fathom_job::{Dialect, EtaMode, Invocation, OutputFormat, Settings, Size, parse};
+use fathom_job::{
+    Dialect, EtaMode, IdleProfile, Invocation, OutputFormat, SelfTest, Settings, Size, parse,
+};
 use world::{World, file, job};
 
 #[track_caller]
@@ -15,7 +17,7 @@ fn refuse(line: &str, want: &[&str]) {
 fn print(line: &str) -> String {
     match World::default().parse(line) {
         Ok(Invocation::Print(text)) => text,
-        Ok(Invocation::Run { .. }) => panic!("{line}: ran"),
+        Ok(other) => panic!("{line}: {other:?}"),
         Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }
 }
@@ -24,7 +26,7 @@ fn print(line: &str) -> String {
 fn settings(line: &str) -> Settings {
     match World::default().parse(line) {
         Ok(Invocation::Run { settings, .. }) => settings,
-        Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+        Ok(other) => panic!("{line}: {other:?}"),
         Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }
 }
@@ -147,6 +149,45 @@ fn switches_are_settings() {
         settings("--alloc-size=16 --max-jobs 8 --name=x").sections,
         [""; 0]
     );
+}
+
+#[test]
+fn what_is_fios_alone_is_refused_with_what_to_do_instead() {
+    for switch in [
+        "--server",
+        "--client=a",
+        "--daemonize=p",
+        "--remote-config=f",
+    ] {
+        refuse(&format!("{switch} --name=x"), &["0:1 not-here"]);
+    }
+    refuse("--profile=tiobench", &["0:1 not-here"]);
+    let errors = World::default().parse("--client=a j.fio").unwrap_err();
+    assert!(
+        errors.render("fio", false).contains("ssh host"),
+        "{}",
+        errors.render("fio", false)
+    );
+}
+
+#[test]
+fn some_switches_try_something_out() {
+    #[track_caller]
+    fn check(line: &str, want: &SelfTest) {
+        match World::default().parse(line) {
+            Ok(Invocation::SelfTest(got)) => assert_eq!(&got, want, "{line}"),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    check("--cpuclock-test", &SelfTest::CpuClock);
+    check("--idle-prof=calibrate", &SelfTest::UnitOfWork);
+    check("--crctest", &SelfTest::Checksums(Vec::new()));
+    let both = vec!["md5".to_owned(), "crc32c".to_owned()];
+    check("--crctest=md5,crc32c", &SelfTest::Checksums(both));
+    check("--memcpytest --name=x", &SelfTest::Copies(Vec::new()));
+    refuse("--idle-prof=often --name=x", &["0:1 bad-value"]);
+    let profile = settings("--idle-prof=percpu --name=x").idle_profile;
+    assert_eq!(profile, Some(IdleProfile::PerCpu));
 }
 
 #[test]

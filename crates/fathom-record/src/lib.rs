@@ -12,7 +12,7 @@ pub use context::{Machine, Storage, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
-    CpuRecord, DirectionRecord, DiskRecord, Display, JobRecord, LogRecord, PerDirectionRecord,
-    PriorityRecord, RECORD_VERSION, Record, SyncRecord, Tolerated,
+    CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
+    PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record, SyncRecord, Tolerated,
 };
 pub use stored::RecordError;

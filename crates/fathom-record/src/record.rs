@@ -30,12 +30,28 @@ pub struct Record {
     pub jobs: Vec<JobRecord>,
     /// Devices under the files.
     pub disks: Vec<DiskRecord>,
+    /// How idle the processors were, where that was asked for.
+    #[serde(default)]
+    pub idleness: Option<Idleness>,
     /// Where it ran; absent in virtual time.
     pub machine: Option<Machine>,
     /// What the numbers are worth.
     pub validity: Vec<Validity>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+}
+
+/// How idle the processors were while the jobs ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Idleness {
+    /// All of them together, percent 0–100.
+    pub system_percent: f64,
+    /// Number and idle time of each, percent 0–100; empty where only the whole was asked for.
+    pub each_percent: Vec<(u32, f64)>,
+    /// Mean time of fio's unit of work, µs.
+    pub unit_mean_us: f64,
+    /// Its deviation, µs.
+    pub unit_stddev_us: f64,
 }
 
 /// The version of the layout of `Record`.

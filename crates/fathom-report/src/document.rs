@@ -2,7 +2,8 @@
 
 use fathom_core::{Direction, IoPriority, PerDirection};
 use fathom_record::{
-    DirectionRecord, DiskRecord, Display, JobRecord, LatencyTargetRecord, Record, SyncRecord,
+    DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record,
+    SyncRecord,
 };
 use fathom_stats::Latency;
 
@@ -40,6 +41,9 @@ pub fn json(record: &Record, plus: bool) -> String {
     if show_disks(record) {
         let disks: Vec<Object> = record.disks.iter().map(disk).collect();
         document.set("disk_util", disks);
+    }
+    if let Some(found) = &record.idleness {
+        document.set("cpu_idleness", idleness(found));
     }
     document.set("fathom", ours::run(record));
     document.into_document()
@@ -275,6 +279,17 @@ fn disk(disk: &DiskRecord) -> Object {
         out.set(key, Value::Integer(count));
     }
     out.set("util", disk.util_percent);
+    out
+}
+
+fn idleness(found: &Idleness) -> Object {
+    let mut out = Object::new();
+    out.set("system", found.system_percent);
+    for (number, percent) in &found.each_percent {
+        out.set(format!("cpu-{number}"), *percent);
+    }
+    out.set("unit_mean", found.unit_mean_us);
+    out.set("unit_stddev", found.unit_stddev_us);
     out
 }
 

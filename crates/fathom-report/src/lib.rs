@@ -30,7 +30,7 @@ pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use status::{Status, status_line};
 pub use terse::terse;
-pub use text::text;
+pub use text::{text, unit_of_work};
 pub use worth::notes;
 
 /// What stands in fio's place for its version, in JSON and before a report: scripts compare the

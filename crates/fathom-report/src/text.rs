@@ -1,7 +1,7 @@
 //! The report for people, in fio's lines.
 
 use fathom_core::{Direction, PerDirection};
-use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record};
+use fathom_record::{DirectionRecord, DiskRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
@@ -34,8 +34,25 @@ pub fn text(record: &Record) -> String {
         out += "\nDisk stats (read/write):\n";
         out.extend(record.disks.iter().map(disk_line));
     }
+    out += &record.idleness.as_ref().map_or_else(String::new, idleness);
     out += &notes(record);
     out
+}
+
+fn idleness(found: &Idleness) -> String {
+    let mut out = format!("\nCPU idleness:\n  system: {:.2}%\n", found.system_percent);
+    let each = found.each_percent.iter();
+    let each: Vec<String> = each.map(|(_, percent)| format!("{percent:.2}%")).collect();
+    if !each.is_empty() {
+        out += &format!("  percpu: {}\n", each.join(", "));
+    }
+    out + &unit_of_work(found.unit_mean_us, found.unit_stddev_us)
+}
+
+/// fio's line about its unit of work.
+#[must_use]
+pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
+    format!("  unit work: mean={mean_us:.2}us, stddev={stddev_us:.2}\n")
 }
 
 /// All of one job, or group; nothing for one that never did an op and did not fail.

@@ -12,6 +12,7 @@ mod evidence;
 mod found;
 mod gate;
 mod groups;
+mod idleness;
 mod interim;
 mod launch;
 mod lifecycle;
@@ -39,6 +40,7 @@ pub mod storage;
 
 // Public items, listed once.
 pub use error::{Problem, RunError};
+pub use idleness::unit_of_work;
 pub use progress::JobState;
 pub use refusals::refusals;
 pub use run::run;

@@ -23,6 +23,7 @@ use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
+use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
 use crate::logs::{Finished, Lines, Logs};
@@ -65,6 +66,9 @@ pub fn run(
     let noted = prepare::lay_out(plan, setups, clock, session)?;
     prepare::pre_read(plan, setups, session.stops);
     let before = Before::look(setups, clock.now());
+    let idle = settings
+        .idle_profile
+        .map(|profile| IdleWatch::start(profile, &clock));
     let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
         setups.iter().map(|_| None).collect()
     } else {
@@ -83,6 +87,7 @@ pub fn run(
     for warning in &warnings {
         (session.tell)(Event::Lost(warning));
     }
+    let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
     translation.warnings.extend(noted);
@@ -94,7 +99,10 @@ pub fn run(
         lines,
         begun,
     };
-    Ok(record(plan, translation, ran, &clock))
+    Ok(Record {
+        idleness,
+        ..record(plan, translation, ran, &clock)
+    })
 }
 
 /// The clock that the jobs ask for; the first one's word counts, as there is one clock for all.

@@ -136,12 +136,27 @@ pub fn cpu_times() -> Option<CpuTimes> {
     cpu_times_in(&fs::read_to_string("/proc/stat").ok()?)
 }
 
+/// The same for each processor that is online, by its number.
+#[must_use]
+pub fn cpu_times_each() -> Vec<(u32, CpuTimes)> {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let lines = stat.lines().filter_map(|line| {
+        let number = line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()?;
+        Some((number, times(line)?))
+    });
+    lines.collect()
+}
+
 /// The line `cpu` has user, nice, system, idle, iowait, irq, softirq, steal, then guest times,
 /// which are contained in the first two.
 fn cpu_times_in(stat: &str) -> Option<CpuTimes> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    times(stat.lines().find(|line| line.starts_with("cpu "))?)
+}
+
+fn times(line: &str) -> Option<CpuTimes> {
     let ticks: Result<Vec<u64>, _> = line
         .split_ascii_whitespace()
+        .skip(1)
         .take(8)
         .map(str::parse)
         .collect();

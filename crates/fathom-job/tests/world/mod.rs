@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn plan(&self, line: &str) -> Plan {
         match self.parse(line) {
             Ok(Invocation::Run { plan, .. }) => plan,
-            Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+            Ok(other) => panic!("{line}: {other:?}"),
             Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
         }
     }
@@ -54,7 +54,7 @@ impl World {
     pub(crate) fn notes(&self, line: &str) -> Vec<String> {
         match self.parse(line) {
             Ok(Invocation::Run { notes, .. }) => codes(&notes),
-            Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
+            Ok(other) => panic!("{line}: {other:?}"),
             Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
         }
     }

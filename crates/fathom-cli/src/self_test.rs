@@ -1,0 +1,134 @@
+//! What can be tried out without a job: the clock, checksums, copies of memory.
+
+use std::hint::black_box;
+
+use fathom_core::Nanos;
+use fathom_job::SelfTest;
+use fathom_sys::clock::Clock;
+use md5::{Digest, Md5};
+
+use crate::exit::End;
+use crate::output::{self, Stream};
+
+/// Tries it out and prints what came of it.
+pub(crate) fn run(test: &SelfTest) -> End {
+    let result = match test {
+        SelfTest::CpuClock => cpu_clock(),
+        SelfTest::Checksums(names) => each(names, &CHECKSUMS, "checksum", checksum),
+        SelfTest::Copies(names) => each(names, &COPIES, "way to copy", copies),
+        SelfTest::UnitOfWork => {
+            let (mean, stddev) = fathom_run::unit_of_work(&Clock::calibrated());
+            Ok(format!(
+                "CPU idleness:\n{}",
+                fathom_report::unit_of_work(mean, stddev)
+            ))
+        }
+    };
+    match result {
+        Ok(text) => {
+            output::print(Stream::Data, &text);
+            End::Printed
+        }
+        Err(why) => {
+            output::print(Stream::Error, &format!("{why}\n"));
+            End::Refused
+        }
+    }
+}
+
+fn cpu_clock() -> Result<String, String> {
+    match Clock::cpu() {
+        Ok(clock) => Ok(format!(
+            "cs: reliable_tsc: yes\ncs: {} ticks a second, the same on every processor\n",
+            clock.hz()
+        )),
+        Err(why) => Err(format!("cs: reliable_tsc: no\ncs: {why}")),
+    }
+}
+
+/// A thing to measure, by name.
+type Named<F> = (&'static str, F);
+
+/// Measures those that are named, or all.
+fn each<F: Copy>(
+    names: &[String],
+    known: &[Named<F>],
+    what: &str,
+    measure: fn(&str, F) -> String,
+) -> Result<String, String> {
+    let unknown = names
+        .iter()
+        .find(|name| known.iter().all(|(known, _)| known != name));
+    if let Some(name) = unknown {
+        let list: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "there is no {what} `{name}`\nhint: use {}",
+            list.join(", ")
+        ));
+    }
+    let wanted = known
+        .iter()
+        .filter(|(known, _)| names.is_empty() || names.iter().any(|name| name == known));
+    Ok(wanted.map(|&(name, run)| measure(name, run)).collect())
+}
+
+fn checksum(name: &str, sum: fn(&[u8])) -> String {
+    let data = vec![0x5a; CHUNK];
+    let rate = mib_per_s(CHUNK, || sum(black_box(&data)));
+    format!("{name}:\t\t{rate:8.2} MiB/sec\n")
+}
+
+fn copies(name: &str, copy: fn(&mut [u8], &[u8])) -> String {
+    let mut out = format!("{name}\n");
+    for size in SIZES {
+        let (source, mut target) = (vec![0x5a; size], vec![0; size]);
+        let rate = mib_per_s(size, || copy(black_box(&mut target), black_box(&source)));
+        out += &format!("\t{size} bytes:\t{rate:8.2} MiB/sec\n");
+    }
+    out
+}
+
+/// How fast `work` gets through `bytes` at a time.
+fn mib_per_s(bytes: usize, mut work: impl FnMut()) -> f64 {
+    let clock = Clock::calibrated();
+    let begun = clock.now();
+    let mut rounds = 0_u32;
+    let mut span = Nanos::ZERO;
+    while span < LONG_ENOUGH {
+        for _ in 0..16 {
+            work();
+        }
+        rounds = rounds.saturating_add(16);
+        span = clock.now() - begun;
+    }
+    let mib = f64::from(rounds) * bytes as f64 / f64::from(1 << 20);
+    mib * 1e9 / span.get() as f64
+}
+
+/// Those that `verify=` has.
+const CHECKSUMS: [Named<fn(&[u8])>; 2] = [
+    ("md5", |data| {
+        let _sum = black_box(Md5::digest(data));
+    }),
+    ("crc32c", |data| {
+        let _sum = black_box(crc32c::crc32c(data));
+    }),
+];
+
+const COPIES: [Named<fn(&mut [u8], &[u8])>; 2] = [
+    ("memcpy", |target, source| target.copy_from_slice(source)),
+    ("simple", |target, source| {
+        for (to, from) in target.iter_mut().zip(source) {
+            *to = *from;
+        }
+    }),
+];
+
+/// fio's sizes.
+const SIZES: [usize; 11] = [
+    8, 16, 96, 128, 256, 512, 2048, 8192, 131_072, 262_144, 524_288,
+];
+/// Bytes of one checksum.
+const CHUNK: usize = 128 * 1024;
+/// Of one measurement.
+const LONG_ENOUGH: Nanos = Nanos::from_millis(50);
