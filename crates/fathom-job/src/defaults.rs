@@ -109,6 +109,7 @@ impl Default for Options {
             disable_bw: false,
             gtod_reduce: false,
             clocksource: ClockSource::Default,
+            gtod_cpu: None,
             continue_on_error: ContinueOnError::default(),
             stats: true,
             disk_util: true,

@@ -398,6 +398,8 @@ pub struct Options {
     pub disable_bw: bool,
     pub gtod_reduce: bool,
     pub clocksource: ClockSource,
+    /// The processor of the thread that reads the clock for all others, if there is to be one.
+    pub gtod_cpu: Option<u32>,
     pub continue_on_error: ContinueOnError,
     pub stats: bool,
     pub disk_util: bool,

@@ -147,6 +147,7 @@ fn general_options() {
     check("--time_based", |o| !o.time_based);
     check("--ramp_time=2", |o| o.ramp_time == Nanos::from_secs(2));
     check("--clocksource=cpu", |o| o.clocksource == ClockSource::Cpu);
+    check("--gtod_cpu=1", |o| o.gtod_cpu == Some(1));
     check("--stonewall", |o| o.stonewall);
     check("--wait_for_previous=1", |o| o.stonewall);
     check("--new_group", |o| o.new_group);

@@ -5,6 +5,7 @@ use fathom_job::{CpuPolicy, Options};
 use fathom_sys::thread;
 
 use crate::drive::Fault;
+use crate::gtod;
 use crate::scheduler::Switch;
 use crate::translate::priority;
 
@@ -33,7 +34,7 @@ impl ThreadSettings {
             CpuPolicy::Shared | CpuPolicy::Split => allowed,
         };
         Self {
-            cpus,
+            cpus: gtod::without(options, cpus),
             nice: options.nice,
             priority: priority::of_thread(options),
             scheduler: None,

@@ -12,6 +12,7 @@ mod evidence;
 mod found;
 mod gate;
 mod groups;
+mod gtod;
 mod idleness;
 mod interim;
 mod launch;

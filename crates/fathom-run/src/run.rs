@@ -23,6 +23,7 @@ use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
+use crate::gtod::Gtod;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
@@ -46,7 +47,7 @@ pub fn run(
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<Record, RunError> {
-    let clock = clock(plan)?;
+    let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
     let mut translation = translate(plan, &FileSystem, &mut entropy);
     let (refused, told) = scheduler::check(plan, &translation.setups);
@@ -91,6 +92,7 @@ pub fn run(
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
     translation.warnings.extend(noted);
+    translation.warnings.extend(gtod.warning());
     translation.warnings.extend(warnings);
     let ran = Ran {
         planned,

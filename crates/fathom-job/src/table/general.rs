@@ -106,6 +106,18 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     ),
     Row::new(
+        "gtod_cpu",
+        "none",
+        "Give this CPU to a thread that reads the clock for all jobs",
+        "gtod_cpu=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.gtod_cpu = Some(narrow(v)),
+        },
+    )
+    .stricter("no other job runs on it; the report says how long the time stood still at most"),
+    Row::new(
         "stonewall",
         "0",
         "Start only when all earlier jobs have ended",
