@@ -212,6 +212,11 @@ fn bad_numbers_say_their_limit() {
     check_refused(peak("--engine sync --depth 4 data"), &["one op at a time"]);
     check_refused(peak("--cpu 8000 data"), &["processor 8000", "choose among"]);
     check_refused(peak("--block 4q data"), &["--block"]);
+    check_refused(peak("--block 0 data"), &["--block: must be at least 1"]);
+    check_refused(peak("--threads 0 data"), &["--threads: must be at least 1"]);
+    check_refused(peak("--threads 5000 data"), &["5000 is more than 4096"]);
+    check_refused(peak("--nop --engine libaio"), &["libaio has no such op"]);
+    check_refused(peak("--nop --polled"), &["no device to poll"]);
     check_refused(
         peak("--polled --buffered data"),
         &["--polled: the page cache"],

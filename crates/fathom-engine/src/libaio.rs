@@ -66,7 +66,18 @@ impl Libaio {
         features
     }
 
-    /// Does what the context cannot take, by a system call of its own.
+    /// Lays down what the context cannot take.
+    #[cold]
+    fn prepare_alone(&mut self, op: Op) {
+        assert!(
+            self.context.in_flight() == 0 && self.alone.is_none(),
+            "{:?} while others are in flight",
+            op.kind
+        );
+        self.alone = Some(op);
+    }
+
+    /// Does what was laid down alone, by a system call of its own.
     #[cold]
     fn submit_alone(&mut self) -> Submitted {
         let issue = self.clock.now();
@@ -121,12 +132,8 @@ impl Engine for Libaio {
         if let OpKind::Data(Direction::Read | Direction::Write) = op.kind {
             self.context.push(op, self.files.descriptor(op.file));
         } else {
-            assert!(
-                self.context.in_flight() == 0 && self.alone.is_none(),
-                "{:?} while others are in flight",
-                op.kind
-            );
-            self.alone = Some(*op);
+            let op = *op;
+            self.prepare_alone(op);
         }
     }
 

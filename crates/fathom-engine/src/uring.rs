@@ -71,7 +71,18 @@ impl Uring {
             .collect()
     }
 
-    /// Does what the ring cannot take, by a system call of its own.
+    /// Lays down what the ring cannot take.
+    #[cold]
+    fn prepare_alone(&mut self, op: Op) {
+        assert!(
+            self.ring.in_flight() == 0 && self.alone.is_none(),
+            "{:?} while others are in flight",
+            op.kind
+        );
+        self.alone = Some(op);
+    }
+
+    /// Does what was laid down alone, by a system call of its own.
     #[cold]
     fn submit_alone(&mut self) -> Submitted {
         let issue = self.clock.now();
@@ -146,12 +157,8 @@ impl Engine for Uring {
         if queued {
             self.ring.push(op, || self.files.descriptor(op.file));
         } else {
-            assert!(
-                self.ring.in_flight() == 0 && self.alone.is_none(),
-                "{:?} while others are in flight",
-                op.kind
-            );
-            self.alone = Some(*op);
+            let op = *op;
+            self.prepare_alone(op);
         }
     }
 

@@ -86,11 +86,9 @@ impl Buffers {
     /// If there is no such slot or it is too short.
     #[inline]
     pub(crate) fn address(&self, slot: Slot, offset: u32, length: u32) -> *mut u8 {
-        assert!(
-            offset as usize + length as usize <= self.bytes,
-            "an op of {length} bytes from {offset} in a buffer of {}",
-            self.bytes
-        );
+        if offset as usize + length as usize > self.bytes {
+            outside(offset, length, self.bytes);
+        }
         // SAFETY: the offset was just seen to lie in the slot's buffer.
         unsafe { self.start(slot).add(offset as usize) }
     }
@@ -106,6 +104,12 @@ impl Buffers {
         // SAFETY: slot < slots, so the result lies in the mapping of slots × stride bytes.
         unsafe { self.base.as_ptr().add(slot.index() * self.stride) }
     }
+}
+
+/// Not in line, so that what it says is in memory only where it is said.
+#[cold]
+fn outside(offset: u32, length: u32, bytes: usize) -> ! {
+    panic!("an op of {length} bytes from {offset} in a buffer of {bytes}");
 }
 
 impl Drop for Buffers {

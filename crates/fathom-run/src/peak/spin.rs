@@ -90,10 +90,13 @@ impl Spinner {
     }
 
     /// Goes on until it is told to stop. `calls` reads the engine's count of system calls.
+    ///
+    /// A function of its own for each engine: as one of six in its caller it is short of registers.
+    #[inline(never)]
     pub(super) fn run<E: Engine, const TIMED: bool>(
         &mut self,
         engine: &mut E,
-        calls: fn(&E) -> u64,
+        calls: impl Fn(&E) -> u64,
         stop: &AtomicBool,
         cell: &Cell,
         mut now: Tick,
@@ -126,28 +129,32 @@ impl Spinner {
     }
 
     /// Lays down a batch of one file, as far as there are slots.
-    #[inline]
+    #[inline(always)]
     fn lay_down<E: Engine, const TIMED: bool>(&mut self, engine: &mut E, now: Tick) {
         let count = self.free_count.min(self.task.submit as usize);
         let batch = &self.free[self.free_count - count..self.free_count];
-        let blocks = self.task.blocks[self.file];
-        let block_bytes = self.task.block_bytes;
+        let (file, blocks) = (self.file, self.task.blocks[self.file]);
+        // Copies, so that they live in registers while the engine writes to memory.
+        let (sequential, block_bytes) = (self.task.sequential, self.task.block_bytes);
+        let (mut next, mut random) = (self.next[file], self.random.clone());
+        let kind = OpKind::Data(self.task.direction);
+        let file_index = file_index(file);
         for &slot in batch {
-            let block = if self.task.sequential {
-                let block = self.next[self.file];
-                self.next[self.file] = if block + 1 == blocks { 0 } else { block + 1 };
+            let block = if sequential {
+                let block = next;
+                next = if block + 1 == blocks { 0 } else { block + 1 };
                 block
             } else {
-                self.random.below(blocks)
+                random.below(blocks)
             };
             if TIMED {
                 self.starts[slot.index()] = now;
             }
             engine.prepare(&Op {
                 slot,
-                kind: OpKind::Data(self.task.direction),
+                kind,
                 priority: 0,
-                file: file_index(self.file),
+                file: file_index,
                 length: block_bytes,
                 buffer_offset: 0,
                 // Cannot overflow: the block lies in a file.
@@ -155,15 +162,18 @@ impl Spinner {
                 sequence: 0,
             });
         }
+        self.next[file] = next;
+        self.random = random;
         self.free_count -= count;
-        self.file += 1;
-        if self.file == self.task.blocks.len() {
-            self.file = 0;
-        }
+        self.file = if file + 1 == self.task.blocks.len() {
+            0
+        } else {
+            file + 1
+        };
     }
 
     /// How many completions to wait for: none while another whole batch has room.
-    #[inline]
+    #[inline(always)]
     fn want(&self) -> u32 {
         if self.free_count >= self.task.submit as usize {
             return 0;
@@ -174,29 +184,29 @@ impl Spinner {
 
     /// Takes `count` completions back. Ops of a batch that come back together have the same
     /// latency, which is recorded once for all of them.
-    #[inline]
+    #[inline(always)]
     fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), Failure> {
         let done = &self.out[..count];
         let places = &mut self.free[self.free_count..][..count];
+        let expected = self.task.expected;
         let (mut start, mut alike) = (Tick::ZERO, 0);
-        for (place, completion) in places.iter_mut().zip(done) {
-            if completion.result != self.task.expected {
+        for index in 0..count {
+            let completion = done[index];
+            if completion.result != expected {
                 return Err(self.failure(completion.result));
             }
-            *place = completion.slot;
+            places[index] = completion.slot;
             if TIMED {
                 let own = self.starts[completion.slot.index()];
                 if own != start {
-                    if alike > 0 {
-                        self.latency.record_n((now - start).get(), alike);
-                    }
+                    record(&mut self.latency, now - start, alike);
                     (start, alike) = (own, 0);
                 }
                 alike += 1;
             }
         }
-        if TIMED && alike > 0 {
-            self.latency.record_n((now - start).get(), alike);
+        if TIMED {
+            record(&mut self.latency, now - start, alike);
         }
         self.free_count += count;
         Ok(())
@@ -215,6 +225,17 @@ impl Spinner {
         // A clock that stands still stands at its origin, and so does `now`.
         let waited = engine.wait(1, Some(now + LOOK_AROUND));
         waited.map_err(Ended::Engine)
+    }
+}
+
+/// Records the latency of so many ops. One alone is the most frequent where each goes by itself,
+/// and is cheaper to record.
+#[inline]
+fn record(latency: &mut Latency, span: Nanos, times: u64) {
+    match times {
+        0 => {}
+        1 => latency.record(span.get()),
+        _ => latency.record_n(span.get(), times),
     }
 }
 

@@ -204,7 +204,7 @@ fn settle(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
 
 fn spin<E: Engine>(
     mut engine: E,
-    calls: fn(&E) -> u64,
+    calls: impl Fn(&E) -> u64,
     task: Task,
     shared: &Shared<'_>,
     cell: &Cell,
