@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use fathom_lab::{Table, UringIrq, experiments, uring_irq};
+use fathom_lab::{LogEntries, Table, UringIrq, experiments, log_entries, uring_irq};
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
@@ -30,7 +30,7 @@ pub(crate) struct TableArguments {
     /// How long to measure each row
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u32,
-    /// The core that is measured on [default: the last one there is]
+    /// The core that uring-irq is measured on [default: the last one there is]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
 }
@@ -61,13 +61,26 @@ fn make(arguments: &TableArguments) -> Result<End> {
         check_place(path)?;
     }
     let interrupts = Interrupts::install().context("signals")?;
-    let asked = UringIrq {
-        target: target.clone(),
-        cpu: arguments.cpu.unwrap_or_else(last_cpu),
-        seconds: arguments.seconds,
+    let stops = || interrupts.count();
+    let table = if name == "log-entries" {
+        let asked = LogEntries {
+            target: target.clone(),
+            seconds: arguments.seconds,
+            fathom: std::env::current_exe().context("this program's path")?,
+            fio: "fio".into(),
+        };
+        let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
+        log_entries(&asked, &mut tell, &stops)
+    } else {
+        let asked = UringIrq {
+            target: target.clone(),
+            cpu: arguments.cpu.unwrap_or_else(last_cpu),
+            seconds: arguments.seconds,
+        };
+        let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
+        uring_irq(&asked, &mut tell, &stops)
     };
-    let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
-    let table = uring_irq(&asked, &mut tell, &|| interrupts.count()).map_err(explained)?;
+    let table = table.map_err(explained)?;
     let text = if arguments.json {
         table.json()
     } else {
@@ -129,4 +142,5 @@ const EXAMPLES: &str = "\
 Examples:
   fathom table
   fathom table uring-irq /dev/nvme0n1
-  fathom table uring-irq --seconds 2 --json --svg irq.svg /dev/nvme0n1";
+  fathom table uring-irq --seconds 2 --json --svg irq.svg /dev/nvme0n1
+  fathom table log-entries --seconds 60 /dev/sda";

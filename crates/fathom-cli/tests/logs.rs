@@ -39,6 +39,74 @@ fn a_job_that_waits_for_its_log_loses_nothing() {
 }
 
 #[test]
+fn what_is_dropped_is_said_in_three_places() {
+    let folder = Folder::new();
+    // No disk takes what this job logs; a second is enough.
+    let words = format!(
+        "run {NULL} --size=1g --norandommap --time_based --runtime=1 --write_lat_log=t \
+         --write_bw_log=t --write_iops_log=t --log_offset=1 --output-format=json"
+    );
+    let run = folder.fathom(&words).expect(0);
+    let json = run.json();
+    let job = &json["jobs"][0];
+    let log = &job["fathom"]["log"];
+    let [kept, dropped] = ["lines_kept", "lines_dropped"].map(|key| log[key].as_u64().unwrap());
+    let files = ["t_bw", "t_iops", "t_lat", "t_clat", "t_slat"];
+    let in_files = files.map(|name| {
+        let text = std::fs::read(folder.path().join(format!("{name}.1.log"))).unwrap();
+        text.iter().filter(|&&byte| byte == b'\n').count() as u64
+    });
+    assert_eq!(kept, in_files.iter().sum::<u64>());
+    assert_eq!(
+        kept + dropped,
+        5 * job["read"]["total_ios"].as_u64().unwrap()
+    );
+    let note = folder.path().join("t.dropped.json");
+    if dropped == 0 {
+        assert!(!note.exists());
+        println!("skipped: a disk that takes {kept} lines in a second");
+        return;
+    }
+    let note: serde_json::Value = serde_json::from_slice(&std::fs::read(note).unwrap()).unwrap();
+    assert_eq!(note["dropped"][0]["job"], "t");
+    assert_eq!(note["dropped"][0]["number"], 1);
+    assert_eq!(note["dropped"][0]["lines_kept"], kept);
+    assert_eq!(note["dropped"][0]["lines_dropped"], dropped);
+    let said = format!("{dropped} of {} lines", kept + dropped);
+    assert!(run.err.contains(&said), "{}", run.err);
+    let warnings = json["fathom"]["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| {
+        warning["code"] == "log_dropped" && warning["message"].as_str().unwrap().contains(&said)
+    }));
+}
+
+#[test]
+fn the_memory_of_logs_is_bounded_and_entries_have_a_range() {
+    let folder = Folder::new();
+    let words = format!("run {NULL} --size=64k --numjobs=64 --write_lat_log=t");
+    let run = folder
+        .fathom(&format!(
+            "{words} --log_entries=1048576 --output-format=json"
+        ))
+        .expect(0);
+    let json = run.json();
+    let warnings = json["fathom"]["warnings"].as_array().unwrap();
+    let bounded = warnings.iter().find(|w| w["code"] == "log_entries_bounded");
+    let message = bounded.unwrap()["message"].as_str().unwrap();
+    assert!(
+        message.contains("1048576") && message.contains("64 MiB"),
+        "{message}"
+    );
+    for entries in [0, 1023, 1_048_577] {
+        let run = folder
+            .fathom(&format!("{words} --log_entries={entries}"))
+            .expect(2);
+        assert!(run.err.contains("log_entries"), "{}", run.err);
+        assert!(run.err.contains("hint: write at"), "{}", run.err);
+    }
+}
+
+#[test]
 fn a_log_that_cannot_be_written_is_found_before_anything_is_made() {
     let folder = Folder::new();
     let words = "run --name=t --filename=data --size=64k --rw=write --write_lat_log=there/not/x \
@@ -65,6 +133,12 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
     );
     assert_eq!(json["jobs"][0]["read"]["total_ios"], 2048);
     assert_eq!(lines(&folder, "p_lat.1.log").len(), 2048);
+    let log = &json["jobs"][0]["fathom"]["log"];
+    assert_eq!(
+        log["lines_dropped"], 2048,
+        "what had no room counts as dropped"
+    );
+    assert_eq!(log["lines_kept"], 2 * 2048);
 }
 
 #[test]

@@ -283,6 +283,28 @@ fn what_was_saved_by_others_is_refused() {
 }
 
 #[test]
+fn the_table_of_logs_has_both_classes_and_leaves_the_scheduler() {
+    let folder = Folder::new();
+    let run = folder.fathom("table log-entries --seconds 1 nothing-there");
+    check_refused(run, &["nothing-there"]);
+    // It sets the scheduler of the disk under the temporary folder: no test run does that unasked.
+    if std::env::var_os("FATHOM_DEVICE_TESTS").is_none() {
+        println!("skipped: set FATHOM_DEVICE_TESTS=1 to let it change a disk's scheduler");
+        return;
+    }
+    folder.write("data", vec![7; 64 << 20]);
+    let run = folder.fathom("table log-entries --seconds 1 --json --svg plot.svg data");
+    if run.code == Some(2) {
+        println!("skipped: {}", run.err);
+        return;
+    }
+    let rows = run.json()["rows"].as_array().unwrap().clone();
+    assert_eq!(rows.len(), 2 * 17);
+    assert!(rows.iter().all(|row| row["fathom_us"].is_u64()), "{rows:?}");
+    assert!(folder.path().join("plot.svg").exists());
+}
+
+#[test]
 fn tables_are_listed_and_drawn() {
     let folder = with_file();
     let list = folder.fathom("table").expect(0).out;

@@ -2,11 +2,13 @@
 //! figures.
 #![forbid(unsafe_code)]
 
+mod log_entries;
 mod plot;
 mod table;
 mod uring_irq;
 
 // Public items, listed once.
+pub use log_entries::{LogEntries, log_entries};
 pub use plot::{Panel, Series, svg};
 pub use table::{Cell, Experiment, Table, experiments};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -22,7 +22,7 @@ pub const fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 1] = [crate::uring_irq::EXPERIMENT];
+const EXPERIMENTS: [Experiment; 2] = [crate::uring_irq::EXPERIMENT, crate::log_entries::EXPERIMENT];
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]

@@ -29,7 +29,8 @@ pub struct Problem {
 
 impl Problem {
     /// A reason that has no place yet.
-    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             job: String::new(),

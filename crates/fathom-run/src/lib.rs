@@ -45,5 +45,6 @@ pub use idleness::unit_of_work;
 pub use progress::JobState;
 pub use refusals::refusals;
 pub use run::run;
+pub use scheduler::KeptSchedulers;
 pub use session::{Event, JobSnapshot, Session, Snapshot};
 pub use simulate::{LogFiles, simulate, simulate_logged};

@@ -71,6 +71,58 @@ impl Switch {
     }
 }
 
+/// The schedulers of the devices under a file, put back when this is dropped.
+#[derive(Debug)]
+pub struct KeptSchedulers {
+    /// The device's name, the file that names its scheduler, and what was in force.
+    devices: Vec<(String, PathBuf, String)>,
+}
+
+impl KeptSchedulers {
+    /// Those under `path`; none where no block device is.
+    #[must_use]
+    pub fn under(path: &Path) -> Self {
+        let disks = disks_under([path], &BlockTree::default()).into_iter();
+        let devices = disks.filter_map(|disk| {
+            let file = disk.folder().join("queue/scheduler");
+            let text = std::fs::read_to_string(&file).ok()?;
+            let in_force = scheduler_in_force(text.trim()).to_owned();
+            Some((disk.name, file, in_force))
+        });
+        Self {
+            devices: devices.collect(),
+        }
+    }
+
+    /// Sets another one on all of them.
+    ///
+    /// # Errors
+    /// That there is no device, or which one refuses, and why.
+    pub fn set(&self, name: &str) -> Result<(), Problem> {
+        if self.devices.is_empty() {
+            let problem = Problem::new("no_device", "no block device is under the target");
+            return Err(problem.hint("name a block device, or a file on one"));
+        }
+        for (device, file, _) in &self.devices {
+            set(file, name).map_err(|error| {
+                let message = format!("cannot set the I/O scheduler `{name}` of {device}: {error}");
+                Problem::new("scheduler_not_set", message)
+                    .hint("be root, and choose a device whose `queue/scheduler` lists it")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for KeptSchedulers {
+    fn drop(&mut self) {
+        for (_, file, before) in &self.devices {
+            // It was in force a moment ago; nobody is left to be told if it is refused.
+            let _as_far_as_possible = set(file, before);
+        }
+    }
+}
+
 fn set(file: &Path, name: &str) -> io::Result<()> {
     let mut open = OpenOptions::new().write(true).open(file)?;
     open.write_all(name.as_bytes())?;
