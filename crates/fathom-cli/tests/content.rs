@@ -147,7 +147,8 @@ const AGAIN: &str = "--ioengine=psync --rw=write --size=4m";
 
 #[test]
 fn content_compresses_and_repeats_at_once() {
-    let options = "--bs=4k --buffer_compress_percentage=50 --dedupe_percentage=40";
+    let options = "--bs=4k --buffer_compress_percentage=50 --buffer_compress_chunk=4k \
+                   --dedupe_percentage=40";
     let bytes = written("both", options);
     let count = repeated(&bytes);
     assert!(count.abs_diff(400) <= 10, "{count} of 1000");

@@ -1,6 +1,7 @@
 //! What an engine is told when it is made.
 
 use fathom_sys::clock::Clock;
+use fathom_sys::memory::Memory;
 
 /// Everything an engine needs to know; final values, nothing to be looked up.
 #[derive(Clone, Debug)]
@@ -66,6 +67,28 @@ pub struct EngineOptions {
     pub nops: bool,
     /// `io_uring`: the ring's own descriptor is registered where the kernel can.
     pub register_ring: bool,
+    /// All: where the buffers lie.
+    pub memory: Memory,
+    /// All: what the kernel is told of the order in which files are read.
+    pub advice: FileAdvice,
+    /// All: how long what is written will live, 1–5 as the kernel counts (`RWH_WRITE_LIFE_NONE` to
+    /// `…_EXTREME`); 0 to say nothing.
+    pub write_hint: u8,
+}
+
+/// What the kernel is told of the order in which a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAdvice {
+    /// As [`EngineFile::random`] says.
+    ByOrder,
+    /// Nothing.
+    None,
+    /// In order.
+    Sequential,
+    /// In no order.
+    Random,
+    /// Once.
+    NoReuse,
 }
 
 impl Default for EngineOptions {
@@ -83,6 +106,9 @@ impl Default for EngineOptions {
             userspace_reap: false,
             nops: false,
             register_ring: true,
+            memory: Memory::default(),
+            advice: FileAdvice::ByOrder,
+            write_hint: 0,
         }
     }
 }

@@ -9,7 +9,7 @@ use fathom_core::{EngineError, FileIndex};
 use fathom_sys::files::{self, Access, Advice, Kind};
 use fathom_sys::rw::Descriptor;
 
-use crate::{EngineConfig, EngineFile};
+use crate::{EngineConfig, EngineFile, FileAdvice};
 
 /// The files of a job, each open or not.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Files {
     kinds: Vec<Kind>,
     direct: bool,
     sync: u8,
+    advice: FileAdvice,
+    write_hint: u8,
 }
 
 impl Files {
@@ -30,6 +32,8 @@ impl Files {
             kinds: vec![Kind::Other; config.files.len()],
             direct: config.direct,
             sync: config.sync_flag,
+            advice: config.options.advice,
+            write_hint: config.options.write_hint,
         }
     }
 
@@ -49,12 +53,17 @@ impl Files {
         match opened {
             Ok((kind, opened)) => {
                 if matches!(kind, Kind::Regular | Kind::Block) {
-                    let advice = match asked.random {
-                        true => Advice::Random,
-                        false => Advice::Sequential,
-                    };
                     // Advice: a file that does not take it is read all the same.
-                    let _advice = files::advise(&opened, advice, 0, 0);
+                    let _advice = self
+                        .advice_for(asked.random)
+                        .map(|advice| files::advise(&opened, advice, 0, 0));
+                    if asked.write && self.write_hint > 0 {
+                        let hinted = files::set_write_hint(&opened, self.write_hint);
+                        hinted.map_err(|error| {
+                            let hint = "leave `write_hint` out".into();
+                            self.error("fcntl F_SET_RW_HINT", file, &error, hint)
+                        })?;
+                    }
                 }
                 self.kinds[file.index()] = kind;
                 self.open[file.index()] = Some(opened);
@@ -65,6 +74,15 @@ impl Files {
                 Err(self.error("open", file, &error, hint))
             }
         }
+    }
+
+    const fn advice_for(&self, random: bool) -> Option<Advice> {
+        Some(match (self.advice, random) {
+            (FileAdvice::None, _) => return None,
+            (FileAdvice::Random, _) | (FileAdvice::ByOrder, true) => Advice::Random,
+            (FileAdvice::Sequential, _) | (FileAdvice::ByOrder, false) => Advice::Sequential,
+            (FileAdvice::NoReuse, _) => Advice::NoReuse,
+        })
     }
 
     pub(crate) fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {

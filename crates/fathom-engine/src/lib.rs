@@ -16,7 +16,7 @@ mod uring;
 
 // Public items, listed once.
 pub use any::{AnyEngine, start};
-pub use config::{EngineConfig, EngineFile, EngineOptions};
+pub use config::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
 pub use libaio::Libaio;
 pub use null::Null;
 pub use sync::Sync;

@@ -29,7 +29,12 @@ pub struct Libaio {
 impl Libaio {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let flags = RwFlags::new(false, config.options.nowait, false);
-        let context = Context::new(config.depth, config.buffer_bytes, flags);
+        let context = Context::new(
+            config.depth,
+            config.buffer_bytes,
+            &config.options.memory,
+            flags,
+        );
         let context = context.map_err(|(what, error)| refused(config, what, &error))?;
         if config.options.userspace_reap && !context.reaps_in_user_space() {
             return Err(EngineError {

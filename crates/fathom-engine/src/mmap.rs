@@ -39,7 +39,7 @@ pub(crate) struct Mmap {
 
 impl Mmap {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let buffers = Buffers::new(config.depth, config.buffer_bytes);
+        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error))?;
         // What is mapped for writing must be open for reading too.
         let mut readable = config.clone();

@@ -61,7 +61,7 @@ impl Sync {
             "pvsync2" => Call::Pvsync2,
             _ => return None,
         };
-        let buffers = Buffers::new(config.depth, config.buffer_bytes);
+        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error));
         Some(buffers.map(|buffers| Self::with(call, config, buffers)))
     }

@@ -34,6 +34,7 @@ impl Uring {
         let ring = Ring::new(&RingConfig {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
+            memory: config.options.memory.clone(),
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
             fixed_buffers: options.fixedbufs,
             fixed_files: options.registerfiles,

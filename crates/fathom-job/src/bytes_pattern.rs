@@ -4,6 +4,15 @@ use crate::problem::{Piece, Problem};
 
 /// The bytes that a pattern stands for; at least one.
 pub(crate) fn read(text: &str) -> Result<Vec<u8>, Problem> {
+    let mut no_files = |piece| Err(not_yet(piece, "a pattern from a file"));
+    read_with(text, &mut no_files)
+}
+
+/// The same; `file` gives what is in a file, or says what is wrong with its name.
+pub(crate) fn read_with<'t>(
+    text: &'t str,
+    file: &mut dyn FnMut(Piece<'t>) -> Result<Vec<u8>, Problem>,
+) -> Result<Vec<u8>, Problem> {
     let whole = Piece::whole(text);
     let mut bytes = Vec::new();
     let mut at = 0;
@@ -14,7 +23,16 @@ pub(crate) fn read(text: &str) -> Result<Vec<u8>, Problem> {
             b'"' => quoted(rest, &mut bytes)?,
             b'0' if rest.text[1..].starts_with(['x', 'X']) => hexadecimal(rest, &mut bytes)?,
             b'0'..=b'9' | b'-' => decimal(rest, &mut bytes)?,
-            b'\'' => return Err(not_yet(rest, "a pattern from a file")),
+            b'\'' => {
+                let Some(length) = rest.text[1..].find('\'') else {
+                    return Err(bad(rest, "has no closing quotation mark"));
+                };
+                let mut found = file(rest.part(1..length + 1))?;
+                // What is in a file that is too long is cut, as in fio.
+                found.truncate(LENGTH_MAX - bytes.len().min(LENGTH_MAX));
+                bytes.append(&mut found);
+                length + 2
+            }
             b'%' => return Err(not_yet(rest, "a pattern with a format (`%o`)")),
             _ => return Err(bad(rest, "is not the beginning of a text, number or file")),
         };

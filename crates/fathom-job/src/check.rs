@@ -3,6 +3,7 @@
 use fathom_core::Direction;
 
 use crate::build::{Builder, Layer, Written};
+use crate::bytes_pattern;
 use crate::diagnostics::{Diagnostic, Severity, Spot};
 use crate::engines;
 use crate::number;
@@ -26,6 +27,7 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     check.runtime();
     check.logs();
     check.priorities();
+    check.pattern();
     check.verify();
     check.writes();
     check.processors();
@@ -244,6 +246,24 @@ impl Check<'_, '_> {
             let why = "`write_hist_log` writes nothing without `log_hist_msec`, as in fio";
             let problem = problem("empty-log", why).fix("add `log_hist_msec=1000`");
             self.warn_at(&["write_hist_log"], problem);
+        }
+    }
+
+    /// Reads the files that `buffer_pattern` names.
+    fn pattern(&mut self) {
+        let Some(text) = self.layer.options.buffer_pattern_text.take() else {
+            return;
+        };
+        let around = self.builder.around;
+        let mut file = |name: Piece<'_>| {
+            around.read_file(name.text).map_err(|error| {
+                let why = format!("{}: {error}", name.text);
+                Problem::new("no-pattern-file", name.range(), why).fix("name a file that is there")
+            })
+        };
+        match bytes_pattern::read_with(&text, &mut file) {
+            Ok(bytes) => self.layer.options.buffer_pattern = Some(bytes),
+            Err(problem) => self.error_at(&["buffer_pattern"], problem),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
     RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
-use crate::workload::{ContentOptions, FileService, ZoneOptions};
+use crate::workload::{ContentOptions, FileOptions, FileService, MemoryOptions, ZoneOptions};
 
 impl Default for Options {
     // tidy: long: one line an option
@@ -35,6 +35,11 @@ impl Default for Options {
             nrfiles: 1,
             file_service: FileService::RoundRobin(1),
             openfiles: None,
+            files: FileOptions::default(),
+            fill_device: false,
+            memory: MemoryOptions::default(),
+            serialize_overlap: false,
+            rate_ignore_thinktime: false,
             filename: None,
             directory: None,
             filename_format: "$jobname.$jobnum.$filenum".to_owned(),
@@ -94,6 +99,7 @@ impl Default for Options {
             zero_buffers: false,
             scramble_buffers: None,
             buffer_pattern: None,
+            buffer_pattern_text: None,
             content: ContentOptions::default(),
             verify: Verify::None,
             do_verify: true,

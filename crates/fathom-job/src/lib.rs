@@ -53,5 +53,6 @@ pub use plan::{
 };
 pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
-    AccessZone, ContentOptions, DedupeMode, FileService, ZoneLength, ZoneMode, ZoneOptions,
+    AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, MemoryKind,
+    MemoryOptions, ZoneLength, ZoneMode, ZoneOptions,
 };

@@ -308,6 +308,11 @@ pub struct Options {
     pub file_service: crate::workload::FileService,
     /// `None` for all.
     pub openfiles: Option<u32>,
+    pub files: crate::workload::FileOptions,
+    pub fill_device: bool,
+    pub memory: crate::workload::MemoryOptions,
+    pub serialize_overlap: bool,
+    pub rate_ignore_thinktime: bool,
     pub filename: Option<Vec<String>>,
     pub directory: Option<Vec<String>>,
     pub filename_format: String,
@@ -381,6 +386,8 @@ pub struct Options {
     /// As said; by default what is not zero is scrambled.
     pub scramble_buffers: Option<bool>,
     pub buffer_pattern: Option<Vec<u8>>,
+    /// As written, where it names a file, until that is read.
+    pub buffer_pattern_text: Option<String>,
     pub content: crate::workload::ContentOptions,
     pub verify: Verify,
     pub do_verify: bool,

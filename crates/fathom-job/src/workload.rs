@@ -108,3 +108,82 @@ pub enum DedupeMode {
     /// Any buffer of a fixed set comes again.
     WorkingSet,
 }
+
+/// Where the buffers lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// `mem`, without its file.
+    pub kind: MemoryKind,
+    /// The file behind `mem=mmap:`, `mmapshared:` and `mmaphuge:`.
+    pub file: Option<String>,
+    /// `iomem_align`, bytes.
+    pub align: u32,
+    /// `hugepage-size`, bytes.
+    pub hugepage_size: u32,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            kind: MemoryKind::Private,
+            file: None,
+            align: 0,
+            hugepage_size: 2 << 20,
+        }
+    }
+}
+
+/// What kind of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// `malloc`, `mmap`.
+    Private,
+    /// `shm`, `mmapshared`.
+    Shared,
+    /// `mmaphuge`.
+    Huge,
+    /// `shmhuge`.
+    SharedHuge,
+}
+
+/// Which files there are, where a job begins in them, and what the kernel is told of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// `opendir`.
+    pub opendir: Option<String>,
+    /// `offset_align`, bytes; 0 for the smallest op.
+    pub offset_align: u32,
+    /// `file_append`.
+    pub append: bool,
+    /// `fadvise_hint`.
+    pub fadvise_hint: FadviseHint,
+    /// `write_hint`, as the kernel counts; 0 to say nothing.
+    pub write_hint: u8,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            opendir: None,
+            offset_align: 0,
+            append: false,
+            fadvise_hint: FadviseHint::ByOrder,
+            write_hint: 0,
+        }
+    }
+}
+
+/// `fadvise_hint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// `1`: as `rw` says.
+    ByOrder,
+    /// `0`: nothing.
+    None,
+    /// `sequential`.
+    Sequential,
+    /// `random`.
+    Random,
+    /// `noreuse`.
+    NoReuse,
+}

@@ -5,8 +5,8 @@ mod world;
 use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
     AccessZone, BlockSize, ClockSource, ContinueOnError, CpuPolicy, DedupeMode, ExitWhat,
-    Fallocate, FileService, Options, PriorityShare, RandomDistribution, RandomGenerator,
-    RateProcess, ReadWrite, Size, SteadyFigure, Verify, ZoneLength,
+    FadviseHint, Fallocate, FileService, MemoryKind, Options, PriorityShare, RandomDistribution,
+    RandomGenerator, RateProcess, ReadWrite, Size, SteadyFigure, Verify, ZoneLength,
 };
 use world::{World, job};
 
@@ -542,6 +542,8 @@ fn content_and_verification() {
         o.buffer_pattern == Some(vec![0xab]) && o.scramble_buffers == Some(false)
     });
     refuse("--buffer_pattern=abc", "bad-pattern");
+    refuse("--buffer_pattern='missing'", "no-pattern-file");
+    refuse("--buffer_pattern='missing", "bad-pattern");
     check("--verify=crc32c-intel", |o| o.verify == Verify::Crc32c);
     check("--verify=md5 --do_verify=0", |o| {
         o.verify == Verify::Md5 && !o.do_verify
@@ -672,4 +674,54 @@ fn content_that_compresses_and_repeats() {
     });
     refuse("--dedupe_percentage=101", "out-of-range");
     refuse("--buffer_compress_percentage=101", "out-of-range");
+}
+
+#[test]
+fn memory_and_files() {
+    check("--mem=malloc", |o| o.memory.kind == MemoryKind::Private);
+    check("--iomem=mmapshared:/tmp/x:y --mem_align=512", |o| {
+        o.memory.file.as_deref() == Some("/tmp/x:y") && o.memory.align == 512
+    });
+    check("--mem=shmhuge --hugepage-size=1g", |o| {
+        (o.memory.kind, o.memory.hugepage_size) == (MemoryKind::SharedHuge, 1 << 30)
+    });
+    refuse("--mem=shm:x", "bad-value");
+    refuse("--mem=mmap:", "bad-value");
+    refuse("--mem=cudamalloc", "not-yet");
+    refuse("--hugepage-size=3m", "bad-page-size");
+    check("--opendir=/tmp", |o| {
+        o.files.opendir.as_deref() == Some("/tmp")
+    });
+    check("--fadvise_hint=noreuse --write_hint=long", |o| {
+        (o.files.fadvise_hint, o.files.write_hint) == (FadviseHint::NoReuse, 4)
+    });
+    check("--offset_align=1m --file_append=1", |o| {
+        (o.files.offset_align, o.files.append) == (1 << 20, true)
+    });
+    check("--fill_fs=1 --filetype=file --unique_filename=0", |o| {
+        o.fill_device
+    });
+    check("--serialize_overlap=1 --rate_ignore_thinktime=1", |o| {
+        o.serialize_overlap && o.rate_ignore_thinktime
+    });
+    refuse("--write_hint=brief", "bad-value");
+}
+
+#[test]
+fn a_pattern_from_a_file_is_read_and_cut() {
+    let world = World::default()
+        .with_file("p", "abc")
+        .with_file("long", vec![7; 600]);
+    let pattern = |value: &str| {
+        let plan = world.plan(&format!("--name=x --buffer_pattern={value}"));
+        plan.jobs[0]
+            .options
+            .buffer_pattern
+            .clone()
+            .expect("a pattern")
+    };
+    assert_eq!(pattern("'p'\"xy\"'p'"), b"abcxyabc");
+    assert_eq!(pattern("'long'"), [7; 512]);
+    let errors = world.errors("--name=x --buffer_pattern='long'1");
+    assert_eq!(errors.len(), 1, "{errors:?}");
 }

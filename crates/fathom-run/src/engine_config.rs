@@ -1,9 +1,10 @@
 //! What a job's engine is told, from its options and its setup.
 
 use fathom_core::Direction;
-use fathom_engine::{EngineConfig, EngineFile, EngineOptions};
-use fathom_job::{Job, Options};
+use fathom_engine::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
+use fathom_job::{FadviseHint, Job, MemoryKind, Options};
 use fathom_sys::clock::Clock;
+use fathom_sys::memory::Memory;
 
 use crate::check::writes;
 use crate::translate::JobSetup;
@@ -19,7 +20,7 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         read,
         write,
         // A job that only reads has nothing to put into a file that is not there.
-        create: options.create_on_open && write,
+        create: (options.create_on_open || options.fill_device) && write,
         random: options.random,
     });
     EngineConfig {
@@ -46,6 +47,33 @@ fn engine_options(options: &Options) -> EngineOptions {
         force_async: options.force_async,
         uncached: options.uncached,
         userspace_reap: options.userspace_reap,
+        memory: memory(options),
+        advice: advice(options.files.fadvise_hint),
+        write_hint: options.files.write_hint,
         ..EngineOptions::default()
+    }
+}
+
+/// Where the buffers lie.
+fn memory(options: &Options) -> Memory {
+    let asked = &options.memory;
+    Memory {
+        shared: matches!(asked.kind, MemoryKind::Shared | MemoryKind::SharedHuge),
+        huge: match asked.kind {
+            MemoryKind::Huge | MemoryKind::SharedHuge => asked.hugepage_size,
+            MemoryKind::Private | MemoryKind::Shared => 0,
+        },
+        file: asked.file.clone().map(Into::into),
+        shift: asked.align,
+    }
+}
+
+const fn advice(hint: FadviseHint) -> FileAdvice {
+    match hint {
+        FadviseHint::ByOrder => FileAdvice::ByOrder,
+        FadviseHint::None => FileAdvice::None,
+        FadviseHint::Sequential => FileAdvice::Sequential,
+        FadviseHint::Random => FileAdvice::Random,
+        FadviseHint::NoReuse => FileAdvice::NoReuse,
     }
 }

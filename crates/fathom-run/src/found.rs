@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{self, Access, Kind};
 
@@ -45,6 +45,11 @@ impl Found {
 pub(crate) trait Look {
     /// What lies under `path`, links followed.
     fn look(&self, path: &str) -> io::Result<Found>;
+
+    /// The regular files in a directory and in those below it, in the order of their names.
+    fn files_in(&self, _directory: &str) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 }
 
 /// The file system.
@@ -69,5 +74,43 @@ impl Look for FileSystem {
                 }
             }
         })
+    }
+
+    fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {
+        let mut found = Vec::new();
+        let mut folders = vec![PathBuf::from(directory)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    found.push(entry.path().to_string_lossy().into_owned());
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_directory_are_found_in_the_order_of_their_names() {
+        let folder = std::env::temp_dir().join(format!("fathom-opendir-{}", std::process::id()));
+        fs::create_dir_all(folder.join("b/deeper")).expect("a folder");
+        for name in ["c", "a", "b/deeper/x", "b/y"] {
+            fs::write(folder.join(name), name).expect("a file");
+        }
+        let text = folder.to_string_lossy().into_owned();
+        let found = FileSystem.files_in(&text).expect("files");
+        let names: Vec<&str> = found.iter().map(|name| &name[text.len() + 1..]).collect();
+        assert_eq!(names, ["a", "b/deeper/x", "b/y", "c"]);
+        fs::remove_dir_all(&folder).expect("removed");
+        assert!(FileSystem.files_in(&text).is_err());
     }
 }

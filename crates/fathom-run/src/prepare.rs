@@ -29,7 +29,9 @@ pub(crate) fn lay_out(
     let jobs = setups
         .iter()
         .map(|setup| (&plan.jobs[setup.place.section], setup));
-    let wanted = jobs.filter(|(job, setup)| !setup.diskless && !job.options.create_on_open);
+    let wanted = jobs.filter(|(job, setup)| {
+        !setup.diskless && !job.options.create_on_open && !job.options.fill_device
+    });
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
     let stops = session.stops;
     let options = LayoutOptions {

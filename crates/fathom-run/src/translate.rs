@@ -14,7 +14,7 @@ mod ties;
 use std::collections::{HashMap, HashSet};
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{Job, Options, Plan, Size};
+use fathom_job::{Job, Options, Plan, ReadWrite, Size};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
@@ -159,6 +159,7 @@ fn setup(
     };
     let diskless = engines::is_diskless(&options.ioengine);
     let depth = depth(options);
+    refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let (files, sizes) = files(job, place, seed, diskless, planned)?;
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
@@ -190,6 +191,8 @@ fn setup(
         rate_min: pace::rate_minimums(options)
             .map_err(|problem| problem.at(job, "rate_iops_min"))?,
         rate_cycle: options.rate_cycle,
+        apart: options.serialize_overlap && depth > 1,
+        fill: options.fill_device,
         think: pace::think(options),
         sync: content::sync_rules(options),
         tolerate: Tolerate {
@@ -236,7 +239,7 @@ fn files(
     planned: &Planned<'_>,
 ) -> Result<(Vec<FileSetup>, Sizes), Problem> {
     let options = &job.options;
-    let names = names(job, place.clone, diskless, planned);
+    let names = file_names(job, place, diskless, planned)?;
     let found = names.iter().map(|name| match diskless {
         true => Ok(Found::Missing),
         false => planned
@@ -253,6 +256,9 @@ fn files(
         offset_increment: options.offset_increment,
         clone: place.clone,
         smallest: pattern::smallest(options),
+        offset_align: u64::from(options.files.offset_align),
+        append: options.files.append,
+        fill: options.fill_device,
         files: &existing,
     };
     let mut drawn = 0;
@@ -265,6 +271,33 @@ fn files(
     let files = names.into_iter().zip(found).zip(&sizes.files);
     let files = files.map(|((path, found), size)| file_setup(path, found, *size));
     Ok((files.collect(), sizes))
+}
+
+/// The files by their names, and those of a directory (`opendir`), by name.
+fn file_names(
+    job: &Job,
+    place: Place,
+    diskless: bool,
+    planned: &Planned<'_>,
+) -> Result<Vec<String>, Problem> {
+    let options = &job.options;
+    let Some(folder) = &options.files.opendir else {
+        return Ok(names(job, place.clone, diskless, planned));
+    };
+    let mut names = match options.filename {
+        Some(_) => fathom_job::file_names(job, place.clone),
+        None => Vec::new(),
+    };
+    let problem = |why: String| {
+        let message = format!("{folder}: {why}");
+        Problem::new("directory_without_files", message).at(job, "opendir")
+    };
+    let inside = planned.look.files_in(folder);
+    names.extend(inside.map_err(|error| problem(error.to_string()))?);
+    match names.is_empty() {
+        true => Err(problem("there are no files in it".into())),
+        false => Ok(names),
+    }
 }
 
 fn existing(found: Found) -> Existing {
@@ -310,6 +343,17 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
         SizeFault::OffsetBehindEnd { .. } if options.offset == Size::Bytes(0) => "offset_increment",
         SizeFault::OffsetBehindEnd { .. } => "offset",
     }
+}
+
+/// What has no size is filled from front to back.
+fn refuse_filling(options: &Options) -> Result<(), Problem> {
+    let endless = options.fill_device && options.size.is_none() && options.filesize.is_none();
+    let writes = options.rw == ReadWrite::Write && !options.random;
+    if endless && !writes {
+        let message = "`fill_device` without a `size` is for sequential writes (`rw=write`)";
+        return Err(Problem::new("fill_device", message).hint("give a `size`"));
+    }
+    Ok(())
 }
 
 /// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).

@@ -58,6 +58,8 @@ fn job(depth: u32) -> WorkerConfig {
         rate: PerDirection::all(None),
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_secs(1),
+        apart: false,
+        fill: false,
         think: None,
         sync: SyncRules::default(),
         tolerate: Tolerate::default(),

@@ -185,6 +185,51 @@ fn sizes_by_order_and_unaligned() {
 }
 
 #[test]
+fn pauses_and_rates() {
+    // One op every millisecond, and a pause of ten after every tenth: made up for, or not.
+    let rated = "--rw=read --rate_iops=1000 --thinktime=10ms --thinktime_blocks=10";
+    check(
+        &format!("{rated} --time_based --runtime=10"),
+        &[("read.ios", 9_000..=10_010)],
+    );
+    check(
+        &format!("{rated} --time_based --runtime=10 --rate_ignore_thinktime=1"),
+        &[("read.ios", 4_950..=5_300)],
+    );
+    // Within one in a thousand of what was asked for.
+    for (pace, ios) in [
+        ("--rate_iops=7777", 77_770),
+        ("--rate=13m", 33_280),
+        ("--rate_iops=9000 --bsrange=4k-16k", 90_000),
+    ] {
+        check(
+            &format!("--rw=randread {pace} --time_based --runtime=10"),
+            &[("read.ios", ios - ios / 1000..=ios + ios / 1000)],
+        );
+    }
+    check(
+        "--rw=randread --rate_iops=5000 --rate_process=poisson --time_based --runtime=100",
+        &[("read.ios", 496_000..=504_000)],
+    );
+}
+
+#[test]
+fn what_overlaps_waits() {
+    // Sixteen writes of one block at a time: one by one, or all at once.
+    let same = "--rw=randwrite:16 --rw_sequencer=identical --norandommap --iodepth=16 \
+                --ioengine=libaio";
+    check(same, &[("depth", is(16)), ("write.ms", 1..=3)]);
+    check(
+        &format!("{same} --serialize_overlap=1"),
+        &[("write.ms", 10..=30), ("write.ios", is(256))],
+    );
+    check(
+        "--rw=randwrite --iodepth=16 --ioengine=libaio --serialize_overlap=1",
+        &[("depth", is(16)), ("write.ms", 1..=3)],
+    );
+}
+
+#[test]
 fn files_and_zones() {
     let four = "--rw=read --nrfiles=4";
     for service in [

@@ -5,7 +5,7 @@ mod common;
 use common::{deep_job, device, job, run};
 use fathom_core::Direction;
 use fathom_sim::{Constant, Fault, FaultKind};
-use fathom_workload::Tolerate;
+use fathom_workload::{Mix, Tolerate};
 
 fn faulty(number: u64, kind: FaultKind) -> Constant {
     let fault = Fault {
@@ -76,4 +76,21 @@ fn the_rest_of_a_short_transfer_is_issued_again() {
 fn a_transfer_of_nothing_is_an_error() {
     let results = run(deep_job(4), faulty(9, FaultKind::Short(0)));
     assert_eq!(results.error.expect("the end of the file").errno, 5);
+}
+
+#[test]
+fn no_room_left_is_the_end_of_a_job_that_fills() {
+    for (errno, depth) in [(28, 1), (122, 1), (28, 8)] {
+        let mut config = if depth == 1 { job() } else { deep_job(depth) };
+        config.pattern.mix = Mix::Write;
+        config.fill = true;
+        let mut full = faulty(9, FaultKind::Error(errno));
+        full.faults[0].direction = Direction::Write;
+        let results = run(config.clone(), full.clone());
+        assert_eq!(results.error, None, "{errno} {depth}");
+        let ios = results.directions.write.ios;
+        assert!((9..=9 + u64::from(depth)).contains(&ios), "{ios}");
+        config.fill = false;
+        assert!(run(config, full).error.is_some());
+    }
 }

@@ -116,6 +116,7 @@ fn startdelay_comes_before_everything() {
 fn thinktime_comes_after_every_so_many_ops() {
     let mut config = job();
     config.think = Some(Think {
+        moves_schedule: false,
         time: Nanos::from_millis(1),
         spin: Nanos::ZERO,
         blocks: 4,
@@ -132,6 +133,7 @@ fn thinktime_comes_after_every_so_many_ops() {
 fn thinktime_iotime_comes_after_so_much_time() {
     let mut config = job();
     config.think = Some(Think {
+        moves_schedule: false,
         time: Nanos::from_millis(5),
         spin: Nanos::from_millis(1),
         blocks: u32::MAX,

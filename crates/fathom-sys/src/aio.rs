@@ -10,7 +10,7 @@ use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
 use crate::clock;
 use crate::flight::{InFlight, Ready};
-use crate::memory::Buffers;
+use crate::memory::{Buffers, Memory};
 use crate::rw::{Descriptor, RwFlags, raw};
 
 use ring::EventRing;
@@ -65,9 +65,11 @@ impl Context {
     pub fn new(
         slots: u32,
         buffer_bytes: u32,
+        memory: &Memory,
         flags: RwFlags,
     ) -> Result<Self, (&'static str, io::Error)> {
-        let buffers = Buffers::new(slots, buffer_bytes).map_err(|error| ("map buffers", error))?;
+        let buffers =
+            Buffers::within(memory, slots, buffer_bytes).map_err(|error| ("map buffers", error))?;
         let mut id: libc::c_ulong = 0;
         // SAFETY: the kernel writes one word to a live one, which is zero as it must be.
         let failed = unsafe { libc::syscall(libc::SYS_io_setup, slots, &raw mut id) };

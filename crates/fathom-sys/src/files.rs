@@ -12,7 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-pub use pages::{Advice, advise, cached_bytes, data_bytes, finish_writeback, start_writeback};
+pub use pages::{
+    Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
+};
 
 /// How a file is opened; the default is for reading, buffered, never creating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,29 @@
 //! The buffers of a worker's slots: one mapping, page aligned, touched when first used.
 
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use fathom_core::Slot;
 
 use crate::system;
 
-/// A buffer for each slot, in one anonymous mapping.
+/// Where buffers lie; by default in private memory of usual pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// In memory that could be shared with other processes.
+    pub shared: bool,
+    /// In huge pages of so many bytes, a power of two; 0 for usual pages.
+    pub huge: u32,
+    /// Mapped from this file; one that is missing is made, and removed again.
+    pub file: Option<PathBuf>,
+    /// Every buffer begins so many bytes behind the start of a page.
+    pub shift: u32,
+}
+
+/// A buffer for each slot, in one mapping.
 ///
 /// ```text
 ///  base            base + stride      base + 2 × stride
@@ -18,6 +34,10 @@ use crate::system;
 /// Pages become resident when they are first written, so slots that are never used cost nothing.
 #[derive(Debug)]
 pub struct Buffers {
+    mapping: NonNull<u8>,
+    /// Bytes of the mapping.
+    length: usize,
+    /// The first buffer.
     base: NonNull<u8>,
     /// From one buffer to the next: `bytes` rounded up to pages.
     stride: usize,
@@ -27,7 +47,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Maps `slots` buffers of `bytes` bytes each.
+    /// Maps `slots` buffers of `bytes` bytes each, in private memory.
     ///
     /// # Errors
     /// What `mmap(2)` said: ENOMEM where the address space or the commit limit is used up.
@@ -35,16 +55,35 @@ impl Buffers {
     /// # Panics
     /// If there are no slots, or no bytes in them.
     pub fn new(slots: u32, bytes: u32) -> io::Result<Self> {
+        Self::within(&Memory::default(), slots, bytes)
+    }
+
+    /// Maps `slots` buffers of `bytes` bytes each.
+    ///
+    /// # Errors
+    /// What `mmap(2)` said: ENOMEM where the address space, the commit limit or the huge pages are
+    /// used up; or what opening the file said.
+    ///
+    /// # Panics
+    /// If there are no slots, or no bytes in them.
+    pub fn within(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
         assert!(slots > 0 && bytes > 0, "buffers without bytes");
-        let too_large = |_| io::Error::from_raw_os_error(libc::ENOMEM);
-        let page = usize::try_from(system::page_size()).map_err(too_large)?;
+        let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let page = usize::try_from(system::page_size()).map_err(|_| too_large())?;
         let bytes = bytes as usize;
         let stride = bytes.next_multiple_of(page);
+        let shift = memory.shift as usize;
         let length = stride
             .checked_mul(slots as usize)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let base = map_anonymous(length)?;
+            .and_then(|length| length.checked_add(shift))
+            .and_then(|length| length.checked_next_multiple_of(page.max(memory.huge as usize)))
+            .ok_or_else(too_large)?;
+        let mapping = map(memory, length)?;
+        // SAFETY: the mapping is longer than `shift` by all the buffers.
+        let base = unsafe { mapping.add(shift) };
         Ok(Self {
+            mapping,
+            length,
             base,
             stride,
             bytes,
@@ -101,7 +140,7 @@ impl Buffers {
     #[inline]
     fn start(&self, slot: Slot) -> *mut u8 {
         assert!(slot.get() < self.slots, "no slot {}", slot.get());
-        // SAFETY: slot < slots, so the result lies in the mapping of slots × stride bytes.
+        // SAFETY: slot < slots, so the result lies in the slots × stride bytes mapped from `base` on.
         unsafe { self.base.as_ptr().add(slot.index() * self.stride) }
     }
 }
@@ -114,25 +153,59 @@ fn outside(offset: u32, length: u32, bytes: usize) -> ! {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this base and this length; nothing refers to
+        // SAFETY: the mapping was made by `within` with this address and this length; nothing refers to
         // it any more: Rust's references ended with the borrow of `self`, and whoever hands
         // addresses to the kernel either waits for it or calls `leak`.
-        let failed =
-            unsafe { libc::munmap(self.base.as_ptr().cast(), self.stride * self.slots as usize) };
+        let failed = unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.length) };
         debug_assert_eq!(failed, 0, "unmapping what was mapped");
     }
 }
 
-/// `length` bytes of zeros, at an address of the kernel's choice.
-pub(crate) fn map_anonymous(length: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+/// `length` bytes, at an address of the kernel's choice.
+fn map(memory: &Memory, length: usize) -> io::Result<NonNull<u8>> {
+    let mut flags = match memory.shared {
+        true => libc::MAP_SHARED,
+        false => libc::MAP_PRIVATE,
+    };
+    if let Some(path) = &memory.file {
+        return map_file(path, flags, length);
+    }
+    if memory.huge > 0 {
+        let power = memory.huge.trailing_zeros().cast_signed();
+        flags |= libc::MAP_HUGETLB | power << libc::MAP_HUGE_SHIFT;
+    }
+    map_flags(flags | libc::MAP_ANONYMOUS, -1, length)
+}
+
+fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
+    let made = !path.exists();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    if made {
+        // Mapped, it lives on without a name.
+        fs::remove_file(path)?;
+    }
+    let length_u64 = length as u64;
+    if file.metadata()?.len() < length_u64 {
+        file.set_len(length_u64)?;
+    }
+    map_flags(flags, file.as_raw_fd(), length)
+}
+
+fn map_flags(flags: i32, fd: i32, length: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours; the
+    // descriptor is none, or open for the length of the call.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
             length,
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
+            flags,
+            fd,
             0,
         )
     };
@@ -158,6 +231,52 @@ mod tests {
         }
         assert!(buffers.get(Slot::new(0)).iter().all(|&byte| byte == 1));
         assert_eq!(buffers.part(Slot::new(2), 4999, 1), [3]);
+    }
+
+    #[test]
+    fn buffers_lie_where_they_are_asked_for() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("fathom-buffers-{}", std::process::id()));
+        for (shared, file, shift) in [
+            (true, None, 0),
+            (false, None, 512),
+            (true, Some(path.clone()), 24),
+            (false, Some(path.clone()), 0),
+        ] {
+            let memory = Memory {
+                shared,
+                file,
+                shift,
+                huge: 0,
+            };
+            let mut buffers = Buffers::within(&memory, 3, 5000).unwrap();
+            for slot in 0..3 {
+                let buffer = buffers.get(Slot::new(slot));
+                assert_eq!(
+                    (buffer.len(), buffer.as_ptr().addr() % 4096),
+                    (5000, shift as usize)
+                );
+                buffer.fill(1);
+            }
+            assert!(!path.exists(), "a file is left");
+        }
+        let nowhere = Memory {
+            file: Some(folder.join("no-such-folder/x")),
+            ..Memory::default()
+        };
+        assert!(Buffers::within(&nowhere, 1, 1).is_err());
+    }
+
+    #[test]
+    fn huge_pages_are_used_or_missing() {
+        let memory = Memory {
+            huge: 2 << 20,
+            ..Memory::default()
+        };
+        match Buffers::within(&memory, 2, 4096) {
+            Ok(mut buffers) => buffers.get(Slot::new(1)).fill(1),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOMEM)),
+        }
     }
 
     #[test]

@@ -129,6 +129,10 @@ impl Worker {
         let state = *self.slots.state(completion.slot);
         self.slots.put(completion.slot);
         let error = job_error(&state, completion, None);
+        let writes = state.op.kind == OpKind::Data(Direction::Write);
+        if self.config.fill && writes && (error.errno == ENOSPC || error.errno == EDQUOT) {
+            return self.stop_issuing();
+        }
         let tolerated = match state.op.kind {
             OpKind::Data(Direction::Read) => self.config.tolerate.read,
             OpKind::Data(_) | OpKind::Sync(_) => self.config.tolerate.write,
@@ -144,6 +148,10 @@ impl Worker {
         }
     }
 }
+
+/// No room left on the device, or in the user's share of it.
+const ENOSPC: u32 = 28;
+const EDQUOT: u32 = 122;
 
 /// Illegal byte sequence: fio's error for data that are not what was written.
 const EILSEQ: i32 = 84;

@@ -35,6 +35,10 @@ pub struct WorkerConfig {
     pub rate_cycle: Nanos,
     /// Pauses between ops.
     pub think: Option<Think>,
+    /// An op that overlaps one in flight waits for it, if either of them writes or trims.
+    pub apart: bool,
+    /// A write that finds no room left ends the job, and is no error.
+    pub fill: bool,
     /// Syncs during and after the job.
     pub sync: SyncRules,
     /// Errors that do not end the job.
@@ -340,6 +344,8 @@ pub struct Think {
     pub count_issues: bool,
     /// Also pause whenever this much time was spent in I/O; zero: never.
     pub io_time: Nanos,
+    /// Due times move on by the pause; else what was due in it is made up for.
+    pub moves_schedule: bool,
 }
 
 /// Syncs during and after the job.

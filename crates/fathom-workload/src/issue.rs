@@ -143,6 +143,10 @@ impl Worker {
             self.held = Some(target);
             return Gate::Drained;
         }
+        if self.config.apart && self.slots.overlaps(&target) {
+            self.held = Some(target);
+            return Gate::Drained;
+        }
         let due = match &mut self.schedules[target.direction] {
             Some(schedule) => schedule.take(target.length).min(now),
             None => now,
@@ -340,7 +344,7 @@ pub(crate) enum Gate {
     Open,
     /// It is not due before then.
     Due(Tick),
-    /// It may not run beside others.
+    /// It may not run beside others, or not beside one of them.
     Drained,
     /// A pause comes first.
     Think,

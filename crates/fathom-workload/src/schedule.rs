@@ -49,6 +49,11 @@ impl Schedule {
         self.remainder = 0;
     }
 
+    /// Every due time to come is so much later.
+    pub(crate) fn delay(&mut self, by: Nanos) {
+        self.next += by;
+    }
+
     /// When the next op is due.
     #[inline]
     pub(crate) fn next_due(&self) -> Tick {
@@ -144,5 +149,35 @@ mod tests {
         }
         let seconds = schedule.next_due().get() / NANOS_PER_SECOND;
         assert!((98..=102).contains(&seconds), "{seconds}");
+    }
+
+    /// Kolmogorov and Smirnov: the largest distance between the shares of gaps up to a length and
+    /// the exponential law is no more than chance makes it in 99 of 100 samples.
+    #[test]
+    #[expect(clippy::cast_precision_loss, reason = "a sample of a few thousand")]
+    fn the_gaps_of_a_poisson_process_are_exponential() {
+        for (pace, bytes) in [(Pace::Ops(1000), 4096), (Pace::Bytes(1 << 20), 65536)] {
+            let process = RateProcess::Poisson;
+            let mut schedule = Schedule::new(Rate { pace, process }, Tick::ZERO, 0x89);
+            let mean = match pace {
+                Pace::Ops(rate) => 1e9 / rate as f64,
+                Pace::Bytes(rate) => 1e9 * f64::from(bytes) / rate as f64,
+            };
+            let mut gaps: Vec<u64> = (0..20_000)
+                .map(|_| {
+                    let due = schedule.take(bytes);
+                    (schedule.next_due() - due).get()
+                })
+                .collect();
+            gaps.sort_unstable();
+            let count = gaps.len() as f64;
+            let distance = gaps.iter().enumerate().map(|(index, &gap)| {
+                let law = 1.0 - libm::exp(-(gap as f64) / mean);
+                let (below, with) = (index as f64 / count, (index + 1) as f64 / count);
+                (law - below).abs().max((law - with).abs())
+            });
+            let largest = distance.fold(0.0, f64::max);
+            assert!(largest * libm::sqrt(count) < 1.63, "{pace:?}: {largest}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 
 use fathom_core::{Direction, FileIndex, Op, OpKind, Slot, Tick};
 
+use crate::pattern::Target;
+
 /// What a worker knows of one slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotState {
@@ -82,6 +84,24 @@ impl Slots {
     /// All slots, free or not.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether an op would overlap one in flight, and either of them changes data.
+    pub(crate) fn overlaps(&self, target: &Target) -> bool {
+        let end = target.offset + u64::from(target.length);
+        let changes = |direction| direction != Direction::Read;
+        let meets = |state: &&SlotState| {
+            let OpKind::Data(direction) = state.op.kind else {
+                return false;
+            };
+            state.op.file == target.file
+                && state.op.offset < end
+                && target.offset < state.op.offset + u64::from(state.op.length)
+                && (changes(direction) || changes(target.direction))
+        };
+        // A slot that is free still holds its last op.
+        let mut meeting = self.states.iter().filter(meets);
+        meeting.any(|state| !self.free.contains(&state.op.slot))
     }
 
     /// Gives a slot back.

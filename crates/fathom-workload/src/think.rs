@@ -16,6 +16,8 @@ pub(crate) struct Thinking {
 /// A pause: first the processor burns, then it sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
+    /// When it began.
+    pub(crate) began: Tick,
     /// Burn until here.
     pub(crate) spin_until: Tick,
     /// Sleep until here.
@@ -61,9 +63,15 @@ impl Thinking {
     pub(crate) fn pause(&mut self, now: Tick) -> Pause {
         let rules = self.rules;
         *self.pause.get_or_insert(Pause {
+            began: now,
             spin_until: now + rules.spin.min(rules.time),
             until: now + rules.time.max(Nanos::ZERO),
         })
+    }
+
+    /// Whether due times move on by a pause.
+    pub(crate) const fn moves_schedule(&self) -> bool {
+        self.rules.moves_schedule
     }
 
     /// The pause is over.

@@ -434,5 +434,6 @@ fn is_plain(
     let syncs = used.write && config.sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
     let chooses = config.priorities.is_some();
-    !(rated || watched || fills || syncs || drains || chooses || config.think.is_some())
+    let waits = config.apart || config.think.is_some();
+    !(rated || watched || fills || syncs || drains || chooses || waits)
 }

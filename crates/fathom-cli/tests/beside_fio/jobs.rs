@@ -54,6 +54,16 @@ pub(crate) const JOBS: &[&str] = &[
     "--ioengine=psync --rw=write --size=64k --buffer_compress_percentage=50 \
      --buffer_compress_chunk=4k",
     "--ioengine=psync --rw=write --size=64k --dedupe_percentage=50",
+    "--ioengine=psync --rw=write --size=64k --file_append=1",
+    "--ioengine=psync --rw=read --size=64k --offset=33% --filesize=100k --offset_align=512",
+    "--ioengine=psync --rw=write --size=64k --fill_device=1",
+    "--ioengine=psync --rw=write --size=64k --mem=shm --iomem_align=512",
+    "--ioengine=libaio --rw=write --size=64k --iodepth=4 --mem=mmapshared",
+    "--ioengine=psync --rw=read --size=64k --fadvise_hint=random --filetype=file",
+    "--ioengine=libaio --rw=randwrite --size=64k --iodepth=4 --serialize_overlap=1",
+    "--ioengine=null --rw=read --size=64k --rate_iops=1000 --thinktime=1ms \
+     --rate_ignore_thinktime=1",
+    "--ioengine=null --rw=read --size=64k --unique_filename=0",
     "--ioengine=psync --rw=write --size=64k --dedupe_percentage=50 --dedupe_mode=working_set",
     "--ioengine=null --rw=randread:4 --size=64k --norandommap",
     "--ioengine=null --rw=read --size=64k --rate_iops=1000",

@@ -1,13 +1,13 @@
-//! Which of a job's files the next op goes to.
+//! Which files there are, which of them the next op goes to, and what the kernel is told of them.
 
-use super::general::U32;
+use super::general::{U32, choice};
 use super::random::law;
 use super::read::{Findings, narrow, unknown_word};
 use super::row::{Kind, Row};
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
 use crate::problem::{Piece, Problem};
-use crate::workload::FileService;
+use crate::workload::{FadviseHint, FileService};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -33,6 +33,96 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different("settles the order of the ops; all files stay open as long as the job runs"),
+    Row::new(
+        "opendir",
+        "",
+        "All files of this directory and of those below it, too",
+        "opendir=/mnt/data",
+        Kind::Text(|o, text| o.files.opendir = Some(text.to_owned())),
+    )
+    .different("in the order of their names; in fio in that of the file system"),
+    Row::new(
+        "filetype",
+        "as it is",
+        "What kind of files they are",
+        "filetype=block",
+        Kind::Choice(&[
+            choice("none", "as it is", |_| {}),
+            choice("file", "regular files", |_| {}),
+            choice("block", "block devices", |_| {}),
+            choice("char", "character devices", |_| {}),
+        ]),
+    )
+    .different("is looked up all the same"),
+    Row::new(
+        "unique_filename",
+        "1",
+        "Between clients of a server, have file names begin with the client's address",
+        "unique_filename=0",
+        Kind::Bool(|_, _| {}),
+    )
+    .different("there are no clients; in fio it matters for them only, too"),
+    Row::new(
+        "offset_align",
+        "the smallest op size",
+        "What an `offset` in percent is rounded up to a multiple of",
+        "offset_align=1m",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.files.offset_align = narrow(v),
+        },
+    ),
+    Row::new(
+        "file_append",
+        "0",
+        "Begin at the end of what the files hold",
+        "file_append=1",
+        Kind::Bool(|o, v| o.files.append = v),
+    ),
+    Row::new(
+        "fill_device",
+        "0",
+        "Write until there is no room left, which is no error",
+        "fill_device=1",
+        Kind::Bool(|o, v| o.fill_device = v),
+    )
+    .aliases(&["fill_fs"])
+    .stricter("without a `size` for `rw=write` only"),
+    Row::new(
+        "fadvise_hint",
+        "1",
+        "What the kernel is told of the order of reads",
+        "fadvise_hint=0",
+        Kind::Choice(&[
+            choice("1", "what `rw` says", |o| {
+                o.files.fadvise_hint = FadviseHint::ByOrder;
+            }),
+            choice("0", "nothing", |o| o.files.fadvise_hint = FadviseHint::None),
+            choice("sequential", "in order", |o| {
+                o.files.fadvise_hint = FadviseHint::Sequential;
+            }),
+            choice("random", "in no order", |o| {
+                o.files.fadvise_hint = FadviseHint::Random;
+            }),
+            choice("noreuse", "each page once", |o| {
+                o.files.fadvise_hint = FadviseHint::NoReuse;
+            }),
+        ]),
+    ),
+    Row::new(
+        "write_hint",
+        "none",
+        "How long what is written will live, for devices that keep such data apart",
+        "write_hint=short",
+        Kind::Choice(&[
+            choice("none", "not known", |o| o.files.write_hint = 1),
+            choice("short", "a short time", |o| o.files.write_hint = 2),
+            choice("medium", "longer than that", |o| o.files.write_hint = 3),
+            choice("long", "longer still", |o| o.files.write_hint = 4),
+            choice("extreme", "longest", |o| o.files.write_hint = 5),
+        ]),
+    ),
 ];
 
 fn file_service(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {

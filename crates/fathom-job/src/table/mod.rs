@@ -12,6 +12,7 @@ pub(crate) mod known;
 mod lifecycle;
 mod log;
 mod measure;
+mod memory;
 mod pattern;
 mod priority;
 mod queue;
@@ -57,6 +58,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Files", files::ROWS),
     ("Choice of file", file_choice::ROWS),
     ("Queue and engine", queue::ROWS),
+    ("Memory", memory::ROWS),
     ("Priority", priority::ROWS),
     ("Random", random::ROWS),
     ("Pace", rate::ROWS),

@@ -99,6 +99,13 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Bool(|o, v| o.direct = !v),
     )
     .stricter("as `direct`"),
+    Row::new(
+        "serialize_overlap",
+        "0",
+        "An op that overlaps one in flight waits for it, if either writes or trims",
+        "serialize_overlap=1",
+        Kind::Bool(|o, v| o.serialize_overlap = v),
+    ),
 ];
 
 fn ioengine(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {

@@ -141,6 +141,13 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .stricter(TIMES),
+    Row::new(
+        "rate_ignore_thinktime",
+        "0",
+        "What was due in a pause is not made up for after it",
+        "rate_ignore_thinktime=1",
+        Kind::Bool(|o, v| o.rate_ignore_thinktime = v),
+    ),
 ];
 
 /// Values that were given replace those that are there; 0 means no limit.

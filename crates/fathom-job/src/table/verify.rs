@@ -35,11 +35,10 @@ pub(super) const ROWS: &[Row] = &[
         "Write these bytes over and over",
         "buffer_pattern=0xdeadbeef",
         Kind::Special {
-            form: PATTERN,
+            form: "\"text\", 0xHEX, a decimal number, 'file', or several of them one after another",
             read: buffer_pattern,
         },
-    )
-    .stricter("a pattern from a file is not there yet"),
+    ),
     Row::new(
         "verify",
         "0",
@@ -115,7 +114,14 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    options.buffer_pattern = Some(bytes_pattern::read(text)?);
+    let mut names_a_file = false;
+    // What is in it is read when the job is complete.
+    let bytes = bytes_pattern::read_with(text, &mut |_| {
+        names_a_file = true;
+        Ok(vec![0])
+    })?;
+    options.buffer_pattern = Some(bytes);
+    options.buffer_pattern_text = names_a_file.then(|| text.to_owned());
     options.scramble_buffers = Some(false);
     options.zero_buffers = false;
     Ok(())

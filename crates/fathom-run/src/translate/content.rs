@@ -39,10 +39,10 @@ pub(crate) fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig 
     }
 }
 
-/// `buffer_compress_percentage`; without random bytes there is nothing to compress less.
+/// `buffer_compress_percentage`, of which 0 too means new content for every write.
 fn compress(options: &Options) -> Option<Compressible> {
     let percent = options.content.compress_percentage?;
-    (1..100).contains(&percent).then_some(Compressible {
+    (percent < 100).then_some(Compressible {
         percent,
         chunk: options.content.compress_chunk,
     })

@@ -75,5 +75,6 @@ pub(crate) fn think(options: &Options) -> Option<Think> {
         blocks: options.thinktime_blocks.max(1),
         count_issues: options.thinktime_blocks_issue,
         io_time: options.thinktime_iotime,
+        moves_schedule: options.rate_ignore_thinktime,
     })
 }

@@ -27,6 +27,12 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) clone: u32,
     /// The smallest op of the job, bytes; ≥ 1.
     pub(crate) smallest: u64,
+    /// `offset_align`: what an offset in percent is rounded up to; 0 for the smallest op.
+    pub(crate) offset_align: u64,
+    /// `file_append`: begin at the end of what is there.
+    pub(crate) append: bool,
+    /// `fill_device`: where there is no size, as far as there is room.
+    pub(crate) fill: bool,
     /// Each file in the job's order; at least one.
     pub(crate) files: &'a [Existing],
 }
@@ -136,7 +142,11 @@ fn file_size(
         Wanted::Length(length) => existing.bytes.unwrap_or(length),
         Wanted::End(end) | Wanted::Part { end, .. } => end,
     };
-    let offset = offset(request, whole)?;
+    let mut offset = offset(request, whole)?;
+    if request.append && !existing.fixed {
+        let there = existing.bytes.unwrap_or(0);
+        offset = offset.checked_add(there).ok_or(SizeFault::TooLarge)?;
+    }
     let behind = |bytes| SizeFault::OffsetBehindEnd {
         file: index,
         offset,
@@ -166,10 +176,14 @@ fn file_size(
     Ok(FileSize {
         offset,
         length,
-        bytes,
+        // What is to fill the device finds its room as it goes.
+        bytes: if request.fill { 0 } else { bytes },
         cut,
     })
 }
+
+/// More than any file system has room for; with an offset still no more than a file can have.
+const ENDLESS: u64 = 1 << 62;
 
 /// How a file's range is bounded.
 enum Wanted {
@@ -203,6 +217,9 @@ fn wanted(
         Some(Size::Percent(percent)) => {
             let there = existing.ok_or(SizeFault::PercentOfNothing(index))?;
             Ok(part(percent, there, request.smallest))
+        }
+        None if request.fill && !request.files[index].fixed => {
+            Ok(Wanted::Length(ENDLESS / request.files.len() as u64))
         }
         None | Some(Size::Zones(_)) => match existing {
             Some(bytes) if bytes > 0 => Ok(Wanted::End(bytes)),
@@ -240,11 +257,15 @@ fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
 
 /// Where the range begins; percentages are of `whole` and rounded up to whole ops.
 fn offset(request: &SizeRequest<'_>, whole: u64) -> Result<u64, SizeFault> {
+    let unit = match request.offset_align {
+        0 => request.smallest,
+        align => align,
+    };
     let in_bytes = |size| match size {
         Size::Bytes(bytes) => Ok(bytes),
         Size::Zones(_) => Ok(0),
         Size::Percent(percent) => percent_of(whole, percent)
-            .checked_next_multiple_of(request.smallest)
+            .checked_next_multiple_of(unit)
             .ok_or(SizeFault::TooLarge),
     };
     in_bytes(request.offset_increment)?
@@ -301,6 +322,9 @@ mod tests {
             offset_increment: Size::Bytes(0),
             clone: 0,
             smallest: 4 * K,
+            offset_align: 0,
+            append: false,
+            fill: false,
             files,
         }
     }
@@ -411,6 +435,32 @@ mod tests {
                     ..ask(&one)
                 },
                 (vec![(32 * K, 16 * K, 48 * K)], 16 * K),
+            ),
+            (
+                "an offset in percent, aligned as asked",
+                SizeRequest {
+                    offset: Size::Percent(33),
+                    offset_align: 512,
+                    ..ask(&eight)
+                },
+                (vec![(337_920, 686_080, 1000 * K)], 686_080),
+            ),
+            (
+                "behind what is there",
+                SizeRequest {
+                    size: bytes(8 * K),
+                    append: true,
+                    ..ask(&four)
+                },
+                (vec![(4 * K, 8 * K, 12 * K)], 8 * K),
+            ),
+            (
+                "as far as there is room",
+                SizeRequest {
+                    fill: true,
+                    ..ask(&one)
+                },
+                (vec![(0, 1 << 62, 0)], 1 << 62),
             ),
             (
                 "more I/O than size",

@@ -50,6 +50,8 @@ pub(crate) fn job() -> WorkerConfig {
         rate: PerDirection::all(None),
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_millis(1000),
+        apart: false,
+        fill: false,
         think: None,
         sync: SyncRules::default(),
         tolerate: Tolerate::default(),

@@ -15,6 +15,8 @@ pub enum Advice {
     Sequential,
     /// They will be read in no order.
     Random,
+    /// They will be used once.
+    NoReuse,
     /// They are not needed: clean ones are dropped from the cache.
     DontNeed,
 }
@@ -28,6 +30,7 @@ pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Re
         Advice::Normal => libc::POSIX_FADV_NORMAL,
         Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
         Advice::Random => libc::POSIX_FADV_RANDOM,
+        Advice::NoReuse => libc::POSIX_FADV_NOREUSE,
         Advice::DontNeed => libc::POSIX_FADV_DONTNEED,
     };
     let (offset, length) = (signed(offset)?, signed(length)?);
@@ -36,6 +39,21 @@ pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Re
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
+}
+
+/// The kernel's `F_LINUX_SPECIFIC_BASE` and 12; not in `libc` yet.
+const F_SET_RW_HINT: i32 = 1024 + 12;
+
+/// Tells the kernel how long what is written to a file will live, from 1 (nothing known) to 5
+/// (extremely long): `fcntl(2)`, `F_SET_RW_HINT`.
+///
+/// # Errors
+/// What the call said: EINVAL where the kernel or the file has no such hints.
+pub fn set_write_hint(fd: impl AsFd, hint: u8) -> io::Result<()> {
+    let hint = u64::from(hint);
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads one live word; the descriptor is open for the length of the call.
+    check(unsafe { libc::fcntl(fd, F_SET_RW_HINT, &raw const hint) })
 }
 
 /// Starts writing a range's dirty pages to the device, without waiting for them and without

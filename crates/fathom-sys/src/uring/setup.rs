@@ -24,6 +24,8 @@ pub struct RingConfig {
     pub slots: u32,
     /// Bytes of each slot's buffer, ≥ 1.
     pub buffer_bytes: u32,
+    /// Where the buffers lie.
+    pub memory: crate::memory::Memory,
     /// Files of the job.
     pub files: u32,
     /// Register the buffers.
@@ -69,7 +71,7 @@ impl Ring {
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
         assert!((1..=MOST_ENTRIES).contains(&config.slots), "slots");
         let built = build(config).map_err(step("io_uring_setup"))?;
-        let buffers = Buffers::new(config.slots, config.buffer_bytes);
+        let buffers = Buffers::within(&config.memory, config.slots, config.buffer_bytes);
         let buffers = buffers.map_err(step("map buffers"))?;
         let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
         let vectors = if mode.vectored { config.slots } else { 0 };

@@ -1,0 +1,89 @@
+//! Where the buffers lie.
+
+use super::general::U32;
+use super::read::{Findings, narrow, unknown_word};
+use super::row::{Kind, Row};
+use crate::number;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+use crate::workload::MemoryKind;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "mem",
+        "malloc",
+        "Which memory the buffers lie in",
+        "mem=mmaphuge",
+        Kind::Special {
+            form: "malloc|shm|shmhuge|mmap[:file]|mmapshared[:file]|mmaphuge[:file]",
+            read: memory,
+        },
+    )
+    .aliases(&["iomem"])
+    .different("`malloc` maps pages, and `shm` shares them without a segment of System V's"),
+    Row::new(
+        "iomem_align",
+        "0",
+        "Every buffer begins so many bytes behind the start of a page",
+        "iomem_align=512",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.memory.align = narrow(v),
+        },
+    )
+    .aliases(&["mem_align"]),
+    Row::new(
+        "hugepage-size",
+        "2m",
+        "Bytes of a huge page",
+        "hugepage-size=1g",
+        Kind::Special {
+            form: "integer value (opt=2m), a power of two",
+            read: hugepage_size,
+        },
+    )
+    .stricter("a size that no page can have is refused"),
+];
+
+fn memory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let whole = Piece::whole(text);
+    let (word, file) = match text.split_once(':') {
+        Some((word, _)) => (whole.part(0..word.len()), Some(&text[word.len() + 1..])),
+        None => (whole, None),
+    };
+    let kind = match word.text {
+        "malloc" | "mmap" => MemoryKind::Private,
+        "shm" | "mmapshared" => MemoryKind::Shared,
+        "mmaphuge" => MemoryKind::Huge,
+        "shmhuge" => MemoryKind::SharedHuge,
+        _ => return Err(unknown_word("mem", word, &WORDS, &["cudamalloc"])),
+    };
+    if file.is_some_and(|file| file.is_empty() || !word.text.starts_with("mmap")) {
+        let why = format!("`{}` has no file behind it", word.text);
+        return Err(Problem::new("bad-value", whole.range(), why)
+            .fix("write a file behind `mmap:`, `mmapshared:` or `mmaphuge:`"));
+    }
+    options.memory.kind = kind;
+    options.memory.file = file.map(str::to_owned);
+    Ok(())
+}
+
+fn hugepage_size(
+    options: &mut Options,
+    text: &str,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
+    let whole = Piece::whole(text);
+    let (bytes, reversed) = number::counted(whole, options.kb_base, 1, U32)?;
+    findings.reversed(whole, reversed);
+    if !bytes.is_power_of_two() {
+        let why = format!("a page of {bytes} bytes: that is no power of two");
+        return Err(Problem::new("bad-page-size", whole.range(), why)
+            .fix("write the size of a huge page, as in `2m` or `1g`"));
+    }
+    options.memory.hugepage_size = narrow(bytes);
+    Ok(())
+}
+
+const WORDS: [&str; 6] = ["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"];
