@@ -22,6 +22,8 @@ pub struct Null {
     ///            head          submitted         tail            (mod 2³², then & mask)
     /// ```
     ring: Box<[Completion]>,
+    /// The number of places less one.
+    mask: u32,
     head: u32,
     submitted: u32,
     tail: u32,
@@ -33,6 +35,7 @@ impl Null {
         Self {
             clock: config.clock,
             depth: config.depth,
+            mask: config.depth.next_power_of_two() - 1,
             ring: vec![Completion::default(); places].into_boxed_slice(),
             head: 0,
             submitted: 0,
@@ -42,7 +45,7 @@ impl Null {
 
     #[inline]
     fn place(&self, number: u32) -> usize {
-        number as usize & (self.ring.len() - 1)
+        (number & self.mask) as usize
     }
 }
 
@@ -104,11 +107,14 @@ impl Engine for Null {
 
     #[inline]
     fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let ready = self.submitted.wrapping_sub(self.head) as usize;
-        let count = ready.min(out.len());
-        for entry in &mut out[..count] {
+        let mut count = 0;
+        for entry in out {
+            if self.head == self.submitted {
+                break;
+            }
             *entry = self.ring[self.place(self.head)];
             self.head = self.head.wrapping_add(1);
+            count += 1;
         }
         count
     }

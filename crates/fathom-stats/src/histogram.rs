@@ -60,6 +60,14 @@ impl Histogram {
         }
     }
 
+    /// Counts each value.
+    #[inline]
+    pub fn record_short(&mut self, values: &[u32]) {
+        for &value in values {
+            self.record(value.into());
+        }
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &Self) {
         for (own, add) in self.counts.iter_mut().zip(other.counts.iter()) {

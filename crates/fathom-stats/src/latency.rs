@@ -50,6 +50,15 @@ impl Latency {
         }
     }
 
+    /// Takes each value in, ns: the same as [`record_all`](Self::record_all), in a fraction of the
+    /// time.
+    pub fn record_short(&mut self, ns: &[u32]) {
+        self.summary.record_short(ns);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.record_short(ns);
+        }
+    }
+
     /// Takes in all that `other` took in. Where only one side keeps a histogram the result has
     /// one that lacks the other's values.
     pub fn merge(&mut self, other: &Self) {

@@ -71,6 +71,45 @@ impl Summary {
         *self = sums;
     }
 
+    /// Takes each value in: the same as [`record_all`](Self::record_all), for values of 32 bits.
+    #[inline]
+    pub fn record_short(&mut self, values: &[u32]) {
+        for values in values.chunks(SHORT_AT_ONCE) {
+            self.record_few(values);
+        }
+    }
+
+    /// Takes in at most `SHORT_AT_ONCE` values. Loops this simple do several values at a time.
+    #[inline]
+    fn record_few(&mut self, values: &[u32]) {
+        if !self.spans(values) {
+            return values.iter().for_each(|&value| self.record(value.into()));
+        }
+        let (mut sum, mut squares) = (0_u64, 0_u64);
+        for &value in values {
+            let wide = u64::from(value);
+            sum += wide;
+            squares += wide * wide;
+        }
+        self.count += values.len() as u64;
+        self.sum += u128::from(sum);
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(squares.into());
+    }
+
+    /// Whether all of `values` lie between the smallest and the largest so far, and their squares
+    /// fit: true but for the first ones and now and then a slow one.
+    #[inline]
+    fn spans(&self, values: &[u32]) -> bool {
+        let Ok(min) = u32::try_from(self.min) else {
+            return false;
+        };
+        let max = self.max.min(SQUARES_FIT);
+        // Cannot be cut: `SQUARES_FIT` has 29 bits.
+        let span = (max as u32).wrapping_sub(min);
+        let beyond = |value: u32| value.wrapping_sub(min) > span;
+        max >= self.min && !values.iter().fold(false, |any, &value| any | beyond(value))
+    }
+
     /// Takes in all that `other` took in.
     pub fn merge(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
@@ -180,6 +219,12 @@ const fn split(wide: u128) -> [u64; 2] {
 const fn join([upper, lower]: [u64; 2]) -> u128 {
     (upper as u128) << 64 | lower as u128
 }
+
+/// Values whose sums fit into 64 bits: 64 · 2³² < 2⁶⁴.
+const SHORT_AT_ONCE: usize = 64;
+
+/// The largest of them whose squares do too: 64 · (2²⁹ − 1)² < 2⁶⁴.
+const SQUARES_FIT: u64 = (1 << 29) - 1;
 
 #[cfg(test)]
 mod tests {

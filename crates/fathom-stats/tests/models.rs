@@ -57,6 +57,15 @@ proptest! {
     }
 
     #[test]
+    fn short_values_are_recorded_as_any_others(values in prop::collection::vec(
+        (any::<u32>(), 0..32_u32).prop_map(|(bits, shift)| bits >> shift), 0..300)) {
+        let mut latency = Latency::new(true);
+        latency.record_short(&values);
+        let wide: Vec<u64> = values.into_iter().map(u64::from).collect();
+        prop_assert_eq!(latency, latency_of(&wide));
+    }
+
+    #[test]
     fn counts_below_a_bound_are_off_by_its_bucket_at_most(values in values(), bound in value()) {
         let histogram = histogram_of(&values);
         let cut = Histogram::index_of(bound);

@@ -16,7 +16,14 @@ impl Worker {
         }
         for index in 0..taken {
             let completion = self.done[index];
-            self.complete(engine, completion, now);
+            let state = self.slots.state(completion.slot);
+            match state.moved_all(completion) {
+                Some(direction) if self.plain => {
+                    self.recorder.completed(direction, state, now);
+                    self.slots.put(completion.slot);
+                }
+                _ => self.complete(engine, completion, now),
+            }
         }
         // Cannot be cut: `done` has at most `iodepth` places.
         let taken = u32::try_from(taken).unwrap_or(u32::MAX);
@@ -31,7 +38,6 @@ impl Worker {
         self.recorder.reaped(count);
     }
 
-    #[inline]
     pub(crate) fn complete<E: Engine>(
         &mut self,
         engine: &mut E,

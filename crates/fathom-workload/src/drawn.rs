@@ -27,15 +27,16 @@ impl Drawn {
         self.next == self.count
     }
 
-    /// The next one.
+    /// Those that were not issued.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Target> {
-        if self.is_empty() {
-            return None;
-        }
-        let target = self.targets.get(self.next).copied();
-        self.next += 1;
-        target
+    pub(crate) fn rest(&self) -> &[Target] {
+        self.targets.get(self.next..self.count).unwrap_or_default()
+    }
+
+    /// The next `count` are issued.
+    #[inline]
+    pub(crate) const fn advance(&mut self, count: usize) {
+        self.next += count;
     }
 
     /// Forgets what was drawn.
@@ -51,7 +52,7 @@ impl Worker {
     pub(crate) fn draw_ahead(&mut self) {
         let remaining = self.pass.remaining;
         self.drawn.clear();
-        if remaining == 0 {
+        if remaining == 0 || self.pass.ended {
             return;
         }
         let fit = remaining / u64::from(self.pattern.largest());
@@ -64,9 +65,10 @@ impl Worker {
             .sum();
         self.drawn.count = count;
         self.pass.issue(bytes);
+        self.pass.ended = count < wanted;
         self.pass.barren &= count == 0;
     }
 }
 
 /// How many: enough that drawing is a loop of its own, few enough to stay in the nearest cache.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;

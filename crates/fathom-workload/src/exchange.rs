@@ -8,21 +8,20 @@
 //! It means the same as `reap` and `issue_plain` in turn, and gives way to them whenever an op is
 //! not what it usually is.
 
-use fathom_core::{Completion, Engine, Op, OpKind, Slot, Step, Submitted, Tick};
+use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
 
-use crate::pattern::Target;
 use crate::worker::Worker;
 
 /// Why the exchange ended.
 enum End {
-    /// As many as one round may do, or a rule wants to be looked at.
+    /// All that was drawn is issued, or a rule wants to be looked at.
     Round,
     /// Nothing has completed.
     Empty,
     /// This completion needs care.
     Odd(Completion),
-    /// Nothing is left to issue in this pass, and this slot is free.
-    Exhausted(Slot),
+    /// The next op is not due yet; this slot is free.
+    Early(Slot),
     /// The engine blocked with the op prepared in this slot.
     Blocked(Slot),
 }
@@ -36,10 +35,17 @@ impl Worker {
         now: &mut Tick,
         until: Tick,
     ) -> Option<Step> {
+        if self.drawn.is_empty() {
+            self.draw_ahead();
+        }
+        if self.drawn.is_empty() {
+            return self.make_room(engine, now);
+        }
         let until = until.min(self.clock.next_rule);
         let (done, end) = self.exchange_some(engine, now, until);
-        self.sequence += done;
-        self.recorder.exchanged(self.in_flight, done);
+        self.drawn.advance(done);
+        self.sequence += done as u64;
+        self.recorder.exchanged(self.in_flight, done as u64);
         match end {
             End::Round => None,
             End::Empty => Some(self.wait_for_room()),
@@ -48,13 +54,14 @@ impl Worker {
                 self.taken(1);
                 None
             }
-            End::Exhausted(slot) => {
+            End::Early(slot) => {
                 self.slots.put(slot);
                 self.taken(1);
                 None
             }
             End::Blocked(slot) => {
                 self.taken(1);
+                self.drawn.advance(1);
                 self.sequence += 1;
                 self.prepared.push(slot);
                 Some(Step::InSubmit)
@@ -62,68 +69,54 @@ impl Worker {
         }
     }
 
-    /// The loop itself; says how many were exchanged, and why no more.
-    #[inline]
+    /// The loop itself; says how many were exchanged, and why no more. Not inlined: a function of
+    /// its own has the registers to itself.
+    #[inline(never)]
     fn exchange_some<E: Engine>(
         &mut self,
         engine: &mut E,
         now: &mut Tick,
         until: Tick,
-    ) -> (u64, End) {
+    ) -> (usize, End) {
         let want = if self.recorder.keeps_slat() {
             0
         } else {
             self.config.batching.complete_min
         };
-        for done in 0..EXCHANGES_PER_ROUND {
+        let mut start = *now;
+        let mut end = End::Round;
+        let mut done = 0;
+        for (target, sequence) in self.drawn.rest().iter().zip(self.sequence..) {
             let mut one = [Completion::default()];
             if engine.reap(&mut one) == 0 {
-                return (done, End::Empty);
+                end = End::Empty;
+                break;
             }
             let [completion] = one;
-            if self.drawn.is_empty() {
-                self.draw_ahead();
-            }
             let state = self.slots.state(completion.slot);
-            let OpKind::Data(direction) = state.op.kind else {
-                return (done, End::Odd(completion));
+            let Some(direction) = state.moved_all(completion) else {
+                end = End::Odd(completion);
+                break;
             };
-            if i64::from(completion.result) != i64::from(state.op.length) {
-                return (done, End::Odd(completion));
-            }
-            self.recorder.completed(direction, state, *now);
-            let Some(target) = self.drawn.next() else {
-                return (done, End::Exhausted(completion.slot));
+            self.recorder.completed(direction, state, start);
+            let Some(due) = self.schedules.take(target, start) else {
+                end = End::Early(completion.slot);
+                break;
             };
-            // No rate, so `due` is looked at by nobody.
-            state.start = *now;
-            set_target(&mut state.op, &target, self.sequence + done);
+            state.start_op(target, due, start, sequence);
             engine.prepare(&state.op);
             let Submitted::Issued { issue, now: after } = engine.submit(want) else {
-                return (done, End::Blocked(completion.slot));
+                end = End::Blocked(completion.slot);
+                break;
             };
             state.issue = issue;
-            self.recorder
-                .submitted(target.direction, issue - state.start);
-            *now = after;
+            start = after;
+            done += 1;
             if after >= until {
-                return (done + 1, End::Round);
+                break;
             }
         }
-        (EXCHANGES_PER_ROUND, End::Round)
+        *now = start;
+        (done, end)
     }
 }
-
-/// Turns a completed op into the next one of its slot.
-#[inline]
-fn set_target(op: &mut Op, target: &Target, sequence: u64) {
-    op.kind = OpKind::Data(target.direction);
-    op.file = target.file;
-    op.length = target.length;
-    op.buffer_offset = 0;
-    op.offset = target.offset;
-    op.sequence = sequence;
-}
-
-/// A round ends after so many, so that the turn may end.
-const EXCHANGES_PER_ROUND: u64 = 64;

@@ -1,16 +1,16 @@
 //! From the pattern to the engine.
 //!
-//! Two ways, one meaning: `issue_plain` takes a batch of targets and lays them all down;
-//! `issue_with_care` looks at each op: is it due, may it pass others, what must its buffer hold?
+//! Two ways, one meaning: `issue_plain` lays down a batch of targets that were drawn together;
+//! `issue_with_care` looks at each op: may it pass others, what must its buffer hold?
 
-use fathom_core::{Direction, Engine, FileIndex, OpKind, Step, Tick};
+use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
 use crate::guards::Held;
 use crate::pattern::Target;
 use crate::worker::{After, Stage, Worker};
 
 impl Worker {
-    /// Issues up to one batch of ops, no questions asked.
+    /// Issues up to one batch of ops; all that is asked of them is whether they are due.
     #[inline]
     pub(crate) fn issue_plain<E: Engine>(
         &mut self,
@@ -18,22 +18,45 @@ impl Worker {
         now: &mut Tick,
     ) -> Option<Step> {
         let room = self.batch.min(self.slots.free());
-        for _ in 0..room {
+        let mut gate = Gate::Open;
+        while gate == Gate::Open && self.prepared.len() < room {
             if self.drawn.is_empty() {
                 self.draw_ahead();
             }
-            let Some(target) = self.drawn.next() else {
+            gate = self.lay_down_drawn(engine, *now, room - self.prepared.len());
+        }
+        if !self.prepared.is_empty() {
+            return self.hand_over(engine, now);
+        }
+        self.at_gate(engine, *now, gate)
+    }
+
+    /// Lays down what was drawn ahead and is due, `most` ops at most.
+    #[inline]
+    fn lay_down_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, most: usize) -> Gate {
+        let mut gate = match (self.drawn.is_empty(), self.pass.remaining) {
+            (false, _) => Gate::Open,
+            (true, 0) => Gate::EndOfPass,
+            (true, _) => Gate::EndOfPattern,
+        };
+        let mut count = 0;
+        for target in self.drawn.rest().iter().take(most) {
+            let Some(due) = self.schedules.take(target, now) else {
+                gate = Gate::Due(self.schedules.next_due(target.direction));
                 break;
             };
-            self.lay_down(engine, &target, *now, *now);
-        }
-        if self.prepared.is_empty() {
-            return match self.pass.remaining {
-                0 => self.end_of_pass(),
-                _ => self.end_of_pattern(),
+            let Some(slot) = self.slots.take() else {
+                unreachable!("there is room for so many");
             };
+            let state = self.slots.state(slot);
+            state.start_op(target, due, now, self.sequence);
+            self.sequence += 1;
+            engine.prepare(&state.op);
+            self.prepared.push(slot);
+            count += 1;
         }
-        self.hand_over(engine, now)
+        self.drawn.advance(count);
+        gate
     }
 
     /// Takes a slot for `target` and prepares it; there must be a free one.
@@ -43,14 +66,7 @@ impl Worker {
             unreachable!("callers see to it that a slot is free");
         };
         let state = self.slots.state(slot);
-        state.due = due;
-        state.start = now;
-        state.op.kind = OpKind::Data(target.direction);
-        state.op.file = target.file;
-        state.op.length = target.length;
-        state.op.buffer_offset = 0;
-        state.op.offset = target.offset;
-        state.op.sequence = self.sequence;
+        state.start_op(target, due, now, self.sequence);
         self.sequence += 1;
         engine.prepare(&state.op);
         self.prepared.push(slot);
@@ -147,10 +163,8 @@ impl Worker {
             self.held = Some(target);
             return Gate::Drained;
         }
-        let due = match &mut self.schedules[target.direction] {
-            Some(schedule) => schedule.take(target.length).min(now),
-            None => now,
-        };
+        // What is read back may be early, and is then due now.
+        let due = self.schedules.take(&target, now).unwrap_or(now);
         self.fill_buffer(engine, &target, now);
         if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.slots.peek()) {
             self.slots.state(slot).op.priority = priorities.choose(&target);
@@ -174,18 +188,19 @@ impl Worker {
             None => self.draw(now).ok_or(Gate::EndOfPattern)?,
         };
         self.pass.barren = false;
-        match &self.schedules[target.direction] {
-            Some(schedule) if schedule.next_due() > now => {
-                let due = schedule.next_due();
-                self.held = Some(target);
-                Err(Gate::Due(due))
-            }
-            _ => Ok(target),
+        let due = self.schedules.next_due(target.direction);
+        if due > now {
+            self.held = Some(target);
+            return Err(Gate::Due(due));
         }
+        Ok(target)
     }
 
     /// Draws an op: of the direction that is due first, or as the mix has it.
     fn draw(&mut self, now: Tick) -> Option<Target> {
+        if self.pass.ended {
+            return None;
+        }
         let mut direction = self.pattern.draw_direction();
         let other = match direction {
             Direction::Read => Direction::Write,
@@ -194,18 +209,14 @@ impl Worker {
         };
         if self.used[other]
             && self.config.pattern.mix != crate::config::Mix::TrimWrite
-            && self.due_of(direction) > now
-            && self.due_of(other) < self.due_of(direction)
+            && self.schedules.next_due(direction) > now
+            && self.schedules.next_due(other) < self.schedules.next_due(direction)
         {
             direction = other;
         }
-        self.pattern.next(direction)
-    }
-
-    fn due_of(&self, direction: Direction) -> Tick {
-        self.schedules[direction]
-            .as_ref()
-            .map_or(Tick::ZERO, |schedule| schedule.next_due())
+        let target = self.pattern.next(direction);
+        self.pass.ended = target.is_none();
+        target
     }
 
     fn next_readback(&mut self) -> Option<Target> {

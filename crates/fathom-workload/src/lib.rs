@@ -15,6 +15,7 @@ mod guards;
 mod issue;
 mod log;
 mod pattern;
+mod pending;
 mod priorities;
 mod readback;
 mod recorder;

@@ -179,6 +179,10 @@ impl Default for Target {
 }
 
 /// The loops there are.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per worker, and never moved while it runs"
+)]
 #[derive(Debug)]
 enum Kind {
     Uniform(Uniform),
@@ -190,16 +194,19 @@ enum Kind {
 /// Gives the next target in a direction.
 trait Source {
     fn next(&mut self, direction: Direction) -> Option<Target>;
+
+    /// As many as `out` holds, all in one direction; fewer when the pass is exhausted.
+    #[inline]
+    fn fill(&mut self, direction: Direction, out: &mut [Target]) -> usize {
+        fill_with(out, || self.next(direction))
+    }
 }
 
 /// One loop for each kind of source and for one or several directions.
 #[inline]
 fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [Target]) -> usize {
     match directions {
-        Directions::Only(direction) => {
-            let direction = *direction;
-            fill_with(out, || source.next(direction))
-        }
+        Directions::Only(direction) => source.fill(*direction, out),
         mixed => fill_with(out, || {
             let direction = mixed.draw();
             mixed.given(direction);

@@ -5,6 +5,7 @@ use fathom_stats::{Latency, SampleStats};
 
 use crate::config::Measure;
 use crate::log::JobLog;
+use crate::pending::{Added, Kept, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 
@@ -12,10 +13,10 @@ use crate::slots::SlotState;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     measure: Measure,
-    slat: bool,
-    /// Of each op, clat and lat are kept and nothing else.
-    usual: bool,
+    kept: Kept,
     directions: PerDirection<DirectionResults>,
+    /// What is not in `directions` yet.
+    pending: PerDirection<Pending>,
     sync: Latency,
     syncs: u64,
     /// `depth_changes[n]` counts submissions that reached depth `n` for the first time less those
@@ -63,8 +64,14 @@ impl Recorder {
         });
         Self {
             measure,
-            slat: measure.slat && asynchronous,
-            usual: measure.clat && measure.lat && rated == PerDirection::all(false),
+            kept: Kept {
+                slat: measure.slat && asynchronous,
+                clat: measure.clat,
+                lat: measure.lat,
+            },
+            pending: PerDirection::from_fn(|direction| {
+                Pending::new(directions[direction].resp.is_some())
+            }),
             directions,
             sync: Latency::new(true),
             syncs: 0,
@@ -84,14 +91,19 @@ impl Recorder {
     /// Whether slat is kept.
     #[inline]
     pub(crate) const fn keeps_slat(&self) -> bool {
-        self.slat
+        self.kept.slat
     }
 
     /// Measuring begins: what came before is counted as ramp only.
     pub(crate) fn begin(&mut self, now: Tick) {
+        let ramped = self.submit_sizes.iter().any(|&count| count > 0);
         for direction in Direction::ALL {
+            let (ios, bytes) = self.pending[direction].waiting();
+            self.pending[direction].begin(now, ramped);
             let results = &mut self.directions[direction];
             let ramp = &mut self.ramp[direction];
+            ramp.0 += ios;
+            ramp.1 += bytes;
             ramp.0 += std::mem::take(&mut results.ios);
             ramp.1 += std::mem::take(&mut results.bytes);
             results.short_ios = 0;
@@ -139,14 +151,6 @@ impl Recorder {
         self.complete_sizes[size_bucket(1)] += count;
     }
 
-    /// An op waited `slat` to be handed over.
-    #[inline]
-    pub(crate) fn submitted(&mut self, direction: Direction, slat: Nanos) {
-        if self.slat {
-            self.directions[direction].slat.record(slat.get());
-        }
-    }
-
     /// Completions were taken together.
     #[inline]
     pub(crate) fn reaped(&mut self, count: u32) {
@@ -156,28 +160,43 @@ impl Recorder {
     /// An op has moved all its bytes.
     #[inline(always)]
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
-        let results = &mut self.directions[direction];
-        results.ios += 1;
-        results.bytes += u64::from(state.total_length());
-        if self.usual {
-            results.clat.record((now - state.issue).get());
-            results.lat.record((now - state.start).get());
-        } else {
-            self.completed_otherwise(direction, state, now);
-        }
         if let Some(log) = &mut self.log {
             log.completed(direction, state, now);
         }
+        match self.pending[direction].add(state, now) {
+            Added::Waits => {}
+            Added::Full => self.settle(direction),
+            Added::Not => self.completed_oddly(direction, state, now),
+        }
     }
 
-    /// What is kept of an op where that is not just clat and lat.
-    #[inline]
-    fn completed_otherwise(&mut self, direction: Direction, state: &SlotState, now: Tick) {
+    /// What waits to be counted is counted.
+    #[inline(never)]
+    fn settle(&mut self, direction: Direction) {
+        let pending = &mut self.pending[direction];
+        pending.add_to(self.kept, &mut self.directions[direction]);
+        pending.clear();
+    }
+
+    fn settle_all(&mut self) {
+        for direction in Direction::ALL {
+            self.settle(direction);
+        }
+    }
+
+    /// Counts an op that cannot wait.
+    #[cold]
+    fn completed_oddly(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let results = &mut self.directions[direction];
-        if self.measure.clat {
+        results.ios += 1;
+        results.bytes += u64::from(state.total_length());
+        if self.kept.slat && state.issue >= self.started {
+            results.slat.record((state.issue - state.start).get());
+        }
+        if self.kept.clat {
             results.clat.record((now - state.issue).get());
         }
-        if self.measure.lat {
+        if self.kept.lat {
             results.lat.record((now - state.start).get());
         }
         if let Some(resp) = &mut results.resp {
@@ -248,22 +267,22 @@ impl Recorder {
     /// Takes a bandwidth sample.
     #[cold]
     pub(crate) fn sample(&mut self, now: Tick) {
+        self.settle_all();
         self.sampler
             .sample(&mut self.directions, self.measure.sample, now);
     }
 
     /// Ops and bytes of a direction since the very start, ramp included.
     pub(crate) fn progress(&self, direction: Direction) -> (u64, u64) {
-        let (results, ramp) = (&self.directions[direction], self.ramp[direction]);
-        (results.ios + ramp.0, results.bytes + ramp.1)
+        let (measured, ramp) = (self.measured(direction), self.ramp[direction]);
+        (measured.0 + ramp.0, measured.1 + ramp.1)
     }
 
-    /// Bytes of a direction since measuring began.
+    /// Ops and bytes of a direction since measuring began.
     pub(crate) fn measured(&self, direction: Direction) -> (u64, u64) {
-        (
-            self.directions[direction].ios,
-            self.directions[direction].bytes,
-        )
+        let results = &self.directions[direction];
+        let (ios, bytes) = self.pending[direction].waiting();
+        (results.ios + ios, results.bytes + bytes)
     }
 
     /// What all ops since measuring began took together, ns.
@@ -283,6 +302,10 @@ impl Recorder {
 
     /// All of it as it stands; the stretch of I/O that goes on is not yet in any runtime.
     pub(crate) fn results(&self) -> Results {
+        let mut directions = self.directions.clone();
+        for direction in Direction::ALL {
+            self.pending[direction].add_to(self.kept, &mut directions[direction]);
+        }
         let mut level = 0i64;
         let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
             .iter()
@@ -292,7 +315,7 @@ impl Recorder {
             })
             .collect();
         Results {
-            directions: self.directions.clone(),
+            directions,
             priorities: PerDirection::default(),
             sync: self.sync.clone(),
             syncs: self.syncs,

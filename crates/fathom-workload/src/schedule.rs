@@ -3,16 +3,75 @@
 //! Due times come from the schedule alone, never from when we got round to it: after a stall the
 //! ops that should have run are late, and their response times say so.
 
-use fathom_core::{Nanos, Tick};
+use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
 use crate::config::{Pace, Rate, RateProcess};
 use crate::exponential::Exponential;
+use crate::pattern::Target;
+
+/// The schedules of a job.
+#[derive(Debug)]
+pub(crate) struct Schedules {
+    /// There is one.
+    any: bool,
+    by_direction: PerDirection<Option<Schedule>>,
+}
+
+impl Schedules {
+    /// Those of a job whose directions have these.
+    pub(crate) fn new(by_direction: PerDirection<Option<Schedule>>) -> Self {
+        let any = by_direction.iter().any(|(_, schedule)| schedule.is_some());
+        Self { any, by_direction }
+    }
+
+    /// Takes the due time of `target`; `None` if it is not due at `now`. Without a schedule it is
+    /// due at once.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, target: &Target, now: Tick) -> Option<Tick> {
+        if !self.any {
+            return Some(now);
+        }
+        match &mut self.by_direction[target.direction] {
+            None => Some(now),
+            Some(schedule) if schedule.next > now => None,
+            Some(schedule) => Some(schedule.take(target.length)),
+        }
+    }
+
+    /// When the next op of a direction is due.
+    pub(crate) fn next_due(&self, direction: Direction) -> Tick {
+        let schedule = self.by_direction[direction].as_ref();
+        schedule.map_or(Tick::ZERO, |schedule| schedule.next)
+    }
+
+    /// Every due time to come is so much later.
+    pub(crate) fn delay(&mut self, by: Nanos) {
+        for direction in Direction::ALL {
+            if let Some(schedule) = &mut self.by_direction[direction] {
+                schedule.next += by;
+            }
+        }
+    }
+
+    /// Moves the origin of schedules that were not used yet.
+    pub(crate) fn begin(&mut self, origin: Tick) {
+        for direction in Direction::ALL {
+            if let Some(schedule) = &mut self.by_direction[direction] {
+                schedule.next = origin;
+                schedule.remainder = 0;
+            }
+        }
+    }
+}
 
 /// The due times of one direction.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    pace: Pace,
     next: Tick,
+    /// Bytes or ops.
+    per_second: u64,
+    /// Bytes are paced (else ops).
+    by_bytes: bool,
     /// Rest of the division by `per_second`, carried so that no pace drifts.
     remainder: u64,
     poisson: Option<Exponential>,
@@ -28,9 +87,14 @@ impl Schedule {
             RateProcess::Linear => None,
             RateProcess::Poisson => Some(Exponential::new(seed)),
         };
+        let (per_second, by_bytes) = match rate.pace {
+            Pace::Bytes(bytes) => (bytes, true),
+            Pace::Ops(ops) => (ops, false),
+        };
         let mut schedule = Self {
-            pace: rate.pace,
             next: origin,
+            per_second,
+            by_bytes,
             remainder: 0,
             poisson,
             step: Step {
@@ -43,39 +107,18 @@ impl Schedule {
         schedule
     }
 
-    /// Moves the origin of an unused schedule.
-    pub(crate) fn begin(&mut self, origin: Tick) {
-        self.next = origin;
-        self.remainder = 0;
-    }
-
-    /// Every due time to come is so much later.
-    pub(crate) fn delay(&mut self, by: Nanos) {
-        self.next += by;
-    }
-
-    /// When the next op is due.
-    #[inline]
-    pub(crate) fn next_due(&self) -> Tick {
-        self.next
-    }
-
     /// Takes the next due time for an op of `bytes` and moves on to the one after it.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: u32) -> Tick {
+    fn take(&mut self, bytes: u32) -> Tick {
         let due = self.next;
-        let units = match self.pace {
-            Pace::Bytes(_) => u64::from(bytes),
-            Pace::Ops(_) => 1,
-        };
-        if units != self.step_units {
-            self.step = self.step_for(units);
-            self.step_units = units;
+        if self.by_bytes && u64::from(bytes) != self.step_units {
+            self.step_units = u64::from(bytes);
+            self.step = self.step_for(self.step_units);
         }
         let mut gap = self.step.quotient;
         self.remainder += self.step.remainder;
-        if self.remainder >= self.per_second() {
-            self.remainder -= self.per_second();
+        if self.remainder >= self.per_second {
+            self.remainder -= self.per_second;
             gap += 1;
         }
         if let Some(poisson) = &mut self.poisson {
@@ -85,19 +128,12 @@ impl Schedule {
         due
     }
 
-    #[inline]
-    const fn per_second(&self) -> u64 {
-        match self.pace {
-            Pace::Bytes(rate) | Pace::Ops(rate) => rate,
-        }
-    }
-
     fn step_for(&self, units: u64) -> Step {
         // Cannot overflow: units ≤ 2³² and a second has 10⁹ ns < 2³⁰.
         let numerator = units * NANOS_PER_SECOND;
         Step {
-            quotient: numerator / self.per_second(),
-            remainder: numerator % self.per_second(),
+            quotient: numerator / self.per_second,
+            remainder: numerator % self.per_second,
         }
     }
 }
@@ -125,7 +161,7 @@ mod tests {
         for _ in 0..ops {
             schedule.take(bytes);
         }
-        assert_eq!(schedule.next_due(), Tick::new(want_ns));
+        assert_eq!(schedule.next, Tick::new(want_ns));
     }
 
     #[test]
@@ -147,7 +183,7 @@ mod tests {
         for _ in 0..100_000 {
             schedule.take(4096);
         }
-        let seconds = schedule.next_due().get() / NANOS_PER_SECOND;
+        let seconds = schedule.next.get() / NANOS_PER_SECOND;
         assert!((98..=102).contains(&seconds), "{seconds}");
     }
 
@@ -166,7 +202,7 @@ mod tests {
             let mut gaps: Vec<u64> = (0..20_000)
                 .map(|_| {
                     let due = schedule.take(bytes);
-                    (schedule.next_due() - due).get()
+                    (schedule.next - due).get()
                 })
                 .collect();
             gaps.sort_unstable();

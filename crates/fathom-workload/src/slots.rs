@@ -5,7 +5,7 @@
 //! state: [ 0 1 2 3 4 5 6 7 ]  one cache line a slot: four times and the op
 //! ```
 
-use fathom_core::{Direction, FileIndex, Op, OpKind, Slot, Tick};
+use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot, Tick};
 
 use crate::pattern::Target;
 
@@ -39,6 +39,36 @@ impl SlotState {
         },
     };
 
+    /// The slot's next op, which starts at `now`.
+    #[inline(always)]
+    pub(crate) const fn start_op(&mut self, target: &Target, due: Tick, now: Tick, sequence: u64) {
+        self.due = due;
+        self.start = now;
+        self.op = Op {
+            slot: self.op.slot,
+            kind: OpKind::Data(target.direction),
+            priority: self.op.priority,
+            file: target.file,
+            length: target.length,
+            buffer_offset: 0,
+            offset: target.offset,
+            sequence,
+        };
+    }
+
+    /// The direction of an op that went as almost all do: it moved all its bytes.
+    #[inline(always)]
+    pub(crate) fn moved_all(&self, completion: Completion) -> Option<Direction> {
+        match self.op.kind {
+            OpKind::Data(direction)
+                if i64::from(completion.result) == i64::from(self.op.length) =>
+            {
+                Some(direction)
+            }
+            _ => None,
+        }
+    }
+
     /// Bytes of the whole op, however many pieces it took.
     #[inline]
     pub(crate) const fn total_length(&self) -> u32 {
@@ -51,7 +81,10 @@ impl SlotState {
 #[derive(Debug)]
 pub(crate) struct Slots {
     states: Box<[SlotState]>,
-    free: Vec<Slot>,
+    /// A stack; as many places as there are slots.
+    free: Box<[Slot]>,
+    /// So many of its places are used.
+    count_free: usize,
 }
 
 impl Slots {
@@ -67,18 +100,23 @@ impl Slots {
         Self {
             states,
             free: (0..depth).rev().map(Slot::new).collect(),
+            count_free: depth as usize,
         }
     }
 
     /// Takes a free slot.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Slot> {
-        self.free.pop()
+        let slot = self.peek()?;
+        self.count_free -= 1;
+        Some(slot)
     }
 
     /// The slot that `take` would give.
+    #[inline]
     pub(crate) fn peek(&self) -> Option<Slot> {
-        self.free.last().copied()
+        let top = self.count_free.checked_sub(1)?;
+        self.free.get(top).copied()
     }
 
     /// All slots, free or not.
@@ -101,23 +139,21 @@ impl Slots {
         };
         // A slot that is free still holds its last op.
         let mut meeting = self.states.iter().filter(meets);
-        meeting.any(|state| !self.free.contains(&state.op.slot))
+        meeting.any(|state| !self.free[..self.count_free].contains(&state.op.slot))
     }
 
     /// Gives a slot back.
     #[inline]
     pub(crate) fn put(&mut self, slot: Slot) {
-        debug_assert!(
-            self.free.len() < self.states.len(),
-            "a slot came back twice"
-        );
-        self.free.push(slot);
+        // Panics where a slot came back twice.
+        self.free[self.count_free] = slot;
+        self.count_free += 1;
     }
 
     /// Free slots.
     #[inline]
-    pub(crate) fn free(&self) -> usize {
-        self.free.len()
+    pub(crate) const fn free(&self) -> usize {
+        self.count_free
     }
 
     /// What is known of `slot`.

@@ -1,6 +1,6 @@
 //! What happens between passes and at the end: draining, syncing, reading back, going round.
 
-use fathom_core::{Direction, Engine, FileIndex, Nanos, PerDirection, Step, SyncKind, Tick};
+use fathom_core::{Engine, FileIndex, PerDirection, Step, SyncKind, Tick};
 
 use crate::config::{Mix, WorkerConfig};
 use crate::worker::{After, Pass, Stage, Worker};
@@ -81,18 +81,10 @@ impl Worker {
         }
         thinking.resume();
         if thinking.moves_schedule() {
-            self.delay_schedules(now - pause.began);
+            self.schedules.delay(now - pause.began);
         }
         self.stage = Stage::Running;
         None
-    }
-
-    fn delay_schedules(&mut self, by: Nanos) {
-        for direction in Direction::ALL {
-            if let Some(schedule) = &mut self.schedules[direction] {
-                schedule.delay(by);
-            }
-        }
     }
 
     fn end_pass(&mut self, now: Tick) {
@@ -192,6 +184,7 @@ impl Worker {
             over: 0,
             more: self.pass.more,
             barren: false,
+            ended: false,
             invalidate: self.config.invalidate && self.engine.moves_data,
         };
     }

@@ -136,16 +136,14 @@ impl Worker {
         let count = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
         self.in_flight += count;
         self.recorder.issued(self.in_flight, count);
-        for slot in self.prepared.drain(..) {
+        for &slot in &self.prepared {
             let state = self.slots.state(slot);
             if state.op.buffer_offset != 0 {
                 continue; // the rest of a short transfer: its clock runs since the first piece
             }
             state.issue = issue;
-            if let fathom_core::OpKind::Data(direction) = state.op.kind {
-                self.recorder.submitted(direction, issue - state.start);
-            }
         }
+        self.prepared.clear();
     }
 
     /// Every stage but `Running`.
@@ -181,11 +179,7 @@ impl Worker {
         if self.config.rate_min.iter().all(|(_, pace)| pace.is_none()) {
             self.clock.rate_check = Tick::MAX;
         }
-        for direction in Direction::ALL {
-            if let Some(schedule) = &mut self.schedules[direction] {
-                schedule.begin(now);
-            }
-        }
+        self.schedules.begin(now);
         if self.config.ramp.is_zero() {
             self.measure_from(now);
         } else {

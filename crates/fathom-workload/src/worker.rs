@@ -14,7 +14,7 @@ use crate::priorities::Priorities;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
 use crate::results::{Phase, Progress, Results};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Schedules};
 use crate::slots::Slots;
 use crate::stages::bytes_to_issue;
 use crate::steady::SteadyWatch;
@@ -32,7 +32,7 @@ pub struct Worker {
     pub(crate) pattern: Pattern,
     pub(crate) filler: Filler,
     pub(crate) readback: Option<Readback>,
-    pub(crate) schedules: PerDirection<Option<Schedule>>,
+    pub(crate) schedules: Schedules,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) recorder: Recorder,
     pub(crate) priorities: Option<Box<Priorities>>,
@@ -130,6 +130,8 @@ pub(crate) struct Pass {
     pub(crate) more: u32,
     /// The pattern was started over and gave nothing since: it never will.
     pub(crate) barren: bool,
+    /// The pattern has been everywhere: it is not asked again before it is started over.
+    pub(crate) ended: bool,
     /// Page caches are to be dropped before the next op.
     pub(crate) invalidate: bool,
 }
@@ -356,6 +358,7 @@ impl Pass {
             over: 0,
             more: config.loops.saturating_sub(1),
             barren: false,
+            ended: false,
             invalidate: false,
         }
     }
@@ -383,12 +386,12 @@ fn schedules(
     config: &WorkerConfig,
     used: PerDirection<bool>,
     origin: Tick,
-) -> PerDirection<Option<Schedule>> {
-    PerDirection::from_fn(|direction| {
+) -> Schedules {
+    Schedules::new(PerDirection::from_fn(|direction| {
         let rate = config.rate[direction].filter(|_| used[direction])?;
         let seed = config.pattern.seed ^ direction.index() as u64;
         Some(Schedule::new(rate, origin, seed))
-    })
+    }))
 }
 
 fn readback(
@@ -429,11 +432,13 @@ fn is_plain(
     watched: bool,
     changes_buffers: bool,
 ) -> bool {
-    let rated = config.rate.iter().any(|(_, rate)| rate.is_some());
+    // Where directions have paces, the one that is due first comes next.
+    let races = matches!(config.pattern.mix, Mix::ReadWrite { .. } | Mix::TrimWrite)
+        && config.rate.iter().any(|(_, rate)| rate.is_some());
     let fills = used.write && engine.moves_data && changes_buffers;
     let syncs = used.write && config.sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
     let chooses = config.priorities.is_some();
     let waits = config.apart || config.think.is_some();
-    !(rated || watched || fills || syncs || drains || chooses || waits)
+    !(races || watched || fills || syncs || drains || chooses || waits)
 }

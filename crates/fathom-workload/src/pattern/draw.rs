@@ -38,6 +38,38 @@ impl Draw {
             Self::Wide(random) => random.below(blocks),
         }
     }
+
+    /// Draws a block number below `blocks` for each place. The generators are copied out, or each
+    /// step would be written back.
+    #[inline(always)]
+    pub(super) fn each_below<T>(
+        &mut self,
+        blocks: u64,
+        places: &mut [T],
+        mut put: impl FnMut(&mut T, u64),
+    ) {
+        match self {
+            Self::Narrow(random) if blocks <= 1 << 32 => {
+                let mut own = random.clone();
+                for place in places {
+                    put(place, own.below(blocks));
+                }
+                *random = own;
+            }
+            Self::Narrow(random) => {
+                for place in places {
+                    put(place, random.below(blocks));
+                }
+            }
+            Self::Wide(random) => {
+                let mut own = random.clone();
+                for place in places {
+                    put(place, own.below(blocks));
+                }
+                *random = own;
+            }
+        }
+    }
 }
 
 /// Block numbers of one file, drawn some ahead: in a loop of their own the generator's state stays
@@ -79,25 +111,11 @@ impl Ahead {
     fn refill(&mut self, mut look: impl FnMut(u64) -> bool) {
         let blocks = self.blocks;
         let mut seen = false;
-        // The generators are copied out, or each step would be written back.
-        match &mut self.draw {
-            Draw::Narrow(random) => {
-                let mut own = random.clone();
-                for block in &mut self.drawn {
-                    *block = own.below(blocks);
-                    seen ^= look(*block);
-                }
-                *random = own;
-            }
-            Draw::Wide(random) => {
-                let mut own = random.clone();
-                for block in &mut self.drawn {
-                    *block = own.below(blocks);
-                    seen ^= look(*block);
-                }
-                *random = own;
-            }
-        }
+        self.draw
+            .each_below(blocks, &mut self.drawn, |place, block| {
+                *place = block;
+                seen ^= look(block);
+            });
         // Else the compiler would leave the look away.
         std::hint::black_box(seen);
         self.used = 0;

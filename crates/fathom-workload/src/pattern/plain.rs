@@ -5,7 +5,7 @@ use fathom_core::{BlockMap, Direction, FileIndex};
 use crate::config::PatternConfig;
 
 use super::check::Checked;
-use super::draw::Ahead;
+use super::draw::{Ahead, Draw};
 use super::grid::{blocks_of, map_of};
 use super::{PatternError, Source, Target};
 
@@ -45,22 +45,30 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Uniform {
     row: Row,
-    ahead: Ahead,
+    draw: Draw,
 }
 
 impl Uniform {
     pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Self {
         let row = Row::new(config, checked);
-        let ahead = Ahead::new(config.generator, row.blocks, config.seed);
-        Self { row, ahead }
+        let draw = Draw::new(config.generator, row.blocks, config.seed);
+        Self { row, draw }
     }
 }
 
 impl Source for Uniform {
     #[inline]
     fn next(&mut self, direction: Direction) -> Option<Target> {
-        let block = self.ahead.next(|_| false);
+        let block = self.draw.below(self.row.blocks);
         Some(self.row.target(direction, block))
+    }
+
+    fn fill(&mut self, direction: Direction, out: &mut [Target]) -> usize {
+        let row = &self.row;
+        self.draw.each_below(row.blocks, out, |place, block| {
+            *place = row.target(direction, block);
+        });
+        out.len()
     }
 }
 
