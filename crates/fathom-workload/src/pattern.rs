@@ -22,6 +22,7 @@ mod general;
 mod grid;
 mod lfsr;
 mod plain;
+mod power;
 mod service;
 mod shares;
 mod sizes;
@@ -35,7 +36,7 @@ use crate::config::PatternConfig;
 use check::Checked;
 use directions::Directions;
 use general::General;
-use plain::{Mapped, Sequential, Uniform};
+use plain::{Mapped, Sequential, Skewed, Uniform};
 
 pub use error::PatternError;
 
@@ -68,6 +69,8 @@ impl Pattern {
             Kind::General(Box::new(General::new(&config, &checked)?))
         } else if !config.random {
             Kind::Sequential(Sequential::new(&config, &checked))
+        } else if let Some(skewed) = Skewed::new(&config, &checked) {
+            Kind::Skewed(skewed)
         } else {
             match Mapped::new(&config, &checked)? {
                 Some(mapped) => Kind::Mapped(mapped),
@@ -108,6 +111,7 @@ impl Pattern {
         let target = match &mut self.kind {
             Kind::Uniform(source) => source.next(direction),
             Kind::Mapped(source) => source.next(direction),
+            Kind::Skewed(source) => source.next(direction),
             Kind::Sequential(source) => source.next(direction),
             Kind::General(source) => source.next(direction),
         };
@@ -121,6 +125,7 @@ impl Pattern {
         match &mut self.kind {
             Kind::Uniform(source) => fill_from(source, &mut self.directions, out),
             Kind::Mapped(source) => fill_from(source, &mut self.directions, out),
+            Kind::Skewed(source) => fill_from(source, &mut self.directions, out),
             Kind::Sequential(source) => fill_from(source, &mut self.directions, out),
             Kind::General(source) => fill_from(source.as_mut(), &mut self.directions, out),
         }
@@ -131,7 +136,7 @@ impl Pattern {
     pub fn restart(&mut self) {
         self.directions.restart();
         match &mut self.kind {
-            Kind::Uniform(_) => {}
+            Kind::Uniform(_) | Kind::Skewed(_) => {}
             Kind::Mapped(source) => source.restart(),
             Kind::Sequential(source) => source.restart(),
             Kind::General(source) => source.restart(),
@@ -179,14 +184,11 @@ impl Default for Target {
 }
 
 /// The loops there are.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one per worker, and never moved while it runs"
-)]
 #[derive(Debug)]
 enum Kind {
     Uniform(Uniform),
     Mapped(Mapped),
+    Skewed(Skewed),
     Sequential(Sequential),
     General(Box<General>),
 }

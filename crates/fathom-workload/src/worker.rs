@@ -382,11 +382,7 @@ fn refuse(config: &WorkerConfig) -> Result<(), ConfigError> {
     }
 }
 
-fn schedules(
-    config: &WorkerConfig,
-    used: PerDirection<bool>,
-    origin: Tick,
-) -> Schedules {
+fn schedules(config: &WorkerConfig, used: PerDirection<bool>, origin: Tick) -> Schedules {
     Schedules::new(PerDirection::from_fn(|direction| {
         let rate = config.rate[direction].filter(|_| used[direction])?;
         let seed = config.pattern.seed ^ direction.index() as u64;

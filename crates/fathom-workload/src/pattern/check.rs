@@ -59,8 +59,7 @@ impl Checked {
                 .map(|d| sizes[d].min.min(sequential[d].min))
                 .min()
                 .unwrap_or(0),
-            plain: is_plain(config, placed, &sizes)
-                && (!config.random || aligned && uniform && !lfsr),
+            plain: is_plain(config, placed, &sizes) && (!config.random || aligned && !lfsr),
             map: if no_map { MapMode::Off } else { config.map },
             sizes,
             sequential,
@@ -113,6 +112,7 @@ fn is_plain(
         && config.mix != Mix::TrimWrite
         && config.sequencer == Sequencer::None
         && config.zones.is_none()
+        && config.shares.is_none()
         && !config.sizes_by_order
         && (config.random || single)
         && used.all(|d| {

@@ -7,6 +7,7 @@ use crate::config::PatternConfig;
 use super::check::Checked;
 use super::draw::{Ahead, Draw};
 use super::grid::{blocks_of, map_of};
+use super::spread::{Shapes, Spread};
 use super::{PatternError, Source, Target};
 
 /// The blocks of the one file.
@@ -69,6 +70,31 @@ impl Source for Uniform {
             *place = row.target(direction, block);
         });
         out.len()
+    }
+}
+
+/// Random blocks, some more often than others.
+#[derive(Debug)]
+pub(super) struct Skewed {
+    row: Row,
+    spread: Spread,
+}
+
+impl Skewed {
+    /// `None` where all blocks are alike.
+    pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Option<Self> {
+        let row = Row::new(config, checked);
+        let shape = Shapes::new(config.distribution, config.seed).of(row.blocks)?;
+        let spread = Spread::new(shape, config.seed);
+        Some(Self { row, spread })
+    }
+}
+
+impl Source for Skewed {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        let block = self.spread.next();
+        Some(self.row.target(direction, block))
     }
 }
 

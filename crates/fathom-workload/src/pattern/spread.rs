@@ -4,12 +4,13 @@
 //! over the blocks by a fixed bijection, so that popular blocks are not neighbours, unless the
 //! user says where the most popular block lies: then rank r is r blocks after it, round the end.
 //!
-//! The only floats of the hot path are here, from `libm`: the same blocks on every host.
+//! The only floats of the hot path are here and in `power`: the same blocks on every host.
 
 use fathom_core::Taus258;
 
 use crate::config::Distribution;
 
+use super::power::Power;
 use super::{Stream, seed_of};
 
 /// Draws blocks of one file.
@@ -34,7 +35,7 @@ impl Spread {
         let rank = match self.shape.law {
             Law::Zipf(zipf) => zipf.rank(self.random.unit(), blocks),
             Law::Pareto { power } => {
-                let share = libm::pow(self.random.unit(), power);
+                let share = power.of(self.random.unit());
                 whole(to_float(blocks) * share).min(blocks - 1)
             }
             Law::Normal { deviation } => normal(&mut self.random, deviation, blocks),
@@ -54,6 +55,8 @@ pub(super) struct Shape {
     /// Rank r lies r·`factor` blocks after rank 0, round the end; no divisor in common with
     /// `blocks`, so that no two ranks meet.
     factor: u64,
+    /// ⌊(2⁶⁴ − 1) / `blocks`⌋, to divide by.
+    inverse: u64,
 }
 
 impl Shape {
@@ -68,7 +71,7 @@ impl Shape {
             }
             Distribution::Pareto { h, center } => (
                 Law::Pareto {
-                    power: libm::log(h) / libm::log(1.0 - h),
+                    power: Power::new(libm::log(h) / libm::log(1.0 - h)),
                 },
                 center,
                 anywhere,
@@ -86,6 +89,7 @@ impl Shape {
                     blocks,
                     base,
                     factor: 1,
+                    inverse: u64::MAX / blocks,
                 }
             }
             None => Self {
@@ -93,18 +97,34 @@ impl Shape {
                 blocks,
                 base,
                 factor: factor_of(blocks),
+                inverse: u64::MAX / blocks,
             },
         })
     }
 
     /// The block of a rank.
+    #[inline]
     fn place(&self, rank: u64) -> u64 {
-        let sum = u128::from(rank) * u128::from(self.factor) + u128::from(self.base);
-        match u64::try_from(sum) {
-            Ok(sum) => sum % self.blocks,
-            // Cannot fail: a remainder is below its divisor.
-            Err(_) => u64::try_from(sum % u128::from(self.blocks)).unwrap_or(0),
+        if self.blocks > 1 << 32 {
+            return self.place_among_many(rank);
         }
+        // Cannot overflow: both are below 2³², as is the base.
+        let sum = rank * self.factor + self.base;
+        // The quotient or 1 less: sum · inverse / 2⁶⁴ is short of sum / blocks by less than 1.
+        let quotient = (u128::from(sum) * u128::from(self.inverse)) >> 64;
+        let rest = sum - u64::try_from(quotient).unwrap_or(0) * self.blocks;
+        if rest < self.blocks {
+            rest
+        } else {
+            rest - self.blocks
+        }
+    }
+
+    #[cold]
+    fn place_among_many(&self, rank: u64) -> u64 {
+        let sum = u128::from(rank) * u128::from(self.factor) + u128::from(self.base);
+        // Cannot fail: a remainder is below its divisor.
+        u64::try_from(sum % u128::from(self.blocks)).unwrap_or(0)
     }
 }
 
@@ -140,7 +160,7 @@ enum Law {
     Zipf(Zipf),
     /// The share of the blocks below x·n is x^(1/power).
     Pareto {
-        power: f64,
+        power: Power,
     },
     /// Standard deviation in blocks.
     Normal {
@@ -157,7 +177,7 @@ struct Zipf {
     zeta: f64,
     /// Below this, `unit · zeta` means rank 1.
     second: f64,
-    alpha: f64,
+    alpha: Power,
     eta: f64,
 }
 
@@ -169,7 +189,7 @@ impl Zipf {
         Self {
             zeta,
             second: 1.0 + half,
-            alpha: 1.0 / (1.0 - theta),
+            alpha: Power::new(1.0 / (1.0 - theta)),
             // With two blocks or one, the first two ranks are all there is.
             eta: if blocks > 2 {
                 (1.0 - shrink) / (1.0 - (1.0 + half) / zeta)
@@ -187,7 +207,7 @@ impl Zipf {
         if mass < self.second {
             return 1.min(blocks - 1);
         }
-        let share = libm::pow(self.eta * unit - self.eta + 1.0, self.alpha);
+        let share = self.alpha.of(self.eta * unit - self.eta + 1.0);
         whole(to_float(blocks) * share).min(blocks - 1)
     }
 }
