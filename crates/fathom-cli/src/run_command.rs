@@ -154,9 +154,13 @@ fn interrupted(signal: i32) -> Warning {
 
 fn ended(record: &Record, interrupted: bool) -> End {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
+    // fio says nothing of a job whose commands failed, and ends with 0.
+    let commands = ["prerun_failed", "postrun_failed"];
+    let failed = |warning: &&Warning| commands.contains(&warning.code.as_str());
+    let failed_commands = record.warnings.iter().filter(failed).count() as u64;
     End::Ran {
         failed_jobs: record.jobs.iter().filter(|job| job.error != 0).count(),
-        tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum(),
+        tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum::<u64>() + failed_commands,
         interrupted,
     }
 }

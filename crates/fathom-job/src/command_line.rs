@@ -151,6 +151,7 @@ impl Reader<'_> {
             Action::EngineHelp => self.print = Some(help::engine(text)?),
             Action::ShowCommand => self.show_command = true,
             Action::ReadOnly => settings.read_only = true,
+            Action::NoExec => settings.no_exec = true,
             Action::Eta => settings.eta = switch_values::eta(given)?,
             Action::EtaInterval => settings.eta_interval = Some(switch_values::interval(given)?),
             Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,

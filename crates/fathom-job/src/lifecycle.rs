@@ -13,6 +13,16 @@ pub struct LifecycleOptions {
     pub exitall_on_error: bool,
     /// `exit_what`.
     pub exit_what: ExitWhat,
+    /// `exec_prerun`: a command before the job.
+    pub exec_prerun: Option<String>,
+    /// `exec_postrun`: a command after the job.
+    pub exec_postrun: Option<String>,
+    /// `ignore_error`: errors that reads, writes and verification go past; empty: EIO and EILSEQ.
+    pub ignore_error: [Vec<u32>; 3],
+    /// `error_dump`.
+    pub error_dump: bool,
+    /// `unified_rw_reporting`.
+    pub unified: Unified,
     /// `flow`: the job's weight among those of its `flow_id`; 0: it takes part in none.
     pub flow: u32,
     /// `flow_id`.
@@ -46,6 +56,11 @@ impl Default for LifecycleOptions {
             exitall: false,
             exitall_on_error: false,
             exit_what: ExitWhat::Group,
+            exec_prerun: None,
+            exec_postrun: None,
+            ignore_error: Default::default(),
+            error_dump: false,
+            unified: Unified::None,
             flow: 0,
             flow_id: 0,
             flow_sleep: Nanos::ZERO,
@@ -72,6 +87,18 @@ pub enum ExitWhat {
     Stonewall,
     /// All, those that have not started too.
     All,
+}
+
+/// `unified_rw_reporting`: whether directions are reported as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unified {
+    /// Each by itself.
+    #[default]
+    None,
+    /// As one.
+    Mixed,
+    /// Each by itself, and then as one.
+    Both,
 }
 
 /// `steadystate`: what counts as steady.

@@ -63,6 +63,8 @@ pub struct Settings {
     pub terse_version: u32,
     /// `--readonly`: refuse whatever writes or trims.
     pub read_only: bool,
+    /// `--no-exec`: refuse whatever runs commands.
+    pub no_exec: bool,
     /// `--parse-only`.
     pub parse_only: bool,
     /// `--warnings-fatal`.

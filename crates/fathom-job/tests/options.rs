@@ -6,7 +6,7 @@ use fathom_core::{Direction, IoPriority, Nanos, PerDirection};
 use fathom_job::{
     AccessZone, BlockSize, ClockSource, ContinueOnError, CpuPolicy, DedupeMode, ExitWhat,
     FadviseHint, Fallocate, FileService, MemoryKind, Options, PriorityShare, RandomDistribution,
-    RandomGenerator, RateProcess, ReadWrite, Size, SteadyFigure, Verify, ZoneLength,
+    RandomGenerator, RateProcess, ReadWrite, Size, SteadyFigure, Unified, Verify, ZoneLength,
 };
 use world::{World, job};
 
@@ -59,6 +59,20 @@ fn lifecycle_options() {
         (rules.flow, rules.flow_id) == (3, 2) && rules.flow_sleep == Nanos::from_micros(100)
     });
     refuse("--flow=1001", "out-of-range");
+    check("--ignore_error=EAGAIN,ENOSPC:122", |o| {
+        o.lifecycle.ignore_error == [vec![11], vec![28, 122], vec![]]
+            && o.continue_on_error.read
+            && !o.continue_on_error.verify
+    });
+    refuse("--ignore_error=EFOO", "bad-value");
+    refuse("--ignore_error=EIO,EIO,EIO,EIO", "too-many-values");
+    check("--exec_prerun=true --exec_postrun=false", |o| {
+        o.lifecycle.exec_prerun.as_deref() == Some("true")
+            && o.lifecycle.exec_postrun.as_deref() == Some("false")
+    });
+    check("--unified_rw_reporting=2", |o| {
+        o.lifecycle.unified == Unified::Both
+    });
     check("--max_latency=1ms,,2ms", |o| {
         o.lifecycle.max_latency
             == PerDirection::new(

@@ -9,7 +9,7 @@ mod stored;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
-pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord};
+pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,

@@ -41,3 +41,15 @@ pub struct SteadyStateRecord {
     /// The mean latency of each interval.
     pub lat_ns: Vec<u64>,
 }
+
+/// Whether directions are shown as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unified {
+    /// Each by itself.
+    #[default]
+    None,
+    /// As one.
+    Mixed,
+    /// Each by itself, and then as one.
+    Both,
+}

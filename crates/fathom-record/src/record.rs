@@ -7,7 +7,7 @@ use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencyTargetRecord, Machine, SteadyStateRecord, Validity, Warning};
+use crate::{LatencyTargetRecord, Machine, SteadyStateRecord, Unified, Validity, Warning};
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -170,6 +170,9 @@ pub struct Display {
     pub hidden: bool,
     /// Show devices (`disk_util`).
     pub disk_util: bool,
+    /// Show directions as one.
+    #[serde(default)]
+    pub unified: Unified,
 }
 
 impl Default for Display {
@@ -186,6 +189,7 @@ impl Default for Display {
             tolerates_errors: false,
             hidden: false,
             disk_util: true,
+            unified: Unified::None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
 
-use fathom_core::{Direction, IoPriority, PerDirection};
+use fathom_core::IoPriority;
 use fathom_record::{
     DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record,
-    SyncRecord,
+    SyncRecord, Unified,
 };
 use fathom_stats::Latency;
 
@@ -16,6 +16,7 @@ use crate::percentiles::percentiles;
 use crate::priorities;
 use crate::rate::{GroupRate, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
 use crate::steady::steady_object;
+use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
 /// The record in fio's JSON, `plus` its histograms (`json+`).
@@ -32,10 +33,7 @@ pub fn json(record: &Record, plus: bool) -> String {
     }
     let jobs: Vec<Object> = entries
         .iter()
-        .map(|entry| {
-            let rates = GroupRate::of_group(&entries, entry.job.group_id);
-            job(record, entry, &rates, plus)
-        })
+        .map(|entry| job(record, &entries, entry, plus))
         .collect();
     document.set("jobs", jobs);
     if show_disks(record) {
@@ -50,8 +48,9 @@ pub fn json(record: &Record, plus: bool) -> String {
 }
 
 /// One of `jobs`.
-fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus: bool) -> Object {
+fn job(record: &Record, entries: &[Entry<'_>], entry: &Entry<'_>, plus: bool) -> Object {
     let job: &JobRecord = &entry.job;
+    let rates = GroupRate::of_group(entries, job.group_id);
     let elapsed_s = record.elapsed_ms.div_ceil(1000);
     let mut out = Object::new();
     out.set("jobname", job.name.as_str());
@@ -68,11 +67,20 @@ fn job(record: &Record, entry: &Entry<'_>, rates: &PerDirection<GroupRate>, plus
     if !job.options.is_empty() {
         out.set("job options", options(&job.options));
     }
-    for kind in Direction::ALL {
-        let shown = Shown { job, plus };
-        out.set(kind.name(), direction(shown, kind, &rates[kind]));
+    let shown = Shown { job, plus };
+    for (kind, name) in unified::shown(job) {
+        out.set(
+            name,
+            direction(shown, of_direction(job, kind), &rates[kind]),
+        );
     }
-    out.set("sync", sync(&job.sync, &job.display, plus));
+    if job.display.unified != Unified::Mixed {
+        out.set("sync", sync(&job.sync, &job.display, plus));
+    }
+    if let Some(mixed) = &entry.mixed {
+        let rate = unified::group_rate(entries, job.group_id);
+        out.set(unified::MIXED, direction(shown, mixed, &rate));
+    }
     out.set("job_runtime", job.runtime_ms);
     let cpu_share = |time_us: u64| percent(time_us as f64, job.cpu.wall_us as f64);
     out.set("usr_cpu", cpu_share(job.cpu.user_us));
@@ -141,9 +149,8 @@ struct Shown<'a> {
 }
 
 /// `read`, `write` or `trim` of a job.
-fn direction(shown: Shown<'_>, kind: Direction, group: &GroupRate) -> Object {
+fn direction(shown: Shown<'_>, direction: &DirectionRecord, group: &GroupRate) -> Object {
     let display = &shown.job.display;
-    let direction: &DirectionRecord = of_direction(shown.job, kind);
     let bytes_per_s = bytes_per_s(direction);
     let mut out = Object::new();
     out.set("io_bytes", direction.bytes);

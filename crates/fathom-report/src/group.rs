@@ -6,6 +6,7 @@ use fathom_record::{DirectionRecord, JobRecord, LogRecord, Record, SyncRecord, T
 use fathom_stats::Latency;
 
 use crate::priorities;
+use crate::unified;
 
 /// One block of a report.
 pub(crate) struct Entry<'a> {
@@ -13,6 +14,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) job: Cow<'a, JobRecord>,
     /// How many jobs it stands for.
     pub(crate) members: u32,
+    /// All directions as one, where that is to be shown beside each.
+    pub(crate) mixed: Option<Box<DirectionRecord>>,
 }
 
 /// The blocks of a report, in order; hidden jobs are left out.
@@ -27,9 +30,11 @@ pub(crate) fn entries(record: &Record) -> Vec<Entry<'_>> {
             _ => entries.push(Entry {
                 job: Cow::Borrowed(job),
                 members: 1,
+                mixed: None,
             }),
         }
     }
+    entries.iter_mut().for_each(unified::unify);
     entries
 }
 
@@ -84,7 +89,7 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
     group.reapings = group.reapings.saturating_add(job.reapings);
 }
 
-fn merge_direction(group: &mut DirectionRecord, job: &DirectionRecord) {
+pub(crate) fn merge_direction(group: &mut DirectionRecord, job: &DirectionRecord) {
     add_all(
         [
             &mut group.bytes,

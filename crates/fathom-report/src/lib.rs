@@ -20,6 +20,7 @@ mod steady;
 mod terse;
 mod text;
 mod text_latency;
+mod unified;
 mod worth;
 
 use fathom_record::Record;

@@ -119,7 +119,7 @@ impl GroupRate {
         percent(mean_kib_per_s, whole).min(100.0)
     }
 
-    fn add(&mut self, direction: &DirectionRecord) {
+    pub(crate) fn add(&mut self, direction: &DirectionRecord) {
         if direction.bytes == 0 {
             return;
         }

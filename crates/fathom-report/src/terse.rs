@@ -20,6 +20,7 @@ use crate::group::{Entry, entries};
 use crate::number::percent;
 use crate::percentiles::percentiles;
 use crate::rate::{GroupRate, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
 /// The record in fio's terse form, layout 2, 3, 4 or 5; any other number is the usual 3.
@@ -46,10 +47,14 @@ fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_
     line.add(job.group_id);
     line.add(error_of(job));
     let rates = GroupRate::of_group(entries, job.group_id);
-    for kind in Direction::ALL {
+    for (kind, _) in unified::shown(job) {
         if kind != Direction::Trim || layout != 3 {
-            direction(line, job, kind, &rates[kind], layout);
+            direction(line, job, of_direction(job, kind), &rates[kind], layout);
         }
+    }
+    if let Some(mixed) = &entry.mixed {
+        let rate = unified::group_rate(entries, job.group_id);
+        direction(line, job, mixed, &rate, layout);
     }
     let cpu_share = |time_us: u64| percent(time_us as f64, job.cpu.wall_us as f64);
     line.add(format!("{:.6}%", cpu_share(job.cpu.user_us)));
@@ -81,8 +86,13 @@ fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_
 }
 
 /// The block of one direction: 41 fields, 47 from layout 5 on.
-fn direction(line: &mut Line, job: &JobRecord, kind: Direction, group: &GroupRate, layout: u32) {
-    let direction: &DirectionRecord = of_direction(job, kind);
+fn direction(
+    line: &mut Line,
+    job: &JobRecord,
+    direction: &DirectionRecord,
+    group: &GroupRate,
+    layout: u32,
+) {
     line.add(direction.bytes >> 10);
     line.add(bytes_per_s(direction) >> 10);
     line.add(ops_per_s(direction));

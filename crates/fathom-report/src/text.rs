@@ -1,6 +1,6 @@
 //! The report for people, in fio's lines.
 
-use fathom_core::{Direction, PerDirection};
+use fathom_core::PerDirection;
 use fathom_record::{DirectionRecord, DiskRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
@@ -13,6 +13,7 @@ use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_
 use crate::show_disks;
 use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
+use crate::unified;
 use crate::worth::notes;
 
 /// The record as text: jobs, groups, devices, and then what the reader should know.
@@ -22,7 +23,7 @@ pub fn text(record: &Record) -> String {
     let mut out = String::from("\n");
     for entry in &entries {
         let rates = GroupRate::of_group(&entries, entry.job.group_id);
-        out += &block(entry, &record.time, &rates);
+        out += &block(&entries, entry, &record.time, &rates);
     }
     let mut group_ids: Vec<u32> = entries.iter().map(|entry| entry.job.group_id).collect();
     group_ids.sort_unstable();
@@ -56,7 +57,12 @@ pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
 }
 
 /// All of one job, or group; nothing for one that never did an op and did not fail.
-fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> String {
+fn block(
+    entries: &[Entry<'_>],
+    entry: &Entry<'_>,
+    time: &str,
+    rates: &PerDirection<GroupRate>,
+) -> String {
     let job: &JobRecord = &entry.job;
     let moved = job
         .directions
@@ -78,8 +84,12 @@ fn block(entry: &Entry<'_>, time: &str, rates: &PerDirection<GroupRate>) -> Stri
     if let Some(description) = &job.description {
         out += &format!("  Description  : [{description}]\n");
     }
-    for direction in Direction::ALL {
-        out += &direction_lines(job, direction, &rates[direction]);
+    for (kind, name) in unified::shown(job) {
+        out += &direction_lines(job, name, of_direction(job, kind), &rates[kind]);
+    }
+    if let Some(mixed) = &entry.mixed {
+        let rate = unified::group_rate(entries, job.group_id);
+        out += &direction_lines(job, unified::MIXED, mixed, &rate);
     }
     out += &latency_shares(job);
     out += &sync_lines(job);
@@ -117,8 +127,12 @@ fn errno_text(errno: u32) -> String {
 }
 
 /// Rates, latencies and samples of one direction; nothing if it moved nothing.
-fn direction_lines(job: &JobRecord, kind: Direction, group: &GroupRate) -> String {
-    let direction: &DirectionRecord = of_direction(job, kind);
+fn direction_lines(
+    job: &JobRecord,
+    name: &str,
+    direction: &DirectionRecord,
+    group: &GroupRate,
+) -> String {
     if direction.bytes == 0 {
         return String::new();
     }
@@ -127,7 +141,7 @@ fn direction_lines(job: &JobRecord, kind: Direction, group: &GroupRate) -> Strin
     let (bandwidth, other_bandwidth) = units.bandwidth(bytes_per_s(direction));
     let mut out = format!(
         "  {}: IOPS={}, BW={bandwidth} ({other_bandwidth})({}/{}msec)\n",
-        kind.name(),
+        name,
         units.iops(ops_per_s(direction)),
         units.size(direction.bytes).0,
         direction.runtime_ms,
@@ -271,7 +285,14 @@ fn group_status(entries: &[Entry<'_>], group_id: u32) -> String {
         return out;
     };
     let units = Units::of(&first.job.display);
-    for (direction, rate) in GroupRate::of_group(entries, group_id).iter() {
+    let rates = GroupRate::of_group(entries, group_id);
+    let mut shown: Vec<_> = unified::shown(&first.job)
+        .map(|(kind, name)| (name, rates[kind]))
+        .collect();
+    if first.mixed.is_some() {
+        shown.push((unified::MIXED, unified::group_rate(entries, group_id)));
+    }
+    for (name, rate) in shown {
         if rate.bytes == 0 {
             continue;
         }
@@ -282,7 +303,7 @@ fn group_status(entries: &[Entry<'_>], group_id: u32) -> String {
         out += &format!(
             "{:>7}: bw={all} ({all_other}), {slowest}-{fastest} ({slowest_other}-{fastest_other}), \
              io={size} ({size_other}), run={}-{}msec\n",
-            direction.name().to_uppercase(),
+            name.to_uppercase(),
             rate.shortest_ms,
             rate.longest_ms,
         );

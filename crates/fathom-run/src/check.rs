@@ -65,6 +65,21 @@ impl Checker {
             let message = "the job writes or trims, and --readonly forbids it";
             self.add(job, "rw", Problem::new("read_only", message));
         }
+        let commands = ["exec_prerun", "exec_postrun"];
+        let has = [
+            &options.lifecycle.exec_prerun,
+            &options.lifecycle.exec_postrun,
+        ];
+        for (option, _) in commands
+            .into_iter()
+            .zip(has)
+            .filter(|(_, has)| has.is_some())
+        {
+            if settings.no_exec {
+                let message = format!("`{option}` runs a command, and --no-exec forbids it");
+                self.add(job, option, Problem::new("no_exec", message));
+            }
+        }
         if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
             && cpu >= system::cpus_configured()
         {

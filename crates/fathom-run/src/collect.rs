@@ -4,7 +4,7 @@ use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
 use fathom_record::{
     CpuRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
-    SteadyStateRecord, SyncRecord, Tolerated,
+    SteadyStateRecord, SyncRecord, Tolerated, Unified,
 };
 use fathom_stats::{Judge, Latency};
 use fathom_workload::{
@@ -83,6 +83,10 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
         record.error = error.errno;
         record.error_text = Some(error_text(error, setup));
+    }
+    if let Some(tolerated) = results.tolerated.as_ref().filter(|_| setup.tells_errors) {
+        let text = error_text(&tolerated.first, setup);
+        record.error_text.get_or_insert(text);
     }
     record.latency_target = latency_target(setup, &results);
     record.tolerated = results.tolerated.as_ref().map(|tolerated| Tolerated {
@@ -262,6 +266,11 @@ fn display(options: &Options) -> Display {
         tolerates_errors: tolerate.read || tolerate.write || tolerate.verify,
         hidden: !options.stats,
         disk_util: options.disk_util,
+        unified: match options.lifecycle.unified {
+            fathom_job::Unified::None => Unified::None,
+            fathom_job::Unified::Mixed => Unified::Mixed,
+            fathom_job::Unified::Both => Unified::Both,
+        },
     }
 }
 

@@ -11,12 +11,14 @@ use std::sync::OnceLock;
 
 use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, start};
+use fathom_record::Warning;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::gate::Gate;
+use crate::hooks::Hooks;
 use crate::progress::{JobState, ProgressCell};
 
 /// What one thread is given.
@@ -31,6 +33,8 @@ pub(crate) struct Assignment {
     pub(crate) files: u32,
     /// Where it logs.
     pub(crate) log: Option<JobLog>,
+    /// Its own commands.
+    pub(crate) hooks: Hooks,
 }
 
 /// What the threads of a run share.
@@ -84,6 +88,8 @@ pub(crate) struct Outcome {
     pub(crate) engine: Option<Capabilities>,
     /// What the engine made use of.
     pub(crate) features: Vec<String>,
+    /// What is to be said of its commands.
+    pub(crate) said: Vec<Warning>,
 }
 
 impl Outcome {
@@ -131,6 +137,7 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
         let context = Context {
             guides,
             files: assignment.files,
+            hooks: &assignment.hooks,
         };
         let engine = start(assignment.engine)?;
         outcome.features = engine.features();
@@ -151,6 +158,7 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
 struct Context<'a> {
     guides: &'a Guides<'a>,
     files: u32,
+    hooks: &'a Hooks,
 }
 
 /// A loop of its own for each engine that is fast; one for all others.
@@ -180,7 +188,7 @@ fn whole<E: Engine>(
     let clock = guides.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
-    let invalidate = config.invalidate;
+    let (invalidate, delay) = (config.invalidate, config.start_delay);
     for file in (0..context.files).map(FileIndex::new) {
         engine.open(file)?;
         if invalidate {
@@ -199,6 +207,14 @@ fn whole<E: Engine>(
     }
     (guides.ready)();
     guides.gate.pass();
+    if context.hooks.has_prerun() {
+        let origin = guides.shared.origin.get().copied().unwrap_or_default();
+        let start = origin + delay;
+        if let Some(said) = context.hooks.before(start, &clock, guides.control) {
+            outcome.said.push(said);
+            return Ok(());
+        }
+    }
     let begun = clock.now();
     // `startdelay` counts from the start of the first jobs of the run, as in fio.
     worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
@@ -219,6 +235,7 @@ fn whole<E: Engine>(
     outcome.wall = clock.now() - begun;
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
+    outcome.said.extend(context.hooks.after(&clock));
     driven?;
     for file in (0..context.files).map(FileIndex::new) {
         engine.close(file)?;
@@ -324,6 +341,7 @@ mod tests {
             thread: ThreadSettings::new(&Options::default(), 1),
             files: 0,
             log: None,
+            hooks: Hooks::default(),
         };
         let (shared, control) = (Shared::new(clock), Control::default());
         let (gate, cell) = (Gate::default(), ProgressCell::default());

@@ -13,6 +13,7 @@ mod found;
 mod gate;
 mod groups;
 mod gtod;
+mod hooks;
 mod idleness;
 mod interim;
 mod launch;

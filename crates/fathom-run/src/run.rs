@@ -24,6 +24,7 @@ use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::found::FileSystem;
 use crate::gtod::Gtod;
+use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
@@ -84,7 +85,12 @@ pub fn run(
         };
         run_all(launches, lifecycle, &Shared::new(clock), session, &so_far)
     };
-    let Finished { lines, warnings } = logs.map_or_else(Finished::default, Logs::finish);
+    let Finished {
+        lines,
+        mut warnings,
+    } = logs.map_or_else(Finished::default, Logs::finish);
+    let ended = outcomes.iter().flatten();
+    warnings.extend(ended.flat_map(|outcome| outcome.said.iter().cloned()));
     for warning in &warnings {
         (session.tell)(Event::Lost(warning));
     }
@@ -203,6 +209,7 @@ fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock, logs: Option<&Logs>)
                 },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.and_then(|logs| logs.job(index)),
+                hooks: Hooks::of(job),
             },
         }
     });

@@ -41,6 +41,8 @@ pub(crate) struct JobSetup {
     pub(crate) buffer_bytes: u32,
     /// Files are neither made nor opened (`ioengine=null`).
     pub(crate) diskless: bool,
+    /// `error_dump`: what it went past is told.
+    pub(crate) tells_errors: bool,
 }
 
 /// One file of a job.
@@ -199,6 +201,7 @@ fn setup(
             read: options.continue_on_error.read,
             write: options.continue_on_error.write,
             verify: options.continue_on_error.verify,
+            listed: options.lifecycle.ignore_error.clone(),
         },
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
@@ -215,6 +218,7 @@ fn setup(
         files,
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         diskless,
+        tells_errors: options.lifecycle.error_dump,
     };
     Ok((setup, warnings.list))
 }

@@ -44,6 +44,7 @@ fn continue_on_error_goes_past_eio() {
         read: true,
         write: false,
         verify: false,
+        ..Tolerate::default()
     };
     let results = run(config, faulty(9, FaultKind::Error(5)));
     assert_eq!(results.error, None);
@@ -58,8 +59,28 @@ fn continue_on_error_does_not_go_past_other_errors() {
         read: true,
         write: true,
         verify: true,
+        ..Tolerate::default()
     };
     assert!(run(config, faulty(9, FaultKind::Error(28))).error.is_some());
+}
+
+#[test]
+fn a_list_says_which_errors_are_gone_past() {
+    let failed_by = |listed: [Vec<u32>; 3], errno| {
+        let mut config = job();
+        config.tolerate = Tolerate {
+            read: true,
+            listed,
+            ..Tolerate::default()
+        };
+        let results = run(config, faulty(9, FaultKind::Error(errno)));
+        results.error.is_some()
+    };
+    assert!(!failed_by([vec![28, 11], vec![], vec![]], 28));
+    assert!(!failed_by([vec![28, 11], vec![], vec![]], 11));
+    // A list stands in place of what is gone past otherwise.
+    assert!(failed_by([vec![28], vec![], vec![]], 5));
+    assert!(failed_by([vec![], vec![28], vec![]], 28));
 }
 
 #[test]

@@ -168,6 +168,7 @@ fn a_failed_write_is_not_read_back() {
         read: false,
         write: true,
         verify: false,
+        ..Tolerate::default()
     };
     let (results, _) = run_on(config, faulty(3, FaultKind::Error(5)), vec![file(0)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 15));

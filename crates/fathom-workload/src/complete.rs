@@ -93,7 +93,7 @@ impl Worker {
                         result: -EILSEQ,
                     };
                     let error = job_error(&state, completion, Some(mismatch));
-                    if self.config.tolerate.verify {
+                    if self.config.tolerate.verify(error.errno) {
                         self.recorder.tolerated(error);
                     } else {
                         self.fail(crate::results::JobError {
@@ -139,12 +139,12 @@ impl Worker {
         if self.config.fill && writes && (error.errno == ENOSPC || error.errno == EDQUOT) {
             return self.stop_issuing();
         }
+        let tolerate = &self.config.tolerate;
         let tolerated = match state.op.kind {
-            OpKind::Data(Direction::Read) => self.config.tolerate.read,
-            OpKind::Data(_) | OpKind::Sync(_) => self.config.tolerate.write,
+            OpKind::Data(Direction::Read) => tolerate.read(error.errno),
+            OpKind::Data(_) | OpKind::Sync(_) => tolerate.write(error.errno),
         };
-        // As in fio, only these two are ever gone past.
-        if tolerated && (error.errno == EIO || error.errno == EILSEQ.unsigned_abs()) {
+        if tolerated {
             self.recorder.tolerated(error);
             if let Some(thinking) = &mut self.thinking {
                 thinking.completed();

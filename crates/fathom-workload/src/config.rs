@@ -368,8 +368,8 @@ impl SyncRules {
     }
 }
 
-/// Errors that do not end the job (`continue_on_error`): EIO and EILSEQ of these classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Errors that do not end the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tolerate {
     /// Failed reads.
     pub read: bool,
@@ -377,6 +377,8 @@ pub struct Tolerate {
     pub write: bool,
     /// Failed verification.
     pub verify: bool,
+    /// The errnos of each of the three; empty for EIO and EILSEQ.
+    pub listed: [Vec<u32>; 3],
 }
 
 /// Write a header into what is written, read it back and compare.

@@ -2,6 +2,8 @@
 
 use fathom_core::Tick;
 
+use crate::config::Tolerate;
+use crate::turn::EIO;
 use crate::worker::Worker;
 
 impl Worker {
@@ -36,3 +38,31 @@ impl Worker {
         self.set_next_rule();
     }
 }
+
+impl Tolerate {
+    /// Whether a read that fails with `errno` does not end the job.
+    pub(crate) fn read(&self, errno: u32) -> bool {
+        self.read && is_listed(&self.listed[0], errno)
+    }
+
+    /// The same of a write, a trim or a sync.
+    pub(crate) fn write(&self, errno: u32) -> bool {
+        self.write && is_listed(&self.listed[1], errno)
+    }
+
+    /// The same of content that differs.
+    pub(crate) fn verify(&self, errno: u32) -> bool {
+        self.verify && is_listed(&self.listed[2], errno)
+    }
+}
+
+/// Without a list, these two are gone past and no other, as in fio.
+fn is_listed(list: &[u32], errno: u32) -> bool {
+    match list {
+        [] => errno == EIO || errno == EILSEQ,
+        list => list.contains(&errno),
+    }
+}
+
+/// Illegal byte sequence: fio's error for data that are not what was written.
+const EILSEQ: u32 = 84;

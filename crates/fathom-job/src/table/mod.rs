@@ -4,6 +4,7 @@
 mod block_sizes;
 mod content;
 mod engines;
+mod errors;
 mod file_choice;
 mod files;
 mod general;

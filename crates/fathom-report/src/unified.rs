@@ -1,0 +1,126 @@
+//! `unified_rw_reporting`: directions that are shown as one.
+//!
+//! As in fio: what is one stands in the place of reads, under the name `mixed`; samples of bandwidth
+//! and IOPS of the directions are summed as those of jobs of a group are.
+
+use fathom_core::Direction;
+use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};
+
+use crate::group::{Entry, merge_direction};
+use crate::rate::GroupRate;
+
+/// Makes one of the directions of an entry, if that is wanted.
+pub(crate) fn unify(entry: &mut Entry<'_>) {
+    match entry.job.display.unified {
+        Unified::None => {}
+        Unified::Both => entry.mixed = Some(Box::new(mixed(&entry.job.directions))),
+        Unified::Mixed => {
+            let job = entry.job.to_mut();
+            job.directions = PerDirectionRecord {
+                read: mixed(&job.directions),
+                ..PerDirectionRecord::default()
+            };
+        }
+    }
+}
+
+fn mixed(directions: &PerDirectionRecord<DirectionRecord>) -> DirectionRecord {
+    let mut all = directions.read.clone();
+    merge_direction(&mut all, &directions.write);
+    merge_direction(&mut all, &directions.trim);
+    all
+}
+
+/// The directions that are shown, and under what names.
+pub(crate) fn shown(job: &JobRecord) -> impl Iterator<Item = (Direction, &'static str)> {
+    let is_mixed = job.display.unified == Unified::Mixed;
+    let count = if is_mixed { 1 } else { Direction::ALL.len() };
+    let name = move |kind: Direction| if is_mixed { MIXED } else { kind.name() };
+    let all = Direction::ALL.into_iter().take(count);
+    all.map(move |kind| (kind, name(kind)))
+}
+
+/// All directions of a group as one.
+pub(crate) fn group_rate(entries: &[Entry<'_>], group_id: u32) -> GroupRate {
+    let mut rate = GroupRate::default();
+    for entry in entries
+        .iter()
+        .filter(|entry| entry.job.group_id == group_id)
+    {
+        let directions = entry.job.directions.each();
+        directions
+            .into_iter()
+            .for_each(|direction| rate.add(direction));
+    }
+    rate
+}
+
+/// The name of what is one.
+pub(crate) const MIXED: &str = "mixed";
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::Record;
+
+    use super::*;
+    use crate::group::entries;
+
+    fn record(unified: Unified) -> Record {
+        let mut job = JobRecord::default();
+        job.display.unified = unified;
+        job.directions.read.bytes = 100;
+        job.directions.read.ios = 1;
+        job.directions.read.runtime_ms = 10;
+        job.directions.read.bandwidth.record(5);
+        job.directions.write.bytes = 300;
+        job.directions.write.ios = 3;
+        job.directions.write.runtime_ms = 20;
+        job.directions.write.bandwidth.record(7);
+        Record {
+            jobs: vec![job],
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn what_is_one_stands_in_the_place_of_reads() {
+        let record = record(Unified::Mixed);
+        let entries = entries(&record);
+        let job = &entries[0].job;
+        let read = &job.directions.read;
+        assert_eq!((read.bytes, read.ios, read.runtime_ms), (400, 4, 20));
+        assert_eq!((read.bandwidth.min(), read.bandwidth.count()), (12, 2));
+        assert_eq!(job.directions.write.ios, 0);
+        assert_eq!(shown(job).collect::<Vec<_>>(), [(Direction::Read, "mixed")]);
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let job = &json["jobs"][0];
+        assert_eq!(job["mixed"]["total_ios"], 4);
+        assert!(job["read"].is_null() && job["write"].is_null() && job["sync"].is_null());
+        let text = crate::text(&record);
+        assert!(text.contains("\n  mixed: IOPS=200,"), "{text}");
+        assert!(text.contains("\n  MIXED: bw="), "{text}");
+        assert!(!text.contains("READ"), "{text}");
+    }
+
+    #[test]
+    fn both_ways_stand_side_by_side() {
+        let record = record(Unified::Both);
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let job = &json["jobs"][0];
+        let ios = ["read", "write", "trim", "mixed"].map(|kind| job[kind]["total_ios"].as_u64());
+        assert_eq!(ios, [Some(1), Some(3), Some(0), Some(4)]);
+        let text = crate::text(&record);
+        for line in [
+            "  read: ",
+            "  write: ",
+            "  mixed: ",
+            "   READ: ",
+            "  WRITE: ",
+            "  MIXED: ",
+        ] {
+            assert!(text.contains(&format!("\n{line}")), "{line}: {text}");
+        }
+        let fields = |layout| crate::terse(&record, layout).split(';').count();
+        assert_eq!(fields(5), 190 - 10 + 47);
+    }
+}

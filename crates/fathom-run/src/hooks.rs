@@ -1,0 +1,129 @@
+//! `exec_prerun` and `exec_postrun`: a job's own commands, before and after it.
+//!
+//! What they print goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as with fio.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+
+use fathom_core::{Nanos, Tick};
+use fathom_job::Job;
+use fathom_record::Warning;
+use fathom_sys::clock::{Clock, sleep_until};
+use fathom_workload::Control;
+
+/// A job's commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hooks {
+    job: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Hooks {
+    /// The commands that a job has.
+    pub(crate) fn of(job: &Job) -> Self {
+        let rules = &job.options.lifecycle;
+        Self {
+            job: job.name.clone(),
+            before: rules.exec_prerun.clone(),
+            after: rules.exec_postrun.clone(),
+        }
+    }
+
+    /// Whether there is one to be run before the job.
+    pub(crate) const fn has_prerun(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Runs what is to run before the job, not before `start`; gives what is to be said if it
+    /// failed: the job is skipped then.
+    pub(crate) fn before(&self, start: Tick, clock: &Clock, control: &Control) -> Option<Warning> {
+        let command = self.before.as_ref()?;
+        while clock.now() < start && !stops(control) {
+            sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
+        }
+        let why = self.run(command, "prerun", clock, control).err()?;
+        let hint = "mend the command, or end it with `; true` if its failure does not matter";
+        Some(self.warning(
+            "prerun_failed",
+            format!("exec_prerun `{command}` {why}: the job was skipped"),
+            hint,
+        ))
+    }
+
+    /// Runs what is to run after the job; gives what is to be said if it failed.
+    pub(crate) fn after(&self, clock: &Clock) -> Option<Warning> {
+        let command = self.after.as_ref()?;
+        let never = Control::default();
+        let why = self.run(command, "postrun", clock, &never).err()?;
+        let hint = "end it with `; true` if its failure does not matter";
+        Some(self.warning(
+            "postrun_failed",
+            format!("exec_postrun `{command}` {why}"),
+            hint,
+        ))
+    }
+
+    fn warning(&self, code: &str, message: String, hint: &str) -> Warning {
+        Warning {
+            code: code.into(),
+            job: self.job.clone(),
+            message,
+            hint: hint.into(),
+        }
+    }
+
+    /// Why it failed, as the end of a sentence.
+    fn run(
+        &self,
+        command: &str,
+        which: &str,
+        clock: &Clock,
+        control: &Control,
+    ) -> Result<(), String> {
+        // A name with a slash would be a path.
+        let name = format!("{}.{which}.txt", self.job.replace('/', "."));
+        let cannot = |error: std::io::Error| format!("cannot write {name}: {error}");
+        let output = File::create(&name).map_err(cannot)?;
+        let errors = output.try_clone().map_err(cannot)?;
+        let child = Command::new("/bin/sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn();
+        let mut child = child.map_err(|error| format!("cannot be started: {error}"))?;
+        wait(&mut child, clock, control)
+    }
+}
+
+/// Waits for a command to end, or ends it if the job is told to stop.
+fn wait(child: &mut Child, clock: &Clock, control: &Control) -> Result<(), String> {
+    let mut pause = Nanos::from_micros(500);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("failed ({status})")),
+            Ok(None) if stops(control) => {
+                // It may have ended by itself just now.
+                let _gone = child.kill();
+                let _status = child.wait();
+                return Err("was ended, as the run was".into());
+            }
+            Ok(None) => {
+                sleep_until(clock, clock.now() + pause);
+                pause = Nanos::new(pause.get() * 2).min(LOOK_AROUND);
+            }
+            Err(error) => return Err(format!("is lost: {error}")),
+        }
+    }
+}
+
+fn stops(control: &Control) -> bool {
+    // Relaxed: the flag carries no data.
+    control.stop.load(Ordering::Relaxed)
+}
+
+/// How often a request to stop is looked for.
+const LOOK_AROUND: Nanos = Nanos::from_millis(20);
