@@ -48,6 +48,10 @@ fn cpu_clock() -> Result<String, String> {
 
 /// A thing to measure, by name.
 type Named<F> = (&'static str, F);
+/// A checksum of all bytes.
+type Sum = fn(&[u8]);
+/// A way to copy the second to the first.
+type CopyBytes = fn(&mut [u8], &[u8]);
 
 /// Measures those that are named, or all.
 fn each<F: Copy>(
@@ -72,13 +76,13 @@ fn each<F: Copy>(
     Ok(wanted.map(|&(name, run)| measure(name, run)).collect())
 }
 
-fn checksum(name: &str, sum: fn(&[u8])) -> String {
+fn checksum(name: &str, sum: Sum) -> String {
     let data = vec![0x5a; CHUNK];
     let rate = mib_per_s(CHUNK, || sum(black_box(&data)));
     format!("{name}:\t\t{rate:8.2} MiB/sec\n")
 }
 
-fn copies(name: &str, copy: fn(&mut [u8], &[u8])) -> String {
+fn copies(name: &str, copy: CopyBytes) -> String {
     let mut out = format!("{name}\n");
     for size in SIZES {
         let (source, mut target) = (vec![0x5a; size], vec![0; size]);
@@ -106,7 +110,7 @@ fn mib_per_s(bytes: usize, mut work: impl FnMut()) -> f64 {
 }
 
 /// Those that `verify=` has.
-const CHECKSUMS: [Named<fn(&[u8])>; 2] = [
+const CHECKSUMS: [Named<Sum>; 2] = [
     ("md5", |data| {
         let _sum = black_box(Md5::digest(data));
     }),
@@ -115,7 +119,7 @@ const CHECKSUMS: [Named<fn(&[u8])>; 2] = [
     }),
 ];
 
-const COPIES: [Named<fn(&mut [u8], &[u8])>; 2] = [
+const COPIES: [Named<CopyBytes>; 2] = [
     ("memcpy", |target, source| target.copy_from_slice(source)),
     ("simple", |target, source| {
         for (to, from) in target.iter_mut().zip(source) {

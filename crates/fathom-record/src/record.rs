@@ -45,7 +45,7 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Idleness {
     /// All of them together, percent 0–100.
-    pub system_percent: f64,
+    pub all_percent: f64,
     /// Number and idle time of each, percent 0–100; empty where only the whole was asked for.
     pub each_percent: Vec<(u32, f64)>,
     /// Mean time of fio's unit of work, µs.

@@ -291,7 +291,7 @@ fn disk(disk: &DiskRecord) -> Object {
 
 fn idleness(found: &Idleness) -> Object {
     let mut out = Object::new();
-    out.set("system", found.system_percent);
+    out.set("system", found.all_percent);
     for (number, percent) in &found.each_percent {
         out.set(format!("cpu-{number}"), *percent);
     }

@@ -41,7 +41,7 @@ pub fn text(record: &Record) -> String {
 }
 
 fn idleness(found: &Idleness) -> String {
-    let mut out = format!("\nCPU idleness:\n  system: {:.2}%\n", found.system_percent);
+    let mut out = format!("\nCPU idleness:\n  system: {:.2}%\n", found.all_percent);
     let each = found.each_percent.iter();
     let each: Vec<String> = each.map(|(_, percent)| format!("{percent:.2}%")).collect();
     if !each.is_empty() {

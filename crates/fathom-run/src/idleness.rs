@@ -1,8 +1,8 @@
 //! How idle the processors are while the jobs run (`--idle-prof`).
 //!
-//! fio fills the idle time with threads of the lowest priority and counts what they get done; here
-//! the kernel's own count of idle time is read before and after, which disturbs nothing. The unit of
-//! work is timed all the same, as readers of the report expect it.
+//! fio fills the idle time with threads of the lowest priority and counts what they get done;
+//! here the kernel's own count of idle time is read before and after, which disturbs nothing. The
+//! unit of work is timed all the same, as readers of the report expect it.
 
 use std::hint::black_box;
 
@@ -44,7 +44,7 @@ impl IdleWatch {
             Some((number, idle_percent(*before, now)))
         });
         Idleness {
-            system_percent: all.map_or(0.0, |(before, now)| idle_percent(before, now)),
+            all_percent: all.map_or(0.0, |(before, now)| idle_percent(before, now)),
             each_percent: each.collect(),
             unit_mean_us: self.unit.0,
             unit_stddev_us: self.unit.1,

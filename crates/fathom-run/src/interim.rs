@@ -101,7 +101,7 @@ impl Interim {
         }
         self.waiting = None;
         while self.due <= now {
-            self.due = self.due + self.every;
+            self.due += self.every;
         }
         for (latest, cell) in self.latest.iter_mut().zip(cells) {
             if let Some(answer) = cell.mailbox.take() {

@@ -31,8 +31,8 @@ impl Ran {
     }
 }
 
-/// Runs fio and the program for JSON, in folders of their own, first filled with `files`; none where
-/// there is no fio.
+/// Runs fio and the program for JSON, in folders of their own, first filled with `files`; none
+/// where there is no fio.
 pub(crate) fn both(line: &str, files: &[(&str, &str)]) -> Option<[Ran; 2]> {
     let named = if line.starts_with("--") {
         "--name=t "
