@@ -1,15 +1,17 @@
 //! A job that runs makes no heap allocation: 100,000 ops, every engine that has a loop of its own.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::meter::{CountingAllocator, thread_allocations};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, GuardConfig, MapMode,
-    Measure, Mix, Pace, PatternConfig, RandomGenerator, Rate, RateProcess, Sequencer, SizeChoice,
-    SyncRules, Tolerate, Worker, WorkerConfig, turn,
+    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, GuardConfig,
+    JobLog, LogChannel, LogConfig, MapMode, Measure, Mix, Pace, PatternConfig, RandomGenerator,
+    Rate, RateProcess, Sequencer, Series, SizeChoice, SyncRules, Tolerate, Worker, WorkerConfig,
+    turn,
 };
 
 #[global_allocator]
@@ -89,6 +91,11 @@ fn job(depth: u32) -> WorkerConfig {
 
 #[track_caller]
 fn check(name: &str, config: WorkerConfig) {
+    check_logged(name, config, None);
+}
+
+#[track_caller]
+fn check_logged(name: &str, config: WorkerConfig, log: Option<JobLog>) {
     let path = std::env::temp_dir().join(format!("fathom-alloc-{}-{name}", std::process::id()));
     let mut file = std::fs::File::create(&path).expect("a temporary file");
     file.write_all(&vec![7; usize::try_from(FILE_BYTES).expect("small")])
@@ -109,7 +116,7 @@ fn check(name: &str, config: WorkerConfig) {
         options: EngineOptions::default(),
         clock,
     });
-    let outcome = engine.map(|engine| count(engine, config, clock));
+    let outcome = engine.map(|engine| count(engine, (config, log), clock));
     std::fs::remove_file(&path).expect("the temporary file");
     match outcome {
         Ok((ops, allocations)) => {
@@ -121,7 +128,7 @@ fn check(name: &str, config: WorkerConfig) {
 }
 
 /// Ops done and allocations made meanwhile.
-fn count(engine: AnyEngine, config: WorkerConfig, clock: Clock) -> (u64, u64) {
+fn count(engine: AnyEngine, config: (WorkerConfig, Option<JobLog>), clock: Clock) -> (u64, u64) {
     match engine {
         AnyEngine::Null(engine) => drive(engine, config, clock),
         AnyEngine::Sync(engine) => drive(engine, config, clock),
@@ -131,9 +138,16 @@ fn count(engine: AnyEngine, config: WorkerConfig, clock: Clock) -> (u64, u64) {
     }
 }
 
-fn drive<E: Engine>(mut engine: E, config: WorkerConfig, clock: Clock) -> (u64, u64) {
+fn drive<E: Engine>(
+    mut engine: E,
+    (config, log): (WorkerConfig, Option<JobLog>),
+    clock: Clock,
+) -> (u64, u64) {
     engine.open(FileIndex::new(0)).expect("the file is there");
     let mut worker = Worker::new(config, engine.capabilities(), clock.now()).expect("a worker");
+    if let Some(log) = log {
+        worker.log_to(log);
+    }
     let control = Control::default();
     let before = thread_allocations();
     loop {
@@ -181,6 +195,36 @@ fn rates_allocate_nothing() {
         process: RateProcess::Poisson,
     }));
     check("null", config);
+}
+
+#[test]
+fn logs_allocate_nothing() {
+    let ms = Nanos::from_millis(1);
+    let all = [
+        Series::Bandwidth,
+        Series::Iops,
+        Series::Lat,
+        Series::Clat,
+        Series::Slat,
+    ];
+    let windows = all.map(|series| (series, ms)).to_vec();
+    // Room for all, and room for next to nothing; single ops, and windows with histograms.
+    for (chunks, windows, histograms) in [
+        (400, Vec::new(), None),
+        (3, Vec::new(), None),
+        (400, windows, Some(ms)),
+    ] {
+        let config = LogConfig {
+            used: PerDirection::new(true, true, false),
+            ops: windows.is_empty(),
+            lines: 5,
+            windows,
+            histograms,
+            ..LogConfig::default()
+        };
+        let channel = Arc::new(LogChannel::new(chunks, 1024, 1));
+        check_logged("null", job(32), Some(JobLog::new(config, channel)));
+    }
 }
 
 /// Says why an engine was not tried.

@@ -75,7 +75,7 @@ impl Measured {
     fn judged(&self, figure: Figure) -> &Spread {
         match figure {
             Figure::AtLeast(_) | Figure::AtMost(_) | Figure::Held(_) => &self.ratio,
-            Figure::Limit(_) => &self.fathom,
+            Figure::Limit(_) | Figure::Floor(_) => &self.fathom,
         }
     }
 
@@ -83,7 +83,7 @@ impl Measured {
     pub(crate) fn verdict(&self, figure: Figure) -> Verdict {
         let spread = self.judged(figure);
         let (least, most) = match figure {
-            Figure::AtLeast(least) => (least, f64::INFINITY),
+            Figure::AtLeast(least) | Figure::Floor(least) => (least, f64::INFINITY),
             Figure::AtMost(most) | Figure::Limit(most) => (f64::NEG_INFINITY, most),
             Figure::Held(share) => (1.0 - share, 1.0 + share),
         };
@@ -102,7 +102,7 @@ impl Measured {
         let (result, digits) = match check.figure {
             Figure::AtLeast(_) | Figure::AtMost(_) => (format!("{:.2} ×", spread.middle), 2),
             Figure::Held(_) => (format!("{:.4} ×", spread.middle), 4),
-            Figure::Limit(_) => (check.measure.show(spread.middle), 1),
+            Figure::Limit(_) | Figure::Floor(_) => (check.measure.show(spread.middle), 1),
         };
         // A count has neither.
         let range = |from: f64, to: f64| match from.total_cmp(&to) {

@@ -1,6 +1,6 @@
 //! Pairs of runs, turn about, so that a slow drift of the machine hits both sides alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -80,6 +80,13 @@ impl Bench {
                 || self.ring_loop(row, raw),
                 || self.peak(row, words),
             )),
+            Method::Logged(words) => {
+                let without = || self.logged(row, &[]);
+                let with = || self.logged(row, words);
+                let (other, fathom) = in_turn(fathom_first, without, with)?;
+                let both = other.into_iter().zip(fathom);
+                Ok(both.map(|(other, fathom)| Pair { other, fathom }).collect())
+            }
             Method::Counted => self.counted(row),
             Method::CountedWith(words) => {
                 let more = [row.job, words].concat();
@@ -103,13 +110,32 @@ impl Bench {
             }
             _ => {
                 let report = self.report(program, row, &[])?;
-                let value = |check: &super::row::Check| match check.measure {
-                    Measure::UserTime => report.user_ns_per_op,
-                    _ => report.iops,
-                };
-                Ok(row.checks.iter().map(value).collect())
+                let values = row.checks.iter();
+                Ok(values.map(|check| value(&report, check.measure)).collect())
             }
         }
+    }
+
+    /// One run with these words of I/O logs: a value for each check.
+    fn logged(&self, row: &Row, words: &[&str]) -> Result<Vec<f64>> {
+        self.warm(row)?;
+        let folder = LogFolder::new()?;
+        let prefix = folder.0.join("log");
+        let words = words
+            .iter()
+            .map(|word| word.replace("LOG", &prefix.to_string_lossy()));
+        let mut command = self.job(Program::FathomRun, row, &self.two_cores()?, self.seconds)?;
+        command.args(words);
+        if row
+            .checks
+            .iter()
+            .any(|check| check.measure == Measure::PeakMemory)
+        {
+            return Ok(vec![programs::peak_memory(&mut command)?]);
+        }
+        let report = RunReport::parse(&crate::process::capture(&mut command)?)?;
+        let values = row.checks.iter();
+        Ok(values.map(|check| value(&report, check.measure)).collect())
     }
 
     /// As fast as it goes, then at half of that. The maximum is found anew for each pair, because
@@ -272,6 +298,42 @@ impl Bench {
     fn one_core(&self) -> &[u32] {
         let count = self.programs.cores.len();
         &self.programs.cores[count.saturating_sub(1)..]
+    }
+}
+
+/// What a check looks at.
+fn value(report: &RunReport, measure: Measure) -> f64 {
+    match measure {
+        Measure::UserTime => report.user_ns_per_op,
+        Measure::KeptLines => report.kept_lines_per_s,
+        Measure::DroppedLines => report.dropped_lines,
+        Measure::Clat => report.clat_ns,
+        Measure::Lag => report.lag_ns,
+        _ => report.iops,
+    }
+}
+
+/// Where logs go: memory where there is a file system in memory, so that the tool is measured and
+/// not the disk. Removed with what is in it.
+struct LogFolder(PathBuf);
+
+impl LogFolder {
+    fn new() -> Result<Self> {
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let path = base.join(format!("fathom-bench-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for LogFolder {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_dir_all(&self.0);
     }
 }
 

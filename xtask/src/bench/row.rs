@@ -34,6 +34,9 @@ pub(crate) enum Method {
     /// `fathom peak` with the second words, beside fio's own ring loop `t/io_uring` with the first,
     /// both on what the row reads, if that is anything.
     RingLoop(&'static [&'static str], &'static [&'static str]),
+    /// The job with these words of I/O logs added, beside the job without: on two cores, as a log is
+    /// written by a thread of its own. `LOG` stands for the prefix of the logs' names.
+    Logged(&'static [&'static str]),
     /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
     Counted,
     /// Instructions of the job with these words added, beside those of the job without.
@@ -80,6 +83,14 @@ pub(crate) enum Measure {
     WholeRun,
     /// User-space instructions for each op.
     Instructions,
+    /// Lines of I/O logs that were written, for each second of the job.
+    KeptLines,
+    /// Lines of I/O logs that were dropped.
+    DroppedLines,
+    /// The 99.9th percentile of the reads' clat, ns.
+    Clat,
+    /// The 99.99th percentile of how late the reads began, ns: a pause of the job is seen here.
+    Lag,
 }
 
 impl Measure {
@@ -93,10 +104,12 @@ impl Measure {
         match self {
             Self::Iops | Self::WallIops if value >= 1e6 => format!("{:.2} M IOPS", value / 1e6),
             Self::Iops | Self::WallIops => format!("{:.1} k IOPS", value / 1e3),
-            Self::UserTime => format!("{value:.1} ns"),
+            Self::UserTime | Self::Clat | Self::Lag => format!("{value:.1} ns"),
             Self::PeakMemory => format!("{value:.1} MiB"),
             Self::WholeRun => format!("{value:.1} ms"),
             Self::Instructions => format!("{value:.1}"),
+            Self::KeptLines => format!("{:.1} M lines/s", value / 1e6),
+            Self::DroppedLines => format!("{value:.0} lines"),
         }
     }
 
@@ -106,6 +119,10 @@ impl Measure {
             Self::Iops | Self::WallIops | Self::PeakMemory | Self::WholeRun => "",
             Self::UserTime => ": user CPU time per op",
             Self::Instructions => ": user-space instructions per op",
+            Self::KeptLines => ": lines kept",
+            Self::DroppedLines => ": lines dropped",
+            Self::Clat => ": p99.9 of clat",
+            Self::Lag => ": p99.99 of lag",
         }
     }
 }
@@ -121,6 +138,8 @@ pub(crate) enum Figure {
     Held(f64),
     /// Fathom's own value, at most.
     Limit(f64),
+    /// Fathom's own value, at least.
+    Floor(f64),
 }
 
 /// A figure as it is printed: it needs the unit and the other's name.
@@ -131,6 +150,7 @@ impl fmt::Display for Check {
             Figure::AtMost(ratio) => write!(f, "≤ {ratio:.2} × {}", self.beside),
             Figure::Held(share) => write!(f, "{} ± {:.1} %", self.beside, share * 100.0),
             Figure::Limit(limit) => write!(f, "≤ {}", self.measure.show(limit)),
+            Figure::Floor(least) => write!(f, "≥ {}", self.measure.show(least)),
         }
     }
 }

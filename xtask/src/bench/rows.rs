@@ -198,6 +198,68 @@ pub(crate) const ROWS: &[Row] = &[
         checks: &[iops(1.0)],
     },
     Row {
+        name: "log",
+        what: "null, randread 4k, depth 32, no random map, every op in three logs \
+               (write_lat_log), in memory, two cores",
+        method: Method::Logged(LATENCY_LOGS),
+        job: NULL,
+        on: On::Nothing,
+        checks: &[
+            Check {
+                measure: Measure::Iops,
+                beside: "without a log",
+                figure: Figure::AtLeast(0.7),
+            },
+            Check {
+                measure: Measure::KeptLines,
+                beside: "without a log",
+                figure: Figure::Floor(8e6),
+            },
+        ],
+    },
+    Row {
+        name: "log-3m",
+        what: "the same at rate_iops=3m",
+        method: Method::Logged(LATENCY_LOGS),
+        job: NULL_3M,
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::DroppedLines,
+            beside: "without a log",
+            figure: Figure::Limit(0.0),
+        }],
+    },
+    Row {
+        name: "log-3m-memory",
+        what: "resident memory: null at rate_iops=3m, every op in three logs",
+        method: Method::Logged(LATENCY_LOGS),
+        job: NULL_3M,
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::PeakMemory,
+            beside: "without a log",
+            figure: Figure::Limit(96.0),
+        }],
+    },
+    Row {
+        name: "log-100k",
+        what: "psync, randread 4k from the page cache at rate_iops=100000, every op in logs",
+        method: Method::Logged(LATENCY_LOGS),
+        job: &[
+            "--ioengine=psync",
+            "--rw=randread",
+            "--bs=4k",
+            "--filename=FILE",
+            "--invalidate=0",
+            "--rate_iops=100000",
+        ],
+        on: On::CachedFile,
+        checks: &[
+            no_more_than_without(Measure::Clat),
+            no_more_than_without(Measure::Lag),
+        ],
+    },
+    Row {
         name: "memory-1",
         what: "resident memory: null, random map over 1 GiB, 1 job",
         method: Method::Fio,
@@ -271,6 +333,15 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
+/// As much with logs as without them.
+const fn no_more_than_without(measure: Measure) -> Check {
+    Check {
+        measure,
+        beside: "without a log",
+        figure: Figure::AtMost(1.0),
+    }
+}
+
 /// fathom's IOPS beside fio's.
 const fn iops(least: f64) -> Check {
     Check {
@@ -297,6 +368,20 @@ const NULL: &[&str] = &[
     "--iodepth=32",
     "--norandommap",
 ];
+
+/// The same, held at three million ops a second.
+const NULL_3M: &[&str] = &[
+    "--ioengine=null",
+    "--rw=randread",
+    "--bs=4k",
+    "--size=1g",
+    "--iodepth=32",
+    "--norandommap",
+    "--rate_iops=3m",
+];
+
+/// A file each for slat, clat and lat.
+const LATENCY_LOGS: &[&str] = &["--write_lat_log=LOG"];
 const NULL_BATCH_8: &[&str] = &[
     "--ioengine=null",
     "--rw=randread",
@@ -405,6 +490,15 @@ mod tests {
                     }
                     Method::ManyJobs => check.measure == Measure::WallIops,
                     Method::Peak(_) | Method::RingLoop(..) => check.measure == Measure::Iops,
+                    Method::Logged(_) => matches!(
+                        check.measure,
+                        Measure::Iops
+                            | Measure::PeakMemory
+                            | Measure::KeptLines
+                            | Measure::DroppedLines
+                            | Measure::Clat
+                            | Measure::Lag
+                    ),
                     Method::Counted | Method::CountedWith(_) => {
                         check.measure == Measure::Instructions
                     }

@@ -12,6 +12,14 @@ pub(crate) struct RunReport {
     pub(crate) iops: f64,
     /// User CPU time of all jobs, ns for each op.
     pub(crate) user_ns_per_op: f64,
+    /// Lines of I/O logs that were written, for each second of each job's own time, summed.
+    pub(crate) kept_lines_per_s: f64,
+    /// Lines of I/O logs that were dropped.
+    pub(crate) dropped_lines: f64,
+    /// 99.9th percentile of the reads' clat, the largest of all jobs; 0 where there is none.
+    pub(crate) clat_ns: f64,
+    /// 99.99th percentile of the reads' lag, the same.
+    pub(crate) lag_ns: f64,
 }
 
 impl RunReport {
@@ -25,6 +33,10 @@ impl RunReport {
             ops: 0.0,
             iops: 0.0,
             user_ns_per_op: 0.0,
+            kept_lines_per_s: 0.0,
+            dropped_lines: 0.0,
+            clat_ns: 0.0,
+            lag_ns: 0.0,
         };
         let mut user_ns = 0.0;
         for job in jobs {
@@ -35,7 +47,17 @@ impl RunReport {
                 sums.ops += number(&job[direction], "total_ios")?;
                 sums.iops += number(&job[direction], "iops")?;
             }
+            let clat = &job["read"]["clat_ns"]["percentile"]["99.900000"];
+            let lag = &job["fathom"]["read"]["lag_ns"]["percentile"]["99.990000"];
+            sums.clat_ns = clat.as_f64().unwrap_or(0.0).max(sums.clat_ns);
+            sums.lag_ns = lag.as_f64().unwrap_or(0.0).max(sums.lag_ns);
             // Percent of the job's time, which is in ms: 1 % of 1 ms is 10,000 ns.
+            let log = &job["fathom"]["log"];
+            if log.is_object() {
+                let seconds = number(job, "job_runtime")? / 1e3;
+                sums.kept_lines_per_s += number(log, "lines_kept")? / seconds.max(1e-3);
+                sums.dropped_lines += number(log, "lines_dropped")?;
+            }
             user_ns += number(job, "usr_cpu")? * number(job, "job_runtime")? * 1e4;
         }
         if sums.ops <= 0.0 {
@@ -110,8 +132,28 @@ mod tests {
             iops: 5001.0,
             // Twice a quarter of two seconds, over 10,000 ops.
             user_ns_per_op: 100_000.0,
+            kept_lines_per_s: 0.0,
+            dropped_lines: 0.0,
+            clat_ns: 0.0,
+            lag_ns: 0.0,
         };
         assert_eq!(RunReport::parse(&report(&[0, 0])).ok(), Some(want));
+    }
+
+    #[test]
+    fn lines_of_logs_are_summed() {
+        let job = |lines: u32| {
+            format!(
+                "{{\"error\": 0, \"job_runtime\": 500, \"usr_cpu\": 1.0, \
+                 \"read\": {{\"total_ios\": 1, \"iops\": 1.0}}, \
+                 \"write\": {{\"total_ios\": 0, \"iops\": 0.0}}, \
+                 \"fathom\": {{\"log\": {{\"lines_kept\": {lines}, \"lines_dropped\": 7}}}}}}"
+            )
+        };
+        let text = format!("{{\n\"jobs\": [{}, {}]\n}}\n", job(10), job(20));
+        let report = RunReport::parse(&text).expect("a good report");
+        assert!((report.kept_lines_per_s - 60.0).abs() < 1e-9);
+        assert!((report.dropped_lines - 14.0).abs() < 1e-9);
     }
 
     #[test]
