@@ -50,6 +50,23 @@ pub trait Engine {
     /// synchronous engine may do the op here or in `submit`.
     fn prepare(&mut self, op: &Op);
 
+    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of `slots`, at the
+    /// offset that `offset` gives for it. An engine may do once what they share.
+    #[inline]
+    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
+    where
+        Self: Sized,
+    {
+        for &slot in slots {
+            let offset = offset();
+            self.prepare(&Op {
+                slot,
+                offset,
+                ..*op
+            });
+        }
+    }
+
     /// Hands over all that is laid down, in one system call that may also run completion work and
     /// wait until `want` completions are there. Failures of single ops come back as completions.
     fn submit(&mut self, want: u32) -> Submitted;

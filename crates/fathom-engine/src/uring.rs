@@ -163,6 +163,16 @@ impl Engine for Uring {
         }
     }
 
+    #[inline(always)]
+    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], offset: impl FnMut() -> u64) {
+        assert!(
+            matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write)),
+            "others go one by one"
+        );
+        let file = self.files.descriptor(op.file);
+        self.ring.push_alike(op, slots, offset, file);
+    }
+
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
         if self.alone.is_some() {

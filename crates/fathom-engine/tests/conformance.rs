@@ -57,6 +57,23 @@ fn every_op_of_a_full_queue_completes_once() {
 }
 
 #[test]
+fn ops_laid_down_together_each_have_their_place() {
+    each(|bench| {
+        for round in 0..20 {
+            let blocks: Vec<u32> = (0..bench.depth())
+                .map(|slot| (round * 11 + slot * 23) % 64)
+                .collect();
+            bench.prepare_reads(&blocks);
+            bench.submit(0);
+            bench.finish_all();
+            for (slot, &block) in (0..).zip(&blocks) {
+                bench.check(slot, block);
+            }
+        }
+    });
+}
+
+#[test]
 fn a_queue_is_refilled_while_it_drains() {
     each(|bench| {
         let mut issued = 0;

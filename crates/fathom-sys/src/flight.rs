@@ -31,14 +31,14 @@ impl InFlight {
     /// If it is out already.
     #[inline]
     pub(crate) fn begin(&mut self, slot: Slot) -> u64 {
-        let generation = &mut self.generations[slot.index()];
-        assert!(
-            generation.is_multiple_of(2),
-            "slot {} is in flight",
-            slot.get()
-        );
-        *generation = generation.wrapping_add(1);
-        u64::from(*generation) << 32 | u64::from(slot.get())
+        self.starter()(slot)
+    }
+
+    /// `begin` for several slots.
+    #[inline]
+    pub(crate) fn starter(&mut self) -> impl FnMut(Slot) -> u64 {
+        let generations = &mut self.generations[..];
+        move |slot| begin(generations, slot)
     }
 
     /// The slot is back.
@@ -46,21 +46,50 @@ impl InFlight {
     /// # Panics
     /// If no op that is out was given this number.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the halves of the number are taken apart"
-    )]
     pub(crate) fn end(&mut self, user_data: u64) -> Slot {
-        let (slot, generation) = (Slot::new(user_data as u32), (user_data >> 32) as u32);
-        let known = self.generations.get_mut(slot.index());
-        match known {
-            Some(known) if *known == generation && generation % 2 == 1 => {
-                *known = known.wrapping_add(1);
-                slot
-            }
-            _ => panic!("a completion for an op that is not in flight: {user_data:#x}"),
-        }
+        self.ender()(user_data)
     }
+
+    /// `end` for several numbers.
+    #[inline]
+    pub(crate) fn ender(&mut self) -> impl FnMut(u64) -> Slot {
+        let generations = &mut self.generations[..];
+        move |user_data| end(generations, user_data)
+    }
+}
+
+#[inline(always)]
+fn begin(generations: &mut [u32], slot: Slot) -> u64 {
+    let generation = &mut generations[slot.index()];
+    assert!(
+        generation.is_multiple_of(2),
+        "slot {} is in flight",
+        slot.get()
+    );
+    *generation = generation.wrapping_add(1);
+    u64::from(*generation) << 32 | u64::from(slot.get())
+}
+
+#[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the halves of the number are taken apart"
+)]
+fn end(generations: &mut [u32], user_data: u64) -> Slot {
+    let (slot, generation) = (Slot::new(user_data as u32), (user_data >> 32) as u32);
+    match generations.get_mut(slot.index()) {
+        Some(known) if *known == generation && generation % 2 == 1 => {
+            *known = known.wrapping_add(1);
+            slot
+        }
+        _ => not_in_flight(user_data),
+    }
+}
+
+/// Not in line, so that what it says is in memory only where it is said.
+#[cold]
+fn not_in_flight(user_data: u64) -> ! {
+    panic!("a completion for an op that is not in flight: {user_data:#x}");
 }
 
 /// Completions that are known but not yet handed out, oldest first; room for one per slot.

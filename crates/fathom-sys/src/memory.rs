@@ -132,6 +132,21 @@ impl Buffers {
         unsafe { self.start(slot).add(offset as usize) }
     }
 
+    /// The same for several slots.
+    ///
+    /// # Panics
+    /// If they are too short; the result, if there is no such slot.
+    #[inline(always)]
+    pub(crate) fn addresses(&self, offset: u32, length: u32) -> impl Fn(Slot) -> *mut u8 {
+        let first = self.address(Slot::new(0), offset, length);
+        let (slots, stride) = (self.slots, self.stride);
+        move |slot| {
+            assert!(slot.get() < slots, "no slot {}", slot.get());
+            // SAFETY: slot < slots, and what lies in one slot's buffer lies in each one's.
+            unsafe { first.add(slot.index() * stride) }
+        }
+    }
+
     /// Gives the mapping up for good: something outside may still write to it.
     pub(crate) fn leak(self) {
         std::mem::forget(self);

@@ -72,6 +72,8 @@ struct Mode {
     /// `rw_flags` of both.
     op_flags: u32,
     fixed_files: bool,
+    /// An op names its file by its place in the table: that is registered, or nobody looks.
+    indexed_files: bool,
     vectored: bool,
     /// The kernel's thread takes the ops.
     kernel_thread: bool,
@@ -108,6 +110,7 @@ impl Mode {
                 config.flags.bits().cast_unsigned()
             },
             fixed_files: config.fixed_files,
+            indexed_files: config.fixed_files || config.nops,
             vectored,
             kernel_thread: config.kernel_thread,
             polled: config.polled,
@@ -137,6 +140,54 @@ impl Ring {
                 self.push_uncommon(&op, file());
             }
         }
+    }
+
+    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of
+    /// `slots`, at the offset that `offset` gives for it.
+    ///
+    /// # Panics
+    /// As `push`.
+    #[inline(always)]
+    pub fn push_alike(
+        &mut self,
+        op: &Op,
+        slots: &[Slot],
+        mut offset: impl FnMut() -> u64,
+        file: Descriptor<'_>,
+    ) {
+        let write = match op.kind {
+            OpKind::Data(direction @ (Direction::Read | Direction::Write)) if self.mode.plain => {
+                direction == Direction::Write
+            }
+            _ => {
+                for &slot in slots {
+                    let offset = offset();
+                    let op = Op {
+                        slot,
+                        offset,
+                        ..*op
+                    };
+                    self.push_uncommon(&op, file);
+                }
+                return;
+            }
+        };
+        let like = self.data_fields(op, write, || file);
+        let memory = &*self.memory;
+        let address = memory.buffers.addresses(op.buffer_offset, op.length);
+        let mut begin = self.in_flight.starter();
+        let entries = slots.iter().map(|&slot| {
+            let fields = Fields {
+                offset: offset(),
+                address: address(slot).addr() as u64,
+                buffer: buffer_number(slot),
+                user_data: begin(slot),
+                ..like
+            };
+            fields.entry()
+        });
+        // SAFETY: as in `lay_down`.
+        unsafe { self.rings.submission.push_all(entries) };
     }
 
     #[inline(never)]
@@ -337,8 +388,7 @@ impl Ring {
             address: address.addr() as u64,
             length: op.length,
             op_flags: self.mode.op_flags,
-            // The kernel looks at it only where buffers are registered; then slots fit.
-            buffer: (op.slot.get() & 0xffff) as u16,
+            buffer: buffer_number(op.slot),
             ..Fields::default()
         }
     }
@@ -346,7 +396,7 @@ impl Ring {
     /// What the kernel knows an op's file by.
     #[inline(always)]
     fn file_number<'file>(&self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) -> i32 {
-        if self.mode.fixed_files {
+        if self.mode.indexed_files {
             op.file.get().cast_signed()
         } else {
             raw(file())
@@ -531,6 +581,13 @@ impl Drop for Ring {
             Box::leak(memory.vectors);
         }
     }
+}
+
+/// The slot's place among the registered buffers. Where none are, the kernel does not look at it,
+/// and it need not fit.
+#[inline(always)]
+const fn buffer_number(slot: Slot) -> u16 {
+    (slot.get() & 0xffff) as u16
 }
 
 /// How long to wait for a completion before trying again when the kernel was out of requests:

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, FileIndex, Nanos, Op, OpKind, Slot, Submitted, SyncKind,
-    Tick,
+    Capabilities, Completion, Direction, Engine, FileIndex, Nanos, Op, OpKind, Slot, Submitted,
+    SyncKind, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
 use fathom_sys::clock::Clock;
@@ -345,6 +345,24 @@ impl Bench {
                 "{}: block {block}",
                 self.title
             );
+        }
+    }
+
+    /// Lays down reads of these blocks together, one for each slot from 0 on.
+    pub(crate) fn prepare_reads(&mut self, blocks: &[u32]) {
+        let op = self.read(0, 0);
+        let slots: Vec<Slot> = (0..).map(Slot::new).take(blocks.len()).collect();
+        for slot in &slots {
+            assert!(self.in_flight.insert(*slot), "the test uses a slot twice");
+        }
+        let mut next = blocks.iter();
+        let offset = || u64::from(*next.next().unwrap()) * u64::from(BLOCK);
+        match &mut self.engine {
+            AnyEngine::Null(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Sync(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Libaio(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Uring(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Boxed(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
         }
     }
 

@@ -131,45 +131,56 @@ impl Spinner {
     /// Lays down a batch of one file, as far as there are slots.
     #[inline(always)]
     fn lay_down<E: Engine, const TIMED: bool>(&mut self, engine: &mut E, now: Tick) {
-        let count = self.free_count.min(self.task.submit as usize);
-        let batch = &self.free[self.free_count - count..self.free_count];
         let (file, blocks) = (self.file, self.task.blocks[self.file]);
-        // Copies, so that they live in registers while the engine writes to memory.
-        let (sequential, block_bytes) = (self.task.sequential, self.task.block_bytes);
-        let (mut next, mut random) = (self.next[file], self.random.clone());
-        let kind = OpKind::Data(self.task.direction);
-        let file_index = file_index(file);
-        for &slot in batch {
-            let block = if sequential {
+        // A loop for each, with copies that live in registers while the engine writes to memory.
+        if self.task.sequential {
+            let mut next = self.next[file];
+            self.lay_down_blocks::<E, TIMED>(engine, now, || {
                 let block = next;
                 next = if block + 1 == blocks { 0 } else { block + 1 };
                 block
-            } else {
-                random.below(blocks)
-            };
-            if TIMED {
-                self.starts[slot.index()] = now;
-            }
-            engine.prepare(&Op {
-                slot,
-                kind,
-                priority: 0,
-                file: file_index,
-                length: block_bytes,
-                buffer_offset: 0,
-                // Cannot overflow: the block lies in a file.
-                offset: block * u64::from(block_bytes),
-                sequence: 0,
             });
+            self.next[file] = next;
+        } else {
+            let mut random = self.random.clone();
+            self.lay_down_blocks::<E, TIMED>(engine, now, || random.below(blocks));
+            self.random = random;
         }
-        self.next[file] = next;
-        self.random = random;
-        self.free_count -= count;
         self.file = if file + 1 == self.task.blocks.len() {
             0
         } else {
             file + 1
         };
+    }
+
+    #[inline(always)]
+    fn lay_down_blocks<E: Engine, const TIMED: bool>(
+        &mut self,
+        engine: &mut E,
+        now: Tick,
+        mut block: impl FnMut() -> u64,
+    ) {
+        let count = self.free_count.min(self.task.submit as usize);
+        let batch = &self.free[self.free_count - count..self.free_count];
+        let block_bytes = self.task.block_bytes;
+        if TIMED {
+            for slot in batch {
+                self.starts[slot.index()] = now;
+            }
+        }
+        let op = Op {
+            slot: Slot::new(0),
+            kind: OpKind::Data(self.task.direction),
+            priority: 0,
+            file: file_index(self.file),
+            length: block_bytes,
+            buffer_offset: 0,
+            offset: 0,
+            sequence: 0,
+        };
+        // Cannot overflow: the block lies in a file.
+        engine.prepare_alike(&op, batch, || block() * u64::from(block_bytes));
+        self.free_count -= count;
     }
 
     /// How many completions to wait for: none while another whole batch has room.

@@ -142,6 +142,23 @@ impl Submission {
         self.tail = self.tail.wrapping_add(1);
     }
 
+    /// Lays down several.
+    ///
+    /// # Safety
+    /// As for `push`, for each of them.
+    #[inline(always)]
+    pub(super) unsafe fn push_all(&mut self, entries: impl Iterator<Item = Entry>) {
+        // Copies, because the entries are written to where the compiler cannot tell it from us.
+        let (places, mask, mut tail) = (self.places, self.mask, self.tail);
+        for entry in entries {
+            let place = (tail & mask) as usize;
+            // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
+            unsafe { places.add(place).cast::<Entry>().write(entry) };
+            tail = tail.wrapping_add(1);
+        }
+        self.tail = tail;
+    }
+
     /// Shows the kernel what was laid down; says how many entries are new to it.
     #[inline]
     pub(super) fn publish(&mut self) -> u32 {
@@ -225,20 +242,23 @@ impl CompletionQueue {
     #[inline]
     pub(super) fn take(&mut self, out: &mut [Completion], in_flight: &mut InFlight) -> usize {
         let count = (self.len() as usize).min(out.len());
+        let (entries, mask, mut head) = (self.entries, self.mask, self.head);
+        let mut end = in_flight.ender();
         for place in &mut out[..count] {
-            let index = (self.head & self.mask) as usize;
+            let index = (head & mask) as usize;
             // SAFETY: masked, so in the mapping; before the kernel's tail, so written and left
             // alone until we move the head.
             let RawCompletion {
                 user_data, result, ..
-            } = unsafe { self.entries.add(index).read() };
-            self.head = self.head.wrapping_add(1);
+            } = unsafe { entries.add(index).read() };
+            head = head.wrapping_add(1);
             *place = Completion {
-                slot: in_flight.end(user_data),
+                slot: end(user_data),
                 result,
             };
         }
         if count > 0 {
+            self.head = head;
             // SAFETY: it lies in the mapping, which lives as long as this value.
             let shared = unsafe { self.shared_head.as_ref() };
             // Release: they were read before the kernel may write their places anew.
