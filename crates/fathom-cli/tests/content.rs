@@ -18,6 +18,8 @@ fn written(name: &str, options: &str) -> Vec<u8> {
         .args(words.split(' '))
         .args(options.split(' '))
         .arg(format!("--filename={}", path.display()))
+        // Files of other jobs of the line are left there.
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("the program can be started");
     let text = String::from_utf8_lossy(&output.stderr);

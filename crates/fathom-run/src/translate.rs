@@ -161,7 +161,6 @@ fn setup(
     };
     let diskless = engines::is_diskless(&options.ioengine);
     let depth = depth(options);
-    refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let (files, sizes) = files(job, place, seed, diskless, planned)?;
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
@@ -176,7 +175,6 @@ fn setup(
         length: file.length,
         file: file.whole(),
     });
-    let bytes = files.iter().map(|file| file.length).sum();
     let pattern = pattern::pattern(options, ranges.collect(), seed)
         .map_err(|problem| problem.at(job, "bs"))?;
     let worker = WorkerConfig {
@@ -205,7 +203,7 @@ fn setup(
         },
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
-        buffers: content::buffers(options, seed, bytes),
+        buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
@@ -243,6 +241,7 @@ fn files(
     planned: &Planned<'_>,
 ) -> Result<(Vec<FileSetup>, Sizes), Problem> {
     let options = &job.options;
+    refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, diskless, planned)?;
     let found = names.iter().map(|name| match diskless {
         true => Ok(Found::Missing),
@@ -347,6 +346,11 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
         SizeFault::OffsetBehindEnd { .. } if options.offset == Size::Bytes(0) => "offset_increment",
         SizeFault::OffsetBehindEnd { .. } => "offset",
     }
+}
+
+/// What a job works on, in all.
+fn bytes_of(files: &[FileSetup]) -> u64 {
+    files.iter().map(|file| file.length).sum()
 }
 
 /// What has no size is filled from front to back.

@@ -155,7 +155,7 @@ impl Buffers {
     #[inline]
     fn start(&self, slot: Slot) -> *mut u8 {
         assert!(slot.get() < self.slots, "no slot {}", slot.get());
-        // SAFETY: slot < slots, so the result lies in the slots × stride bytes mapped from `base` on.
+        // SAFETY: slot < slots, so the result lies in the slots × stride bytes mapped from `base`.
         unsafe { self.base.as_ptr().add(slot.index() * self.stride) }
     }
 }
@@ -168,7 +168,7 @@ fn outside(offset: u32, length: u32, bytes: usize) -> ! {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `within` with this address and this length; nothing refers to
+        // SAFETY: the mapping was made by `within` with this address and length; nothing refers to
         // it any more: Rust's references ended with the borrow of `self`, and whoever hands
         // addresses to the kernel either waits for it or calls `leak`.
         let failed = unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.length) };

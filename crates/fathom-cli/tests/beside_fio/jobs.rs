@@ -59,7 +59,7 @@ pub(crate) const JOBS: &[&str] = &[
     "--ioengine=psync --rw=write --size=64k --fill_device=1",
     "--ioengine=psync --rw=write --size=64k --mem=shm --iomem_align=512",
     "--ioengine=libaio --rw=write --size=64k --iodepth=4 --mem=mmapshared",
-    "--ioengine=psync --rw=read --size=64k --fadvise_hint=random --filetype=file",
+    "--ioengine=psync --rw=read --size=64k --fadvise_hint=random",
     "--ioengine=libaio --rw=randwrite --size=64k --iodepth=4 --serialize_overlap=1",
     "--ioengine=null --rw=read --size=64k --rate_iops=1000 --thinktime=1ms \
      --rate_ignore_thinktime=1",

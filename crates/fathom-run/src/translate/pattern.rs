@@ -196,7 +196,7 @@ fn access_shares(options: &Options) -> Option<PerDirection<Vec<AccessShare>>> {
 
 fn zones(options: &Options) -> Option<Zones> {
     let zones = options.zones;
-    (zones.mode == ZoneMode::Strided).then(|| Zones {
+    (zones.mode == ZoneMode::Strided).then_some(Zones {
         size: zones.size,
         range: zones.range,
         skip: match zones.skip {
