@@ -118,6 +118,48 @@ fn long_latencies_and_early_ops_are_told_apart() {
 }
 
 #[test]
+fn long_ops_and_priorities_of_their_own_are_kept() {
+    let channel = Arc::new(LogChannel::new(2, 100, 1));
+    let without_offsets = LogConfig {
+        offsets: false,
+        ..config()
+    };
+    let mut log = JobLog::new(without_offsets, Arc::clone(&channel));
+    log.begin(Tick::ZERO);
+    let cases = [
+        (1024, 0),
+        (u32::MAX - 3072, 0x2001),
+        (1024, 0x2001),
+        (1 << 26, 0),
+        (1024, 0),
+    ];
+    for (length, priority) in cases {
+        let mut op = state(10, 20, 8192);
+        (op.op.length, op.op.priority) = (length, priority);
+        log.completed(Direction::Read, &op, Tick::new(30));
+    }
+    // Five seconds later: more than an entry's time holds.
+    log.completed(
+        Direction::Read,
+        &state(10, 20, 8192),
+        Tick::new(5_000_000_000),
+    );
+    log.finish(Tick::new(6_000_000_000));
+    let ops = ops(&taken(&channel).0);
+    let seen: Vec<_> = ops[..5]
+        .iter()
+        .map(|op| (op.length - 3072, op.priority))
+        .collect();
+    assert_eq!(seen, cases);
+    let last = ops[5];
+    assert_eq!(
+        (last.time_ns, last.clat, last.slat),
+        (5_000_000_000, 4_999_999_980, 10)
+    );
+    assert_eq!((last.length, last.priority, last.offset), (4096, 0, 0));
+}
+
+#[test]
 fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
     let channel = Arc::new(LogChannel::new(2, 100, 1));
     let every = Nanos::from_millis(1);

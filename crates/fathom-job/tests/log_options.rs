@@ -1,0 +1,78 @@
+//! What the options of I/O logs mean, and which values are refused.
+
+mod world;
+
+use fathom_job::{LogFull, LogOptions, LogValue};
+use world::{World, job};
+
+/// A job with these options has what `has` looks for.
+#[track_caller]
+fn check(options: &str, has: impl FnOnce(&LogOptions) -> bool) {
+    let logs = job(options).options.logs;
+    assert!(has(&logs), "{options}: {logs:?}");
+}
+
+/// The options are refused, for this reason.
+#[track_caller]
+fn refuse(options: &str, code: &str) {
+    let errors = World::default().errors(&format!("--name=x {options}"));
+    let codes: Vec<_> = errors
+        .iter()
+        .filter_map(|error| error.split(' ').nth(1))
+        .collect();
+    assert_eq!(codes, [code], "{options}");
+}
+
+#[test]
+fn files() {
+    check("--size=1m", |logs| !logs.any() && logs.per_job);
+    check("--write_bw_log=a", |l| l.bandwidth.as_deref() == Some("a"));
+    check("--write_lat_log=a", |l| l.latency.as_deref() == Some("a"));
+    check("--write_iops_log=a", |l| l.iops.as_deref() == Some("a"));
+    check("--write_hist_log=a", |l| {
+        l.histogram.as_deref() == Some("a")
+    });
+    check("--per_job_logs=0", |logs| !logs.per_job);
+}
+
+#[test]
+fn windows() {
+    check("--log_avg_msec=250", |logs| logs.average_ms == 250);
+    check("--log_hist_msec=250", |logs| logs.histogram_ms == 250);
+    check("--log_hist_coarseness=6", |logs| logs.coarseness == 6);
+    refuse("--log_hist_coarseness=7", "out-of-range");
+    check("--bwavgtime=250", |logs| logs.bandwidth_ms == Some(250));
+    check("--iopsavgtime=250", |logs| logs.iops_ms == Some(250));
+    check("--log_window_value=both", |l| l.value == LogValue::Both);
+    check("--log_max_value=1", |logs| logs.value == LogValue::Max);
+    check("--log_max_value=0", |logs| logs.value == LogValue::Average);
+    refuse("--log_window_value=most", "bad-value");
+}
+
+#[test]
+fn columns() {
+    check("--log_offset=1", |logs| logs.offset && !logs.priority);
+    check("--log_prio=1", |logs| logs.priority && !logs.offset);
+    check("--log_offset=1 --log_issue_time=1", |logs| logs.issue_time);
+    check("--log_unix_epoch=1", |logs| {
+        logs.epoch && logs.epoch_clock == 0
+    });
+    check(
+        "--log_alternate_epoch=1 --log_alternate_epoch_clock_id=1",
+        |l| l.epoch && l.epoch_clock == 1,
+    );
+}
+
+#[test]
+fn memory() {
+    check("--log_entries=65536", |logs| logs.entries == 65_536);
+    refuse("--log_entries=1023", "out-of-range");
+    refuse("--log_entries=1048577", "out-of-range");
+    check("--log_full=wait", |logs| logs.when_full == LogFull::Wait);
+    check("--log_full=drop", |logs| logs.when_full == LogFull::Drop);
+    refuse("--log_full=stop", "bad-value");
+    check("--log_compression_cpus=0,2-3", |logs| {
+        logs.cpus.as_deref() == Some(&[0, 2, 3])
+    });
+    refuse("--log_compression=1", "out-of-range");
+}
