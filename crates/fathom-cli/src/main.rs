@@ -1,6 +1,7 @@
 //! The program `fathom`; called by the name `fio`, it takes fio's words directly.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod bug;
 mod commands;
 mod exit;

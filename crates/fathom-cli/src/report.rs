@@ -148,6 +148,8 @@ impl Report {
             Event::Stopping => {
                 self.status.clear();
                 match self.dialect {
+                    // A trigger ends the jobs without a word, as in fio.
+                    Dialect::Fio if signal == 0 => {}
                     Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
                         Stream::Error,

@@ -8,6 +8,7 @@ use fathom_record::{Record, Warning};
 use fathom_run::{RunError, Session};
 use fathom_sys::signals::Interrupts;
 
+use crate::asked::{ReportRequests, Trigger};
 use crate::exit::End;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
@@ -106,14 +107,16 @@ fn run_and_report(
     report.notes(notes);
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
+    let (trigger, requests) = (Trigger::new(settings), ReportRequests::new(interrupts));
     let progress = report.progress_interval(settings);
     let layout_bar = progress.is_some() && io::stderr().is_terminal();
     let record = {
         let mut session = Session {
             tell: &mut |event| report.hear(plan, &event, interrupts.last()),
-            stops: &|| interrupts.count(),
+            stops: &|| interrupts.count() + trigger.fired(),
             progress,
             report_every: settings.status_interval,
+            reports_asked: &|| requests.count(),
             layout_bar,
         };
         fathom_run::run(plan, settings, &mut session)

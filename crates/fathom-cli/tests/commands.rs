@@ -88,3 +88,55 @@ fn commands_are_refused_where_they_are_not_wanted() {
     assert!(said.contains("`exec_postrun` runs a command"), "{said}");
     assert!(!folder.0.join("made").exists());
 }
+
+/// A job of some seconds.
+const SLOW: [&str; 6] = [
+    "--name=t",
+    "--ioengine=null",
+    "--size=1m",
+    "--rate_iops=100",
+    "--time_based",
+    "--output-format=json",
+];
+
+#[test]
+fn a_trigger_runs_its_command_and_ends_the_jobs() {
+    for (name, when) in [
+        ("time", "--trigger-timeout=500ms"),
+        ("file", "--trigger-file=now"),
+    ] {
+        let folder = Folder::new(&format!("trigger-{name}"));
+        let soon = "--exec_prerun=(sleep 0.5; touch now) &";
+        let words = ["--runtime=60", when, "--trigger=touch fired", soon];
+        let ran = folder.run(true, &[&words[1..3], &SLOW[..], &[words[0], soon]].concat());
+        assert_eq!(code(&ran), Some(0), "{ran:?}");
+        assert!(folder.0.join("fired").exists(), "{name}");
+        let report: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a report");
+        let ms = report["jobs"][0]["job_runtime"].as_u64();
+        assert!(ms.is_some_and(|ms| ms < 30_000), "{name}: {ms:?}");
+    }
+}
+
+#[test]
+fn a_report_is_printed_when_it_is_asked_for() {
+    for (name, ask) in [
+        ("signal", "(sleep 1; kill -USR1 $PPID) &"),
+        ("file", "(sleep 1; touch fio-dump-status) &"),
+    ] {
+        let folder = Folder::new(&format!("report-{name}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fathom"));
+        let ran = command
+            .current_dir(&folder.0)
+            .env("TMPDIR", &folder.0)
+            .arg("run")
+            .args(SLOW)
+            .args(["--runtime=4", &format!("--exec_prerun={ask}")])
+            .output()
+            .expect("the program can be started");
+        assert_eq!(code(&ran), Some(0), "{ran:?}");
+        let text = String::from_utf8_lossy(&ran.stdout);
+        let reports = text.matches("\"fio version\"").count();
+        assert_eq!(reports, 2, "{name}: {text}");
+        assert!(!folder.0.join("fio-dump-status").exists());
+    }
+}

@@ -152,6 +152,11 @@ impl Reader<'_> {
             Action::ShowCommand => self.show_command = true,
             Action::ReadOnly => settings.read_only = true,
             Action::NoExec => settings.no_exec = true,
+            Action::Trigger => settings.trigger = text.map(str::to_owned),
+            Action::TriggerFile => settings.trigger_file = text.map(str::to_owned),
+            Action::TriggerTimeout => {
+                settings.trigger_timeout = Some(switch_values::trigger_timeout(given)?);
+            }
             Action::Eta => settings.eta = switch_values::eta(given)?,
             Action::EtaInterval => settings.eta_interval = Some(switch_values::interval(given)?),
             Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,

@@ -65,6 +65,12 @@ pub struct Settings {
     pub read_only: bool,
     /// `--no-exec`: refuse whatever runs commands.
     pub no_exec: bool,
+    /// `--trigger`: a command to run when the trigger fires; the run ends then.
+    pub trigger: Option<String>,
+    /// `--trigger-file`: it fires when this file appears.
+    pub trigger_file: Option<String>,
+    /// `--trigger-timeout`: it fires after this time.
+    pub trigger_timeout: Option<Nanos>,
     /// `--parse-only`.
     pub parse_only: bool,
     /// `--warnings-fatal`.

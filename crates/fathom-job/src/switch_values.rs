@@ -113,6 +113,11 @@ pub(crate) fn names(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// `--trigger-timeout`.
+pub(crate) fn trigger_timeout(text: &str) -> Result<Nanos, Problem> {
+    time(Piece::whole(text), Bare::Seconds)
+}
+
 /// `--section`.
 pub(crate) fn section(text: &str) -> Result<String, Problem> {
     if text.starts_with("global") {

@@ -54,6 +54,10 @@ fn lifecycle_options() {
         o.lifecycle.exit_what == ExitWhat::Stonewall
     });
     refuse("--exit_what=none", "bad-value");
+}
+
+#[test]
+fn options_of_ends_and_turns() {
     check("--flow=3 --flow_id=2 --flow_sleep=100", |o| {
         let rules = &o.lifecycle;
         (rules.flow, rules.flow_id) == (3, 2) && rules.flow_sleep == Nanos::from_micros(100)

@@ -1,7 +1,7 @@
 //! `unified_rw_reporting`: directions that are shown as one.
 //!
-//! As in fio: what is one stands in the place of reads, under the name `mixed`; samples of bandwidth
-//! and IOPS of the directions are summed as those of jobs of a group are.
+//! As in fio: what is one stands in the place of reads, under the name `mixed`; samples of
+//! bandwidth and IOPS of the directions are summed as those of jobs of a group are.
 
 use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};

@@ -59,6 +59,8 @@ pub(crate) type SoFar<'a> = &'a dyn Fn(Vec<Option<Outcome>>, &Snapshot) -> Recor
 pub(crate) struct Interim {
     every: Nanos,
     due: Tick,
+    /// One is wanted now, whatever is due.
+    asked: bool,
     /// While answers are waited for: until when.
     waiting: Option<Tick>,
     latest: Vec<Option<Outcome>>,
@@ -71,9 +73,15 @@ impl Interim {
         Self {
             every,
             due: begun + every,
+            asked: false,
             waiting: None,
             latest: (0..jobs).map(|_| None).collect(),
         }
+    }
+
+    /// A report is wanted now; the others come as they would have.
+    pub(crate) fn ask(&mut self) {
+        self.asked = true;
     }
 
     /// How long the watcher may sleep at most.
@@ -87,7 +95,7 @@ impl Interim {
     /// Asks when a report is due; when everybody has answered, what is to be in it.
     pub(crate) fn look(&mut self, now: Tick, cells: &[ProgressCell]) -> Option<&[Option<Outcome>]> {
         let until = match self.waiting {
-            None if now < self.due => return None,
+            None if now < self.due && !self.asked => return None,
             None => {
                 cells.iter().for_each(|cell| cell.mailbox.ask());
                 *self.waiting.insert(now + PATIENCE)
@@ -100,6 +108,7 @@ impl Interim {
             return None;
         }
         self.waiting = None;
+        self.asked = false;
         while self.due <= now {
             self.due += self.every;
         }
@@ -182,6 +191,20 @@ mod tests {
         // A report that was late does not move the next.
         check(&mut interim, 2999, &cells, None);
         assert!(!cells[1].mailbox.is_asked());
+    }
+
+    #[test]
+    fn a_report_that_is_asked_for_does_not_move_the_next() {
+        let cells = cells(1);
+        let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 1);
+        interim.ask();
+        check(&mut interim, 300, &cells, None);
+        cells[0].mailbox.answer(outcome(7));
+        check(&mut interim, 301, &cells, Some(&[7]));
+        check(&mut interim, 999, &cells, None);
+        assert!(!cells[0].mailbox.is_asked());
+        check(&mut interim, 1000, &cells, None);
+        assert!(cells[0].mailbox.is_asked());
     }
 
     #[test]

@@ -53,9 +53,8 @@ pub(crate) fn run_all(
         // Not at once: nothing runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         stopping: false,
-        interim: session
-            .report_every
-            .map(|every| Interim::new(every, begun, count)),
+        interim: Interim::new(session.report_every.unwrap_or(Nanos::MAX), begun, count),
+        reports_asked: (session.reports_asked)(),
         so_far,
     };
     std::thread::scope(|scope| {
@@ -156,7 +155,9 @@ struct Watch<'a> {
     tell_at: Tick,
     stopping: bool,
     /// Reports while the jobs run, if they are wanted.
-    interim: Option<Interim>,
+    interim: Interim,
+    /// Of those asked for, so many were told.
+    reports_asked: u32,
     so_far: SoFar<'a>,
 }
 
@@ -219,20 +220,18 @@ impl<'a> Watch<'a> {
 
     /// How long nothing need be looked at.
     fn nap(&self) -> Duration {
-        let patience = self.interim.as_ref();
-        let patience = patience.map(|interim| interim.patience(self.shared.clock.now()));
-        patience.map_or(LOOK_EVERY, |patience| {
-            Duration::from_nanos(patience.get()).min(LOOK_EVERY)
-        })
+        let patience = self.interim.patience(self.shared.clock.now());
+        Duration::from_nanos(patience.get()).min(LOOK_EVERY)
     }
 
     /// A report of what was measured so far, when it is due.
     fn tell_interim(&mut self, session: &mut Session<'_>) {
-        let Some(interim) = &mut self.interim else {
-            return;
-        };
+        let asked = (session.reports_asked)();
+        if std::mem::replace(&mut self.reports_asked, asked) != asked {
+            self.interim.ask();
+        }
         let now = self.shared.clock.now();
-        let Some(latest) = interim.look(now, self.cells) else {
+        let Some(latest) = self.interim.look(now, self.cells) else {
             return;
         };
         let both = self.outcomes.iter().zip(latest);

@@ -15,6 +15,8 @@ pub struct Session<'a> {
     pub progress: Option<Nanos>,
     /// How often a report of what was measured so far is told; `None` for never.
     pub report_every: Option<Nanos>,
+    /// How often somebody asked for such a report; whenever that grows, one is told.
+    pub reports_asked: &'a dyn Fn() -> u32,
     /// Show a bar on the terminal while files are laid out.
     pub layout_bar: bool,
 }

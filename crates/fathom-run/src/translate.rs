@@ -195,12 +195,7 @@ fn setup(
         fill: options.fill_device,
         think: pace::think(options),
         sync: content::sync_rules(options),
-        tolerate: Tolerate {
-            read: options.continue_on_error.read,
-            write: options.continue_on_error.write,
-            verify: options.continue_on_error.verify,
-            listed: options.lifecycle.ignore_error.clone(),
-        },
+        tolerate: tolerate(options),
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
         buffers: content::buffers(options, seed, bytes_of(&files)),
@@ -371,6 +366,16 @@ fn depth(options: &Options) -> u32 {
         1
     } else {
         asked
+    }
+}
+
+/// Errors that the job goes past.
+fn tolerate(options: &Options) -> Tolerate {
+    Tolerate {
+        read: options.continue_on_error.read,
+        write: options.continue_on_error.write,
+        verify: options.continue_on_error.verify,
+        listed: options.lifecycle.ignore_error.clone(),
     }
 }
 

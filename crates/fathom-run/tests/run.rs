@@ -26,6 +26,7 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
         },
         stops: &|| 0,
         report_every: None,
+        reports_asked: &|| 0,
         progress: None,
         layout_bar: false,
     };
@@ -146,6 +147,7 @@ fn a_stop_before_the_start_gives_an_empty_record() {
         tell: &mut |event| stopping += u32::from(matches!(event, Event::Stopping)),
         stops: &|| 1,
         report_every: None,
+        reports_asked: &|| 0,
         progress: None,
         layout_bar: false,
     };

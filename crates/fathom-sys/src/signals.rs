@@ -14,17 +14,19 @@ pub struct Interrupts(());
 
 impl Interrupts {
     /// Takes over `SIGINT` and `SIGTERM` of the process, but not one that is ignored (as under
-    /// `nohup` and in a shell's background). Also has `SIGXFSZ` ignored, so that a file that grows
-    /// past `ulimit -f` is an error of that write and not the end of the process.
+    /// `nohup` and in a shell's background), and `SIGUSR1`, which asks for a report. Also has
+    /// `SIGXFSZ` ignored, so that a file that grows past `ulimit -f` is an error of that write and
+    /// not the end of the process.
     ///
     /// # Errors
     /// What `sigaction(2)` said.
     pub fn install() -> io::Result<Self> {
         for signal in [libc::SIGINT, libc::SIGTERM] {
             if action_of(signal)? != libc::SIG_IGN {
-                set_handler(signal)?;
+                set_handler(signal, on_signal)?;
             }
         }
+        set_handler(libc::SIGUSR1, on_report)?;
         // SAFETY: no handler is installed.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         Ok(Self(()))
@@ -35,6 +37,13 @@ impl Interrupts {
     pub fn count(self) -> u32 {
         // Relaxed: the number guards no other memory.
         RECEIVED.load(Ordering::Relaxed)
+    }
+
+    /// How often `SIGUSR1` came, which asks for a report.
+    #[must_use]
+    pub fn reports(self) -> u32 {
+        // Relaxed: the number guards no other memory.
+        REPORTS.load(Ordering::Relaxed)
     }
 
     /// The number of the last one; 0 before the first.
@@ -55,7 +64,7 @@ pub fn block_in_this_thread() -> io::Result<()> {
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };
     // SAFETY: the set is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut set) };
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: the set was initialised above, and the number is a signal's.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
@@ -77,10 +86,10 @@ fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     Ok(old.sa_sigaction)
 }
 
-fn set_handler(signal: libc::c_int) -> io::Result<()> {
+fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    action.sa_sigaction = handler as libc::sighandler_t;
     // Without SA_RESTART: the waiting driver is to notice at once.
     action.sa_flags = 0;
     // SAFETY: the mask is alive and ours alone.
@@ -106,6 +115,13 @@ extern "C" fn on_signal(signal: libc::c_int) {
     unsafe { libc::raise(signal) };
 }
 
+extern "C" fn on_report(_signal: libc::c_int) {
+    // Relaxed: the number guards no other memory.
+    REPORTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often a report was asked for since the process began.
+static REPORTS: AtomicU32 = AtomicU32::new(0);
 /// Signals received since the process began.
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
 /// The number of the last of them.
