@@ -50,8 +50,8 @@ pub trait Engine {
     /// synchronous engine may do the op here or in `submit`.
     fn prepare(&mut self, op: &Op);
 
-    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of `slots`, at the
-    /// offset that `offset` gives for it. An engine may do once what they share.
+    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of
+    /// `slots`, at the offset that `offset` gives for it. An engine may do once what they share.
     #[inline]
     fn prepare_alike(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
     where
