@@ -220,10 +220,15 @@ fn whole<E: Engine>(
     worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
     let before = thread::usage();
     let thread_id = outcome.thread_id;
+    // To find them, every thread of the process is looked at; no other engine has any.
+    let helpers_us = || match capabilities.name {
+        "io_uring" => thread::kernel_helpers_us(thread_id),
+        _ => 0,
+    };
     let so_far = |worker: &Worker, now: Tick| Outcome {
         results: worker.results_so_far(now),
         usage: thread::usage().since(before),
-        helpers_us: thread::kernel_helpers_us(thread_id),
+        helpers_us: helpers_us(),
         wall: now - begun,
         thread_id,
         engine: Some(capabilities),
@@ -231,7 +236,7 @@ fn whole<E: Engine>(
     };
     let driven = drive(&mut worker, &mut engine, guides, &so_far);
     outcome.usage = thread::usage().since(before);
-    outcome.helpers_us = thread::kernel_helpers_us(outcome.thread_id);
+    outcome.helpers_us = helpers_us();
     outcome.wall = clock.now() - begun;
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
@@ -283,7 +288,7 @@ fn drive<E: Engine>(
 
 /// Sleeps or spins until the clock shows `until`.
 fn pause(clock: &Clock, until: Tick, spin: bool) {
-    if !spin {
+    if !spin && until - clock.now() > TOO_SHORT_TO_SLEEP {
         return sleep_until(clock, until);
     }
     while clock.now() < until {
@@ -309,6 +314,9 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
 const LOOK_AROUND: Nanos = Nanos::from_millis(100);
 /// How often progress is published; the status line is drawn four times a second at most.
 const PUBLISH: Nanos = Nanos::from_millis(100);
+/// Falling asleep and waking up take about as long, even without timer slack: an op that is due
+/// before then would be late by our own doing.
+const TOO_SHORT_TO_SLEEP: Nanos = Nanos::from_micros(5);
 const EINVAL: u32 = 22;
 const ENOTRECOVERABLE: u32 = 131;
 
