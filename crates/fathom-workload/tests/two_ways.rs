@@ -163,7 +163,7 @@ fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         tolerate: Tolerate {
             read: true,
             write: true,
-            verify: false,
+            ..Tolerate::default()
         },
         verify: None,
         buffers: BufferConfig {
