@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod block_map;
+mod completion_list;
 mod direction;
 mod engine;
 mod op;
@@ -11,8 +12,14 @@ mod priority;
 mod random;
 mod time;
 
+/// What is shared between threads here stands on this, so that a model checker can stand in for it.
+mod sync {
+    pub(crate) use core::sync::atomic;
+}
+
 // Public items, listed once.
 pub use block_map::{BlockMap, NoMemory};
+pub use completion_list::{CompletionList, CompletionReader};
 pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
