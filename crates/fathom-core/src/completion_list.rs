@@ -9,11 +9,11 @@
 //! ahead ─► 5 ─► 2 ─► 7 ─► NONE            the reader takes from the front, as many as it likes
 //! ```
 //!
-//! A slot is in the list at most once, so one link for each slot is all the memory there is. Whoever
-//! pushes onto an empty list wakes the reader; nobody else needs to. The reader may sleep once
-//! [`CompletionList::drain`] gave it nothing, if a wake-up that comes before the sleep ends it at
-//! once (as `std::thread::park` and eventfd have it): either the drain saw the push, or the push
-//! saw the list that the drain left empty.
+//! A slot is in the list at most once, so one link for each slot is all the memory there is.
+//! Whoever pushes onto an empty list wakes the reader; nobody else needs to. The reader may sleep
+//! once [`CompletionList::drain`] gave it nothing, if a wake-up that comes before the sleep ends
+//! it at once (as `std::thread::park` and eventfd have it): either the drain saw the push, or the
+//! push saw the list that the drain left empty.
 
 use crate::Slot;
 use crate::sync::atomic::{AtomicU32, Ordering};

@@ -227,7 +227,7 @@ impl Reader<'_> {
         } else {
             Invocation::Run {
                 plan,
-                settings,
+                settings: Box::new(settings),
                 notes: diagnostics,
             }
         })

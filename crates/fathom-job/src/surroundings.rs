@@ -61,7 +61,7 @@ pub enum Invocation {
         /// What to run.
         plan: Plan,
         /// How to run it and how to report.
-        settings: Settings,
+        settings: Box<Settings>,
         /// Notes and warnings.
         notes: Diagnostics,
     },

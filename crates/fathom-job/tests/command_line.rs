@@ -25,7 +25,7 @@ fn print(line: &str) -> String {
 #[track_caller]
 fn settings(line: &str) -> Settings {
     match World::default().parse(line) {
-        Ok(Invocation::Run { settings, .. }) => settings,
+        Ok(Invocation::Run { settings, .. }) => *settings,
         Ok(other) => panic!("{line}: {other:?}"),
         Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }

@@ -94,6 +94,18 @@ fn options_of_ends_and_turns() {
     );
     refuse("--latency_percentile=101", "bad-percentage");
     refuse("--latency_percentile=90:99", "bad-percentage");
+    refuse("--wait_for=x", "bad-wait");
+    refuse("--wait_for=y --name=y", "bad-wait");
+    refuse("--name=x --name=z --wait_for=x", "bad-wait");
+    let plan = World::default().plan("--name=a --numjobs=2 --name=b --wait_for=a");
+    assert_eq!(
+        plan.jobs[1].options.lifecycle.wait_for.as_deref(),
+        Some("a")
+    );
+}
+
+#[test]
+fn options_of_steady_state() {
     let steady = |words: &str, figure, slope, limit: f64, percent| {
         check(words, |o| {
             let steady = o.lifecycle.steady.expect("a rule");
@@ -125,14 +137,6 @@ fn options_of_ends_and_turns() {
             && o.lifecycle.steady_ramp == Nanos::from_secs(5)
             && o.lifecycle.steady_interval == Nanos::from_secs(2)
     });
-    refuse("--wait_for=x", "bad-wait");
-    refuse("--wait_for=y --name=y", "bad-wait");
-    refuse("--name=x --name=z --wait_for=x", "bad-wait");
-    let plan = World::default().plan("--name=a --numjobs=2 --name=b --wait_for=a");
-    assert_eq!(
-        plan.jobs[1].options.lifecycle.wait_for.as_deref(),
-        Some("a")
-    );
 }
 
 #[test]

@@ -117,7 +117,8 @@ impl Recorder {
         self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
-    /// Forgets all but how many ops there were: nothing more is told of a job that ends in its ramp.
+    /// Forgets all but how many ops there were: nothing more is told of a job that ends in its
+    /// ramp.
     pub(crate) fn measured_nothing(&mut self) {
         for direction in Direction::ALL {
             let results = &mut self.directions[direction];

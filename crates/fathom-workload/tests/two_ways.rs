@@ -63,17 +63,6 @@ fn job() -> impl Strategy<Value = Job> {
         Just(Mix::Write),
         Just(Mix::ReadWrite { read: 70 })
     ];
-    let distribution = prop_oneof![
-        Just(Distribution::Uniform),
-        Just(Distribution::Zipf {
-            theta: 1.1,
-            center: None
-        }),
-        Just(Distribution::Pareto {
-            h: 0.2,
-            center: Some(0.3)
-        }),
-    ];
     let map = prop_oneof![Just(MapMode::On), Just(MapMode::Off)];
     let sizes = prop_oneof![
         Just(SizeChoice::Fixed(4096)),
@@ -82,7 +71,7 @@ fn job() -> impl Strategy<Value = Job> {
             max: 16384
         })
     ];
-    let pattern = (mix, any::<bool>(), distribution, map, sizes);
+    let pattern = (mix, any::<bool>(), distribution(), map, sizes);
     let pace = prop_oneof![
         (1_000..3_000_000_u64).prop_map(Pace::Ops),
         (4_096_000..10_000_000_000_u64).prop_map(Pace::Bytes)
@@ -130,6 +119,20 @@ fn job() -> impl Strategy<Value = Job> {
             }
         },
     )
+}
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        Just(Distribution::Uniform),
+        Just(Distribution::Zipf {
+            theta: 1.1,
+            center: None
+        }),
+        Just(Distribution::Pareto {
+            h: 0.2,
+            center: Some(0.3)
+        }),
+    ]
 }
 
 fn config(job: &Job, think: Option<Think>) -> WorkerConfig {

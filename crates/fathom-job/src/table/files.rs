@@ -83,8 +83,8 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "with ops in flight exactly one for so many writes, where fio's number depends on when they \
-         complete; of several files the one last written is synced, in fio the next in turn",
+        "with ops in flight exactly one for so many writes, where fio's number depends on when \
+         they complete; of several files the one last written is synced, in fio the next in turn",
     ),
     Row::new(
         "fdatasync",

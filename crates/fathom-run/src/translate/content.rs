@@ -27,9 +27,7 @@ pub(crate) fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig 
     let anew = compress.is_some() || dedupe.is_some();
     let refill = options.refill_buffers || options.verify != Verify::None || spoiled || anew;
     // Zeros stay zeros unless somebody says otherwise.
-    let scramble = options
-        .scramble_buffers
-        .unwrap_or(fill != BufferFill::Zero);
+    let scramble = options.scramble_buffers.unwrap_or(fill != BufferFill::Zero);
     BufferConfig {
         scramble: scramble && !refill,
         fill,

@@ -15,7 +15,7 @@ use fathom_sim::Constant;
 pub fn run_of(words: &str) -> (Plan, Settings) {
     let args: Vec<String> = words.split_whitespace().map(Into::into).collect();
     match parse(&args, Dialect::Fathom, &Nowhere) {
-        Ok(Invocation::Run { plan, settings, .. }) => (plan, settings),
+        Ok(Invocation::Run { plan, settings, .. }) => (plan, *settings),
         Ok(_) => panic!("{words}: not a run"),
         Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
     }

@@ -4,9 +4,9 @@
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode, Measure,
-    Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules, Tolerate,
-    Worker, WorkerConfig,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
+    Measure, Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules,
+    Tolerate, Worker, WorkerConfig,
 };
 
 /// 4 KiB reads in order over 1 MiB, one at a time.

@@ -4,8 +4,8 @@
 
 use fathom_core::PerDirection;
 use fathom_workload::{
-    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer,
-    SizeChoice, Target,
+    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator,
+    Sequencer, SizeChoice, Target,
 };
 
 /// A kibibyte.
