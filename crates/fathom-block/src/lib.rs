@@ -1,0 +1,21 @@
+//! What stands in front of a device: the set of tags that says how many requests it may have, and
+//! who gets the next one.
+//!
+//! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code
+//! serves threads that park and jobs of a simulation.
+#![forbid(unsafe_code)]
+
+mod tag_set;
+mod tag_words;
+mod wait_queues;
+
+/// What is shared between threads here stands on this, so that a model checker can stand in for it.
+mod sync {
+    pub(crate) use core::sync::atomic;
+    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+}
+
+// Public items, listed once.
+pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
+pub use tag_words::{Hint, Tag};
+pub use wait_queues::{WaiterId, Wakes};
