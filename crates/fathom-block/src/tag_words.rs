@@ -1,7 +1,7 @@
 //! Which tags are taken: a bitmap spread over words that are cache lines apart.
 //!
 //! ```text
-//! bit 63        bits n…62        bits 0…n-1
+//! bit 63        bits n…62        bits 0…n-1, n ≤ 32
 //! contended     not there: set   one for each tag: set = taken
 //! ```
 //!
@@ -16,8 +16,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct TagWords {
     words: Box<[Word]>,
-    /// Tags of each word but the last, 1…63.
-    per_word: u32,
+    /// Tags of each word but the last, as a power of two: 1…32 of them.
+    shift: u32,
     /// Of the first words; the others are the reserve.
     regular_words: usize,
 }
@@ -56,7 +56,8 @@ pub(crate) enum From {
 
 impl TagWords {
     pub(crate) fn new(tags: u32, reserve: u32) -> Self {
-        let per_word = tags.div_ceil(WORDS_WANTED).clamp(1, MOST_PER_WORD);
+        let per_word = tags.div_ceil(WORDS_WANTED).next_power_of_two();
+        let per_word = per_word.min(MOST_PER_WORD);
         let spread = |tags: u32| {
             let full = (0..tags / per_word).map(move |_| per_word);
             full.chain(Some(tags % per_word).filter(|rest| *rest > 0))
@@ -66,7 +67,7 @@ impl TagWords {
             // word of its own, so numbers have a gap before it if the last word is not full.
             regular_words: spread(tags).count(),
             words: spread(tags).chain(spread(reserve)).map(Word::new).collect(),
-            per_word,
+            shift: per_word.ilog2(),
         }
     }
 
@@ -77,7 +78,7 @@ impl TagWords {
 
     /// Above the number of every tag.
     pub(crate) const fn capacity(&self) -> usize {
-        self.words.len() * self.per_word as usize
+        self.words.len() << self.shift
     }
 
     /// Takes a regular tag; if `polite`, none of a word where somebody waits.
@@ -117,12 +118,12 @@ impl TagWords {
     #[inline]
     #[expect(clippy::needless_pass_by_value, reason = "the tag is spent")]
     pub(crate) fn put(&self, tag: Tag) -> bool {
-        let (at, bit) = (tag.0 / self.per_word, tag.0 % self.per_word);
+        let (at, bit) = (tag.0 >> self.shift, tag.0 & ((1 << self.shift) - 1));
         // AcqRel: Release pairs with Acquire of `take`, so that the next owner sees what this one
-        // did. Acquire for the waiter's word only; what is known of waiters is behind their lock.
+        // did. A subtraction, as processors give back what was there before for no more than that.
         let before = self.words[at as usize]
             .0
-            .fetch_and(!(1 << bit), Ordering::AcqRel);
+            .fetch_sub(1 << bit, Ordering::AcqRel);
         debug_assert!(before >> bit & 1 == 1, "tag {} was not taken", tag.0);
         before & CONTENDED != 0
     }
@@ -164,7 +165,7 @@ impl TagWords {
         reason = "tags are counted in 32 bits"
     )]
     const fn tag(&self, word: usize, bit: u32) -> Tag {
-        Tag(word as u32 * self.per_word + bit)
+        Tag((word as u32) << self.shift | bit)
     }
 }
 
@@ -201,8 +202,8 @@ impl Word {
 
 /// The bit of a word that says that somebody waits.
 const CONTENDED: u64 = 1 << 63;
-/// All bits but that one.
-const MOST_PER_WORD: u32 = 63;
+/// The largest power of two beside that bit, so that a tag's number needs no division.
+const MOST_PER_WORD: u32 = 32;
 /// How many words a set is spread over if it is not larger than they are: with more than the cores
 /// of a socket's cluster little is gained. A guess.
 const WORDS_WANTED: u32 = 8;
