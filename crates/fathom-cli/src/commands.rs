@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use fathom_job::Dialect;
 
 use crate::exit::End;
+use crate::micro::{self, MicroArguments};
 use crate::output::{self, Stream};
 use crate::peak::{self, PeakArguments};
 use crate::run_command;
@@ -40,6 +41,8 @@ enum Command {
     Peak(PeakArguments),
     /// Repeat a published measurement and set it beside the published figures
     Table(TableArguments),
+    /// Measure lists and tag sets beside the plain ways to do the same
+    Micro(MicroArguments),
 }
 
 /// The dialect that the program's name stands for.
@@ -74,6 +77,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Table(arguments),
         }) => table::run(&arguments),
+        Ok(Arguments {
+            command: Command::Micro(arguments),
+        }) => micro::run(&arguments),
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {

@@ -33,6 +33,8 @@ pub enum Cell {
     Count(u64),
     /// A number that is printed whole.
     Rate(f64),
+    /// A number of times.
+    Ratio(f64),
     /// Not measured.
     Missing,
 }
@@ -103,6 +105,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Count(number) => number.to_string(),
             Self::Rate(number) => format!("{number:.0}"),
+            Self::Ratio(number) => format!("{number:.3}"),
             Self::Missing => "-".into(),
         }
     }
@@ -112,6 +115,7 @@ impl Cell {
             Self::Text(text) => json!(text),
             Self::Count(number) => json!(number),
             Self::Rate(number) => json!(number.round()),
+            Self::Ratio(number) => json!((number * 1e3).round() / 1e3),
             Self::Missing => Value::Null,
         }
     }

@@ -196,7 +196,7 @@ fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> Series {
 const fn value(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Count(number) => Some(*number as f64),
-        Cell::Rate(number) => Some(*number),
+        Cell::Rate(number) | Cell::Ratio(number) => Some(*number),
         Cell::Text(_) | Cell::Missing => None,
     }
 }

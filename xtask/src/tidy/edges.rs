@@ -79,7 +79,10 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
         ],
     ),
-    ("fathom-lab", &["run", "record", "report", "stats", "job"]),
+    (
+        "fathom-lab",
+        &["run", "record", "report", "stats", "job", "core", "block"],
+    ),
     ("fathom-cli", &["*"]),
 ];
 

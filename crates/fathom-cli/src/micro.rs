@@ -1,0 +1,76 @@
+//! `fathom micro`: the program's own structures beside the plain ways to do the same.
+
+use clap::{Args, ValueEnum};
+use fathom_lab::{Micro, micro_experiments, tags, task_list};
+use fathom_sys::clock::Clock;
+use fathom_sys::thread;
+
+use crate::exit::End;
+use crate::output::{self, Stream};
+
+/// What `fathom micro` takes.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MicroArguments {
+    /// Which one; without it they are listed
+    name: Option<Name>,
+    /// Print the rows as data
+    #[arg(long)]
+    json: bool,
+    /// Measure 1 to N threads [default: the processors there are, at most 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: Option<u32>,
+    /// How often each way has its turn
+    #[arg(long, value_name = "N", default_value_t = 21)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Name {
+    /// Adds to one list by several threads
+    TaskList,
+    /// Getting a tag and giving it back
+    Tags,
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &MicroArguments) -> End {
+    let Some(name) = arguments.name else {
+        let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
+        output::print(
+            Stream::Data,
+            &micro_experiments().iter().map(one).collect::<String>(),
+        );
+        return End::Printed;
+    };
+    let clock = Clock::calibrated();
+    let begun = clock.now();
+    let asked = Micro {
+        threads: arguments.threads.unwrap_or_else(processors),
+        repeats: arguments.repeats,
+        now_ns: &|| (clock.now() - begun).get(),
+    };
+    let table = match name {
+        Name::TaskList => task_list(&asked),
+        Name::Tags => tags(&asked),
+    };
+    let text = if arguments.json {
+        table.json()
+    } else {
+        table.text()
+    };
+    output::print(Stream::Data, &text);
+    End::Printed
+}
+
+fn processors() -> u32 {
+    let count = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
+    u32::try_from(count).unwrap_or(8).clamp(1, 8)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom micro
+  fathom micro task-list
+  fathom micro tags --threads 2 --repeats 51 --json";

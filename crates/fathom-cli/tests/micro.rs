@@ -1,0 +1,39 @@
+//! `fathom micro`, the whole program.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Folder;
+
+#[track_caller]
+fn check_rows(name: &str) {
+    let words = format!("micro {name} --threads 1 --repeats 1 --json");
+    let table = Folder::new().fathom(&words).expect(0).json();
+    assert_eq!(table["table"], name);
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "{table}");
+    assert_eq!(rows[0]["threads"], 1);
+}
+
+#[test]
+fn rows_are_data() {
+    check_rows("task-list");
+    check_rows("tags");
+}
+
+#[test]
+fn what_there_is_can_be_listed() {
+    let out = Folder::new().fathom("micro").expect(0).out;
+    assert!(
+        out.contains("task-list\n") && out.contains("tags\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_there_is_not_is_refused() {
+    let run = Folder::new().fathom("micro tag-list").expect(2);
+    assert!(run.err.contains("tag-list") && run.out.is_empty());
+    Folder::new().fathom("micro tags --threads 0").expect(2);
+}

@@ -1,0 +1,164 @@
+//! Microbenchmarks of the program's own structures beside the plain ways to do the same.
+//!
+//! All ways take turns in each repeat, so that whatever else the machine does meets all of them.
+//! A ratio is that of one repeat; what is printed is the median of them.
+
+mod tags;
+mod task_list;
+
+use std::sync::Barrier;
+use std::thread;
+
+use crate::table::{Cell, Experiment};
+
+pub use tags::tags;
+pub use task_list::task_list;
+
+/// What can be chosen of a microbenchmark.
+#[derive(Clone, Copy)]
+pub struct Micro<'a> {
+    /// The most threads.
+    pub threads: u32,
+    /// How often each way has its turn.
+    pub repeats: u32,
+    /// Nanoseconds from any moment on.
+    pub now_ns: &'a (dyn Fn() -> u64 + Sync),
+}
+
+/// One way to do the work: what `threads` threads do per second, all together.
+type Way<'a> = (&'static str, &'a dyn Fn(u32) -> f64);
+
+/// The rates of each way, repeat by repeat.
+fn rates(ways: &[Way<'_>], threads: u32, repeats: u32) -> Vec<Vec<f64>> {
+    let mut rates = vec![Vec::new(); ways.len()];
+    for _ in 0..repeats {
+        for (rates, (_, way)) in rates.iter_mut().zip(ways) {
+            rates.push(way(threads));
+        }
+    }
+    rates
+}
+
+/// A row for each way: threads, its name, the median rate and its interval, and its ratio to the
+/// first way with that one's interval.
+fn rows(ways: &[Way<'_>], threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
+    let rates = rates(ways, threads, repeats);
+    let row = |((name, _), own): (&Way<'_>, &Vec<f64>)| {
+        let ratios = own.iter().zip(&rates[0]).map(|(own, first)| own / first);
+        let [low, median, high] = median(own.clone());
+        let [ratio_low, ratio, ratio_high] = self::median(ratios.collect());
+        vec![
+            Cell::Count(threads.into()),
+            Cell::Text((*name).into()),
+            Cell::Rate(median),
+            Cell::Rate(low),
+            Cell::Rate(high),
+            Cell::Ratio(ratio),
+            Cell::Ratio(ratio_low),
+            Cell::Ratio(ratio_high),
+        ]
+    };
+    ways.iter().zip(&rates).map(row).collect()
+}
+
+/// The names of what [`rows`] gives.
+fn columns(what: &str, beside: &str) -> Vec<String> {
+    let rate = |end: &str| format!("{what}_per_s_{end}");
+    let ratio = |end: &str| format!("ratio_to_{beside}{end}");
+    vec![
+        "threads".into(),
+        "way".into(),
+        rate("median"),
+        rate("low"),
+        rate("high"),
+        ratio(""),
+        ratio("_low"),
+        ratio("_high"),
+    ]
+}
+
+/// How long `threads` threads take for `work`, from the first one's start to the last one's end.
+fn span_ns(now_ns: &(dyn Fn() -> u64 + Sync), threads: u32, work: impl Fn(u32) + Sync) -> u64 {
+    let barrier = Barrier::new(threads as usize);
+    let one = |thread: u32| {
+        barrier.wait();
+        let begun = now_ns();
+        work(thread);
+        (begun, now_ns())
+    };
+    let one = &one;
+    let spans: Vec<(u64, u64)> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || one(thread)))
+            .collect();
+        running
+            .into_iter()
+            .filter_map(|thread| thread.join().ok())
+            .collect()
+    });
+    let first = spans.iter().map(|span| span.0).min().unwrap_or(0);
+    let last = spans.iter().map(|span| span.1).max().unwrap_or(0);
+    last.saturating_sub(first).max(1)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn per_second(count: u64, span_ns: u64) -> f64 {
+    count as f64 * 1e9 / span_ns as f64
+}
+
+/// The lower end of the 95 % interval of the median, the median, the upper end.
+///
+/// The ends are values of the sample (order statistics), so nothing is assumed of how it is
+/// distributed; below six values they are the smallest and the largest.
+fn median(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else {
+        return [0.0; 3];
+    };
+    let half = u32::try_from(values.len()).map_or(f64::MAX, f64::from) / 2.0;
+    // 1.96 standard deviations of how many of n values are below the median: √n ÷ 2 each.
+    let out = half - 0.98 * (2.0 * half).sqrt();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative, and below the number of values"
+    )]
+    let out = out.max(0.0) as usize;
+    let middle = f64::midpoint(values[last / 2], values[values.len() / 2]);
+    [values[out], middle, values[last - out]]
+}
+
+/// What all of them say of their interval.
+const NOTE: &str = "low and high: 95 % confidence interval of the median";
+
+/// Microbenchmarks by name.
+#[must_use]
+pub const fn micro_experiments() -> &'static [Experiment] {
+    &EXPERIMENTS
+}
+
+const EXPERIMENTS: [Experiment; 2] = [task_list::EXPERIMENT, tags::EXPERIMENT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_median_is_made_of_values() {
+        let values = |count: u32| (1..=count).rev().map(f64::from).collect();
+        assert_eq!(median(values(1)), [1.0, 1.0, 1.0]);
+        assert_eq!(median(values(4)), [1.0, 2.5, 4.0]);
+        assert_eq!(median(values(15)), [4.0, 8.0, 12.0]);
+        assert_eq!(median(values(100)), [41.0, 50.5, 60.0]);
+        assert_eq!(median(Vec::new()), [0.0; 3]);
+    }
+
+    #[test]
+    fn the_first_way_is_what_the_others_are_measured_by() {
+        let ways: [Way<'_>; 2] = [("one", &|_| 2.0), ("other", &|threads| f64::from(threads))];
+        let rows = rows(&ways, 3, 5);
+        assert_eq!(rows[0][5], Cell::Ratio(1.0));
+        assert_eq!(rows[1][5], Cell::Ratio(1.5));
+        assert_eq!(rows[1].len(), columns("adds", "one").len());
+    }
+}
