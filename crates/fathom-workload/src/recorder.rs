@@ -121,6 +121,7 @@ impl Recorder {
     /// ramp.
     pub(crate) fn measured_nothing(&mut self) {
         for direction in Direction::ALL {
+            self.settle(direction);
             let results = &mut self.directions[direction];
             results.slat.clear();
             results.clat.clear();
