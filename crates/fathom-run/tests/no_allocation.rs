@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
@@ -94,9 +95,14 @@ fn check(name: &str, config: WorkerConfig) {
     check_logged(name, config, None);
 }
 
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
 #[track_caller]
 fn check_logged(name: &str, config: WorkerConfig, log: Option<JobLog>) {
-    let path = std::env::temp_dir().join(format!("fathom-alloc-{}-{name}", std::process::id()));
+    // Tests run side by side: each call has a file of its own.
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let own = format!("fathom-alloc-{}-{call}-{name}", std::process::id());
+    let path = std::env::temp_dir().join(own);
     let mut file = std::fs::File::create(&path).expect("a temporary file");
     file.write_all(&vec![7; usize::try_from(FILE_BYTES).expect("small")])
         .expect("4 MiB of room");
