@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::engines::{ENGINES, LATER};
 use crate::help::range;
-use crate::switches::{Action, SWITCHES};
+use crate::switches::{Action, NO_LETTER, SWITCHES};
 use crate::table::{self, Kind, Row, known};
 
 /// The text of docs/COMPATIBILITY.md.
@@ -99,9 +99,13 @@ fn push_switches(text: &mut String) {
             _ => "same",
         };
         let help = switch.help.replace('|', "\\|");
+        let short = match switch.short {
+            NO_LETTER => String::new(),
+            letter => format!(", `-{letter}`"),
+        };
         text.push_str(&format!(
-            "| `--{}`, `-{}` | {help} | {verdict} |\n",
-            switch.name, switch.short
+            "| `--{}`{short} | {help} | {verdict} |\n",
+            switch.name
         ));
     }
 }

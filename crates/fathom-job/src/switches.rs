@@ -4,6 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
     pub(crate) name: &'static str,
+    /// Its letter, or `NO_LETTER`.
     pub(crate) short: char,
     pub(crate) argument: Argument,
     pub(crate) action: Action,
@@ -64,8 +65,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Switch> {
 
 /// The switch of this letter.
 pub(crate) fn find_short(letter: char) -> Option<&'static Switch> {
-    SWITCHES.iter().find(|switch| switch.short == letter)
+    SWITCHES
+        .iter()
+        .find(|switch| switch.short == letter && letter != NO_LETTER)
 }
+
+/// In place of the letter of a switch that has none.
+pub(crate) const NO_LETTER: char = '\0';
 
 /// All of them, in fio's order.
 #[rustfmt::skip]
@@ -83,7 +89,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("enghelp", 'i', Optional("engine[,option]"), EngineHelp, "Describe the engines"),
     switch("showcmd", 's', None, ShowCommand, "Print job files as a command line"),
     switch("readonly", 'r', None, ReadOnly, "Refuse jobs that write or trim"),
-    switch("no-exec", '\0', None, NoExec, "Refuse jobs that run commands"),
+    switch("no-exec", NO_LETTER, None, NoExec, "Refuse jobs that run commands"),
     switch("eta", 'e', Required("when"), Eta, "Show the status line: always, never or auto"),
     switch("eta-interval", 'O', Required("time"), EtaInterval, "Renew the status line so often"),
     switch("eta-newline", 'E', Required("time"), EtaNewline, "Begin a new status line so often"),

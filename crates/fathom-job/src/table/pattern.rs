@@ -20,7 +20,10 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .aliases(&["readwrite"])
-    .different("trims of a regular file punch holes; fio 3.33 fails there"),
+    .different(
+        "trims of a regular file punch holes, where fio 3.33 fails; random ops go on after the \
+         short block at the end of a file of uneven size, where fio ends a job with `:N`",
+    ),
     Row::new(
         "rw_sequencer",
         "sequential",
