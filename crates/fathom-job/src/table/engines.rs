@@ -38,8 +38,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .engines(&["io_uring"])
     .different(
-        "slat is told, and clat begins when an op is handed over; fio 3.33 has no slat there, and a \
-         clat longer than the run",
+        "slat is told, and clat begins when an op is handed over; fio 3.33 has no slat there, and \
+         a clat longer than the run",
     ),
     Row::new(
         "sqthread_poll_cpu",
