@@ -144,17 +144,10 @@ impl Bench {
         let free = self.report(Program::FathomRun, row, &[])?;
         let asked = (free.iops / 2.0).floor();
         let held = self.report(Program::FathomRun, row, &[format!("--rate_iops={asked}")])?;
-        let pair = |check: &super::row::Check| match check.measure {
-            Measure::UserTime => Pair {
-                other: free.user_ns_per_op,
-                fathom: held.user_ns_per_op,
-            },
-            _ => Pair {
-                other: asked,
-                fathom: held.iops,
-            },
-        };
-        Ok(row.checks.iter().map(pair).collect())
+        Ok(vec![Pair {
+            other: asked,
+            fathom: held.iops,
+        }])
     }
 
     /// Two processes at once, each on a core of its own: the sum.

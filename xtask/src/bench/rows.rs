@@ -71,18 +71,11 @@ pub(crate) const ROWS: &[Row] = &[
         method: Method::HalfRate,
         job: NULL,
         on: On::Nothing,
-        checks: &[
-            Check {
-                measure: Measure::Iops,
-                beside: "the rate asked for",
-                figure: Figure::Held(0.001),
-            },
-            Check {
-                measure: Measure::UserTime,
-                beside: "without a rate",
-                figure: Figure::AtMost(1.5),
-            },
-        ],
+        checks: &[Check {
+            measure: Measure::Iops,
+            beside: "the rate asked for",
+            figure: Figure::Held(0.001),
+        }],
     },
     Row {
         name: "null-depth-1",
@@ -485,11 +478,10 @@ mod tests {
                     Method::Fio => {
                         !matches!(check.measure, Measure::Instructions | Measure::WallIops)
                     }
-                    Method::HalfRate => {
-                        matches!(check.measure, Measure::Iops | Measure::UserTime)
-                    }
                     Method::ManyJobs => check.measure == Measure::WallIops,
-                    Method::Peak(_) | Method::RingLoop(..) => check.measure == Measure::Iops,
+                    Method::HalfRate | Method::Peak(_) | Method::RingLoop(..) => {
+                        check.measure == Measure::Iops
+                    }
                     Method::Logged(_) => matches!(
                         check.measure,
                         Measure::Iops
