@@ -3,24 +3,13 @@
 mod world;
 
 use fathom_job::{LogFull, LogOptions, LogValue};
-use world::{World, job};
+use world::{job, refuse};
 
 /// A job with these options has what `has` looks for.
 #[track_caller]
 fn check(options: &str, has: impl FnOnce(&LogOptions) -> bool) {
     let logs = job(options).options.logs;
     assert!(has(&logs), "{options}: {logs:?}");
-}
-
-/// The options are refused, for this reason.
-#[track_caller]
-fn refuse(options: &str, code: &str) {
-    let errors = World::default().errors(&format!("--name=x {options}"));
-    let codes: Vec<_> = errors
-        .iter()
-        .filter_map(|error| error.split(' ').nth(1))
-        .collect();
-    assert_eq!(codes, [code], "{options}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Groups and lifecycle: what both make of them.
 
-use crate::differences;
-use crate::runs::both;
+use crate::{check_refused, check_same};
 
 /// Each line is one run; words before the first `--name` hold for all jobs. Not here:
 /// `group_reporting` in a later job of a group alone, for which fio adds an empty element.
@@ -39,27 +38,10 @@ const REFUSED: &[&str] = &[
 
 #[test]
 fn groups_and_lifecycle_are_the_same() {
-    let mut found = Vec::new();
-    for line in AGREE {
-        let Some([fio, ours]) = both(line, &[]) else {
-            return;
-        };
-        found.extend(differences(line, &fio, &ours));
-        if !ours.stderr.is_empty() {
-            found.push(format!("{line}: standard error: {}", ours.stderr));
-        }
-    }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    check_same(AGREE);
 }
 
 #[test]
 fn what_fio_refuses_of_groups_is_refused() {
-    for line in REFUSED {
-        let Some([fio, ours]) = both(line, &[]) else {
-            return;
-        };
-        let said = || format!("{line}: {}{}", ours.stdout, ours.stderr);
-        assert_eq!((fio.code, ours.code), (Some(1), Some(1)), "{}", said());
-        assert!(ours.files.is_empty(), "{line} left {:?}", ours.files);
-    }
+    check_refused(REFUSED, 1);
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use fathom_job::{Diagnostics, Dialect, Invocation, Job, Plan, Surroundings, parse};
+use fathom_job::{Diagnostics, Dialect, Invocation, Job, Options, Plan, Surroundings, parse};
 
 /// Files and variables as a test wants them; 4 processors, 8 GiB.
 #[derive(Default)]
@@ -85,6 +85,24 @@ pub(crate) fn job(options: &str) -> Job {
     let mut plan = World::default().plan(&format!("--name=x {options}"));
     assert_eq!(plan.jobs.len(), 1);
     plan.jobs.remove(0)
+}
+
+/// A job with these options has what `has` looks for.
+#[track_caller]
+pub(crate) fn check(options: &str, has: impl FnOnce(&Options) -> bool) {
+    let job = job(options);
+    assert!(has(&job.options), "{options}: {:?}", job.options);
+}
+
+/// The options are refused, for this reason.
+#[track_caller]
+pub(crate) fn refuse(options: &str, code: &str) {
+    let errors = World::default().errors(&format!("--name=x {options}"));
+    let codes: Vec<_> = errors
+        .iter()
+        .filter_map(|error| error.split(' ').nth(1))
+        .collect();
+    assert_eq!(codes, [code], "{options}");
 }
 
 impl Surroundings for World {
