@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use fathom_job::Dialect;
 
 use crate::exit::End;
+use crate::lint;
 use crate::micro::{self, MicroArguments};
 use crate::output::{self, Stream};
 use crate::peak::{self, PeakArguments};
@@ -30,6 +31,25 @@ enum Command {
     #[command(disable_help_flag = true)]
     Run {
         /// What fio would be given.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "FIO'S WORDS"
+        )]
+        words: Vec<OsString>,
+    },
+    /// Say what in a plan will measure something else than its author thinks
+    ///
+    /// Takes what `run` takes, and runs nothing. Exit codes: 0 nothing found; 1 something found; 2
+    /// the plan cannot be read.
+    Lint {
+        /// Findings as JSON
+        #[arg(long)]
+        json: bool,
+        /// List what is looked for
+        #[arg(long)]
+        rules: bool,
+        /// What `fathom run` would be given.
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -67,10 +87,20 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     {
         return run_command::run(rest, Dialect::Fathom);
     }
+    if let Some((first, rest)) = rest.split_first()
+        && first == "lint"
+        && !rest.is_empty()
+        && !rest.iter().any(|word| word == "--help" || word == "-h")
+    {
+        return lint::run(rest);
+    }
     match Arguments::try_parse_from(words) {
         Ok(Arguments {
             command: Command::Run { words },
         }) => run_command::run(&words, Dialect::Fathom),
+        Ok(Arguments {
+            command: Command::Lint { words, .. },
+        }) => lint::run(&words),
         Ok(Arguments {
             command: Command::Peak(arguments),
         }) => peak::run(&arguments),

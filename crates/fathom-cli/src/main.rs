@@ -5,6 +5,7 @@ mod asked;
 mod bug;
 mod commands;
 mod exit;
+mod lint;
 mod micro;
 mod output;
 mod peak;

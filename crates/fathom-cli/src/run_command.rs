@@ -169,7 +169,7 @@ fn ended(record: &Record, interrupted: bool) -> End {
 }
 
 /// The words as text; job files and options are text.
-fn texts(words: &[OsString]) -> Result<Vec<String>, String> {
+pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>, String> {
     let text = |(number, word): (usize, &OsString)| {
         word.clone().into_string().map_err(|word| {
             let shown = word.to_string_lossy().escape_debug().to_string();

@@ -1,5 +1,7 @@
 //! Turns options as they were written into jobs: inheritance, order, and the place of every error.
 
+use std::sync::Arc;
+
 use crate::Surroundings;
 use crate::check;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Spot};
@@ -88,6 +90,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) settings: Settings,
     /// What the job to come inherits.
     pub(crate) globals: Layer,
+    /// The options of `globals` as typed.
+    inherited: Arc<[Typed]>,
     /// The next job starts after all before it, as one of a second job file does.
     pub(crate) wall: bool,
     /// Where jobs say that they write or trim.
@@ -114,6 +118,7 @@ impl<'a> Builder<'a> {
             diagnostics: Diagnostics::default(),
             settings: Settings::default(),
             globals: Layer::default(),
+            inherited: Arc::default(),
             wall: false,
             changing: Vec::new(),
             sections_seen: Vec::new(),
@@ -216,19 +221,27 @@ impl<'a> Builder<'a> {
             .into_iter()
             .map(|typed| (typed.name, typed.value));
         self.plan.global_options.extend(pairs);
-        let own = [std::mem::take(&mut self.globals.own), layer.own].concat();
+        // What is said again replaces what was: there may be many such sections.
+        let mut own = std::mem::take(&mut self.globals.own);
+        own.retain(|known| {
+            let mut later = layer.own.iter();
+            !later.any(|later| later.row.name == known.row.name)
+        });
+        own.extend(layer.own);
         self.globals = Layer {
             options: layer.options,
             own,
             name: None,
             engine_refused: layer.engine_refused,
         };
+        self.inherited = self.globals.typed().into();
         self.globals_refused |= self.has_new_errors();
     }
 
     /// Forgets what jobs inherit, as at the start of each job file but the first.
     pub(crate) fn forget_globals(&mut self) {
         self.globals = Layer::default();
+        self.inherited = Arc::default();
         self.globals_refused = false;
     }
 
@@ -267,6 +280,7 @@ impl<'a> Builder<'a> {
             name,
             origin: header.origin(),
             typed: layer.typed(),
+            inherited: Arc::clone(&self.inherited),
             options: layer.options,
         });
     }

@@ -109,6 +109,7 @@ mod tests {
             name: "x".to_owned(),
             origin: Origin::default(),
             typed: Vec::new(),
+            inherited: [].into(),
             options,
         };
         assert_eq!(file_names(&job, job_number), want);

@@ -2,6 +2,8 @@
 //!
 //! A plan is what was *written*; `fathom-run` turns it into what is *done*.
 
+use std::sync::Arc;
+
 use fathom_core::{IoPriority, Nanos, PerDirection};
 
 use crate::diagnostics::Spot;
@@ -24,8 +26,27 @@ pub struct Job {
     pub origin: Origin,
     /// Its own options as typed, in order, for the report.
     pub typed: Vec<Typed>,
+    /// Those of the `[global]` sections before it, in order; jobs share them.
+    pub inherited: Arc<[Typed]>,
     /// All options, typed, with defaults and globals folded in.
     pub options: Options,
+}
+
+impl Job {
+    /// This option as it was written last: in the job, or else in what it inherits.
+    #[must_use]
+    pub fn written(&self, option: &str) -> Option<&Typed> {
+        let own = self.typed.iter().rev();
+        own.chain(self.inherited.iter().rev())
+            .find(|typed| typed.name == option)
+    }
+
+    /// Where the first of these options was written, or else the job.
+    #[must_use]
+    pub fn place(&self, options: &[&str]) -> &Origin {
+        let written = options.iter().find_map(|option| self.written(option));
+        written.map_or(&self.origin, |typed| &typed.origin)
+    }
 }
 
 /// An option as the user wrote it.

@@ -47,13 +47,23 @@ impl Problem {
         self
     }
 
-    /// Says where it is: at the option, or else at the job.
+    /// Says where it is: at the option, the job's own or inherited, or else at the job.
     #[must_use]
     pub(crate) fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
         job.name.clone_into(&mut self.job);
-        let typed = job.typed.iter().rev().find(|typed| typed.name == option);
-        self.origin = typed.map_or(&job.origin, |typed| &typed.origin).clone();
+        self.origin = job.place(&[option]).clone();
         self
+    }
+
+    /// As the parser tells of its own, with this message.
+    pub(crate) fn diagnostic(&self, message: String) -> Diagnostic {
+        let origin = self.origin.clone();
+        let offending = origin.text().to_owned();
+        let found = Diagnostic::new(Severity::Error, self.code, message, origin, offending);
+        match &self.hint {
+            Some(hint) => found.with_hint(hint.clone()),
+            None => found,
+        }
     }
 }
 
@@ -68,13 +78,7 @@ impl RunError {
                 "" => problem.message.clone(),
                 job => format!("job `{job}`: {}", problem.message),
             };
-            let origin = problem.origin.clone();
-            let offending = origin.text().to_owned();
-            let found = Diagnostic::new(Severity::Error, problem.code, message, origin, offending);
-            diagnostics.push(match &problem.hint {
-                Some(hint) => found.with_hint(hint.clone()),
-                None => found,
-            });
+            diagnostics.push(problem.diagnostic(message));
         }
         diagnostics
     }

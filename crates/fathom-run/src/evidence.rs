@@ -13,7 +13,7 @@ use crate::check::writes;
 use crate::disks::DiskWatch;
 use crate::holes::{Filled, filled};
 use crate::page_cache::{Cached, cached};
-use crate::storage::storage_under;
+use crate::storage::{is_in_memory, storage_under};
 use crate::translate::JobSetup;
 use crate::validity::{JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes};
 
@@ -182,8 +182,8 @@ fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> Filled {
 fn memory_filesystem(setup: &JobSetup, tree: &BlockTree) -> Option<String> {
     let file = setup.files.first().filter(|_| is_asked(setup))?;
     let filesystem = storage_under(Path::new(&file.path), tree).filesystem;
-    let in_memory = matches!(filesystem.as_str(), "tmpfs" | "ramfs" | "hugetlbfs");
-    (in_memory && file.found.is_file_or_missing()).then_some(filesystem)
+    let in_memory = is_in_memory(&filesystem) && file.found.is_file_or_missing();
+    in_memory.then_some(filesystem)
 }
 
 /// Bytes that devices have read for this process so far, for its page cache or past it; `None`

@@ -18,6 +18,7 @@ mod idleness;
 mod interim;
 mod launch;
 mod lifecycle;
+mod lint;
 mod logs;
 mod prepare;
 mod progress;
@@ -43,6 +44,7 @@ pub mod storage;
 // Public items, listed once.
 pub use error::{Problem, RunError};
 pub use idleness::unit_of_work;
+pub use lint::{Finding, lint, rules};
 pub use progress::JobState;
 pub use refusals::refusals;
 pub use run::run;

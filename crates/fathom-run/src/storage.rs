@@ -122,6 +122,11 @@ pub fn nearest_existing(path: &Path) -> Option<PathBuf> {
         .find_map(|part| fs::canonicalize(part).ok())
 }
 
+/// Whether a file system of this kind keeps its files in memory.
+pub(crate) fn is_in_memory(filesystem: &str) -> bool {
+    matches!(filesystem, "tmpfs" | "ramfs" | "hugetlbfs")
+}
+
 /// A partition shares the queue of its disk.
 fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
     let disk = device.whole();

@@ -207,9 +207,7 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
         return None;
     }
     if seen.job.options.ioengine == "mmap" {
-        let sentence = "ioengine=mmap always works in the page cache: direct=1 only has each op \
-                        written out and its pages dropped";
-        return Some(validity("direct_io", false, sentence.into(), Vec::new()));
+        return Some(validity("direct_io", false, DIRECT_MMAP.into(), Vec::new()));
     }
     if seen.memory_filesystem.is_some() || seen.shares_with_buffered {
         return None; // the page cache says nothing of this job
@@ -386,9 +384,13 @@ fn figure(name: &str, value: f64) -> (String, f64) {
     (name.into(), value)
 }
 
-fn percent(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| to_float(part) * 100.0 / to_float(whole))
 }
+
+/// Said of a plan, and of a run.
+pub(crate) const DIRECT_MMAP: &str = "ioengine=mmap always works in the page cache: direct=1 \
+                                      only has each op written out and its pages dropped";
 
 /// Exact below 2⁵³, which is enough for a sentence.
 fn to_float(value: u64) -> f64 {
@@ -402,7 +404,7 @@ const DEPTH_SHARE: f64 = 0.5;
 /// Fewer ops than this many times the depth are mostly the queue filling up (guess).
 const FILLS_COUNTED: u64 = 10;
 /// Below this, what file systems keep beside the data may be taken for holes (guess).
-const NEVER_WRITTEN_PERCENT: f64 = 1.0;
+pub(crate) const NEVER_WRITTEN_PERCENT: f64 = 1.0;
 /// The rest of the time is spent in system calls' own waits and the clock's grain.
 const BUSY_PERCENT: f64 = 95.0;
 /// One part in a hundred is what moves a p99.

@@ -36,6 +36,12 @@ impl Surroundings for Nowhere {
 #[derive(Default)]
 pub(crate) struct Table(HashMap<&'static str, Found>);
 
+impl Table {
+    pub(crate) fn of(files: &[(&'static str, Found)]) -> Self {
+        Self(files.iter().copied().collect())
+    }
+}
+
 impl Look for Table {
     fn look(&self, path: &str) -> io::Result<Found> {
         Ok(self.0.get(path).copied().unwrap_or(Found::Missing))
@@ -52,8 +58,7 @@ pub(crate) fn plan(words: &str) -> Plan {
 }
 
 fn come_to(words: &str, files: &[(&'static str, Found)]) -> Translation {
-    let table = Table(files.iter().copied().collect());
-    translate(&plan(words), &table, &mut || 42)
+    translate(&plan(words), &Table::of(files), &mut || 42)
 }
 
 /// The only clone of the only job, of 1 MiB unless said otherwise.

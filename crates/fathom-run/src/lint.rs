@@ -1,0 +1,152 @@
+//! What in a plan will measure something else than its author thinks, told before it is run.
+//!
+//! A rule is a row: its name, what it is about, and a function that looks at one job (a [`View`])
+//! and finds something or not. Rules are pure: what they must know of the machine was looked up
+//! before and is handed to them as `Facts`. What a finished run says of itself is `validity.rs`;
+//! the parser's own warnings are findings too, and not repeated here.
+
+mod cache;
+mod content;
+mod facts;
+mod idle;
+mod logs;
+mod pace;
+mod queue;
+mod sharing;
+mod view;
+
+use fathom_job::{Diagnostic, Plan, Settings, Severity};
+
+use self::facts::Facts;
+use self::view::View;
+use crate::check::check;
+use crate::found::FileSystem;
+use crate::scheduler;
+use crate::translate::{JobSetup, Translation, entropy, translate};
+
+/// Something that a rule found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The jobs it is about.
+    pub jobs: Vec<String>,
+    /// What and where.
+    pub diagnostic: Diagnostic,
+}
+
+/// Looks at a plan and at this machine; nothing is started, made or written. What a run would
+/// refuse comes as errors.
+#[must_use]
+pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
+    let Translation {
+        setups,
+        mut problems,
+        ..
+    } = translate(plan, &FileSystem, &mut entropy);
+    problems.extend(scheduler::check(plan, &setups).0);
+    problems.extend(check(plan, settings, &setups));
+    let refused = problems.iter().map(|problem| Finding {
+        jobs: match problem.job.as_str() {
+            "" => Vec::new(),
+            job => vec![job.to_owned()],
+        },
+        diagnostic: problem.diagnostic(problem.message.clone()),
+    });
+    let mut findings: Vec<_> = refused.collect();
+    findings.extend(judge(plan, &setups, &Facts::look(&setups)));
+    findings
+}
+
+/// The rules: name, and what each is about.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    table().map(|rule| (rule.name, rule.about))
+}
+
+/// What all rules find in a plan. Jobs of which one rule says the same at the same place (mostly in
+/// what they inherit) are told together.
+fn judge(plan: &Plan, setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for view in View::of_all(plan, setups, facts) {
+        for rule in table() {
+            let Some(fault) = (rule.find)(&view) else {
+                continue;
+            };
+            let name = view.job.name.clone();
+            let found = fault.told(rule.name, &view);
+            let same = |known: &&mut Finding| known.diagnostic == found;
+            match findings.iter_mut().find(same) {
+                Some(known) => known.jobs.push(name),
+                None => findings.push(Finding {
+                    jobs: vec![name],
+                    diagnostic: found,
+                }),
+            }
+        }
+    }
+    findings
+}
+
+/// What looks at a job.
+struct Rule {
+    /// Stable, for scripts.
+    name: &'static str,
+    about: &'static str,
+    find: fn(&View<'_>) -> Option<Fault>,
+}
+
+impl Rule {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        find: fn(&View<'_>) -> Option<Fault>,
+    ) -> Self {
+        Self { name, about, find }
+    }
+}
+
+/// What a rule found.
+struct Fault {
+    /// The options at fault: the first that was written is shown.
+    at: &'static [&'static str],
+    /// What will happen.
+    message: String,
+    /// What to do instead.
+    fix: String,
+}
+
+impl Fault {
+    fn new(
+        at: &'static [&'static str],
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<Self> {
+        Some(Self {
+            at,
+            message: message.into(),
+            fix: fix.into(),
+        })
+    }
+
+    fn told(self, rule: &'static str, view: &View<'_>) -> Diagnostic {
+        let origin = view.job.place(self.at).clone();
+        let offending = origin.text().to_owned();
+        Diagnostic::new(Severity::Warning, rule, self.message, origin, offending)
+            .with_hint(self.fix)
+    }
+}
+
+/// All rules, by subject.
+fn table() -> impl Iterator<Item = &'static Rule> {
+    let subjects = [
+        cache::RULES,
+        queue::RULES,
+        pace::RULES,
+        sharing::RULES,
+        content::RULES,
+        logs::RULES,
+        idle::RULES,
+    ];
+    subjects.into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Rules on memory in front of the device, and on what is no device at all.
+
+use fathom_job::Fallocate;
+
+use super::view::View;
+use super::{Fault, Rule};
+use crate::found::Found;
+use crate::validity::{DIRECT_MMAP, NEVER_WRITTEN_PERCENT, percent};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::new(
+        "files-in-memory",
+        "files on tmpfs and its like: no device is measured",
+        files_in_memory,
+    ),
+    Rule::new(
+        "cached-reads",
+        "buffered reads of what fits into memory",
+        cached_reads,
+    ),
+    Rule::new(
+        "cached-writes",
+        "buffered writes that nobody makes durable",
+        cached_writes,
+    ),
+    Rule::new(
+        "mmap-direct",
+        "direct I/O on a memory mapping, which has none",
+        mmap_direct,
+    ),
+    Rule::new(
+        "unaligned-ops",
+        "ops that are no multiple of the blocks or pages underneath",
+        unaligned_ops,
+    ),
+    Rule::new(
+        "reads-holes",
+        "reads of what was never written",
+        reads_holes,
+    ),
+    Rule::new(
+        "first-writes",
+        "random writes to room that was never written",
+        first_writes,
+    ),
+];
+
+fn files_in_memory(view: &View<'_>) -> Option<Fault> {
+    if view.setup.diskless || !view.under.in_memory() {
+        return None;
+    }
+    let (filesystem, mount) = (&view.under.storage.filesystem, &view.under.storage.mount);
+    let direct = if view.options.direct {
+        ", and `direct=1` changes nothing about it"
+    } else {
+        ""
+    };
+    Fault::new(
+        &["filename", "directory", "opendir"],
+        format!("the files lie in memory ({filesystem} on {mount}): no device is measured{direct}"),
+        "name files, or a `directory`, of a file system that lies on the device",
+    )
+}
+
+fn cached_reads(view: &View<'_>) -> Option<Fault> {
+    let (bytes, memory) = (view.working_set(), view.facts.memory_bytes);
+    if !view.is_buffered() || !view.reads() || bytes >= memory || view.options.pre_read {
+        return None; // `pre_read` says that memory is what is meant
+    }
+    let (bytes_mib, memory_mib) = (bytes >> 20, memory >> 20);
+    let when = if !view.options.invalidate {
+        "what is in the page cache already, and whatever is read twice, comes"
+    } else if view.repeats() {
+        "after the first pass reads come"
+    } else {
+        "what is read ahead, or twice, comes"
+    };
+    Fault::new(
+        &["direct", "buffered", "invalidate", "size", "filename", "rw"],
+        format!(
+            "reads are buffered, and the {bytes_mib} MiB of the job fit into the machine's \
+             {memory_mib} MiB of memory: {when} from there, not from the device"
+        ),
+        "add `direct=1`, or make `size` several times the memory",
+    )
+}
+
+fn cached_writes(view: &View<'_>) -> Option<Fault> {
+    let options = view.options;
+    let durable = options.sync != 0 || options.fsync > 0 || options.fdatasync > 0;
+    let durable = durable || options.end_fsync || options.fsync_on_close;
+    if !view.is_buffered() || !view.writes() || durable {
+        return None;
+    }
+    Fault::new(
+        &["direct", "buffered", "rw", "ioengine"],
+        "writes are buffered and nothing makes them durable: they count as done when they are in \
+         memory, and the device writes most of them later or after the job",
+        "add `direct=1`, or `end_fsync=1` and a `size` of several times the memory",
+    )
+}
+
+fn mmap_direct(view: &View<'_>) -> Option<Fault> {
+    if view.options.ioengine != "mmap" || !view.options.direct || !view.has_storage() {
+        return None;
+    }
+    Fault::new(
+        &["direct", "buffered", "ioengine"],
+        DIRECT_MMAP,
+        "leave `direct` out, or use `ioengine=psync` or `io_uring`",
+    )
+}
+
+fn unaligned_ops(view: &View<'_>) -> Option<Fault> {
+    if !view.has_storage() || !view.writes() {
+        return None;
+    }
+    let (smallest, _) = view.op_bytes();
+    let physical = view.under.storage.physical_block_bytes;
+    let (block, what) = if view.is_buffered() {
+        (PAGE_BYTES, "pages of the page cache")
+    } else {
+        (physical, "physical blocks of the device")
+    };
+    // Sequential buffered ops fill their pages before these are written.
+    let matters = !view.is_buffered() || view.options.random;
+    if !matters || block == 0 || smallest.is_multiple_of(block) {
+        return None;
+    }
+    Fault::new(
+        &["bs", "bsrange", "bssplit"],
+        format!(
+            "ops of {smallest} B are no multiple of the {block} B {what}: the rest of each has to \
+             be read before it is written"
+        ),
+        format!("make `bs` a multiple of {block}, unless this is what is to be measured"),
+    )
+}
+
+fn reads_holes(view: &View<'_>) -> Option<Fault> {
+    let filled = view.under.filled;
+    // What the job writes itself, or is laid out before it, has content.
+    let never = percent(filled.hole_bytes(), filled.total_bytes)?;
+    if !view.reads() || view.writes() || never < NEVER_WRITTEN_PERCENT {
+        return None;
+    }
+    Fault::new(
+        &["filename", "directory", "opendir"],
+        format!(
+            "{never:.0} % of the file was never written: such reads give zeros without going to a \
+             device"
+        ),
+        "write the file first, or remove it and let the job lay it out",
+    )
+}
+
+fn first_writes(view: &View<'_>) -> Option<Fault> {
+    let options = view.options;
+    if !view.writes() || view.reads() || !options.random || options.overwrite {
+        return None; // reads have the files laid out with content
+    }
+    let grows = view.setup.files.iter().find(|file| {
+        let there = file.found.bytes().unwrap_or(0);
+        matches!(file.found, Found::Missing | Found::Regular(_)) && there < file.bytes
+    })?;
+    let how = match options.fallocate {
+        Fallocate::None | Fallocate::Truncate => "a hole",
+        _ => "reserved room",
+    };
+    (view.has_storage()).then_some(())?;
+    Fault::new(
+        &["fallocate", "rw"],
+        format!(
+            "{} is new, {how} to its end: the first write to each block also changes the file \
+             system's own data, and takes longer than those after it",
+            grows.path
+        ),
+        "add `overwrite=1`, which has the file written once before the job",
+    )
+}
+
+/// The smallest page that Linux has.
+const PAGE_BYTES: u64 = 4096;

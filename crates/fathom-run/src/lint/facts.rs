@@ -1,0 +1,75 @@
+//! What the rules must know of the machine.
+
+use std::path::Path;
+
+use fathom_record::Storage;
+use fathom_sys::system;
+
+use crate::block_tree::BlockTree;
+use crate::holes::{Filled, filled};
+use crate::storage::{is_in_memory, storage_under};
+use crate::translate::JobSetup;
+
+/// What the rules must know of the machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// Memory of the machine; 0 where it is not known.
+    pub(super) memory_bytes: u64,
+    /// Its processors.
+    pub(super) cpus: u32,
+    /// What is under the first file of each section, by the section's index.
+    pub(super) sections: Vec<SectionFacts>,
+}
+
+/// What is under the files of one section.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SectionFacts {
+    /// Under its first file.
+    pub(super) storage: Storage,
+    /// How much of its files was ever written.
+    pub(super) filled: Filled,
+}
+
+impl Facts {
+    /// Looks at the machine, and under each section's files.
+    pub(super) fn look(setups: &[JobSetup]) -> Self {
+        let tree = BlockTree::default();
+        let sections = setups.iter().map(|setup| setup.place.section + 1).max();
+        let mut facts = Self {
+            memory_bytes: system::memory_bytes(),
+            cpus: system::cpus_online(),
+            sections: vec![SectionFacts::default(); sections.unwrap_or(0)],
+        };
+        let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
+        for setup in firsts.filter(|setup| !setup.diskless) {
+            let files = setup.files.iter().take(FILES_LOOKED_AT);
+            let files = files.map(|file| (Path::new(&file.path), file.bytes));
+            facts.sections[setup.place.section] = SectionFacts {
+                storage: setup.files.first().map_or_else(Storage::default, |file| {
+                    storage_under(Path::new(&file.path), &tree)
+                }),
+                filled: filled(files),
+            };
+        }
+        facts
+    }
+}
+
+impl SectionFacts {
+    /// Whether the files lie in memory.
+    pub(super) fn in_memory(&self) -> bool {
+        is_in_memory(&self.storage.filesystem)
+    }
+
+    /// Whether what compresses well, or was written before, costs less than other data there.
+    pub(super) fn compresses(&self) -> bool {
+        let Storage {
+            filesystem, device, ..
+        } = &self.storage;
+        let filesystems = ["zfs", "btrfs", "bcachefs", "f2fs", "squashfs", "erofs"];
+        filesystems.contains(&filesystem.as_str()) || device.starts_with("zram")
+    }
+}
+
+/// As a finished run's evidence: more files say no more.
+const FILES_LOOKED_AT: usize = 64;

@@ -1,0 +1,101 @@
+//! Rules on I/O logs and latencies.
+
+use fathom_core::Nanos;
+use fathom_job::LogValue;
+
+use super::view::View;
+use super::{Fault, Rule};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::new(
+        "log-hides-slow-ops",
+        "a log of mean latencies",
+        log_hides_slow_ops,
+    ),
+    Rule::new(
+        "log-window-beyond-run",
+        "a log whose window is as long as the run",
+        log_window_beyond_run,
+    ),
+    Rule::new(
+        "log-of-nothing",
+        "a log of times that are not taken",
+        log_of_nothing,
+    ),
+    Rule::new(
+        "guard-without-times",
+        "a limit on latencies that are not taken",
+        guard_without_times,
+    ),
+];
+
+fn log_hides_slow_ops(view: &View<'_>) -> Option<Fault> {
+    let logs = &view.options.logs;
+    let means = logs.average_ms > 0 && logs.value == LogValue::Average;
+    if logs.latency.is_none() || !means || logs.histogram.is_some() {
+        return None;
+    }
+    Fault::new(
+        &["log_avg_msec", "write_lat_log"],
+        format!(
+            "each entry of the latency log is the mean of {} ms: no slow op can be seen in it, nor \
+             any percentile drawn from it",
+            logs.average_ms
+        ),
+        "add `log_window_value=both`, or `write_hist_log=` for percentiles over time",
+    )
+}
+
+fn log_window_beyond_run(view: &View<'_>) -> Option<Fault> {
+    let logs = &view.options.logs;
+    let runtime = view.runtime()?;
+    let plain = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
+    let windows = [
+        ("log_avg_msec", logs.average_ms, plain),
+        ("log_hist_msec", logs.histogram_ms, logs.histogram.is_some()),
+    ];
+    let long = |ms: u32| ms > 0 && Nanos::from_millis(u64::from(ms)) >= runtime;
+    let (name, ms, _) = windows
+        .into_iter()
+        .find(|(_, ms, has_log)| *has_log && long(*ms))?;
+    let at: &'static [&'static str] = match name {
+        "log_avg_msec" => &["log_avg_msec"],
+        _ => &["log_hist_msec"],
+    };
+    Fault::new(
+        at,
+        format!("the log has one entry for each {ms} ms, and the run ends after {runtime}"),
+        format!("make `{name}` shorter, as in `{name}=1000`"),
+    )
+}
+
+fn log_of_nothing(view: &View<'_>) -> Option<Fault> {
+    let options = view.options;
+    let all_off = options.disable_lat && options.disable_clat && options.disable_slat;
+    if options.logs.latency.is_none() || !(all_off || options.gtod_reduce) {
+        return None;
+    }
+    Fault::new(
+        &["gtod_reduce", "disable_lat", "write_lat_log"],
+        "the latency log stays empty: the job takes no times",
+        "leave `gtod_reduce` and `disable_*lat` out, or the log",
+    )
+}
+
+fn guard_without_times(view: &View<'_>) -> Option<Fault> {
+    let (options, lifecycle) = (view.options, &view.options.lifecycle);
+    let limited = lifecycle.latency_target > Nanos::ZERO
+        || lifecycle
+            .max_latency
+            .iter()
+            .any(|(_, limit)| limit.is_some());
+    if !limited || !(options.gtod_reduce || options.disable_lat && options.disable_clat) {
+        return None;
+    }
+    Fault::new(
+        &["gtod_reduce", "disable_lat"],
+        "the job takes no times of its ops: what `latency_target` or `max_latency` asks cannot be \
+         judged",
+        "leave `gtod_reduce` and `disable_*lat` out",
+    )
+}

@@ -1,0 +1,241 @@
+//! Rules on rates, pauses, and how long a job runs.
+
+use fathom_core::{Direction, Nanos};
+
+use super::view::View;
+use super::{Fault, Rule};
+use crate::translate::pattern::uses;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::new(
+        "ends-early",
+        "a runtime that the size does not last for",
+        ends_early,
+    ),
+    Rule::new(
+        "rate-beyond-thinktime",
+        "a rate that the pauses leave no time for",
+        rate_beyond_thinktime,
+    ),
+    Rule::new(
+        "rate-out-of-reach",
+        "a rate that no device keeps with such ops and such a queue",
+        rate_out_of_reach,
+    ),
+    Rule::new(
+        "rate-unused",
+        "a rate for a direction that the job does not have",
+        rate_unused,
+    ),
+    Rule::new(
+        "ramp-fills-run",
+        "a ramp as long as what is measured",
+        ramp_fills_run,
+    ),
+    Rule::new(
+        "thinktime-empties-queue",
+        "pauses that come before the queue is full",
+        thinktime_empties_queue,
+    ),
+    Rule::new(
+        "steady-beyond-run",
+        "a steady state that the run is too short for",
+        steady_beyond_run,
+    ),
+    Rule::new(
+        "loops-unused",
+        "loops of a job that is based on time",
+        loops_unused,
+    ),
+];
+
+fn ends_early(view: &View<'_>) -> Option<Fault> {
+    let (options, worker) = (view.options, &view.setup.worker);
+    let runtime = worker.runtime?;
+    // Somebody who says how much is to be done knows that it ends then.
+    let limited = options.io_size.is_some() || options.number_ios.is_some();
+    if worker.time_based || limited || options.fill_device || view.setup.diskless {
+        return None;
+    }
+    let bytes = worker.bytes_per_pass.saturating_mul(worker.loops.into());
+    let rate = bytes_per_second(view);
+    let lasts_ns =
+        u128::from(bytes) * 1_000_000_000 / u128::from(rate.unwrap_or(FAST_BYTES).max(1));
+    let ramp = options.ramp_time.get();
+    if lasts_ns >= u128::from(runtime.get().saturating_add(ramp)) {
+        return None;
+    }
+    let mib = bytes >> 20;
+    let when = match rate {
+        Some(_) => {
+            let lasts = Nanos::new(u64::try_from(lasts_ns).unwrap_or(u64::MAX));
+            format!("after about {lasts} at the rate that is asked for")
+        }
+        None => "as soon as it is through".to_owned(),
+    };
+    Fault::new(
+        &["runtime", "size"],
+        format!(
+            "without `time_based` the job goes once over its {mib} MiB and ends {when}: \
+             `runtime={runtime}` is only the longest that it may take"
+        ),
+        "add `time_based`, or leave `runtime` out",
+    )
+}
+
+/// Bytes per second that the rates ask for, of the largest ops.
+fn bytes_per_second(view: &View<'_>) -> Option<u64> {
+    let (_, largest) = view.op_bytes();
+    let options = view.options;
+    let of = |direction| {
+        let by_ops = options.rate_iops[direction].map(|ops| ops.saturating_mul(largest));
+        let rate = options.rate[direction].or(by_ops);
+        rate.filter(|&rate| rate > 0)
+    };
+    // One direction without a rate goes as fast as it can.
+    let used = Direction::ALL
+        .into_iter()
+        .filter(|&direction| uses(options, direction));
+    used.map(of)
+        .try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?)))
+}
+
+fn rate_beyond_thinktime(view: &View<'_>) -> Option<Fault> {
+    let think = view.setup.worker.think.as_ref()?;
+    if think.io_time > Nanos::ZERO || think.time == Nanos::ZERO {
+        return None;
+    }
+    let asked = view.asked_ops_per_second()?;
+    let most = u64::from(think.blocks).saturating_mul(1_000_000_000) / think.time.get();
+    if asked <= most {
+        return None;
+    }
+    let (time, blocks) = (think.time, think.blocks);
+    Fault::new(
+        &["rate_iops", "rate", "thinktime"],
+        format!(
+            "the rate asks for {asked} ops a second, and pauses of {time} after each {blocks} \
+             leave time for {most} at most"
+        ),
+        "make `thinktime` shorter or `thinktime_blocks` larger, or lower the rate",
+    )
+}
+
+fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
+    let asked = view.asked_ops_per_second()?;
+    let depth = u64::from(view.depth());
+    let most = depth
+        .saturating_mul(1_000_000_000 / SHORTEST_OP_NS)
+        .min(MOST_OPS);
+    if view.setup.diskless || asked <= most {
+        return None;
+    }
+    let (smallest, _) = view.op_bytes();
+    Fault::new(
+        &["rate", "rate_iops", "bs"],
+        format!(
+            "the rate asks for {asked} ops of {smallest} B a second: with {depth} in flight each \
+             would have to be done in {} ns",
+            (1_000_000_000 * depth).checked_div(asked).unwrap_or(0)
+        ),
+        "lower the rate, or make `bs` or `iodepth` larger",
+    )
+}
+
+fn rate_unused(view: &View<'_>) -> Option<Fault> {
+    let options = view.options;
+    let has = |direction: Direction| {
+        let rates = [&options.rate, &options.rate_iops];
+        rates
+            .iter()
+            .any(|rate| rate[direction].is_some_and(|rate| rate > 0))
+    };
+    let (used, unused): (Vec<_>, Vec<_>) = Direction::ALL
+        .into_iter()
+        .partition(|&direction| uses(options, direction));
+    // One value alone holds for all directions.
+    let missed = !used.iter().any(|&direction| has(direction));
+    if !missed || !unused.iter().any(|&direction| has(direction)) {
+        return None;
+    }
+    Fault::new(
+        &["rate", "rate_iops"],
+        "the rate is for directions that the job does not have: it goes as fast as it can",
+        "write the rates as read,write,trim, or one for all",
+    )
+}
+
+fn ramp_fills_run(view: &View<'_>) -> Option<Fault> {
+    let (ramp, runtime) = (view.options.ramp_time, view.runtime()?);
+    if ramp == Nanos::ZERO || ramp < runtime {
+        return None;
+    }
+    Fault::new(
+        &["ramp_time"],
+        format!(
+            "the ramp of {ramp} is as long as what is measured after it ({runtime}), or longer: \
+             most of what the job does is in no number"
+        ),
+        "make `ramp_time` shorter or `runtime` longer; `runtime` counts from the ramp's end",
+    )
+}
+
+fn thinktime_empties_queue(view: &View<'_>) -> Option<Fault> {
+    let think = view.setup.worker.think.as_ref()?;
+    let depth = view.depth();
+    if think.io_time > Nanos::ZERO || depth == 1 || think.blocks >= depth {
+        return None;
+    }
+    let blocks = think.blocks;
+    Fault::new(
+        &["thinktime_blocks", "thinktime"],
+        format!(
+            "the job pauses after each {blocks} ops, and lets all that are in flight end first: \
+             its queue never has the {depth} of `iodepth`"
+        ),
+        format!(
+            "write `thinktime_blocks={}` or more",
+            depth.saturating_mul(4)
+        ),
+    )
+}
+
+fn steady_beyond_run(view: &View<'_>) -> Option<Fault> {
+    let lifecycle = &view.options.lifecycle;
+    let (runtime, window) = (view.runtime()?, lifecycle.steady_duration);
+    let needed = window.get().saturating_add(lifecycle.steady_ramp.get());
+    if lifecycle.steady.is_none() || window == Nanos::ZERO || needed <= runtime.get() {
+        return None;
+    }
+    Fault::new(
+        &["steadystate_duration", "steadystate"],
+        format!(
+            "a steady state is judged over {window}, which with its ramp is {}, and the job ends \
+             after {runtime}: it is never found",
+            Nanos::new(needed)
+        ),
+        "make `runtime` longer or `steadystate_duration` shorter",
+    )
+}
+
+fn loops_unused(view: &View<'_>) -> Option<Fault> {
+    let worker = &view.setup.worker;
+    if !worker.time_based || view.options.loops <= 1 {
+        return None;
+    }
+    Fault::new(
+        &["loops"],
+        format!(
+            "with `time_based` the job goes on until its runtime is over: `loops={}` does nothing",
+            view.options.loops
+        ),
+        "leave `loops` or `time_based` out",
+    )
+}
+
+/// A job that needs more than this to end early is taken to last: eight lanes of PCIe 4.
+const FAST_BYTES: u64 = 14 << 30;
+/// No device with a queue ends an op of its own sooner.
+const SHORTEST_OP_NS: u64 = 2_000;
+/// What one thread can hand over at all, generously.
+const MOST_OPS: u64 = 20_000_000;

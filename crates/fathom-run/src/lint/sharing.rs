@@ -1,0 +1,119 @@
+//! Rules on clones, and on jobs that go to the same files.
+
+use fathom_core::Nanos;
+
+use super::view::View;
+use super::{Fault, Rule};
+use crate::check::writes;
+use crate::translate::FileSetup;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::new(
+        "shared-writes",
+        "jobs that run together and write to one file",
+        shared_writes,
+    ),
+    Rule::new(
+        "same-region",
+        "jobs that run together over the same bytes, one after the other",
+        same_region,
+    ),
+    Rule::new(
+        "clones-apart",
+        "clones that are reported one by one",
+        clones_apart,
+    ),
+    Rule::new(
+        "rates-per-clone",
+        "a rate that each clone has for itself",
+        rates_per_clone,
+    ),
+];
+
+fn shared_writes(view: &View<'_>) -> Option<Fault> {
+    let verifies = view.setup.worker.verify.is_some();
+    if !writes(view.job) {
+        return None;
+    }
+    let told = |theirs: &FileSetup, ours: &FileSetup| {
+        // A device has no lock of its own: there only the content matters.
+        let is_file = ours.found.is_file_or_missing();
+        is_file || (verifies && overlap(theirs, ours))
+    };
+    let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
+        writes(&view.plan.jobs[other.place.section]) && told(theirs, ours)
+    })?;
+    let who = match other.name == view.setup.name {
+        true => "its clones write".to_owned(),
+        false => format!("it and `{}` write", other.name),
+    };
+    let what = if verifies {
+        "each finds what the other wrote, which verification takes for errors"
+    } else {
+        "they may wait for one another's lock on the file, which is not the device's doing"
+    };
+    Fault::new(
+        &["filename", "filename_format", "numjobs"],
+        format!("{who} to {} at the same time: {what}", theirs.path),
+        "give each a file of its own (leave `filename` out), or say `stonewall`",
+    )
+}
+
+fn same_region(view: &View<'_>) -> Option<Fault> {
+    if view.options.random || view.setup.diskless {
+        return None;
+    }
+    let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
+        let options = &view.plan.jobs[other.place.section].options;
+        !options.random && theirs.offset == ours.offset && overlap(theirs, ours)
+    })?;
+    let who = match other.name == view.setup.name {
+        true => format!("all {} clones go", view.options.numjobs),
+        false => format!("it and `{}` go", other.name),
+    };
+    Fault::new(
+        &["numjobs", "filename", "offset"],
+        format!(
+            "{who} over the same bytes of {} from {} on, side by side: what one has just read or \
+             written the next finds in a cache, of the host or of the device",
+            theirs.path, theirs.offset
+        ),
+        "add `offset_increment=`, so that each has a part of its own",
+    )
+}
+
+fn clones_apart(view: &View<'_>) -> Option<Fault> {
+    let clones = view.options.numjobs;
+    if clones <= 1 || view.options.group_reporting {
+        return None;
+    }
+    Fault::new(
+        &["numjobs"],
+        format!(
+            "each of the {clones} clones is reported by itself: no number is that of all, and \
+             percentiles of parts cannot be added up"
+        ),
+        "add `group_reporting`",
+    )
+}
+
+fn rates_per_clone(view: &View<'_>) -> Option<Fault> {
+    let clones = view.options.numjobs;
+    let has_rate = view.asked_ops_per_second().is_some();
+    // Where a pause is what sets the pace, the rate of one clone is what was thought of.
+    let paced = view.setup.worker.think.as_ref();
+    if clones <= 1 || !has_rate || paced.is_some_and(|think| think.time > Nanos::ZERO) {
+        return None;
+    }
+    Fault::new(
+        &["rate", "rate_iops", "numjobs"],
+        format!("each of the {clones} clones has this rate for itself: together {clones} times it"),
+        format!("divide the rate by {clones}, if it is meant for all of them"),
+    )
+}
+
+/// Whether two jobs work on some of the same bytes of a file.
+fn overlap(one: &FileSetup, other: &FileSetup) -> bool {
+    let end = |file: &FileSetup| file.offset.saturating_add(file.length);
+    one.offset < end(other) && other.offset < end(one)
+}

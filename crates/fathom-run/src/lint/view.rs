@@ -1,0 +1,144 @@
+//! One job as the rules see it.
+
+use fathom_core::{Direction, Nanos};
+use fathom_job::{Job, Options, Plan};
+
+use super::facts::{Facts, SectionFacts};
+use crate::translate::pattern::{bounds, sized, uses};
+use crate::translate::{FileSetup, JobSetup};
+
+/// One job of a plan, what it comes to, and what is under it.
+pub(super) struct View<'a> {
+    pub(super) job: &'a Job,
+    pub(super) options: &'a Options,
+    /// Its first clone.
+    pub(super) setup: &'a JobSetup,
+    /// All clones of all jobs.
+    pub(super) setups: &'a [JobSetup],
+    pub(super) plan: &'a Plan,
+    pub(super) under: &'a SectionFacts,
+    pub(super) facts: &'a Facts,
+}
+
+impl<'a> View<'a> {
+    /// Each job of a plan whose setup could be made.
+    pub(super) fn of_all(
+        plan: &'a Plan,
+        setups: &'a [JobSetup],
+        facts: &'a Facts,
+    ) -> impl Iterator<Item = Self> {
+        let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
+        firsts.map(move |setup| {
+            let job = &plan.jobs[setup.place.section];
+            Self {
+                job,
+                options: &job.options,
+                setup,
+                setups,
+                plan,
+                under: &facts.sections[setup.place.section],
+                facts,
+            }
+        })
+    }
+
+    pub(super) fn reads(&self) -> bool {
+        uses(self.options, Direction::Read)
+    }
+
+    pub(super) fn writes(&self) -> bool {
+        uses(self.options, Direction::Write)
+    }
+
+    /// Whether ops go through the page cache to something that is not memory itself.
+    pub(super) fn is_buffered(&self) -> bool {
+        let past = self.options.direct && self.options.ioengine != "mmap";
+        !past && !self.options.uncached && self.has_storage()
+    }
+
+    /// Whether there is anything but memory under the files.
+    pub(super) fn has_storage(&self) -> bool {
+        !self.setup.diskless && !self.under.in_memory()
+    }
+
+    /// Whether the option was written, in the job or in what it inherits.
+    pub(super) fn wrote(&self, option: &str) -> bool {
+        self.job.written(option).is_some()
+    }
+
+    /// Bytes that one clone works on.
+    pub(super) fn working_set(&self) -> u64 {
+        self.setup.files.iter().map(|file| file.length).sum()
+    }
+
+    /// Whether the job goes over its bytes more than once.
+    pub(super) fn repeats(&self) -> bool {
+        self.setup.worker.time_based || self.setup.worker.loops > 1
+    }
+
+    /// The smallest and the largest op, bytes.
+    pub(super) fn op_bytes(&self) -> (u64, u64) {
+        let all: Vec<_> = sized(self.options)
+            .map(|direction| bounds(self.options, direction))
+            .collect();
+        let smallest = all.iter().map(|bounds| bounds.0).min();
+        let largest = all.iter().map(|bounds| bounds.1).max();
+        (smallest.unwrap_or(1).max(1), largest.unwrap_or(1).max(1))
+    }
+
+    pub(super) fn is_asynchronous(&self) -> bool {
+        !crate::engines::is_synchronous(&self.options.ioengine, 2) && !self.setup.diskless
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        self.setup.worker.depth
+    }
+
+    /// The time that is measured, where it is limited.
+    pub(super) fn runtime(&self) -> Option<Nanos> {
+        self.setup.worker.runtime
+    }
+
+    /// Ops per second that the rates ask for, all directions together, of the smallest ops.
+    pub(super) fn asked_ops_per_second(&self) -> Option<u64> {
+        let (smallest, _) = self.op_bytes();
+        let of = |direction| {
+            let (bytes, ops) = (
+                self.options.rate[direction],
+                self.options.rate_iops[direction],
+            );
+            let used = uses(self.options, direction);
+            let by_bytes = bytes.map(|bytes| bytes / smallest);
+            ops.or(by_bytes).filter(|&ops| used && ops > 0)
+        };
+        let asked: Vec<u64> = Direction::ALL.into_iter().filter_map(of).collect();
+        (!asked.is_empty()).then(|| {
+            asked
+                .iter()
+                .fold(0, |sum: u64, ops| sum.saturating_add(*ops))
+        })
+    }
+
+    /// Other clones that run at the same time and have a file with this one: the clone, its file,
+    /// and ours.
+    pub(super) fn sharers(
+        &self,
+    ) -> impl Iterator<Item = (&'a JobSetup, &'a FileSetup, &'a FileSetup)> {
+        let setup = self.setup;
+        let others = self.setups.iter().filter(move |other| {
+            let same_time = other.place.wave == setup.place.wave && !other.diskless;
+            same_time && other.place.number != setup.place.number && !setup.diskless
+        });
+        others.flat_map(move |other| {
+            let pairs = other.files.iter().take(FILES_COMPARED);
+            pairs.filter_map(move |theirs| {
+                let mut mine = setup.files.iter().take(FILES_COMPARED);
+                let ours = mine.find(|ours| ours.path == theirs.path)?;
+                Some((other, theirs, ours))
+            })
+        })
+    }
+}
+
+/// Jobs that share files share one of the first.
+const FILES_COMPARED: usize = 16;
