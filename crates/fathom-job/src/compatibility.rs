@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::engines::{ENGINES, LATER};
+use crate::engines::{ENGINES, LATER, NEEDS};
 use crate::help::range;
+use crate::refuse;
 use crate::switches::{Action, NO_LETTER, SWITCHES};
 use crate::table::{self, Kind, Row, known};
 
@@ -57,26 +58,39 @@ fn push_row(text: &mut String, row: &Row) {
 
 fn push_refused(text: &mut String) {
     text.push_str(
-        "\n## Refused for now\n\nfio has these options and Fathom not yet; \
-         each is refused by its name, never skipped.\n\n",
+        "\n## Refused\n\nfio has these options; each is refused by its name, never skipped.\n",
     );
     for (tier, title) in TIERS {
         let options = known::all().iter().filter(|known| known.tier == *tier);
         let missing = options.filter(|known| table::find(known.name).is_none());
-        let names: Vec<_> = missing.map(|known| format!("`{}`", known.name)).collect();
-        if !names.is_empty() {
-            text.push_str(&format!("* {title}: {}.\n", names.join(", ")));
+        let rows: Vec<_> = missing.map(refused_row).collect();
+        if !rows.is_empty() {
+            let head = "| option | compared with fio |\n|---|---|\n";
+            text.push_str(&format!("\n### {title}\n\n{head}{}", rows.concat()));
         }
     }
 }
 
+fn refused_row(known: &known::Known) -> String {
+    let names: Vec<_> = known.names().map(|name| format!("`{name}`")).collect();
+    format!(
+        "| {} | refused: {} |\n",
+        names.join(", "),
+        refuse::reason(known)
+    )
+}
+
 fn push_engines(text: &mut String) {
-    text.push_str("\n## Engines\n\n");
+    text.push_str("\n## Engines\n\n| engine | compared with fio |\n|---|---|\n");
     for engine in ENGINES {
-        text.push_str(&format!("* `{}`: {}.\n", engine.name, engine.help));
+        text.push_str(&format!("| `{}` | same: {} |\n", engine.name, engine.help));
     }
-    let later = LATER.map(|name| format!("`{name}`")).join(", ");
-    text.push_str(&format!("\nRefused by name for now: {later}.\n"));
+    for name in LATER {
+        text.push_str(&format!("| `{name}` | refused for now |\n"));
+    }
+    for (name, what) in NEEDS {
+        text.push_str(&format!("| `{name}` | refused: needs {what} |\n"));
+    }
 }
 
 fn push_switches(text: &mut String) {
@@ -123,7 +137,7 @@ const INTRODUCTION: &str = "\
 This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
 *Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses
 what fio silently takes for something else. *Different* means that the outcome is not fio's.
-*Refused* means that fio has it and Fathom not yet.
+*Refused* means that fio has it and Fathom does not, and why.
 
 What holds everywhere:
 
@@ -145,6 +159,41 @@ What holds everywhere:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The full list is that of `known.tsv`, after fio's own table.
+    #[test]
+    fn every_option_of_fio_has_a_row_with_a_verdict() {
+        let page = compatibility_markdown();
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+            .collect();
+        for known in known::all() {
+            for name in known.names() {
+                let names = |row: &&Vec<&str>| row[0].split(", ").any(|n| n == format!("`{name}`"));
+                let Some(row) = rows.iter().find(names) else {
+                    panic!("`{name}` is nowhere");
+                };
+                let verdict = row.last().copied().unwrap_or_default();
+                let words = ["same", "stricter: ", "different: ", "refused: "];
+                assert!(
+                    words.iter().any(|word| verdict.starts_with(word)),
+                    "`{name}`: {verdict}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_engine_of_fios_options_is_there_or_refused_with_its_reason() {
+        for name in known::all().iter().flat_map(known::Known::engines) {
+            let there = crate::engines::find(name).is_some();
+            let profile = name.starts_with("profile:");
+            let refused = LATER.contains(&name) || crate::engines::needs(name).is_some();
+            assert!(there || refused || profile || name.contains(' '), "{name}");
+        }
+    }
 
     #[test]
     fn the_page_is_drawn_from_the_table() {

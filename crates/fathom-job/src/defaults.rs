@@ -128,6 +128,7 @@ impl Default for Options {
             prioclass: None,
             priohint: None,
             ioscheduler: None,
+            process: crate::process::ProcessOptions::default(),
             cmdprio_percentage: PerDirection::all(0),
             cmdprio_class: PerDirection::all(1),
             cmdprio: PerDirection::all(0),

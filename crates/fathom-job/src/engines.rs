@@ -40,8 +40,8 @@ pub(crate) const ENGINES: [Engine; 9] = [
     engine("null", false, "nothing at all: what the tool itself costs"),
 ];
 
-/// Engines of fio's own table that Fathom has not yet.
-pub(crate) const LATER: [&str; 43] = [
+/// Engines of fio's that need nothing but Linux, and that Fathom has not yet.
+pub(crate) const LATER: [&str; 21] = [
     "posixaio",
     "splice",
     "net",
@@ -58,33 +58,53 @@ pub(crate) const LATER: [&str; 43] = [
     "falloc",
     "e4defrag",
     "page_fault",
-    "io_uring_cmd",
-    "sg",
-    "mtd",
     "nbd",
     "libiscsi",
     "nfs",
     "http",
-    "rados",
-    "rbd",
-    "gfapi",
-    "gfapi_async",
-    "rdma",
-    "libhdfs",
-    "dfs",
-    "ime_psync",
-    "ime_psyncv",
-    "ime_aio",
-    "libpmem",
-    "dev-dax",
-    "libzbc",
-    "libblkio",
-    "xnvme",
-    "libcufile",
-    "libhipfile",
-    "windowsaio",
-    "solarisaio",
     "external",
+];
+
+/// What an engine of fio's needs that Fathom does not have.
+pub(crate) fn needs(name: &str) -> Option<&'static str> {
+    let found = NEEDS.iter().find(|(engine, _)| *engine == name);
+    found.map(|(_, what)| *what)
+}
+
+/// Engines of fio's, now or once, with the library or device that each of them needs.
+pub(crate) const NEEDS: [(&str, &str); 32] = [
+    ("io_uring_cmd", "an NVMe character device"),
+    ("sg", "a SCSI generic device"),
+    ("mtd", "an MTD flash device"),
+    ("rados", "librados"),
+    ("rbd", "librbd"),
+    ("gfapi", "libgfapi"),
+    ("gfapi_async", "libgfapi"),
+    ("rdma", "librdmacm and an RDMA device"),
+    ("librpma_apm_client", "librpma"),
+    ("librpma_apm_server", "librpma"),
+    ("librpma_gpspm_client", "librpma"),
+    ("librpma_gpspm_server", "librpma"),
+    ("libhdfs", "libhdfs"),
+    ("dfs", "libdfs (DAOS)"),
+    ("ime_psync", "DDN's IME client"),
+    ("ime_psyncv", "DDN's IME client"),
+    ("ime_aio", "DDN's IME client"),
+    ("libpmem", "libpmem"),
+    ("pmemblk", "libpmemblk"),
+    ("dev-dax", "libpmem and a DAX device"),
+    ("libzbc", "libzbc"),
+    ("libblkio", "libblkio"),
+    ("libcufile", "NVIDIA's cuFile"),
+    ("libhipfile", "AMD's hipFile"),
+    ("xnvme", "libxnvme"),
+    ("cpp_null", "a shared library with fio's interface"),
+    ("skeleton_external", "a shared library with fio's interface"),
+    ("guasi", "libguasi"),
+    ("binject", "a driver that was never in Linux"),
+    ("fusion-aw-sync", "libnvm"),
+    ("windowsaio", "Windows"),
+    ("solarisaio", "Solaris"),
 ];
 
 const fn engine(name: &'static str, synchronous: bool, help: &'static str) -> Engine {

@@ -23,6 +23,7 @@ mod names;
 mod number;
 mod plan;
 mod problem;
+mod process;
 mod refuse;
 mod showcmd;
 mod substitute;
@@ -51,6 +52,7 @@ pub use plan::{
     Options, Origin, OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator,
     RateProcess, ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
 };
+pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, MemoryKind,

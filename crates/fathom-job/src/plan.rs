@@ -450,6 +450,7 @@ pub struct Options {
     pub prioclass: Option<u8>,
     pub priohint: Option<u16>,
     pub ioscheduler: Option<String>,
+    pub process: crate::process::ProcessOptions,
     // Engines' own.
     pub cmdprio_percentage: PerDirection<u8>,
     pub cmdprio_class: PerDirection<u8>,

@@ -1,7 +1,11 @@
 //! Why an option's name is refused.
 
+use std::fmt;
+
+use crate::engines;
 use crate::problem::Problem;
 use crate::suggest;
+use crate::table::known::Known;
 use crate::table::{self, Row, known};
 
 /// Why a job with this engine cannot have this option.
@@ -10,31 +14,100 @@ pub(crate) fn option(name: &str, row: Option<&Row>, engine: &str) -> Problem {
     if let Some(row) = row {
         return other_engine(name, row.engines.iter().copied(), engine);
     }
-    if let Some(reason) = gone(name) {
-        return Problem::new(
-            "not-any-more",
-            at,
-            format!("`{name}` is refused by fio too: {reason}"),
-        );
-    }
     let Some(known) = known::find(name) else {
         return unknown(name);
     };
-    if known.is_general() || known.engines().any(|other| other == engine) {
-        return Problem::new(
-            "not-yet",
-            at,
-            format!("`{name}` is known to fio, not yet to fathom"),
-        )
-        .fix("leave it out, if the job means the same without it");
+    let reason = reason(known);
+    let problem = Problem::new(reason.code(), at, format!("`{name}` {reason}"));
+    match reason {
+        Reason::NotYet(_) if known.is_general() => {
+            problem.fix("leave it out, if the job means the same without it")
+        }
+        _ => problem.fix("leave it out"),
     }
-    let engines = known.engines().collect::<Vec<_>>().join(", ");
-    Problem::new(
-        "not-yet",
-        at,
-        format!("`{name}` is known to fio (for {engines}), not yet to fathom"),
-    )
-    .fix("leave it out")
+}
+
+/// Why fio's option is not in Fathom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// fio refuses it as well.
+    Gone(&'static str),
+    /// What it is for needs this library or device.
+    Needs(&'static str),
+    /// It is an option of these engines, which are not there yet.
+    Engines(String),
+    /// It belongs to this, which is not there yet.
+    NotYet(&'static str),
+}
+
+impl Reason {
+    const fn code(&self) -> &'static str {
+        match self {
+            Self::Gone(_) => "not-any-more",
+            Self::Needs(_) => "not-in-fathom",
+            Self::Engines(_) | Self::NotYet(_) => "not-yet",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone(why) => write!(f, "is refused by fio too: {why}"),
+            Self::Needs(what) => write!(f, "needs {what}: not in fathom"),
+            Self::Engines(list) => write!(f, "is known to fio (for {list}), not yet to fathom"),
+            Self::NotYet(part) => write!(f, "is known to fio, not yet to fathom ({part})"),
+        }
+    }
+}
+
+/// Why this option, which is not in the table, is refused.
+pub(crate) fn reason(known: &Known) -> Reason {
+    if let Some(why) = gone(known.name) {
+        return Reason::Gone(why);
+    }
+    if known.is_general() {
+        return match needs(known.name) {
+            Some(what) => Reason::Needs(what),
+            None => Reason::NotYet(part(known.name)),
+        };
+    }
+    let missing = known.engines().filter_map(engines::needs).last();
+    match missing.filter(|_| known.tier == "D") {
+        Some(what) => Reason::Needs(what),
+        None => Reason::Engines(known.engines().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The device that an option of every engine is for.
+fn needs(name: &str) -> Option<&'static str> {
+    match name {
+        "fdp" | "dataplacement" | "plid_select" | "plids" | "dp_scheme" => {
+            Some("a drive with data placement")
+        }
+        "gpu_dev_id" => Some("a GPU"),
+        _ => None,
+    }
+}
+
+/// What an option belongs to that is not there yet.
+fn part(name: &str) -> &'static str {
+    let begins = |with: &str| name.starts_with(with);
+    if begins("verify") || begins("experimental_verify") {
+        "checking what was written"
+    } else if begins("trim") || begins("block_error") {
+        "trims beside writes"
+    } else if begins("write_iolog") || begins("read_iolog") || begins("replay") || begins("merge") {
+        "recording and replaying"
+    } else if begins("spr") {
+        "preconditioning"
+    } else if begins("profile") {
+        "built-in workloads"
+    } else if begins("log_") {
+        "compressed logs"
+    } else {
+        "on its own"
+    }
 }
 
 fn other_engine<'a>(name: &str, engines: impl Iterator<Item = &'a str>, engine: &str) -> Problem {
@@ -56,7 +129,7 @@ fn unknown(name: &str) -> Problem {
         format!("there is no option `{name}`"),
     );
     let own = table::rows().flat_map(Row::names);
-    let known = known::all().iter().flat_map(known::Known::names);
+    let known = known::all().iter().flat_map(Known::names);
     match suggest::closest(name, own.chain(known)) {
         Some(word) => problem.fix(format!("did you mean `{word}`?")),
         None => problem.fix("`--cmdhelp` lists all options"),

@@ -2,10 +2,12 @@
 
 use fathom_core::IoPriority;
 use fathom_job::{CpuPolicy, Options};
+use fathom_sys::pinned::Pinned;
 use fathom_sys::thread;
 
 use crate::drive::Fault;
 use crate::gtod;
+use crate::process::{self, ProcessSettings};
 use crate::scheduler::Switch;
 use crate::translate::priority;
 
@@ -20,6 +22,8 @@ pub(crate) struct ThreadSettings {
     pub(crate) priority: Option<IoPriority>,
     /// The I/O scheduler of its devices, if one was asked for.
     pub(crate) scheduler: Option<Switch>,
+    /// Who it is, and what holds it back.
+    pub(crate) process: ProcessSettings,
 }
 
 impl ThreadSettings {
@@ -33,22 +37,20 @@ impl ThreadSettings {
             }
             CpuPolicy::Shared | CpuPolicy::Split => allowed,
         };
+        // Where both are said, the nodes hold, as in fio.
+        let cpus = process::cpus_of_nodes(options).unwrap_or(cpus);
         Self {
             cpus: gtod::without(options, cpus),
             nice: options.nice,
             priority: priority::of_thread(options),
             scheduler: None,
+            process: ProcessSettings::new(options),
         }
     }
 }
 
-/// Sets what is to be set on the calling thread.
-pub(crate) fn apply(settings: &ThreadSettings) -> Result<(), Fault> {
-    let fault = |what: &str, error: &std::io::Error| Fault {
-        errno: error.raw_os_error().unwrap_or(0).unsigned_abs(),
-        text: format!("{what}: {error}"),
-        hint: String::new(),
-    };
+/// Sets what is to be set on the calling thread; what is given is to be kept while the job runs.
+pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> {
     // Signals are the watcher's: a system call of a job is never broken off by them.
     thread_signals()?;
     if !settings.cpus.is_empty() {
@@ -65,13 +67,20 @@ pub(crate) fn apply(settings: &ThreadSettings) -> Result<(), Fault> {
     }
     // A sleep that ends 50 us late would be seen in the latencies of every paced op.
     let _default_stays = thread::set_timer_slack_ns(1);
-    Ok(())
+    let held = settings.process.enter()?;
+    settings.process.become_user()?;
+    Ok(held)
+}
+
+/// Why something could not be set.
+pub(crate) fn fault(what: &str, error: &std::io::Error) -> Fault {
+    Fault {
+        errno: error.raw_os_error().unwrap_or(0).unsigned_abs(),
+        text: format!("{what}: {error}"),
+        hint: String::new(),
+    }
 }
 
 fn thread_signals() -> Result<(), Fault> {
-    fathom_sys::signals::block_in_this_thread().map_err(|error| Fault {
-        errno: error.raw_os_error().unwrap_or(0).unsigned_abs(),
-        text: format!("sigmask: {error}"),
-        hint: String::new(),
-    })
+    fathom_sys::signals::block_in_this_thread().map_err(|error| fault("sigmask", &error))
 }

@@ -14,6 +14,7 @@ use crate::block_tree::BlockTree;
 use crate::engines;
 use crate::error::Problem;
 use crate::found::Found;
+use crate::process;
 use crate::safety;
 use crate::storage::storage_under;
 use crate::translate::pattern::{bounds, smallest, uses};
@@ -89,6 +90,9 @@ impl Checker {
             );
             let problem = Problem::new("no_such_cpu", message).hint("name CPUs from 0 on");
             self.add(job, "cpus_allowed", problem);
+        }
+        for (option, problem) in process::check(options) {
+            self.add(job, option, problem);
         }
         for directory in options.directory.iter().flatten() {
             if !engines::is_diskless(&options.ioengine) && !Path::new(directory).is_dir() {

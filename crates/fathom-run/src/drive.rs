@@ -133,7 +133,7 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
         ..Outcome::default()
     };
     let body = AssertUnwindSafe(|| {
-        affinity::apply(&assignment.thread)?;
+        let _held = affinity::apply(&assignment.thread)?;
         let context = Context {
             guides,
             files: assignment.files,

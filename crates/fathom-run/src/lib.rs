@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod affinity;
+mod cgroup;
 mod check;
 mod collect;
 mod drive;
@@ -21,6 +22,7 @@ mod lifecycle;
 mod lint;
 mod logs;
 mod prepare;
+mod process;
 mod progress;
 mod refusals;
 mod run;

@@ -10,11 +10,12 @@ use fathom_core::Tick;
 use fathom_engine::start;
 use fathom_job::{ClockSource, Plan, Settings};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record};
-use fathom_sys::clock::{Clock, wall_ms};
+use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
 use crate::affinity::ThreadSettings;
 use crate::block_tree::BlockTree;
+use crate::cgroup;
 use crate::check::check;
 use crate::collect;
 use crate::drive::{Assignment, Outcome, Shared};
@@ -67,6 +68,7 @@ pub fn run(
     let _as_it_was = system::raise_open_files_limit();
     let noted = prepare::lay_out(plan, setups, clock, session)?;
     prepare::pre_read(plan, setups, session.stops);
+    let groups = cgroup::Made::by(plan);
     let before = Before::look(setups, clock.now());
     let idle = settings
         .idle_profile
@@ -89,14 +91,19 @@ pub fn run(
         lines,
         mut warnings,
     } = logs.map_or_else(Finished::default, Logs::finish);
-    let ended = outcomes.iter().flatten();
-    warnings.extend(ended.flat_map(|outcome| outcome.said.iter().cloned()));
+    warnings.extend(
+        outcomes
+            .iter()
+            .flatten()
+            .flat_map(|outcome| outcome.said.clone()),
+    );
     for warning in &warnings {
         (session.tell)(Event::Lost(warning));
     }
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
+    groups.clear();
     translation.warnings.extend(noted);
     translation.warnings.extend(gtod.warning());
     translation.warnings.extend(warnings);
@@ -270,9 +277,12 @@ fn jobs(
     outcomes: Vec<Option<Outcome>>,
     clock: &Clock,
 ) -> Vec<JobRecord> {
-    let wall_of = |tick| wall_ms().saturating_sub((clock.now() - tick).as_millis());
     let each = planned.iter().zip(setups).zip(outcomes);
     each.map(|((planned, setup), outcome)| {
+        // The clocks have been looked at: they are there.
+        let shown =
+            || clock::read(setup.start_clock).map_or_else(|_| wall_ms(), |ns| ns / 1_000_000);
+        let wall_of = |tick| shown().saturating_sub((clock.now() - tick).as_millis());
         collect::complete(planned.clone(), setup, outcome, &wall_of)
     })
     .collect()

@@ -43,6 +43,8 @@ pub(crate) struct JobSetup {
     pub(crate) diskless: bool,
     /// `error_dump`: what it went past is told.
     pub(crate) tells_errors: bool,
+    /// The clock of its start in the report.
+    pub(crate) start_clock: u32,
 }
 
 /// One file of a job.
@@ -212,6 +214,7 @@ fn setup(
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         diskless,
         tells_errors: options.lifecycle.error_dump,
+        start_clock: options.process.job_start_clock_id,
     };
     Ok((setup, warnings.list))
 }

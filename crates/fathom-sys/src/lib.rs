@@ -13,6 +13,8 @@ pub mod flight;
 pub mod map;
 pub mod memory;
 pub mod meter;
+pub mod numa;
+pub mod pinned;
 pub mod rw;
 pub mod signals;
 pub mod system;

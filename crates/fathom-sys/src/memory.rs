@@ -177,7 +177,7 @@ impl Drop for Buffers {
 }
 
 /// `length` bytes, at an address of the kernel's choice.
-fn map(memory: &Memory, length: usize) -> io::Result<NonNull<u8>> {
+pub(crate) fn map(memory: &Memory, length: usize) -> io::Result<NonNull<u8>> {
     let mut flags = match memory.shared {
         true => libc::MAP_SHARED,
         false => libc::MAP_PRIVATE,

@@ -56,6 +56,39 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
+/// Names the calling thread; the kernel keeps the first 15 bytes.
+///
+/// # Errors
+/// What `prctl(2)` said.
+pub fn set_name(name: &str) -> io::Result<()> {
+    let mut bytes = [0_u8; NAME_BYTES];
+    for (place, byte) in bytes.iter_mut().take(NAME_BYTES - 1).zip(name.bytes()) {
+        *place = byte;
+    }
+    // SAFETY: the kernel reads a string of at most 16 bytes, of which the last is zero.
+    let rc = unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
+    zero_or_error(rc.into())
+}
+
+/// Makes the calling thread run as another user. There is no way back; other threads of the process
+/// are not touched, as they would be by the library's function of that name.
+///
+/// # Errors
+/// `EPERM` without the right to.
+pub fn set_user(id: u32) -> io::Result<()> {
+    // SAFETY: plain integers.
+    zero_or_error(unsafe { libc::syscall(libc::SYS_setresuid, id, id, id) })
+}
+
+/// Makes the calling thread run as another group; see [`set_user`].
+///
+/// # Errors
+/// `EPERM` without the right to.
+pub fn set_group(id: u32) -> io::Result<()> {
+    // SAFETY: plain integers.
+    zero_or_error(unsafe { libc::syscall(libc::SYS_setresgid, id, id, id) })
+}
+
 /// Sets the calling thread's nice value, −20 (urgent) to 19.
 ///
 /// # Errors
@@ -279,6 +312,8 @@ fn zero_or_error(rc: libc::c_long) -> io::Result<()> {
 
 /// 8192 processors, the most that a Linux kernel is built for.
 const MASK_WORDS: usize = 128;
+/// TASK_COMM_LEN of the kernel, its zero included.
+const NAME_BYTES: usize = 16;
 /// <linux/ioprio.h>.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 
@@ -319,6 +354,32 @@ mod tests {
             assert_eq!(nice().unwrap(), 19);
         });
         assert_eq!(nice().unwrap(), here);
+    }
+
+    #[test]
+    fn a_name_is_kept_as_far_as_the_kernel_keeps_it() {
+        on_a_thread(|| {
+            set_name("a-name-of-twenty-one").unwrap();
+            let comm = fs::read_to_string(format!("/proc/self/task/{}/comm", id())).unwrap();
+            assert_eq!(comm.trim_end(), "a-name-of-twent");
+        });
+    }
+
+    #[test]
+    fn a_user_is_the_threads_own() {
+        let uid = |thread: u32| {
+            let status = fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+            line.and_then(|line| line.split_whitespace().next()?.parse::<u32>().ok())
+        };
+        let here = uid(id());
+        on_a_thread(
+            move || match set_group(65_534).and_then(|()| set_user(65_534)) {
+                Ok(()) => assert_eq!(uid(id()), Some(65_534)),
+                Err(error) => println!("skipped: {error}"),
+            },
+        );
+        assert_eq!(uid(id()), here);
     }
 
     #[test]

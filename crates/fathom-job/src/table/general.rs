@@ -3,7 +3,7 @@
 use fathom_core::Nanos;
 
 use super::read::{Findings, narrow};
-use super::row::{Choice, Kind, Row};
+use super::row::{Choice, GIVEN_UP, Kind, Row};
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
 use crate::time::{Bare, time};
@@ -208,7 +208,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Nothing any more",
         "flow_watermark=1",
-        Kind::Ignored,
+        Kind::Ignored(GIVEN_UP),
     ),
 ];
 

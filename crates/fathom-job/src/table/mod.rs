@@ -16,6 +16,8 @@ mod measure;
 mod memory;
 mod pattern;
 mod priority;
+mod process;
+mod profile;
 mod queue;
 mod random;
 mod rate;
@@ -61,6 +63,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Queue and engine", queue::ROWS),
     ("Memory", memory::ROWS),
     ("Priority", priority::ROWS),
+    ("The job's thread", process::ROWS),
     ("Random", random::ROWS),
     ("Pace", rate::ROWS),
     ("Content and verification", verify::ROWS),
@@ -68,6 +71,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Measuring and reporting", measure::ROWS),
     ("Logs", log::ROWS),
     ("Engines' own", engines::ROWS),
+    ("Of fio's profiles", profile::ROWS),
 ];
 
 #[cfg(test)]

@@ -125,6 +125,11 @@ fn refused(piece: Piece<'_>) -> Problem {
     let list = there.clone().collect::<Vec<_>>().join(", ");
     let text = piece.text;
     let stem = text.split(':').next().unwrap_or_default();
+    if let Some(what) = engines::needs(stem) {
+        let why = format!("the engine `{stem}` needs {what}: not in fathom");
+        return Problem::new("not-in-fathom", piece.range(), why)
+            .fix(format!("the engines are: {list}"));
+    }
     if engines::LATER.contains(&stem) {
         return Problem::new(
             "not-yet",

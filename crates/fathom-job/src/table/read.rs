@@ -57,7 +57,7 @@ impl Row {
         let text = match (value, self.is_flag()) {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
-            _ if matches!(self.kind, Kind::Ignored | Kind::OptionalText(_)) => "",
+            _ if matches!(self.kind, Kind::Ignored(_) | Kind::OptionalText(_)) => "",
             _ => return Err(self.no_value()),
         };
         let piece = Piece::whole(text).trim();
@@ -90,10 +90,10 @@ impl Row {
             Kind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }
-            Kind::Ignored => findings.note(Problem::new(
+            Kind::Ignored(why) => findings.note(Problem::new(
                 "ignored",
                 piece.range(),
-                format!("`{}` does nothing any more, as in fio", self.name),
+                format!("`{}` {why}", self.name),
             )),
         }
         Ok(())

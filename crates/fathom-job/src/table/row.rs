@@ -80,9 +80,12 @@ pub(crate) enum Kind {
         form: &'static str,
         read: fn(&mut Options, &str, &mut Findings) -> Result<(), Problem>,
     },
-    /// Taken and left alone, as in fio.
-    Ignored,
+    /// Taken and left alone, as in fio; why, behind its name.
+    Ignored(&'static str),
 }
+
+/// Why an option does nothing that once did something.
+pub(crate) const GIVEN_UP: &str = "does nothing any more, as in fio";
 
 /// A word an option can have for its value.
 #[derive(Clone, Copy)]
@@ -196,7 +199,7 @@ impl Kind {
             Self::Choice(_) => "one of the words below",
             Self::Text(_) | Self::OptionalText(_) => "string (opt=bla)",
             Self::Special { form, .. } => form,
-            Self::Ignored => "ignored",
+            Self::Ignored(_) => "ignored",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::general::choice;
 use super::read::Findings;
-use super::row::{Kind, Row};
+use super::row::{GIVEN_UP, Kind, Row};
 use crate::bytes_pattern;
 use crate::plan::{Options, Verify};
 use crate::problem::Problem;
@@ -102,14 +102,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Nothing any more",
         "verifysort=1",
-        Kind::Ignored,
+        Kind::Ignored(GIVEN_UP),
     ),
     Row::new(
         "verifysort_nr",
         "",
         "Nothing any more",
         "verifysort_nr=8",
-        Kind::Ignored,
+        Kind::Ignored(GIVEN_UP),
     ),
 ];
 

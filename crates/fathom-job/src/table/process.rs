@@ -1,0 +1,214 @@
+//! Who a job's thread is, where its memory lies, and what holds it back.
+
+use super::general::U32;
+use super::read::{Findings, narrow, unknown_word};
+use super::row::{Kind, Row};
+use crate::number;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+use crate::process::{MemoryPolicy, Nodes};
+
+// tidy: long: one row an option
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "uid",
+        "unchanged",
+        "Run the job as this user",
+        "uid=65534",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.process.uid = Some(narrow(v)).filter(|id| *id != u32::MAX),
+        },
+    )
+    .different(
+        "holds for all clones, and where it is inherited from `[global]`; fio forgets it for both",
+    ),
+    Row::new(
+        "gid",
+        "unchanged",
+        "Run the job as this group",
+        "gid=65534",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.process.gid = Some(narrow(v)).filter(|id| *id != u32::MAX),
+        },
+    )
+    .different("as `uid`"),
+    Row::new(
+        "comm",
+        "",
+        "The name of the job's thread, of which the kernel keeps 15 bytes",
+        "comm=db-writer",
+        Kind::Text(|o, text| o.process.comm = Some(text.to_owned())),
+    ),
+    Row::new(
+        "cpumask",
+        "",
+        "The processors the job may run on, a bit for each",
+        "cpumask=0x3",
+        Kind::Special {
+            form: "integer value (opt=100), a bit for each processor",
+            read: cpumask,
+        },
+    )
+    .stricter("0 is refused before the job starts"),
+    Row::new(
+        "numa_cpu_nodes",
+        "",
+        "Run on the processors of these NUMA nodes",
+        "numa_cpu_nodes=0",
+        Kind::Special {
+            form: "list of nodes (opt=0-1,3), or all",
+            read: |options, text, _| {
+                options.process.numa_cpu_nodes = Some(nodes(Piece::whole(text))?);
+                Ok(())
+            },
+        },
+    )
+    .stricter("`!`, `+` and `same` of libnuma's lists are refused"),
+    Row::new(
+        "numa_mem_policy",
+        "",
+        "From which NUMA nodes the job's memory comes",
+        "numa_mem_policy=bind:0",
+        Kind::Special {
+            form: "default|local|prefer:N|bind:nodes|interleave[:nodes]",
+            read: memory_policy,
+        },
+    )
+    .stricter("as `numa_cpu_nodes`"),
+    Row::new(
+        "lockmem",
+        "0",
+        "Pin so much memory while the job runs, so that less is left for others",
+        "lockmem=64m",
+        Kind::Int {
+            min: 0,
+            max: u64::MAX,
+            set: |o, v| o.process.lockmem = v,
+        },
+    )
+    .stricter("more than is free, less 128 MiB, is an error of the job; fio pins less"),
+    Row::new(
+        "cgroup",
+        "",
+        "Put the job into this control group of the blkio controller (version 1)",
+        "cgroup=low",
+        Kind::Text(|o, text| o.process.cgroup = Some(text.to_owned())),
+    ),
+    Row::new(
+        "cgroup_weight",
+        "",
+        "The group's share of the disk's time",
+        "cgroup_weight=500",
+        Kind::Int {
+            min: 100,
+            max: 1000,
+            set: |o, v| o.process.cgroup_weight = Some(narrow(v)),
+        },
+    ),
+    Row::new(
+        "cgroup_nodelete",
+        "0",
+        "Leave the group there after the job",
+        "cgroup_nodelete=1",
+        Kind::Bool(|o, v| o.process.cgroup_nodelete = v),
+    ),
+    Row::new(
+        "job_start_clock_id",
+        "0",
+        "The clock of `job_start` in the report, by the kernel's number",
+        "job_start_clock_id=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.process.job_start_clock_id = narrow(v),
+        },
+    ),
+];
+
+fn cpumask(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let (mask, _) = number::counted(Piece::whole(text), options.kb_base, 0, U32)?;
+    if mask == 0 {
+        let why = "a mask of 0 leaves the job no processor";
+        return Err(Problem::new("bad-cpu", 0..text.len(), why)
+            .fix("set a bit for each processor, as in `cpumask=0x3`"));
+    }
+    options.cpus_allowed = Some((0..32).filter(|cpu| mask >> cpu & 1 == 1).collect());
+    Ok(())
+}
+
+/// `0-1,3` or `all`.
+fn nodes(list: Piece<'_>) -> Result<Nodes, Problem> {
+    if list.text.trim() == "all" {
+        return Ok(Nodes::All);
+    }
+    let mut nodes = Vec::new();
+    for piece in list.split(&[',']) {
+        let ends = piece.split(&['-']);
+        let (low, high) = match ends.as_slice() {
+            [only] => (node(*only)?, node(*only)?),
+            [low, high] => (node(*low)?, node(*high)?),
+            _ => return Err(bad_nodes(piece)),
+        };
+        if low > high {
+            return Err(bad_nodes(piece));
+        }
+        nodes.extend(low..=high);
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(Nodes::List(nodes))
+}
+
+fn node(piece: Piece<'_>) -> Result<u32, Problem> {
+    let number = piece.text.trim().parse().ok();
+    number
+        .filter(|number| *number < NODES_MAX)
+        .ok_or_else(|| bad_nodes(piece))
+}
+
+fn bad_nodes(piece: Piece<'_>) -> Problem {
+    let why = format!("`{}` is not a list of NUMA nodes", piece.text);
+    Problem::new("bad-nodes", piece.range(), why)
+        .fix("write numbers and ranges, as in `0-1,3`, or `all`")
+}
+
+fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let whole = Piece::whole(text);
+    let (word, list) = match text.split_once(':') {
+        Some((word, _)) => (
+            whole.part(0..word.len()),
+            Some(whole.part(word.len() + 1..text.len())),
+        ),
+        None => (whole, None),
+    };
+    let needed = |what: &str| {
+        let why = format!("{what} is needed for `{}`, as in fio", word.text);
+        Problem::new("bad-nodes", whole.range(), why).fix(format!("write `{}:0`", word.text))
+    };
+    let policy = match (word.text, list) {
+        ("default", None) => MemoryPolicy::Default,
+        ("local", None) => MemoryPolicy::Local,
+        ("default" | "local", Some(list)) => {
+            let why = format!("`{}` takes no nodes", word.text);
+            return Err(Problem::new("too-many-values", list.range(), why));
+        }
+        ("prefer", Some(list)) => MemoryPolicy::Prefer(node(list)?),
+        ("prefer", None) => return Err(needed("one node")),
+        ("bind", Some(list)) => MemoryPolicy::Bind(nodes(list)?),
+        ("bind", None) => return Err(needed("a list of nodes")),
+        ("interleave", Some(list)) => MemoryPolicy::Interleave(nodes(list)?),
+        ("interleave", None) => MemoryPolicy::Interleave(Nodes::All),
+        _ => return Err(unknown_word("numa_mem_policy", word, &POLICIES, &[])),
+    };
+    options.process.numa_mem_policy = Some(policy);
+    Ok(())
+}
+
+const POLICIES: [&str; 5] = ["default", "local", "prefer", "bind", "interleave"];
+
+/// No machine has more nodes than this (the kernel's limit is 1024).
+const NODES_MAX: u32 = 1024;
