@@ -1,15 +1,11 @@
 //! Byte patterns as options write them: `"text"`, `0xdeadbeef`, `-12`, and any of them in a row.
 
+use crate::file::JOB_FILE_BYTES_MAX;
 use crate::problem::{Piece, Problem};
 
-/// The bytes that a pattern stands for; at least one.
-pub(crate) fn read(text: &str) -> Result<Vec<u8>, Problem> {
-    let mut no_files = |piece| Err(not_yet(piece, "a pattern from a file"));
-    read_with(text, &mut no_files)
-}
-
-/// The same; `file` gives what is in a file, or says what is wrong with its name.
-pub(crate) fn read_with<'t>(
+/// The bytes that a pattern stands for, at least one; `file` gives what is in a file, or says what
+/// is wrong with its name.
+pub(crate) fn read<'t>(
     text: &'t str,
     file: &mut dyn FnMut(Piece<'t>) -> Result<Vec<u8>, Problem>,
 ) -> Result<Vec<u8>, Problem> {
@@ -27,17 +23,14 @@ pub(crate) fn read_with<'t>(
                 let Some(length) = rest.text[1..].find('\'') else {
                     return Err(bad(rest, "has no closing quotation mark"));
                 };
-                let mut found = file(rest.part(1..length + 1))?;
-                // What is in a file that is too long is cut, as in fio.
-                found.truncate(LENGTH_MAX - bytes.len().min(LENGTH_MAX));
-                bytes.append(&mut found);
+                bytes.append(&mut file(rest.part(1..length + 1))?);
                 length + 2
             }
             b'%' => return Err(not_yet(rest, "a pattern with a format (`%o`)")),
             _ => return Err(bad(rest, "is not the beginning of a text, number or file")),
         };
-        if bytes.len() > LENGTH_MAX {
-            return Err(bad(whole, "is longer than 512 bytes"));
+        if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+            return Err(bad(whole, "is longer than 64 MiB"));
         }
     }
     if bytes.is_empty() {
@@ -65,23 +58,31 @@ fn hexadecimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> 
             _ => (digit | 0x20) - b'a' + 10,
         })
         .collect::<Vec<_>>();
+    let length = before_next(piece, 2, digits.len());
+    let digits = &digits[..length];
     if digits.is_empty() {
         return Err(bad(piece, "has no hexadecimal digits"));
     }
     let (odd, pairs) = digits.split_at(digits.len() % 2);
     bytes.extend_from_slice(odd);
     bytes.extend(pairs.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]));
-    Ok(digits.len() + 2)
+    Ok(length + 2)
+}
+
+/// How many of so many digits, the first at `from`, belong to a number: a zero at the end belongs
+/// to the `0x` that begins there, as in fio: `120x34` is `12` and `0x34`.
+fn before_next(piece: Piece<'_>, from: usize, digits: usize) -> usize {
+    let end = from + digits;
+    let another = piece.text[end..].starts_with(['x', 'X']) && piece.text[..end].ends_with('0');
+    digits - usize::from(another && digits > 1)
 }
 
 /// A decimal of 32 bits, little endian: a positive one without high zeros, a negative one whole.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let sign = usize::from(piece.text.starts_with('-'));
-    let length = sign
-        + piece.text[sign..]
-            .bytes()
-            .take_while(u8::is_ascii_digit)
-            .count();
+    let digits = piece.text[sign..].bytes();
+    let digits = digits.take_while(u8::is_ascii_digit).count();
+    let length = sign + before_next(piece, sign, digits);
     let number = piece.part(0..length);
     match number.text.parse::<i64>() {
         Ok(value) if u32::try_from(value).is_ok() => {
@@ -118,17 +119,18 @@ fn not_yet(piece: Piece<'_>, what: &str) -> Problem {
     .fix("write the bytes as \"text\" or 0x and hexadecimal digits")
 }
 
-/// fio's limit.
-const LENGTH_MAX: usize = 512;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn of(text: &str) -> Result<Vec<u8>, Problem> {
+        read(text, &mut |name| Err(bad(name, "is no file")))
+    }
+
     #[track_caller]
     fn check(text: &str, want: &[u8]) {
-        assert_eq!(read(text).as_deref(), Ok(want), "{text}");
+        assert_eq!(of(text).as_deref(), Ok(want), "{text}");
     }
 
     /// As fio 3.33 writes them to a file.
@@ -147,6 +149,11 @@ mod tests {
         );
         check("0x12 34", &[0x12, 34]);
         check("0", &[0]);
+        check("120x34", &[12, 0x34]);
+        check("-120x12", &[0xf4, 0xff, 0xff, 0xff, 0x12]);
+        check("00x12", &[0, 0x12]);
+        check("0x120x34", &[0x12, 0x34]);
+        check("\"abcd\"-120xde", b"abcd\xf4\xff\xff\xff\xde");
     }
 
     #[test]
@@ -162,14 +169,14 @@ mod tests {
             "%o",
             "é",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(of(text).is_err(), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,24}") {
-            let _ = read(&text);
+            let _ = of(&text);
         }
     }
 }

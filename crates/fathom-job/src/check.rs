@@ -27,7 +27,7 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     check.runtime();
     check.logs();
     check.priorities();
-    check.pattern();
+    check.patterns();
     check.verify();
     check.writes();
     check.processors();
@@ -249,11 +249,17 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Reads the files that `buffer_pattern` names.
-    fn pattern(&mut self) {
-        let Some(text) = self.layer.options.buffer_pattern_text.take() else {
-            return;
-        };
+    /// Reads the files that patterns name.
+    fn patterns(&mut self) {
+        if let Some(text) = self.layer.options.buffer_pattern_text.take() {
+            self.layer.options.buffer_pattern = self.pattern("buffer_pattern", &text);
+        }
+        if let Some(text) = self.layer.options.verify_pattern_text.take() {
+            self.layer.options.verify_pattern = self.pattern("verify_pattern", &text);
+        }
+    }
+
+    fn pattern(&mut self, option: &'static str, text: &str) -> Option<Vec<u8>> {
         let around = self.builder.around;
         let mut file = |name: Piece<'_>| {
             around.read_file(name.text).map_err(|error| {
@@ -261,10 +267,9 @@ impl Check<'_, '_> {
                 Problem::new("no-pattern-file", name.range(), why).fix("name a file that is there")
             })
         };
-        match bytes_pattern::read_with(&text, &mut file) {
-            Ok(bytes) => self.layer.options.buffer_pattern = Some(bytes),
-            Err(problem) => self.error_at(&["buffer_pattern"], problem),
-        }
+        bytes_pattern::read(text, &mut file)
+            .map_err(|problem| self.error_at(&[option], problem))
+            .ok()
     }
 
     fn verify(&mut self) {

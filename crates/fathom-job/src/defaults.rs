@@ -104,6 +104,7 @@ impl Default for Options {
             verify: Verify::None,
             do_verify: true,
             verify_pattern: None,
+            verify_pattern_text: None,
             percentile_list: DEFAULT_PERCENTILES.to_vec(),
             percentile_precision: 2,
             clat_percentiles: true,

@@ -421,6 +421,8 @@ pub struct Options {
     pub verify: Verify,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,
+    /// As `buffer_pattern_text`.
+    pub verify_pattern_text: Option<String>,
     // What is measured and shown.
     pub percentile_list: Vec<f64>,
     /// Decimals of the longest number in `percentile_list`.

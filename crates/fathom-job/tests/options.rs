@@ -218,6 +218,18 @@ fn block_sizes() {
     });
     refuse("--bsrange=4k", "bad-range");
     refuse("--bsrange=1k-2k/3k-5k", "bad-range");
+    // As in the jobs that fio is tested with: meant for `bssplit`.
+    for text in ["512/25:1k:25:2k:25:4k/25", "512-1k/25", "1k/2:512/3"] {
+        check(&format!("--bsrange={text}"), |o| {
+            o.block_sizes.write
+                == BlockSize::Range {
+                    min: 512,
+                    max: 1024,
+                }
+        });
+    }
+    // So writes a script that fio is tested with.
+    check("--filesize=64k)", |o| o.filesize == Some((65_536, 65_536)));
     refuse("--bsrange=1k-", "no-number");
     let split = |o: &Options, direction: Direction| match &o.block_sizes[direction] {
         BlockSize::Split(entries) => entries.clone(),
@@ -619,7 +631,7 @@ fn memory_and_files() {
 }
 
 #[test]
-fn a_pattern_from_a_file_is_read_and_cut() {
+fn a_pattern_from_a_file_is_read_however_long_it_is() {
     let world = World::default()
         .with_file("p", "abc")
         .with_file("long", vec![7; 600]);
@@ -632,7 +644,9 @@ fn a_pattern_from_a_file_is_read_and_cut() {
             .expect("a pattern")
     };
     assert_eq!(pattern("'p'\"xy\"'p'"), b"abcxyabc");
-    assert_eq!(pattern("'long'"), [7; 512]);
-    let errors = world.errors("--name=x --buffer_pattern='long'1");
-    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(pattern("'long'"), [7; 600]);
+    assert_eq!(pattern("'long'1").len(), 601);
+    let plan = world.plan("--name=x --verify=pattern --verify_pattern='p'1");
+    let verified = plan.jobs[0].options.verify_pattern.as_deref();
+    assert_eq!(verified, Some(b"abc\x01".as_slice()));
 }

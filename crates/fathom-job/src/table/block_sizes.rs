@@ -38,14 +38,23 @@ fn size_range(
     findings: &mut Findings,
     example: &str,
 ) -> Result<(u64, u64), Problem> {
+    let mut ends = piece.split(&['-', ':']);
     if let Some(slash) = piece.text.find('/') {
         let rest = piece.part(slash..piece.text.len());
-        let why = format!("`{}` does not belong to the range before it", rest.text);
-        return Err(Problem::new("bad-range", rest.range(), why)
-            .fio("would forget it, though its manual allows it")
-            .fix("put a comma between the ranges for reads, writes and trims"));
+        if !rest.text.split('/').skip(1).all(is_share) {
+            let why = format!("`{}` does not belong to the range before it", rest.text);
+            return Err(Problem::new("bad-range", rest.range(), why)
+                .fio("would forget it, though its manual allows it")
+                .fix("put a comma between the ranges for reads, writes and trims"));
+        }
+        ends.truncate(2);
+        for end in &mut ends {
+            *end = end.part(0..end.text.find('/').unwrap_or(end.text.len()));
+        }
+        let why = "no more than the first two sizes count, and no shares, as in fio";
+        let problem = Problem::new("range-with-shares", piece.range(), why);
+        findings.warn(problem.fix("write sizes with shares as `bssplit=512/25:1k/25:4k/50`"));
     }
-    let ends = piece.split(&['-', ':']);
     let [low, high] = ends.as_slice() else {
         return Err(not_a_range(piece.text, example).shifted(piece.at));
     };
@@ -58,12 +67,25 @@ fn size_range(
     Ok((low.min(high), low.max(high)))
 }
 
+/// `25` or `25:…`: what follows the slash of a size with a share.
+fn is_share(text: &str) -> bool {
+    let digits = text.split(':').next().unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 pub(super) fn filesize(
     options: &mut Options,
     text: &str,
     findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let piece = Piece::whole(text);
+    let mut piece = Piece::whole(text).trim();
+    if piece.text.ends_with(')') && !piece.text.contains('(') {
+        // So writes one of the scripts that fio is tested with.
+        let end = piece.text.len() - 1;
+        let problem = Problem::new("stray-parenthesis", end..end + 1, "`)` closes nothing");
+        findings.warn(problem.fio("ignores it too").fix("leave it out"));
+        piece = piece.part(0..end);
+    }
     options.filesize = Some(if piece.split(&['-', ':']).len() == 1 {
         let (size, reversed) = number::counted(piece, options.kb_base, 1, u64::MAX)?;
         findings.reversed(piece, reversed);

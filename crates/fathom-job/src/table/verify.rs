@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         "Write these bytes over and over",
         "buffer_pattern=0xdeadbeef",
         Kind::Special {
-            form: "\"text\", 0xHEX, a decimal number, 'file', or several of them one after another",
+            form: PATTERN,
             read: buffer_pattern,
         },
     ),
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
             read: verify_pattern,
         },
     )
-    .stricter("a pattern from a file and `%o` are not there yet"),
+    .stricter("`%o` is not there yet"),
     Row::new(
         "verifysort",
         "",
@@ -113,23 +113,32 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+/// The bytes of a pattern, and its text if it names a file: what is in that is read when the job is
+/// complete.
+fn pattern(text: &str) -> Result<(Vec<u8>, Option<String>), Problem> {
     let mut names_a_file = false;
-    // What is in it is read when the job is complete.
-    let bytes = bytes_pattern::read_with(text, &mut |_| {
+    let bytes = bytes_pattern::read(text, &mut |_| {
         names_a_file = true;
         Ok(vec![0])
     })?;
+    Ok((bytes, names_a_file.then(|| text.to_owned())))
+}
+
+fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let (bytes, names_a_file) = pattern(text)?;
     options.buffer_pattern = Some(bytes);
-    options.buffer_pattern_text = names_a_file.then(|| text.to_owned());
+    options.buffer_pattern_text = names_a_file;
     options.scramble_buffers = Some(false);
     options.zero_buffers = false;
     Ok(())
 }
 
 fn verify_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    options.verify_pattern = Some(bytes_pattern::read(text)?);
+    let (bytes, names_a_file) = pattern(text)?;
+    options.verify_pattern = Some(bytes);
+    options.verify_pattern_text = names_a_file;
     Ok(())
 }
 
-const PATTERN: &str = "\"text\", 0xHEX, a decimal number, or several of them one after another";
+const PATTERN: &str =
+    "\"text\", 0xHEX, a decimal number, 'file', or several of them one after another";
