@@ -205,6 +205,7 @@ fn whole<E: Engine>(
     if let Some(log) = log {
         worker.log_to(log);
     }
+    worker.take_part();
     (guides.ready)();
     guides.gate.pass();
     if context.hooks.has_prerun() {

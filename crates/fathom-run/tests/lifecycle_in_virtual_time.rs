@@ -135,6 +135,23 @@ fn jobs_of_a_flow_take_turns_by_weight() {
 }
 
 #[test]
+fn jobs_of_a_flow_that_start_together_take_turns_from_the_first_op() {
+    // The first of them is called first, and issues until something holds it back.
+    let flow = "--rw=read --ioengine=libaio --iodepth=64 --size=4m --time_based --runtime=150us \
+                --name=a --flow=1 --name=b --flow=7";
+    let ops = all_reads(&record(flow));
+    assert!(ops[0] > 0 && ops[1].abs_diff(ops[0] * 7) < 16, "{ops:?}");
+}
+
+#[test]
+fn a_delayed_job_holds_its_flow_up_only_from_its_start_on() {
+    let flow = "--rw=read --size=4m --time_based --runtime=2 --name=a --flow=1 --name=b --flow=1 \
+                --startdelay=1";
+    let ops = all_reads(&record(flow));
+    assert!(ops[0] >= 15_000, "{ops:?}");
+}
+
+#[test]
 fn who_is_alone_in_a_flow_waits_for_nobody() {
     let ends = "--rw=read --size=4m --name=a --flow=1 --io_size=4000k --name=b --flow=3 \
                 --time_based --runtime=2";

@@ -72,7 +72,8 @@ impl Simulation {
     }
 
     /// Adds a worker; it is first called when the clock shows `start`.
-    pub fn add(&mut self, worker: Worker, engine: ModelEngine, start: Tick) {
+    pub fn add(&mut self, mut worker: Worker, engine: ModelEngine, start: Tick) {
+        worker.take_part();
         let index = self.add_waiting(worker, engine);
         self.call(index, start);
     }
@@ -144,6 +145,7 @@ impl Simulation {
 
     fn follow(&mut self, orders: &Orders, at: Tick) {
         for &index in &orders.start {
+            self.jobs[index].worker.take_part();
             self.call(index, at);
         }
         for &index in &orders.stop {

@@ -74,7 +74,7 @@ impl Guards {
         })
     }
 
-    /// The job begins to issue.
+    /// The job begins to issue; it has joined its flow before, unless it was delayed.
     pub(crate) fn begin(&mut self, now: Tick) {
         self.flow.iter_mut().for_each(FlowMember::join);
         self.search.iter_mut().for_each(|search| search.begin(now));
@@ -110,6 +110,19 @@ impl Guards {
 }
 
 impl Worker {
+    /// It is about to begin together with others: from now on those of its flow count on it.
+    ///
+    /// To be called for all that start at once before the first of them turns; else that one would
+    /// have the flow for itself for as long as the others take to begin. A job that is delayed
+    /// joins when it begins.
+    pub fn take_part(&mut self) {
+        if !self.config.start_delay.is_zero() {
+            return;
+        }
+        let guards = self.guards.iter_mut();
+        guards.for_each(|guards| guards.flow.iter_mut().for_each(FlowMember::join));
+    }
+
     /// What keeps the next op of the pattern back.
     pub(crate) fn held_back(&self, now: Tick) -> Option<Held> {
         let guards = self.guards.as_ref()?;
