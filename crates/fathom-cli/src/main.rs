@@ -6,6 +6,7 @@ mod bug;
 mod commands;
 mod exit;
 mod lint;
+mod log;
 mod micro;
 mod output;
 mod peak;

@@ -10,6 +10,7 @@ use fathom_sys::signals::Interrupts;
 
 use crate::asked::{ReportRequests, Trigger};
 use crate::exit::End;
+use crate::log;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
 use crate::self_test;
@@ -30,6 +31,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             End::Printed
         }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test),
+        Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
         Ok(Invocation::Run {
             plan,
             settings,

@@ -29,17 +29,13 @@ pub fn parse(
         files: Vec::new(),
         show_command: false,
         section_spots: Vec::new(),
-        print: None,
-        self_test: None,
+        instead: None,
     };
     let mut line = CommandLine::new(args);
     while let Some(word) = line.word(&reader.layer.options.ioengine) {
         reader.word(word);
-        if let Some(text) = reader.print.take() {
-            return Ok(Invocation::Print(text));
-        }
-        if let Some(test) = reader.self_test.take() {
-            return Ok(Invocation::SelfTest(test));
+        if let Some(instead) = reader.instead.take() {
+            return Ok(instead);
         }
     }
     reader.finish()
@@ -55,10 +51,8 @@ struct Reader<'a> {
     files: Vec<Spot>,
     show_command: bool,
     section_spots: Vec<Spot>,
-    /// What to print instead of running anything.
-    print: Option<String>,
-    /// What to try out instead of running anything.
-    self_test: Option<SelfTest>,
+    /// What to do instead of running anything.
+    instead: Option<Invocation>,
 }
 
 impl Reader<'_> {
@@ -145,10 +139,15 @@ impl Reader<'_> {
                 settings.formats.push(OutputFormat::Terse);
             }
             Action::TerseVersion => settings.terse_version = switch_values::terse_version(given)?,
-            Action::Version => self.print = Some(help::version(self.dialect)),
-            Action::Help => self.print = Some(help::usage()),
-            Action::OptionHelp => self.print = Some(help::option(text)),
-            Action::EngineHelp => self.print = Some(help::engine(text)?),
+            // Its file name begins so in fio too.
+            Action::BandwidthLog => {
+                let prefix = text.filter(|prefix| !prefix.is_empty()).unwrap_or("agg");
+                settings.bandwidth_log = Some(prefix.to_owned());
+            }
+            Action::Version => self.instead = Some(Invocation::Print(help::version(self.dialect))),
+            Action::Help => self.instead = Some(Invocation::Print(help::usage())),
+            Action::OptionHelp => self.instead = Some(Invocation::Print(help::option(text))),
+            Action::EngineHelp => self.instead = Some(Invocation::Print(help::engine(text)?)),
             Action::ShowCommand => self.show_command = true,
             Action::ReadOnly => settings.read_only = true,
             Action::NoExec => settings.no_exec = true,
@@ -171,20 +170,23 @@ impl Reader<'_> {
             Action::WarningsFatal => settings.warnings_fatal = true,
             Action::IdleProfile => match switch_values::idle_profile(given)? {
                 Some(profile) => settings.idle_profile = Some(profile),
-                None => self.self_test = Some(SelfTest::UnitOfWork),
+                None => self.try_out(SelfTest::UnitOfWork),
             },
-            Action::CpuClockTest => self.self_test = Some(SelfTest::CpuClock),
+            Action::CpuClockTest => self.try_out(SelfTest::CpuClock),
             Action::ChecksumTest => {
-                self.self_test = Some(SelfTest::Checksums(switch_values::names(given)));
+                self.try_out(SelfTest::Checksums(switch_values::names(given)));
             }
-            Action::CopyTest => {
-                self.self_test = Some(SelfTest::Copies(switch_values::names(given)));
-            }
+            Action::CopyTest => self.try_out(SelfTest::Copies(switch_values::names(given))),
+            Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
             Action::NotYet => return Err(not_yet(switch, spot)),
         }
         Ok(())
+    }
+
+    fn try_out(&mut self, test: SelfTest) {
+        self.instead = Some(Invocation::SelfTest(test));
     }
 
     fn finish(mut self) -> Result<Invocation, Box<Refusal>> {

@@ -33,6 +33,8 @@ pub struct LogOptions {
     pub entries: u32,
     /// `log_compression_cpus`: where the log is written.
     pub cpus: Option<Vec<u32>>,
+    /// `log_store_compressed`.
+    pub stored: bool,
     /// `per_job_logs`.
     pub per_job: bool,
     /// `bwavgtime`, ms, if given.
@@ -72,6 +74,7 @@ impl Default for LogOptions {
             epoch_clock: 0,
             entries: 1024,
             cpus: None,
+            stored: false,
             per_job: true,
             bandwidth_ms: None,
             iops_ms: None,

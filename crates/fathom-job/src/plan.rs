@@ -106,6 +106,8 @@ pub struct Settings {
     pub eta_newline: Option<Nanos>,
     /// `--status-interval`: a whole report so often while the jobs run.
     pub status_interval: Option<Nanos>,
+    /// `--bandwidth-log`: the prefix of the logs of all jobs' bandwidth.
+    pub bandwidth_log: Option<String>,
     /// `--idle-prof`: measure how idle the processors are while the jobs run.
     pub idle_profile: Option<IdleProfile>,
 }

@@ -103,8 +103,6 @@ fn part(name: &str) -> &'static str {
         "preconditioning"
     } else if begins("profile") {
         "built-in workloads"
-    } else if begins("log_") {
-        "compressed logs"
     } else {
         "on its own"
     }

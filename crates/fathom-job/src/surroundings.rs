@@ -69,6 +69,8 @@ pub enum Invocation {
     Print(String),
     /// Try this out and stop.
     SelfTest(SelfTest),
+    /// Print this compressed log and stop.
+    InflateLog(String),
 }
 
 /// What can be tried out without a job.

@@ -29,6 +29,7 @@ pub(crate) enum Action {
     TerseVersion,
     Minimal,
     AppendTerse,
+    BandwidthLog,
     Version,
     Help,
     OptionHelp,
@@ -50,6 +51,7 @@ pub(crate) enum Action {
     CpuClockTest,
     ChecksumTest,
     CopyTest,
+    InflateLog,
     /// Not in Fathom, and what to do instead.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -81,8 +83,8 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("minimal", 'm', None, Minimal, "The same as --output-format=terse"),
     switch("terse-version", 'V', Required("2-5"), TerseVersion, "Layout of the terse report"),
     switch("append-terse", 'f', Optional("arg"), AppendTerse, "Add the terse report to the others"),
-    switch("bandwidth-log", 'b', Optional("prefix"), NotYet, "Log the whole run's bandwidth"),
-    switch("latency-log", 'l', Required("arg"), NotYet, "Given up in fio"),
+    switch("bandwidth-log", 'b', Optional("prefix"), BandwidthLog, "Log the whole run's bandwidth"),
+    switch("latency-log", 'l', Required("arg"), Refused(GONE), "Given up in fio"),
     switch("version", 'v', None, Version, "Print the version"),
     switch("help", 'h', None, Help, "Print this text"),
     switch("cmdhelp", 'c', Optional("option"), OptionHelp, "Describe a job option, or all"),
@@ -106,7 +108,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("client", 'C', Required("host"), Refused(REMOTE), "Run the jobs on this host"),
     switch("remote-config", 'R', Required("file"), Refused(REMOTE), "Job file on the server"),
     switch("idle-prof", 'I', Required("how"), IdleProfile, "Measure how idle processors are"),
-    switch("inflate-log", 'X', Required("file"), NotYet, "Print a compressed log"),
+    switch("inflate-log", 'X', Required("file"), InflateLog, "Print a compressed log"),
     switch("trigger-file", 'W', Required("file"), TriggerFile, "Fire it when this file appears"),
     switch("trigger-timeout", 'B', Required("time"), TriggerTimeout, "Fire it after this time"),
     switch("trigger", 'H', Required("command"), Trigger, "Command of the trigger"),
@@ -120,6 +122,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
 ];
 
 const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and gather the JSON";
+const GONE: &str = "write `write_lat_log=PREFIX` into the job; fio refuses this switch too";
 const PROFILE: &str = "write its jobs into a job file";
 const WINDOWS: &str = "leave it out: it is fio's own, on Windows";
 

@@ -65,3 +65,13 @@ fn memory() {
     });
     refuse("--log_compression=1", "out-of-range");
 }
+
+#[test]
+fn compressed() {
+    check("--log_compression=1m", |logs| !logs.stored);
+    check("--log_store_compressed=1", |logs| logs.stored);
+    check("--log_store_compressed=1 --log_max_value=1", |l| l.stored);
+    for other in ["log_window_value=both", "log_issue_time=1 --log_offset=1"] {
+        refuse(&format!("--log_store_compressed=1 --{other}"), "no-column");
+    }
+}

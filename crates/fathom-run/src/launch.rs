@@ -9,9 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use fathom_core::{Nanos, Tick};
+use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_record::Warning;
 use fathom_workload::Control;
 
+use crate::bandwidth::BandwidthLog;
 use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
 use crate::gate::Gate;
 use crate::interim::{Interim, SoFar};
@@ -28,14 +30,16 @@ pub(crate) struct Launch {
 }
 
 /// Runs all jobs; the outcomes are in the order of the launches, `None` for jobs that were not
-/// started because of a request to stop, or because another one's end was theirs too.
+/// started because of a request to stop, or because another one's end was theirs too. Beside them
+/// what there is to say of the bandwidth's log.
 pub(crate) fn run_all(
     launches: Vec<Launch>,
     lifecycle: Lifecycle,
     shared: &Shared,
     session: &mut Session<'_>,
     so_far: SoFar<'_>,
-) -> Vec<Option<Outcome>> {
+    bandwidth: Option<BandwidthLog>,
+) -> (Vec<Option<Outcome>>, Option<Warning>) {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
     let controls: Vec<Control> = (0..count).map(|_| Control::default()).collect();
@@ -56,6 +60,7 @@ pub(crate) fn run_all(
         interim: Interim::new(session.report_every.unwrap_or(Nanos::MAX), begun, count),
         reports_asked: (session.reports_asked)(),
         so_far,
+        bandwidth,
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
@@ -76,7 +81,18 @@ pub(crate) fn run_all(
             }
         }
     });
-    watch.outcomes
+    let now = shared.clock.now();
+    let log = watch.bandwidth.take();
+    let broken = log.and_then(|log| log.finish(now, &moved(&cells)));
+    (watch.outcomes, broken)
+}
+
+/// Bytes that all jobs have moved.
+fn moved(cells: &[ProgressCell]) -> PerDirection<u64> {
+    let each = cells.iter().map(|cell| cell.read().2);
+    each.fold(PerDirection::default(), |sum, bytes| {
+        PerDirection::from_fn(|direction| sum[direction] + bytes[direction])
+    })
 }
 
 /// A job's thread.
@@ -159,6 +175,7 @@ struct Watch<'a> {
     /// Of those asked for, so many were told.
     reports_asked: u32,
     so_far: SoFar<'a>,
+    bandwidth: Option<BandwidthLog>,
 }
 
 impl<'a> Watch<'a> {
@@ -203,6 +220,9 @@ impl<'a> Watch<'a> {
         let message = self.receiver.recv_timeout(self.nap());
         self.tell_progress(session);
         self.tell_interim(session);
+        if let Some(log) = &mut self.bandwidth {
+            log.look(self.shared.clock.now(), &moved(self.cells));
+        }
         match message {
             Ok(Message::Ready) => return true,
             Ok(Message::Ended(index)) => {
@@ -220,7 +240,10 @@ impl<'a> Watch<'a> {
 
     /// How long nothing need be looked at.
     fn nap(&self) -> Duration {
-        let patience = self.interim.patience(self.shared.clock.now());
+        let now = self.shared.clock.now();
+        let patience = self.interim.patience(now);
+        let log = self.bandwidth.as_ref();
+        let patience = log.map_or(patience, |log| log.patience(now).min(patience));
         Duration::from_nanos(patience.get()).min(LOOK_EVERY)
     }
 

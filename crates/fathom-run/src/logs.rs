@@ -13,7 +13,9 @@ mod lines;
 mod notes;
 mod output;
 mod plan;
+mod row;
 mod sizing;
+mod stored;
 mod writer;
 
 use std::fs::{self, OpenOptions};
@@ -32,6 +34,7 @@ use self::notes::{forget_earlier, said};
 use self::output::Sink;
 use self::plan::{LogFile, LogPlan};
 use self::sizing::Sizing;
+pub use self::stored::inflate_log;
 pub(crate) use self::writer::Lines;
 use self::writer::{Writer, Written};
 use crate::error::Problem;

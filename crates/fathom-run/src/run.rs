@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, HashSet};
 use fathom_core::Tick;
 use fathom_engine::start;
 use fathom_job::{ClockSource, Plan, Settings};
-use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record};
+use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
 use crate::affinity::ThreadSettings;
+use crate::bandwidth::BandwidthLog;
 use crate::block_tree::BlockTree;
 use crate::cgroup;
 use crate::check::check;
@@ -62,8 +63,7 @@ pub fn run(
     for warning in &translation.warnings {
         (session.tell)(Event::Warning(warning));
     }
-    let logs = Logs::open(plan, setups, clock).map_err(|problems| RunError { problems })?;
-    (session.tell)(Event::Starting(setups.len()));
+    let (logs, bandwidth) = open_logs(plan, settings, setups, clock)?;
     // More files than the usual soft limit are opened by a few hundred jobs.
     let _as_it_was = system::raise_open_files_limit();
     let noted = prepare::lay_out(plan, setups, clock, session)?;
@@ -73,8 +73,8 @@ pub fn run(
     let idle = settings
         .idle_profile
         .map(|profile| IdleWatch::start(profile, &clock));
-    let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
-        setups.iter().map(|_| None).collect()
+    let (outcomes, broken) = if plan.jobs.iter().any(|job| job.options.create_only) {
+        (setups.iter().map(|_| None).collect(), None)
     } else {
         let launches = launches(plan, setups, clock, logs.as_ref());
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
@@ -85,21 +85,16 @@ pub fn run(
             eta_s: Meter::default().look(&goals, snapshot).eta_s,
             ..blank(plan, begun, &clock)
         };
-        run_all(launches, lifecycle, &Shared::new(clock), session, &so_far)
+        run_all(
+            launches,
+            lifecycle,
+            &Shared::new(clock),
+            session,
+            &so_far,
+            bandwidth,
+        )
     };
-    let Finished {
-        lines,
-        mut warnings,
-    } = logs.map_or_else(Finished::default, Logs::finish);
-    warnings.extend(
-        outcomes
-            .iter()
-            .flatten()
-            .flat_map(|outcome| outcome.said.clone()),
-    );
-    for warning in &warnings {
-        (session.tell)(Event::Lost(warning));
-    }
+    let (lines, warnings) = end_logs(logs, broken, &outcomes, session);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
@@ -118,6 +113,39 @@ pub fn run(
         idleness,
         ..record(plan, translation, ran, &clock)
     })
+}
+
+/// Opens the logs of the jobs, and the one of all of them.
+fn open_logs(
+    plan: &Plan,
+    settings: &Settings,
+    setups: &[JobSetup],
+    clock: Clock,
+) -> Result<(Option<Logs>, Option<BandwidthLog>), RunError> {
+    let refused = |problems| RunError { problems };
+    let prefix = settings.bandwidth_log.as_deref();
+    let bandwidth = prefix.map(|prefix| BandwidthLog::open(prefix, clock.now()));
+    let bandwidth = bandwidth.transpose().map_err(refused)?;
+    let logs = Logs::open(plan, setups, clock).map_err(refused)?;
+    Ok((logs, bandwidth))
+}
+
+/// Waits until the logs are written; tells what there is to say of them and of the jobs.
+fn end_logs(
+    logs: Option<Logs>,
+    broken: Option<Warning>,
+    outcomes: &[Option<Outcome>],
+    session: &mut Session<'_>,
+) -> (Vec<Option<Lines>>, Vec<Warning>) {
+    let finished = logs.map_or_else(Finished::default, Logs::finish);
+    let mut warnings = finished.warnings;
+    warnings.extend(broken);
+    let ended = outcomes.iter().flatten();
+    warnings.extend(ended.flat_map(|outcome| outcome.said.iter().cloned()));
+    for warning in &warnings {
+        (session.tell)(Event::Lost(warning));
+    }
+    (finished.lines, warnings)
 }
 
 /// The clock that the jobs ask for; the first one's word counts, as there is one clock for all.

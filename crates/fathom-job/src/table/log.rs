@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "log_compression",
         "0",
-        "Nothing: the log is written while the job runs, and its memory is bounded",
+        "Compress what is logged so many bytes at a time; see log_store_compressed",
         "log_compression=1m",
         Kind::Int {
             min: 1024,
@@ -175,7 +175,23 @@ pub(super) const ROWS: &[Row] = &[
             set: |_, _| {},
         },
     )
-    .different("fio compresses what it keeps in memory; the files are the same"),
+    .different(
+        "fio keeps the log in memory, compressed, and writes it at the end. Here it is written \
+         while the job runs, by a thread of its own, and all logs together keep 64 MiB whatever \
+         is given; the files are the same",
+    ),
+    Row::new(
+        "log_store_compressed",
+        "0",
+        "Write the log compressed, to PREFIX_TYPE.N.log.fz; --inflate-log prints it",
+        "log_store_compressed=1",
+        Kind::Bool(|o, v| o.logs.stored = v),
+    )
+    .different(
+        "fio's format, in streams of at most 256 KiB of records. Histograms are written as text, \
+         where fio stores addresses of its memory; there is no column for \
+         `log_window_value=both` and `log_issue_time`, which are refused beside it",
+    ),
     Row::new(
         "log_compression_cpus",
         "",

@@ -5,6 +5,9 @@ use fathom_workload::{Batch, Item, LoggedOp, Series};
 
 use super::format::{Page, Piece};
 use super::output::Output;
+use super::plan::LogFormat;
+use super::row::{CLASS_SHIFT, REAL_TIME, Row, Shape};
+use super::stored;
 
 /// Which columns a job's lines have, and what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,33 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// Which columns lines have.
+    pub(super) fn shape(&self) -> Shape {
+        Shape {
+            max: self.value == Value::Both,
+            offset: self.offset,
+            priority: self.priority,
+            issued: self.issue_time,
+        }
+    }
+
+    /// The second column.
+    #[inline]
+    const fn shown(&self, line: &Line<'_>) -> u64 {
+        match self.value {
+            Value::Max => line.max,
+            Value::Mean | Value::Both => line.value,
+        }
+    }
+
+    /// The whole priority of an op.
+    const fn priority_of(&self, op: &LoggedOp) -> u16 {
+        match op.priority {
+            0 => self.job_priority,
+            own => own,
+        }
+    }
+
     /// What is added to the times of a batch, ns.
     pub(super) fn epoch(&self, batch: &Batch) -> u64 {
         self.epoch_ns.map_or(0, |epoch| epoch + batch.started.get())
@@ -60,7 +90,49 @@ fn all(
     output: &mut Output,
     value: impl Fn(&LoggedOp) -> u64,
 ) -> u64 {
-    let mut kept = Kept::new(batch, columns);
+    match output.format {
+        LogFormat::Text => laid(batch, which, Kept::new(batch, columns), output, value),
+        LogFormat::Stored => laid(batch, which, Records::new(batch, columns), output, value),
+    }
+}
+
+/// A line on its way to a page.
+struct Line<'a> {
+    time_ns: u64,
+    value: u64,
+    /// The window's maximum.
+    max: u64,
+    /// The rest.
+    op: &'a LoggedOp,
+    /// The moment of issue is known.
+    is_issued: bool,
+}
+
+impl Line<'_> {
+    #[inline]
+    const fn issued_ns(&self) -> u64 {
+        if self.is_issued {
+            self.op.time_ns.saturating_sub(self.op.clat)
+        } else {
+            0
+        }
+    }
+}
+
+/// How a line is laid down on a page.
+trait Lay {
+    fn lay(&mut self, page: &mut Page, line: &Line<'_>);
+}
+
+#[inline]
+fn laid(
+    batch: &Batch,
+    which: Series,
+    mut how: impl Lay,
+    output: &mut Output,
+    value: impl Fn(&LoggedOp) -> u64,
+) -> u64 {
+    let is_issued = matches!(which, Series::Clat | Series::Slat);
     let mut lines = 0;
     for item in batch.items() {
         if output.page.is_full() {
@@ -69,18 +141,22 @@ fn all(
         let page = &mut output.page;
         match item {
             Item::Op(op) => {
-                let mut at = op.time_ns;
+                let mut time_ns = op.time_ns;
                 if which == Series::Slat {
                     if op.early {
                         continue;
                     }
-                    at = at.saturating_sub(op.clat);
+                    time_ns = time_ns.saturating_sub(op.clat);
                 }
-                kept.time(page, at);
                 let value = value(&op);
-                kept.value(page, value, value);
-                let is_issued = matches!(which, Series::Clat | Series::Slat);
-                kept.rest(page, &op, is_issued);
+                let line = Line {
+                    time_ns,
+                    value,
+                    max: value,
+                    op: &op,
+                    is_issued,
+                };
+                how.lay(page, &line);
             }
             Item::Window {
                 series,
@@ -89,13 +165,14 @@ fn all(
                 value,
                 max,
             } if series == which => {
-                kept.time(page, time_ns);
-                let shown = match columns.value {
-                    Value::Max => max,
-                    Value::Mean | Value::Both => value,
+                let line = Line {
+                    time_ns,
+                    value,
+                    max,
+                    op: &of_window(direction, time_ns),
+                    is_issued: false,
                 };
-                kept.value(page, shown, max);
-                kept.rest(page, &of_window(direction, time_ns), false);
+                how.lay(page, &line);
             }
             _ => continue,
         }
@@ -119,7 +196,42 @@ const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     }
 }
 
-/// Parts of the last line, kept for the next.
+/// Lines as records of a compressed log.
+struct Records {
+    columns: Columns,
+    epoch_ns: u64,
+}
+
+impl Records {
+    fn new(batch: &Batch, columns: Columns) -> Self {
+        Self {
+            columns,
+            epoch_ns: columns.epoch(batch),
+        }
+    }
+
+    fn row(&self, line: &Line<'_>) -> Row {
+        Row {
+            time_ms: self.epoch_ns.saturating_add(line.time_ns) / MILLISECOND,
+            value: self.columns.shown(line),
+            max: line.max,
+            direction: line.op.direction as u32,
+            bytes: u64::from(line.op.length),
+            offset: line.op.offset,
+            priority: u32::from(self.columns.priority_of(line.op)),
+            issued_ns: line.issued_ns(),
+        }
+    }
+}
+
+impl Lay for Records {
+    fn lay(&mut self, page: &mut Page, line: &Line<'_>) {
+        let (record, length) = stored::encode(&self.row(line), self.columns.shape());
+        page.text(&record[..length]);
+    }
+}
+
+/// Parts of the last line of text, kept for the next.
 struct Kept {
     columns: Columns,
     epoch_ns: u64,
@@ -163,19 +275,10 @@ impl Kept {
         self.time = Piece::new(&format!("{millisecond}, "));
     }
 
-    /// The second column, and the third where it is asked for.
-    #[inline]
-    fn value(&self, page: &mut Page, value: u64, max: u64) {
-        page.number(value);
-        if self.columns.value == Value::Both {
-            page.text(b", ");
-            page.number(max);
-        }
-    }
-
     /// What follows the value.
     #[inline]
-    fn rest(&mut self, page: &mut Page, op: &LoggedOp, is_issued: bool) {
+    fn rest(&mut self, page: &mut Page, line: &Line<'_>) {
+        let op = line.op;
         let key = Some((op.direction, op.length, op.priority));
         if self.key != key {
             self.key = key;
@@ -187,11 +290,7 @@ impl Kept {
             page.piece(&self.end);
             if self.columns.issue_time {
                 page.text(b", ");
-                page.number(if is_issued {
-                    op.time_ns.saturating_sub(op.clat)
-                } else {
-                    0
-                });
+                page.number(line.issued_ns());
             }
             page.text(b"\n");
         }
@@ -199,14 +298,11 @@ impl Kept {
 
     #[cold]
     fn renew(&mut self, op: &LoggedOp) {
-        let raw = match op.priority {
-            0 => self.columns.job_priority,
-            own => own,
-        };
+        let raw = self.columns.priority_of(op);
         let priority = if self.columns.priority {
             format!("0x{raw:04x}")
         } else {
-            u8::from(raw >> CLASS_SHIFT == REAL_TIME).to_string()
+            u8::from(u32::from(raw) >> CLASS_SHIFT == REAL_TIME).to_string()
         };
         let front = format!(", {}, {}, ", op.direction.index(), op.length);
         if self.columns.offset {
@@ -218,13 +314,21 @@ impl Kept {
     }
 }
 
+impl Lay for Kept {
+    #[inline]
+    fn lay(&mut self, page: &mut Page, line: &Line<'_>) {
+        self.time(page, line.time_ns);
+        page.number(self.columns.shown(line));
+        if self.columns.value == Value::Both {
+            page.text(b", ");
+            page.number(line.max);
+        }
+        self.rest(page, line);
+    }
+}
+
 /// ns.
 const MILLISECOND: u64 = 1_000_000;
 
 /// A moment that no line is near to.
 const NO_TIME: u64 = 1 << 63;
-
-/// Where the class stands in an I/O priority, and the number of the real-time class: both from
-/// ioprio_set(2).
-const CLASS_SHIFT: u16 = 13;
-const REAL_TIME: u16 = 1;

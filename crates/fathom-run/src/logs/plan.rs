@@ -21,10 +21,19 @@ pub(crate) struct LogPlan {
     pub(crate) jobs: Vec<Option<JobLogs>>,
 }
 
+/// How the lines of a file are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    /// `log_store_compressed`.
+    Stored,
+}
+
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogFile {
     pub(crate) path: String,
+    pub(crate) format: LogFormat,
     /// Added to, and not begun anew (`per_job_logs=0`).
     pub(crate) append: bool,
     /// The section of the first job that writes it, and the option that asks for it.
@@ -94,13 +103,23 @@ impl LogPlan {
             if !prefixes.contains(prefix) {
                 prefixes.push(prefix.clone());
             }
+            // A histogram is no record: fio stores the addresses of its own memory there.
+            let format = match what {
+                What::Series if logs.stored => LogFormat::Stored,
+                What::Series | What::Histogram => LogFormat::Text,
+            };
+            let end = match format {
+                LogFormat::Text => "log",
+                LogFormat::Stored => "log.fz",
+            };
             let path = match logs.per_job {
-                true => format!("{prefix}_{kind}.{}.log", setup.place.number),
-                false => format!("{prefix}_{kind}.log"),
+                true => format!("{prefix}_{kind}.{}.{end}", setup.place.number),
+                false => format!("{prefix}_{kind}.{end}"),
             };
             let place = *places.entry(path.clone()).or_insert_with(|| {
                 self.files.push(LogFile {
                     path,
+                    format,
                     append: !logs.per_job,
                     section: setup.place.section,
                     option,

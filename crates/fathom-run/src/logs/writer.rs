@@ -46,7 +46,9 @@ impl Writer {
     /// A writer into these sinks, one for each file of the plan.
     pub(super) fn new(plan: LogPlan, sinks: Vec<Sink>) -> Self {
         let page_bytes = page_bytes(sinks.len());
-        let outputs = sinks.into_iter().map(|sink| Output::new(sink, page_bytes));
+        let outputs = plan.files.iter().zip(sinks);
+        let outputs = outputs.map(|(file, sink)| Output::new(sink, file.format, page_bytes));
+        let outputs = outputs.collect();
         let states = plan.jobs.iter().map(|job| State {
             gathering: job
                 .as_ref()
@@ -54,7 +56,7 @@ impl Writer {
             ..State::default()
         });
         Self {
-            outputs: outputs.collect(),
+            outputs,
             states: states.collect(),
             plan,
         }

@@ -1,0 +1,142 @@
+//! `--bandwidth-log`: the bandwidth of all jobs together, a file for each direction.
+//!
+//! Drawn from the progress that jobs publish ten times a second, so nothing is asked of a job: a
+//! window's value may be off by what moved in a tenth of a second, the sum of all windows is not.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_record::Warning;
+
+use crate::error::Problem;
+
+/// The files, and how far they have come.
+#[derive(Debug)]
+pub(crate) struct BandwidthLog {
+    /// By direction.
+    files: Vec<(String, File)>,
+    begun: Tick,
+    last: Tick,
+    bytes: PerDirection<u64>,
+    failed: Option<(String, io::Error)>,
+}
+
+impl BandwidthLog {
+    /// Begins the three files anew; times count from `begun`.
+    ///
+    /// # Errors
+    /// Those that cannot be written.
+    pub(crate) fn open(prefix: &str, begun: Tick) -> Result<Self, Vec<Problem>> {
+        let (mut files, mut problems) = (Vec::new(), Vec::new());
+        for direction in Direction::ALL {
+            let path = format!("{prefix}-{}_bw.log", direction.name());
+            match File::create(&path) {
+                Ok(file) => files.push((path, file)),
+                Err(error) => {
+                    let message = format!("--bandwidth-log: cannot write {path}: {error}");
+                    let problem = Problem::new("log_not_writable", message);
+                    let hint = "name a prefix in a directory that is there and may be written";
+                    problems.push(problem.hint(hint));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self {
+            files,
+            begun,
+            last: begun,
+            bytes: PerDirection::default(),
+            failed: None,
+        })
+    }
+
+    /// How long nothing need be written.
+    pub(crate) fn patience(&self, now: Tick) -> Nanos {
+        (self.last + WINDOW) - now
+    }
+
+    /// Writes the windows that have ended by `now`; `bytes` were moved until now.
+    pub(crate) fn look(&mut self, now: Tick, bytes: &PerDirection<u64>) {
+        let windows = (now - self.last).get() / WINDOW.get();
+        if windows > 0 {
+            self.windows(windows, WINDOW, bytes);
+        }
+    }
+
+    /// The jobs have ended: writes what is left, and the last, short window.
+    pub(crate) fn finish(mut self, now: Tick, bytes: &PerDirection<u64>) -> Option<Warning> {
+        let left = (now - self.last).max(Nanos::from_millis(1));
+        self.windows(1, left, bytes);
+        let (path, error) = self.failed?;
+        Some(Warning {
+            code: "log_broken".into(),
+            job: String::new(),
+            message: format!("the log {path} breaks off: {error}"),
+            hint: "make room, or leave `--bandwidth-log` out".into(),
+        })
+    }
+
+    /// Writes so many windows; where nobody looked in time, they share what was moved in them.
+    fn windows(&mut self, count: u64, length: Nanos, bytes: &PerDirection<u64>) {
+        for (direction, (path, file)) in Direction::ALL.into_iter().zip(&mut self.files) {
+            // What was moved in a ramp is forgotten when it ends.
+            let moved = bytes[direction].saturating_sub(self.bytes[direction]);
+            let span = u128::from(count * length.get()) * 1024;
+            let kib = u128::from(moved) * SECOND / span;
+            let mut lines = String::new();
+            for window in 1..=count {
+                let end = self.last + Nanos::new(window * length.get());
+                let time = (end - self.begun).as_millis();
+                // Cannot fail: it is memory.
+                let _ = writeln!(lines, "{time}, {kib}, {}, 0, 0", direction.index());
+            }
+            if self.failed.is_none()
+                && let Err(error) = file.write_all(lines.as_bytes())
+            {
+                self.failed = Some((path.clone(), error));
+            }
+        }
+        self.last += Nanos::new(count * length.get());
+        self.bytes = *bytes;
+    }
+}
+
+/// As long as fio's.
+const WINDOW: Nanos = Nanos::from_millis(500);
+/// ns.
+const SECOND: u128 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_lie_on_a_grid_and_add_up() {
+        let folder = std::env::temp_dir().join(format!("fathom-bandwidth-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let prefix = folder.join("agg").display().to_string();
+        let start = Tick::default() + Nanos::from_millis(77);
+        let mut log = BandwidthLog::open(&prefix, start).expect("files");
+        let at = |ms| start + Nanos::from_millis(ms);
+        for (ms, kib) in [(300, 1), (501, 1000), (990, 1500), (2010, 2500)] {
+            log.look(at(ms), &PerDirection::new(kib << 10, 0, 0));
+        }
+        assert!(
+            log.finish(at(2100), &PerDirection::new(3000 << 10, 0, 7 << 10))
+                .is_none()
+        );
+        let text = |name| std::fs::read_to_string(format!("{prefix}-{name}_bw.log")).expect(name);
+        let want = "500, 2000, 0, 0, 0\n1000, 1000, 0, 0, 0\n1500, 1000, 0, 0, 0\n\
+                    2000, 1000, 0, 0, 0\n2100, 5000, 0, 0, 0\n";
+        assert_eq!(text("read"), want);
+        assert_eq!(text("write").lines().count(), 5);
+        assert!(text("trim").ends_with("2100, 70, 2, 0, 0\n"));
+        std::fs::remove_dir_all(&folder).expect("a folder");
+        let problems = BandwidthLog::open(&prefix, start).expect_err("no folder");
+        assert_eq!(problems.len(), 3);
+    }
+}

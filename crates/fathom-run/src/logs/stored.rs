@@ -1,0 +1,216 @@
+//! Compressed logs (`log_store_compressed`): zlib streams one after the other, with records in them
+//! as fio 3.33 was seen to write them, in the host's byte order.
+//!
+//! ```text
+//!  0        8        16          20         24      32       40
+//! │ time ms │ value  │ direction │ priority │ bytes │ offset │   offset: where bit 31 is set
+//! ```
+//!
+//! Bit 30 of the direction says that the whole priority is to be shown.
+
+use std::io::{self, BufRead, BufWriter, Read, Write};
+
+use flate2::Compression;
+use flate2::bufread::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+use super::row::{Row, Shape};
+
+/// A record's bytes, and how many of them there are.
+pub(super) fn encode(row: &Row, shape: Shape) -> ([u8; LONG], usize) {
+    let mut record = [0; LONG];
+    let flags = if shape.offset { HAS_OFFSET } else { 0 };
+    let flags = flags | if shape.priority { HAS_PRIORITY } else { 0 };
+    record[..8].copy_from_slice(&row.time_ms.to_ne_bytes());
+    record[8..16].copy_from_slice(&row.value.to_ne_bytes());
+    record[16..20].copy_from_slice(&(row.direction | flags).to_ne_bytes());
+    record[20..24].copy_from_slice(&row.priority.to_ne_bytes());
+    record[24..32].copy_from_slice(&row.bytes.to_ne_bytes());
+    record[32..].copy_from_slice(&row.offset.to_ne_bytes());
+    (record, if shape.offset { LONG } else { SHORT })
+}
+
+/// The record at the beginning of `bytes`, if it is all there, and its length.
+fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
+    let word = |at: usize| {
+        let bytes = bytes.get(at..at + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let half = |at: usize| {
+        let bytes = bytes.get(at..at + 4)?;
+        Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let tag = half(16)?;
+    let shape = Shape {
+        offset: tag & HAS_OFFSET != 0,
+        priority: tag & HAS_PRIORITY != 0,
+        ..Shape::default()
+    };
+    let row = Row {
+        time_ms: word(0)?,
+        value: word(8)?,
+        direction: tag & !(HAS_OFFSET | HAS_PRIORITY),
+        priority: half(20)?,
+        bytes: word(24)?,
+        offset: if shape.offset { word(32)? } else { 0 },
+        ..Row::default()
+    };
+    Some((row, shape, if shape.offset { LONG } else { SHORT }))
+}
+
+/// Writes records as one more stream.
+pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
+    // The first level: the writer has to keep up with the jobs.
+    let mut encoder = ZlibEncoder::new(to, Compression::fast());
+    encoder.write_all(records)?;
+    encoder.finish()?;
+    Ok(())
+}
+
+/// Reads a compressed log, record by record.
+///
+/// # Errors
+/// What is wrong with it, when all before it has been given to `each`.
+pub(crate) fn inflate(
+    from: &mut impl BufRead,
+    each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut page = vec![0; PAGE];
+    while !from.fill_buf()?.is_empty() {
+        let mut stream = ZlibDecoder::new(&mut *from);
+        let (mut kept, mut any) = (0, false);
+        loop {
+            let got = stream
+                .read(&mut page[kept..])
+                .map_err(|error| broken(&error, any))?;
+            let filled = kept + got;
+            let mut at = 0;
+            while let Some((row, shape, length)) = decode(&page[at..filled]) {
+                each(&row, shape)?;
+                at += length;
+            }
+            page.copy_within(at..filled, 0);
+            (kept, any) = (filled - at, any || at > 0);
+            if got == 0 {
+                break;
+            }
+        }
+        if kept > 0 {
+            let why = format!("it ends amid a record: {kept} bytes are left over");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+    }
+    Ok(())
+}
+
+/// Prints a compressed log (`--inflate-log`).
+///
+/// # Errors
+/// What is wrong with it, when all before it has been printed.
+pub fn inflate_log(mut from: impl BufRead, to: impl Write) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    let inflated = inflate(&mut from, &mut |row, shape| row.print(shape, &mut to));
+    to.flush()?;
+    inflated
+}
+
+fn broken(error: &io::Error, any: bool) -> io::Error {
+    let why = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it breaks off amid a compressed stream",
+        io::ErrorKind::InvalidInput if any => "its compressed data are damaged",
+        io::ErrorKind::InvalidInput => "it is not a compressed log",
+        _ => return io::Error::new(error.kind(), error.to_string()),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+const HAS_OFFSET: u32 = 1 << 31;
+const HAS_PRIORITY: u32 = 1 << 30;
+
+/// Bytes of a record with and without an offset.
+const LONG: usize = 40;
+const SHORT: usize = 32;
+
+/// What is inflated at once.
+const PAGE: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows() -> impl Strategy<Value = Row> {
+        (any::<[u64; 4]>(), 0..3_u32, any::<u16>()).prop_map(|(words, direction, priority)| Row {
+            time_ms: words[0],
+            value: words[1],
+            bytes: words[2],
+            offset: words[3],
+            direction,
+            priority: u32::from(priority),
+            ..Row::default()
+        })
+    }
+
+    fn inflated(bytes: &[u8]) -> (Vec<(Row, Shape)>, io::Result<()>) {
+        let mut all = Vec::new();
+        let end = inflate(&mut &*bytes, &mut |row, shape| {
+            all.push((*row, shape));
+            Ok(())
+        });
+        (all, end)
+    }
+
+    fn deflated(rows: &[Row], shape: Shape, of_stream: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for rows in rows.chunks(of_stream) {
+            let encoded = rows.iter().map(|row| encode(row, shape));
+            let records: Vec<u8> = encoded
+                .flat_map(|(record, length)| record.into_iter().take(length))
+                .collect();
+            deflate(&records, &mut bytes).expect("memory");
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_deflated_is_inflated(
+            rows in prop::collection::vec(rows(), 0..400),
+            offset: bool,
+            priority: bool,
+            of_stream in 1..300_usize,
+        ) {
+            let shape = Shape { offset, priority, ..Shape::default() };
+            let (got, end) = inflated(&deflated(&rows, shape, of_stream));
+            prop_assert!(end.is_ok());
+            let kept = |row: &Row| Row { offset: if offset { row.offset } else { 0 }, ..*row };
+            let want: Vec<_> = rows.iter().map(|row| (kept(row), shape)).collect();
+            prop_assert_eq!(got, want);
+        }
+
+        #[test]
+        fn whatever_is_inflated_ends(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _either = inflated(&bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let rows = [Row::default(); 5];
+        let whole = deflated(&rows, Shape::default(), 5);
+        let mut ragged = Vec::new();
+        deflate(&[0; SHORT + 7], &mut ragged).expect("memory");
+        for (bytes, got, want) in [
+            (b"hello".to_vec(), 0, "it is not a compressed log"),
+            (whole[..whole.len() - 6].to_vec(), 5, "it breaks off amid"),
+            (ragged, 1, "7 bytes are left over"),
+        ] {
+            let (all, end) = inflated(&bytes);
+            let said = end.expect_err(want).to_string();
+            assert!(said.contains(want), "{said}");
+            assert!(all.len() <= got, "{want}: {}", all.len());
+        }
+        assert!(inflated(b"").1.is_ok(), "an empty log is a log");
+    }
+}
