@@ -39,7 +39,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
             });
             tell(&findings, has("--json"))
         }
-        Ok(Invocation::Print(_) | Invocation::SelfTest(_)) => {
+        Ok(Invocation::Print(_) | Invocation::SelfTest(_) | Invocation::InflateLog(_)) => {
             refuse("fathom: lint: there is no job to look at\nhint: `fathom lint --help`\n")
         }
         Err(refusal) => refuse(&rendered(&refusal.diagnostics, Dialect::Fathom)),
