@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "disable_bw_measurement",
         "0",
-        "Do not sample the bandwidth",
+        "Do not log the bandwidth of single ops",
         "disable_bw_measurement=1",
         Kind::Bool(|o, v| o.disable_bw = v),
     )
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "gtod_reduce",
         "0",
-        "Read the clock as seldom as possible: no latencies, no bandwidth samples",
+        "Read the clock as seldom as possible: no latencies, no logs of single ops",
         "gtod_reduce=1",
         Kind::Bool(gtod_reduce),
     ),

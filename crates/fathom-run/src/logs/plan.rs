@@ -134,7 +134,7 @@ impl LogPlan {
             .collect();
         let histograms = files.iter().find(|file| file.0 == What::Histogram);
         let histograms = histograms
-            .filter(|_| logs.histogram_ms > 0)
+            .filter(|_| logs.histogram_ms > 0 && setup.worker.measure.clat)
             .map(|file| file.2);
         JobLogs {
             name: job.name.clone(),
@@ -155,7 +155,8 @@ enum What {
     Histogram,
 }
 
-/// The files that a job's options ask for: series, type in the name, prefix, option.
+/// The files that a job's options ask for: series, type in the name, prefix, option. A file whose
+/// series is not measured is there, and empty, as in fio.
 fn asked<'a>(
     options: &'a Options,
     setup: &JobSetup,
@@ -163,19 +164,25 @@ fn asked<'a>(
     let (logs, measure) = (&options.logs, setup.worker.measure);
     let lat = logs.latency.as_ref();
     let is_async = !engines::is_synchronous(&options.ioengine, setup.worker.depth);
-    let bandwidth = logs.bandwidth.as_ref().filter(|_| measure.bandwidth);
-    let histogram = logs.histogram.as_ref().filter(|_| measure.clat);
+    // Averages come from the samples, which are always taken.
+    let averaged = logs.average_ms > 0;
+    let bandwidth = averaged || !(options.disable_bw || options.gtod_reduce);
+    let iops = averaged || !options.gtod_reduce;
     let rows = [
-        (bandwidth, Some(Series::Bandwidth), "bw", "write_bw_log"),
+        (
+            logs.bandwidth.as_ref(),
+            bandwidth.then_some(Series::Bandwidth),
+            "bw",
+            "write_bw_log",
+        ),
         (
             logs.iops.as_ref(),
-            Some(Series::Iops),
+            iops.then_some(Series::Iops),
             "iops",
             "write_iops_log",
         ),
         (
             lat.filter(|_| measure.slat),
-            // Else the file is there, and empty, as in fio.
             is_async.then_some(Series::Slat),
             "slat",
             "write_lat_log",
@@ -198,6 +205,7 @@ fn asked<'a>(
         .filter_map(|(prefix, series, kind, option)| {
             prefix.map(|prefix| (What::Series, series, kind, prefix, option))
         });
+    let histogram = logs.histogram.as_ref();
     let histogram =
         histogram.map(|prefix| (What::Histogram, None, "clat_hist", prefix, "write_hist_log"));
     rows.chain(histogram).collect()

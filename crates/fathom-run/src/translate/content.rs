@@ -122,7 +122,8 @@ pub(crate) fn measure(options: &Options) -> Measure {
         slat,
         clat,
         lat,
-        bandwidth: on(options.disable_bw),
+        // As in fio, whatever is said about bandwidth: that is about its log of single ops.
+        bandwidth: true,
         slat_histogram: slat && options.slat_percentiles,
         clat_histogram: clat,
         lat_histogram: lat && options.lat_percentiles,

@@ -308,7 +308,7 @@ fn times() {
 #[test]
 fn what_is_not_measured() {
     let reduced = one("--gtod_reduce=1").worker.measure;
-    assert!(!(reduced.slat || reduced.clat || reduced.lat || reduced.bandwidth));
+    assert!(!(reduced.slat || reduced.clat || reduced.lat));
     assert!(!reduced.clat_histogram);
     let measure = one("--disable_clat=1 --lat_percentiles=1").worker.measure;
     assert!(!measure.clat && !measure.clat_histogram && measure.lat_histogram);
