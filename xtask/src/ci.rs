@@ -44,6 +44,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ];
         cargo(&root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
+    step("fuzz", || fuzz(&root, long))?;
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     if long {
@@ -100,7 +101,19 @@ fn test(root: &Path, long: bool) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         cargo(root, &words, cases)?;
     }
-    cargo(root, &["test", "--package", "xtask"], cases)
+    let tools = ["test", "--package", "xtask", "--package", "fathom-fuzz"];
+    cargo(root, &tools, cases)
+}
+
+/// Mutated job files and command lines; a long run begins where no other did.
+fn fuzz(root: &Path, long: bool) -> Result<()> {
+    let (seconds, seed) = match long {
+        true => ("600", std::process::id().to_string()),
+        false => ("60", "1".to_owned()),
+    };
+    let words = ["run", "--quiet", "--package", "fathom-fuzz", "--"];
+    let own = ["--seconds", seconds, "--seed", &seed];
+    cargo(root, &[&words[..], &own[..]].concat(), &[])
 }
 
 /// The README's first commands as they stand; they must leave nothing behind.

@@ -65,6 +65,8 @@ struct Section {
     /// Not one of those that `--section` wants.
     skipped: bool,
     options: Vec<Written>,
+    /// It has more options than that; said once.
+    overfull: bool,
 }
 
 struct Reader<'b, 'a> {
@@ -116,6 +118,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             header,
             skipped,
             options: Vec::new(),
+            overfull: false,
         });
     }
 
@@ -148,6 +151,9 @@ impl<'b, 'a> Reader<'b, 'a> {
     }
 
     fn option(&mut self, name: Spot, value: Option<Spot>) {
+        if self.is_overfull(&name) {
+            return;
+        }
         let around = self.builder.around;
         let numeric = table::find(name.text()).is_some_and(table::Row::is_numeric);
         let text = value.as_ref().map_or("", Spot::text);
@@ -169,6 +175,21 @@ impl<'b, 'a> Reader<'b, 'a> {
                 full_name: None,
             });
         }
+    }
+
+    /// Whether the section has no room for this option; an error then.
+    fn is_overfull(&mut self, name: &Spot) -> bool {
+        let Some(section) = &mut self.section else {
+            return false;
+        };
+        let overfull = section.options.len() >= OPTIONS_MAX;
+        if overfull && !std::mem::replace(&mut section.overfull, true) {
+            let why = format!("this section has more than {OPTIONS_MAX} options");
+            let problem = Problem::new("many-options", 0..name.range.len(), why);
+            let fix = "list many names in one option, with colons between them";
+            self.builder.error(name, problem.fix(fix));
+        }
+        overfull
     }
 
     fn include(&mut self, spot: &Spot) {
@@ -261,6 +282,9 @@ impl<'b, 'a> Reader<'b, 'a> {
 
 /// More than this is no job file: [`crate::Surroundings`] need not read on.
 pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// There are a few hundred options; only `filename` gains by being said again.
+const OPTIONS_MAX: usize = 150_000;
 
 /// Deeper than this nobody can follow.
 const DEPTH_MAX: usize = 16;

@@ -10,6 +10,13 @@ use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
 use crate::table::{self, Kind, Row};
 
+/// Each option as one would write it, and the names of those that only fio has: words to try the
+/// parser with.
+pub fn option_examples() -> impl Iterator<Item = &'static str> {
+    let own = table::rows().map(|row| row.example);
+    own.chain(table::known::all().iter().map(|known| known.name))
+}
+
 /// What `--version` prints.
 pub(crate) fn version(dialect: Dialect) -> String {
     let version = env!("CARGO_PKG_VERSION");

@@ -43,7 +43,7 @@ pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use file::JOB_FILE_BYTES_MAX;
-pub use help::print_options;
+pub use help::{option_examples, print_options};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;

@@ -12,6 +12,8 @@ pub(crate) fn closest<'a>(
     let word = word.to_ascii_lowercase();
     candidates
         .into_iter()
+        // So many letters more or less are as many edits, without counting the others.
+        .filter(|candidate| candidate.len().abs_diff(length) <= length / 2)
         .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
         .filter(|(distance, _)| *distance <= length / 2)
         .min_by_key(|(distance, _)| *distance)

@@ -205,6 +205,24 @@ fn a_hundred_thousand_sections_are_refused_at_once() {
 }
 
 #[test]
+fn a_section_has_an_end() {
+    let text: String = (0..150_002).map(|_| "bs=4k\n").collect();
+    refuse(&format!("[a]\n{text}"), &["150002:1 many-options"]);
+}
+
+#[test]
+fn what_globals_say_again_is_kept_once() {
+    let text: String = (1..=3)
+        .map(|n| format!("[global]\nbs={n}k\nrw=read\n"))
+        .collect();
+    let job = jobs(&format!("{text}[a]\nsize=1m\n")).remove(0);
+    assert_eq!(job.inherited.len(), 2);
+    assert_eq!(job.place(&["bs"]).line, 8);
+    assert_eq!(job.place(&["nothing", "size"]).line, 11);
+    assert_eq!(job.place(&["nothing"]).line, 10);
+}
+
+#[test]
 fn sections_can_be_chosen() {
     let text = "[global]\nbs=8k\n[a]\n[b]\nnonsense=1\n";
     let jobs = file(text).plan("--section=a j.fio").jobs;

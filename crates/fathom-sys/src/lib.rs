@@ -10,6 +10,7 @@ pub mod clock;
 pub mod errno;
 pub mod files;
 pub mod flight;
+pub mod high_water;
 pub mod map;
 pub mod memory;
 pub mod meter;

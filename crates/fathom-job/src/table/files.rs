@@ -209,12 +209,12 @@ pub(super) const ROWS: &[Row] = &[
 /// The files lie in the directory that is known by now (the first of several): in a section that
 /// is read first, on a command line a `directory` that follows is too late.
 fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let mut names = options.filename.clone().unwrap_or_default();
     let directory = options.directory.as_ref().and_then(|all| all.first());
     let new = listed(text)?.into_iter();
     let new: Vec<_> = new
         .map(|name| in_directory(directory.map(String::as_str), name))
         .collect();
+    let mut names = options.filename.take().unwrap_or_default();
     if !names.is_empty() && names != new {
         findings.warn(
             Problem::new(
@@ -222,7 +222,7 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
                 0..text.len(),
                 format!(
                     "the job works on these files and on those given before (`{}`), as in fio",
-                    names.join(":")
+                    some_of(&names)
                 ),
             )
             .fix("name the files in one place"),
@@ -232,6 +232,14 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
     options.nrfiles = u32::try_from(names.len()).unwrap_or(u32::MAX);
     options.filename = Some(names);
     Ok(())
+}
+
+/// The names, or the first of many.
+fn some_of(names: &[String]) -> String {
+    match names.get(..SHOWN_MAX) {
+        Some(first) if names.len() > SHOWN_MAX => format!("{}:…", first.join(":")),
+        _ => names.join(":"),
+    }
 }
 
 fn directory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
@@ -251,6 +259,9 @@ fn listed(text: &str) -> Result<Vec<String>, Problem> {
     }
     Ok(names)
 }
+
+/// Names that a message shows.
+const SHOWN_MAX: usize = 4;
 
 /// Each file costs memory and a descriptor; more has not been tried.
 const FILES_MAX: u64 = 1 << 20;

@@ -1,0 +1,133 @@
+//! Inputs of a mebibyte, each the worst of its kind: they keep to the same limits.
+
+use std::fmt::Write;
+
+use crate::target::Target;
+use crate::watchdog::Watchdog;
+
+/// What the limits hold for.
+const BYTES: usize = 1 << 20;
+
+/// `part` again and again behind `head`, a mebibyte in all.
+fn filled(head: &str, part: &str) -> Vec<u8> {
+    let mut text = String::from(head);
+    text.push_str(&part.repeat((BYTES - head.len()) / part.len()));
+    text.into_bytes()
+}
+
+/// The same with a number in each part.
+fn counted(head: &str, part: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut text = String::from(head);
+    for number in 0.. {
+        let part = part(number);
+        if text.len() + part.len() > BYTES {
+            break;
+        }
+        text.push_str(&part);
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn a_mebibyte_of_anything_keeps_to_the_limits() {
+    let parts = [
+        "[a]\n",
+        "[global]\n",
+        "[global]\nrw=read\n",
+        "[",
+        "]",
+        "a\n",
+        "=\n",
+        "a=b\n",
+        "(",
+        "${N}",
+        "include j.fio\n",
+        "include x.fio\ninclude j.fio\n",
+        "rw=read\n",
+        "filename=a\n",
+        "bs=4q\n",
+        "4k/1:",
+        "4k,",
+        "a:",
+        "1:",
+        "0-3,",
+        "EIO:",
+        "\"a\"",
+        "0xff",
+        "%o",
+        "-1",
+        "é",
+        "\0",
+        "\r",
+        "rwmixraed=1\n",
+        "ioengine=rados\n",
+        "wait_for=a\n[a]\nsize=1m\n",
+    ];
+    let lists = ["4k/1:", "a:", "1:", "(", "0-3,", "${N}"];
+    let heads = [
+        "",
+        "[a]\n",
+        "[a]\nbssplit=",
+        "[a]\nbs=",
+        "[a]\nfilename=",
+        "[a]\nsize=",
+        "[a]\nsize=(1",
+        "[a]\ncpus_allowed=",
+        "[a]\nignore_error=",
+        "[a]\nbuffer_pattern=",
+        "[a]\nverify_pattern=",
+        "[a]\npercentile_list=",
+        "[a]\nrandom_distribution=zoned:",
+        "[a]\ncmdprio_bssplit=",
+        "[",
+        "[a]\ndescription=",
+        "[a]\ndirectory=",
+        "[a]\ninclude ",
+        "[a]\nfilename_format=",
+    ];
+    let watchdog = Watchdog::start();
+    let mut broken = String::new();
+    for (index, head) in heads.iter().enumerate() {
+        // All parts behind the first two heads, lists behind those that take lists.
+        let parts = if index < 2 { &parts[..] } else { &lists[..] };
+        for part in parts {
+            if let Err(breach) = Target::File.try_with(&filled(head, part), &watchdog) {
+                let _ = writeln!(broken, "{head:?} and {part:?} again and again: {breach}");
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken}");
+}
+
+#[test]
+fn a_hundred_thousand_sections_keep_to_the_limits() {
+    let watchdog = Watchdog::start();
+    for part in [
+        |number| format!("[j{number}]\n"),
+        |number| format!("[global{number}]\nbs=4k\nsize={number}\n"),
+        |number| format!("[j{number}]\nbogus{number}=1\n"),
+        |number| format!("[j]\nwait_for=j{number}\n"),
+    ] {
+        let text: String = (0..100_000).map(part).collect();
+        let tried = Target::File.try_with(text.as_bytes(), &watchdog);
+        assert!(tried.is_ok(), "{}: {tried:?}", part(0));
+    }
+}
+
+#[test]
+fn a_mebibyte_of_arguments_keeps_to_the_limits() {
+    let watchdog = Watchdog::start();
+    let parts: [fn(usize) -> String; 7] = [
+        |_| "--name=a\n".into(),
+        |number| format!("--name=a{number}\n--size=1m\n"),
+        |_| "--bs\n4k\n".into(),
+        |number| format!("--bogus{number}\n"),
+        |number| format!("--section=a{number}\n"),
+        |_| "j.fio\n".into(),
+        |_| "-r".into(),
+    ];
+    for part in parts {
+        let tried = Target::Line.try_with(&counted("", part), &watchdog);
+        assert!(tried.is_ok(), "{}: {tried:?}", part(0));
+    }
+}
