@@ -48,6 +48,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     if long {
+        step("parquet", || parquet(&root))?;
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
         })?;
@@ -58,6 +59,30 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     println!("ci: all passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+/// Logs as tables are left out of a usual build for the crates they bring.
+fn parquet(root: &Path) -> Result<()> {
+    let with = [
+        "--package",
+        "fathom-run",
+        "--package",
+        "fathom-cli",
+        "--features",
+        "parquet",
+    ];
+    let clippy = [
+        &["clippy"],
+        &with[..],
+        &["--all-targets", "--", "-D", "warnings"],
+    ];
+    cargo(root, &clippy.concat(), &[])?;
+    let test = [
+        &["test"],
+        &with[..],
+        &["--test", "log_convert", "--test", "stored_logs"],
+    ];
+    cargo(root, &test.concat(), &[])
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -8,6 +8,7 @@ use fathom_job::Dialect;
 
 use crate::exit::End;
 use crate::lint;
+use crate::log::{self, LogArguments};
 use crate::micro::{self, MicroArguments};
 use crate::output::{self, Stream};
 use crate::peak::{self, PeakArguments};
@@ -61,6 +62,8 @@ enum Command {
     Peak(PeakArguments),
     /// Repeat a published measurement and set it beside the published figures
     Table(TableArguments),
+    /// Convert I/O logs
+    Log(LogArguments),
     /// Measure lists and tag sets beside the plain ways to do the same
     Micro(MicroArguments),
 }
@@ -107,6 +110,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Table(arguments),
         }) => table::run(&arguments),
+        Ok(Arguments {
+            command: Command::Log(arguments),
+        }) => log::run(&arguments),
         Ok(Arguments {
             command: Command::Micro(arguments),
         }) => micro::run(&arguments),

@@ -1,13 +1,55 @@
-//! I/O logs that have been written: `--inflate-log`.
+//! I/O logs that have been written: `--inflate-log`, `fathom log`.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
+use std::path::PathBuf;
 
+use clap::{Args, Subcommand};
 use fathom_job::Dialect;
 
 use crate::exit::End;
 use crate::output::{self, Stream};
 use crate::run_command::name;
+
+/// What `fathom log` takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LogArguments {
+    #[command(subcommand)]
+    command: LogCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum LogCommand {
+    /// Write a log in another form: text, compressed, CSV or Parquet
+    ///
+    /// What FROM is, it says by itself; what TO becomes, the end of its name says: .log is fio's
+    /// text, .fz compressed as with log_store_compressed, .csv text with a header, .parquet a table
+    /// (where the program was built with the feature `parquet`).
+    #[command(after_help = EXAMPLES)]
+    Convert {
+        /// A log, ours or fio's
+        from: PathBuf,
+        /// The file that is written
+        to: PathBuf,
+    },
+}
+
+/// Does what was asked.
+pub(crate) fn run(arguments: &LogArguments) -> End {
+    let LogCommand::Convert { from, to } = &arguments.command;
+    match fathom_run::convert_log(from, to) {
+        Ok(lines) => {
+            let text = format!("{}: {lines} lines\n", to.display());
+            output::print(Stream::Error, &text);
+            End::Printed
+        }
+        Err(why) => {
+            let text = format!("fathom: log convert: {why}\n");
+            output::print(Stream::Error, &text);
+            End::Refused
+        }
+    }
+}
 
 /// Prints a compressed log as text.
 pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
@@ -27,3 +69,8 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
         }
     }
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom log convert run1_clat.1.log run1_clat.csv
+  fathom log convert run1_clat.1.log.fz run1_clat.parquet";

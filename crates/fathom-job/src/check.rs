@@ -6,7 +6,7 @@ use crate::build::{Builder, Layer, Written};
 use crate::bytes_pattern;
 use crate::diagnostics::{Diagnostic, Severity, Spot};
 use crate::engines;
-use crate::logs::LogValue;
+use crate::logs::{LogFileFormat, LogValue};
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
 use crate::problem::{Piece, Problem};
@@ -243,6 +243,12 @@ impl Check<'_, '_> {
             )
             .fix("add `log_offset=1`");
             self.error_at(&["log_issue_time"], problem);
+        } else if logs.stored && logs.format != LogFileFormat::Text {
+            let why = "`log_store_compressed` and `log_format=parquet` exclude each other";
+            self.error_at(
+                &["log_format", "log_store_compressed"],
+                problem("contradiction", why).fix("give one of them only"),
+            );
         } else if logs.stored && (logs.issue_time || logs.value == LogValue::Both) {
             let name = if logs.issue_time {
                 "log_issue_time"
@@ -250,8 +256,8 @@ impl Check<'_, '_> {
                 "log_window_value"
             };
             let why = format!("a compressed log has no column for `{name}`");
-            let problem =
-                problem("no-column", why).fix("leave one of them out, or compress the text later");
+            let problem = problem("no-column", why)
+                .fix("leave one of them out, or write `log_format=parquet`");
             self.error_at(&[name, "log_store_compressed"], problem);
         } else if logs.histogram.is_some() && logs.histogram_ms == 0 {
             let why = "`write_hist_log` writes nothing without `log_hist_msec`, as in fio";

@@ -45,7 +45,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use file::JOB_FILE_BYTES_MAX;
 pub use help::{option_examples, print_options};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
-pub use logs::{LogFull, LogOptions, LogValue};
+pub use logs::{LogFileFormat, LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,

@@ -33,6 +33,8 @@ pub struct LogOptions {
     pub entries: u32,
     /// `log_compression_cpus`: where the log is written.
     pub cpus: Option<Vec<u32>>,
+    /// `log_format`.
+    pub format: LogFileFormat,
     /// `log_store_compressed`.
     pub stored: bool,
     /// `per_job_logs`.
@@ -74,6 +76,7 @@ impl Default for LogOptions {
             epoch_clock: 0,
             entries: 1024,
             cpus: None,
+            format: LogFileFormat::Text,
             stored: false,
             per_job: true,
             bandwidth_ms: None,
@@ -101,4 +104,13 @@ pub enum LogFull {
     Drop,
     /// The job waits.
     Wait,
+}
+
+/// `log_format`: what the files of logs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFileFormat {
+    /// Lines as fio's.
+    Text,
+    /// Tables with the same columns.
+    Parquet,
 }

@@ -2,7 +2,7 @@
 
 mod world;
 
-use fathom_job::{LogFull, LogOptions, LogValue};
+use fathom_job::{LogFileFormat, LogFull, LogOptions, LogValue};
 use world::{job, refuse};
 
 /// A job with these options has what `has` looks for.
@@ -68,6 +68,14 @@ fn memory() {
 
 #[test]
 fn compressed() {
+    check("--log_format=parquet", |l| {
+        l.format == LogFileFormat::Parquet
+    });
+    check("--log-format=text", |l| l.format == LogFileFormat::Text);
+    refuse(
+        "--log_format=parquet --log_store_compressed=1",
+        "contradiction",
+    );
     check("--log_compression=1m", |logs| !logs.stored);
     check("--log_store_compressed=1", |logs| logs.stored);
     check("--log_store_compressed=1 --log_max_value=1", |l| l.stored);

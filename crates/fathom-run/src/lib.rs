@@ -48,7 +48,7 @@ pub mod storage;
 pub use error::{Problem, RunError};
 pub use idleness::unit_of_work;
 pub use lint::{Finding, lint, rules};
-pub use logs::inflate_log;
+pub use logs::{convert_log, inflate_log};
 pub use progress::JobState;
 pub use refusals::refusals;
 pub use run::run;

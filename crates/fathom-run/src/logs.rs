@@ -7,15 +7,22 @@
 //! # What this costs
 //! 64 MiB where single ops are logged, and the writer's share of one processor: see `format.rs`.
 
+mod convert;
 mod format;
 mod histograms;
 mod lines;
 mod notes;
 mod output;
+mod parse;
 mod plan;
 mod row;
 mod sizing;
 mod stored;
+#[cfg(feature = "parquet")]
+mod table;
+#[cfg(not(feature = "parquet"))]
+#[path = "logs/no_table.rs"]
+mod table;
 mod writer;
 
 use std::fs::{self, OpenOptions};
@@ -25,11 +32,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use fathom_job::Plan;
+use fathom_job::{Job, LogFileFormat, Plan};
 use fathom_record::Warning;
 use fathom_sys::clock::Clock;
 use fathom_workload::{JobLog, LogChannel, WhenFull};
 
+pub use self::convert::convert_log;
 use self::notes::{forget_earlier, said};
 use self::output::Sink;
 use self::plan::{LogFile, LogPlan};
@@ -59,9 +67,9 @@ impl Logs {
         setups: &[JobSetup],
         clock: Clock,
     ) -> Result<Option<Self>, Vec<Problem>> {
-        let no_such_clock = clocks(plan);
-        if !no_such_clock.is_empty() {
-            return Err(no_such_clock);
+        let refused = [clocks(plan), tables(plan)].concat();
+        if !refused.is_empty() {
+            return Err(refused);
         }
         // One look at each clock for all jobs: their times can be compared.
         let epoch = |id| {
@@ -187,8 +195,8 @@ impl MemoryLogs {
         let named = written.plan.files.into_iter().zip(written.sinks);
         named
             .map(|(file, sink)| match sink {
-                Sink::Memory(bytes) => (file.path, bytes),
-                Sink::File(_) => (file.path, Vec::new()),
+                Some(Sink::Memory(bytes)) => (file.path, bytes),
+                Some(Sink::File(_)) | None => (file.path, Vec::new()),
             })
             .collect()
     }
@@ -234,6 +242,15 @@ fn clocks(plan: &Plan) -> Vec<Problem> {
         Some(problem.at(job, "log_alternate_epoch_clock_id"))
     })
     .collect()
+}
+
+/// Logs that are to be tables, in a program without them.
+fn tables(plan: &Plan) -> Vec<Problem> {
+    let is_table = |job: &&Job| job.options.logs.format == LogFileFormat::Parquet;
+    let jobs = plan.jobs.iter().filter(is_table);
+    let jobs = jobs.filter(|_| cfg!(not(feature = "parquet")));
+    jobs.map(|job| Problem::new("not_built_in", NO_PARQUET).at(job, "log_format"))
+        .collect()
 }
 
 /// Opens every file, or, if one cannot be, unmakes those that were not there before.
@@ -284,6 +301,10 @@ fn open_all(plan: &Plan, files: &[LogFile]) -> Result<Vec<Sink>, Vec<Problem>> {
     }
     Err(problems)
 }
+
+/// Why there are no tables where the program was built without them.
+const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo build --release \
+                          --package fathom-cli --features parquet` has them)";
 
 /// How often the writer looks for batches when there were none: 48 MiB take no less than 60 ms
 /// to fill at 50 million ops a second.

@@ -3,7 +3,7 @@
 use super::general::{U32, choice, cpus_allowed};
 use super::read::{Findings, byte, narrow};
 use super::row::{Kind, Row};
-use crate::logs::{LogFull, LogValue};
+use crate::logs::{LogFileFormat, LogFull, LogValue};
 use crate::plan::Options;
 use crate::problem::Problem;
 
@@ -164,6 +164,29 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     )
     .different("Fathom's own"),
+    Row::new(
+        "log_format",
+        "text",
+        "What the files of logs are",
+        "log_format=parquet",
+        Kind::Choice(&[
+            choice("text", "fio's lines", |o| {
+                o.logs.format = LogFileFormat::Text;
+            }),
+            choice(
+                "parquet",
+                "tables with the same columns: PREFIX_TYPE.N.parquet",
+                |o| {
+                    o.logs.format = LogFileFormat::Parquet;
+                },
+            ),
+        ]),
+    )
+    .aliases(&["log-format"])
+    .different(
+        "Fathom's own, where it was built with the feature `parquet`. Histograms stay text; with \
+         per_job_logs=0 a table is begun anew",
+    ),
     Row::new(
         "log_compression",
         "0",

@@ -1,6 +1,10 @@
 //! Lines of a log, as fast as they can be made: eight digits at once, and what seldom changes kept
 //! ready.
 
+use super::output::LogFormat;
+use super::row::{Row, Shape};
+use super::stored;
+
 /// A page that lines are laid down on, one after the other.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -44,6 +48,21 @@ impl Page {
     pub(super) fn text(&mut self, text: &[u8]) {
         self.bytes[self.at..self.at + text.len()].copy_from_slice(text);
         self.at += text.len();
+    }
+
+    /// Lays down a line as the record that a format other than text wants.
+    pub(super) fn record(&mut self, row: &Row, shape: Shape, format: LogFormat) {
+        match format {
+            LogFormat::Text => {}
+            LogFormat::Stored => {
+                let (record, length) = stored::encode(row, shape);
+                self.text(&record[..length]);
+            }
+            LogFormat::Parquet => {
+                let words = row.words(shape);
+                words.iter().for_each(|word| self.text(&word.to_ne_bytes()));
+            }
+        }
     }
 
     /// Lays down a number.

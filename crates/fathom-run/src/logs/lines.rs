@@ -4,10 +4,8 @@ use fathom_core::Direction;
 use fathom_workload::{Batch, Item, LoggedOp, Series};
 
 use super::format::{Page, Piece};
-use super::output::Output;
-use super::plan::LogFormat;
+use super::output::{LogFormat, Output};
 use super::row::{CLASS_SHIFT, REAL_TIME, Row, Shape};
-use super::stored;
 
 /// Which columns a job's lines have, and what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +90,10 @@ fn all(
 ) -> u64 {
     match output.format {
         LogFormat::Text => laid(batch, which, Kept::new(batch, columns), output, value),
-        LogFormat::Stored => laid(batch, which, Records::new(batch, columns), output, value),
+        LogFormat::Stored | LogFormat::Parquet => {
+            let how = Records::new(batch, columns, output.format);
+            laid(batch, which, how, output, value)
+        }
     }
 }
 
@@ -196,15 +197,17 @@ const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     }
 }
 
-/// Lines as records of a compressed log.
+/// Lines as records: of a compressed log, or one word a column.
 struct Records {
+    format: LogFormat,
     columns: Columns,
     epoch_ns: u64,
 }
 
 impl Records {
-    fn new(batch: &Batch, columns: Columns) -> Self {
+    fn new(batch: &Batch, columns: Columns, format: LogFormat) -> Self {
         Self {
+            format,
             columns,
             epoch_ns: columns.epoch(batch),
         }
@@ -226,8 +229,7 @@ impl Records {
 
 impl Lay for Records {
     fn lay(&mut self, page: &mut Page, line: &Line<'_>) {
-        let (record, length) = stored::encode(&self.row(line), self.columns.shape());
-        page.text(&record[..length]);
+        page.record(&self.row(line), self.columns.shape(), self.format);
     }
 }
 

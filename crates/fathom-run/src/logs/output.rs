@@ -4,14 +4,35 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use super::format::Page;
-use super::plan::LogFormat;
+use super::row::Shape;
 use super::stored;
+use super::table::Table;
 
 /// What a log is written into.
 #[derive(Debug)]
 pub(super) enum Sink {
     File(File),
     Memory(Vec<u8>),
+}
+
+/// How the lines of a file are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    /// `log_store_compressed`.
+    Stored,
+    /// `log_format=parquet`.
+    Parquet,
+}
+
+/// How the lines of a file are written, and what they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) format: LogFormat,
+    /// Which columns there are. Text and records say so by themselves.
+    pub(crate) shape: Shape,
+    /// What is logged, with its unit.
+    pub(crate) value: String,
 }
 
 /// A file, and the lines that are to be written next.
@@ -22,30 +43,54 @@ pub(super) struct Output {
     /// Lines on the page.
     pub(super) lines: u64,
     pub(super) format: LogFormat,
-    sink: Sink,
+    body: Body,
     /// Nothing more is written behind this.
     failed: Option<io::Error>,
     lost: u64,
 }
 
+#[derive(Debug)]
+enum Body {
+    Text(Sink),
+    Stored(Sink),
+    Parquet(Box<Table<Sink>>),
+    /// It could not be begun, or has ended.
+    None,
+}
+
 impl Output {
-    pub(super) fn new(sink: Sink, format: LogFormat, page_bytes: usize) -> Self {
+    pub(super) fn new(sink: Sink, form: &Form, page_bytes: usize) -> Self {
+        let mut failed = None;
+        let body = match form.format {
+            LogFormat::Text => Body::Text(sink),
+            LogFormat::Stored => Body::Stored(sink),
+            LogFormat::Parquet => match Table::new(sink, form.shape, &form.value) {
+                Ok(table) => Body::Parquet(Box::new(table)),
+                Err(error) => {
+                    failed = Some(error);
+                    Body::None
+                }
+            },
+        };
         Self {
             page: Page::new(page_bytes),
             lines: 0,
-            format,
-            sink,
-            failed: None,
+            format: form.format,
+            body,
+            failed,
             lost: 0,
         }
     }
 
     /// Writes the page. After an error nothing more is written: the job goes on.
     pub(super) fn flush(&mut self) {
-        if self.failed.is_none() && !self.page.written().is_empty() {
-            let result = match self.format {
-                LogFormat::Text => self.sink.write_all(self.page.written()),
-                LogFormat::Stored => stored::deflate(self.page.written(), &mut self.sink),
+        let page = self.page.written();
+        if self.failed.is_none() && !page.is_empty() {
+            let result = match &mut self.body {
+                Body::Text(sink) => sink.write_all(page),
+                Body::Stored(sink) => stored::deflate(page, sink),
+                Body::Parquet(table) => table.rows(page),
+                Body::None => Ok(()),
             };
             self.failed = result.err();
         }
@@ -61,9 +106,19 @@ impl Output {
         std::mem::take(&mut self.lost)
     }
 
-    /// What became of it.
-    pub(super) fn into_end(self) -> (Option<io::Error>, Sink) {
-        (self.failed, self.sink)
+    /// Writes what ends the file; says what became of it.
+    pub(super) fn into_end(self) -> (Option<io::Error>, Option<Sink>) {
+        let (ended, sink) = match self.body {
+            Body::Text(sink) | Body::Stored(sink) => (None, Some(sink)),
+            // Without its end, what was written before cannot be read; so it is tried even behind
+            // an error.
+            Body::Parquet(table) => match table.finish() {
+                Ok(sink) => (None, Some(sink)),
+                Err(error) => (Some(error), None),
+            },
+            Body::None => (None, None),
+        };
+        (self.failed.or(ended), sink)
     }
 }
 

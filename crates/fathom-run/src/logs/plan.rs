@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{Job, LogFull, LogValue, Options, Plan};
+use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options, Plan};
 use fathom_workload::{LogConfig, Series, WhenFull};
 
 use super::lines::{Columns, Value};
+use super::output::{Form, LogFormat};
 use crate::affinity::ThreadSettings;
 use crate::engines;
 use crate::translate::JobSetup;
@@ -21,19 +22,11 @@ pub(crate) struct LogPlan {
     pub(crate) jobs: Vec<Option<JobLogs>>,
 }
 
-/// How the lines of a file are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Text,
-    /// `log_store_compressed`.
-    Stored,
-}
-
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogFile {
     pub(crate) path: String,
-    pub(crate) format: LogFormat,
+    pub(crate) form: Form,
     /// Added to, and not begun anew (`per_job_logs=0`).
     pub(crate) append: bool,
     /// The section of the first job that writes it, and the option that asks for it.
@@ -96,6 +89,7 @@ impl LogPlan {
         places: &mut HashMap<String, usize>,
     ) -> JobLogs {
         let (options, logs) = (&job.options, &job.options.logs);
+        let columns = columns(options, setup, epoch);
         let mut prefixes: Vec<String> = Vec::new();
         let mut files = Vec::new();
         for (what, series, kind, prefix, option) in asked(options, setup) {
@@ -105,12 +99,14 @@ impl LogPlan {
             }
             // A histogram is no record: fio stores the addresses of its own memory there.
             let format = match what {
+                What::Series if logs.format == LogFileFormat::Parquet => LogFormat::Parquet,
                 What::Series if logs.stored => LogFormat::Stored,
                 What::Series | What::Histogram => LogFormat::Text,
             };
             let end = match format {
                 LogFormat::Text => "log",
                 LogFormat::Stored => "log.fz",
+                LogFormat::Parquet => "parquet",
             };
             let path = match logs.per_job {
                 true => format!("{prefix}_{kind}.{}.{end}", setup.place.number),
@@ -119,8 +115,13 @@ impl LogPlan {
             let place = *places.entry(path.clone()).or_insert_with(|| {
                 self.files.push(LogFile {
                     path,
-                    format,
-                    append: !logs.per_job,
+                    form: Form {
+                        format,
+                        shape: columns.shape(),
+                        value: value_of(kind, logs.average_ms > 0).to_owned(),
+                    },
+                    // Nothing can be added behind a table's end.
+                    append: !logs.per_job && format != LogFormat::Parquet,
                     section: setup.place.section,
                     option,
                 });
@@ -140,12 +141,25 @@ impl LogPlan {
             name: job.name.clone(),
             number: setup.place.number,
             config: config(options, index, &series, histograms.is_some()),
-            columns: columns(options, setup, epoch),
+            columns,
             series,
             histograms,
             prefixes,
             entries: logs.entries,
         }
+    }
+}
+
+/// What a log of this type holds, with its unit.
+pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
+    match kind {
+        "lat" => "lat_ns",
+        "clat" => "clat_ns",
+        "slat" => "slat_ns",
+        "bw" if averaged => "bw_kib_s",
+        "bw" => "bw_kb_s",
+        "iops" => "iops",
+        _ => "value",
     }
 }
 

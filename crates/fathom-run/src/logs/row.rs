@@ -32,6 +32,57 @@ pub(crate) struct Shape {
 }
 
 impl Row {
+    /// A number for each column that there can be, in the order of `COLUMNS`.
+    pub(crate) const fn words(&self, shape: Shape) -> Words {
+        let priority = if shape.priority {
+            self.priority
+        } else {
+            self.is_real_time() as u32
+        };
+        [
+            self.time_ms,
+            self.value,
+            self.max,
+            self.direction as u64,
+            self.bytes,
+            self.offset,
+            priority as u64,
+            self.issued_ns,
+        ]
+    }
+
+    /// The row of these numbers; `None` where one of them is too large for its column.
+    pub(crate) fn of_words(words: Words, shape: Shape) -> Option<Self> {
+        let [
+            time_ms,
+            value,
+            max,
+            direction,
+            bytes,
+            offset,
+            priority,
+            issued_ns,
+        ] = words;
+        let priority = u32::try_from(priority).ok()?;
+        let shown = if shape.priority { 16 } else { 1 };
+        if direction > 2 || priority >> shown != 0 {
+            return None;
+        }
+        Some(Self {
+            time_ms,
+            value,
+            max,
+            direction: u32::try_from(direction).ok()?,
+            bytes,
+            offset,
+            priority: match shape.priority {
+                true => priority,
+                false => priority << CLASS_SHIFT,
+            },
+            issued_ns,
+        })
+    }
+
     /// The priority as the log shows it where it does not show all of it.
     pub(crate) const fn is_real_time(&self) -> bool {
         self.priority >> CLASS_SHIFT == REAL_TIME
@@ -59,7 +110,128 @@ impl Row {
     }
 }
 
+impl Shape {
+    /// The columns of such a log: place in a row's words, and name; `value` is what is logged, with
+    /// its unit.
+    pub(crate) fn columns(self, value: &str) -> Vec<(usize, String)> {
+        let has = [
+            true,
+            true,
+            self.max,
+            true,
+            true,
+            self.offset,
+            true,
+            self.issued,
+        ];
+        let places = (0..WORDS).filter(|&place| has[place]);
+        let name = |place| match place {
+            VALUE => value.to_owned(),
+            MAX => format!("{value}{MAX_ENDS}"),
+            PRIORITY if !self.priority => REALTIME.to_owned(),
+            place => COLUMNS[place].to_owned(),
+        };
+        places.map(|place| (place, name(place))).collect()
+    }
+
+    /// The shape of a log with columns of these names, and the place of each in a row's words.
+    pub(crate) fn of_columns<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Option<(Self, Vec<usize>)> {
+        let (mut shape, mut places) = (Self::default(), Vec::new());
+        for name in names {
+            let known = COLUMNS.iter().position(|known| *known == name);
+            let place = match known {
+                Some(place) => place,
+                None if name == REALTIME => PRIORITY,
+                None if name.ends_with(MAX_ENDS) => MAX,
+                None => VALUE,
+            };
+            shape.max |= place == MAX;
+            shape.offset |= place == OFFSET;
+            shape.priority |= place == PRIORITY && name != REALTIME;
+            shape.issued |= place == ISSUED;
+            if places.contains(&place) {
+                return None;
+            }
+            places.push(place);
+        }
+        let needed = [0, VALUE, 3, 4, PRIORITY];
+        let has_all = needed.iter().all(|place| places.contains(place));
+        has_all.then_some((shape, places))
+    }
+}
+
+/// How many columns there can be.
+pub(crate) const WORDS: usize = 8;
+
+/// A number for each.
+pub(crate) type Words = [u64; WORDS];
+
+/// Their names. What stands in place of the second and third says what is logged.
+const COLUMNS: [&str; WORDS] = [
+    "time_ms",
+    "",
+    "",
+    "direction",
+    "bytes",
+    "offset_bytes",
+    "priority",
+    "issued_ns",
+];
+const VALUE: usize = 1;
+const MAX: usize = 2;
+const OFFSET: usize = 5;
+const PRIORITY: usize = 6;
+const ISSUED: usize = 7;
+
+/// In place of the whole priority: whether it is of the real-time class.
+const REALTIME: &str = "realtime";
+/// Behind the value's name, for the window's maximum.
+const MAX_ENDS: &str = "_max";
+
 /// Where the class stands in an I/O priority, and the number of the real-time class: both from
 /// ioprio_set(2).
 pub(crate) const CLASS_SHIFT: u32 = 13;
 pub(crate) const REAL_TIME: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_names_lead_back() {
+        let row = Row {
+            time_ms: 1,
+            value: 2,
+            max: 3,
+            direction: 1,
+            bytes: 4096,
+            offset: 5,
+            priority: 1 << CLASS_SHIFT,
+            issued_ns: 7,
+        };
+        for bits in 0..16_u8 {
+            let has = |bit: u8| bits & (1 << bit) != 0;
+            let shape = Shape {
+                max: has(0),
+                offset: has(1),
+                priority: has(2),
+                issued: has(3),
+            };
+            assert_eq!(Row::of_words(row.words(shape), shape), Some(row));
+            let columns = shape.columns("clat_ns");
+            let names = columns.iter().map(|(_, name)| name.as_str());
+            let places = columns.iter().map(|(place, _)| *place).collect();
+            assert_eq!(Shape::of_columns(names), Some((shape, places)));
+        }
+        let plain = Shape::default();
+        for (place, too_large) in [(3, 3), (6, 2)] {
+            let mut words = row.words(plain);
+            words[place] = too_large;
+            assert_eq!(Row::of_words(words, plain), None);
+        }
+        assert_eq!(Shape::of_columns(["time_ms", "x", "bytes"]), None);
+        assert_eq!(Shape::of_columns(["time_ms", "time_ms"]), None);
+    }
+}

@@ -22,11 +22,12 @@ impl Sizing {
         let jobs: Vec<&JobLogs> = logs.jobs.iter().flatten().collect();
         let asked = jobs.iter().map(|job| job.entries as usize).max();
         let single_ops = jobs.iter().any(|job| job.config.ops);
-        Self::of(jobs.len(), logs.files.len(), asked.unwrap_or(1), single_ops)
+        let pages = logs.files.len() * page_bytes(&logs.files);
+        Self::of(jobs.len(), pages, asked.unwrap_or(1), single_ops)
     }
 
-    fn of(jobs: usize, files: usize, asked: usize, single_ops: bool) -> Self {
-        let fixed = files * page_bytes(files) + jobs * JobLog::OWN_BYTES;
+    fn of(jobs: usize, pages: usize, asked: usize, single_ops: bool) -> Self {
+        let fixed = pages + jobs * JobLog::OWN_BYTES;
         let all = MEMORY.saturating_sub(fixed) / size_of::<Entry>();
         // A job that fills one chunk needs another to go on; a few more are with the writer.
         let least = 2 * jobs.max(1) + 2;
@@ -68,6 +69,7 @@ const LEAST: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use super::super::writer::{MOST_PAGE, page_of};
     use super::*;
 
     #[test]
@@ -80,10 +82,9 @@ mod tests {
             (512, 65_536, true),
             (4096, 1024, true),
         ] {
-            let files = 3 * jobs;
-            let sizing = Sizing::of(jobs, files, asked, true);
+            let pages = 3 * jobs * page_of(3 * jobs, MOST_PAGE);
+            let sizing = Sizing::of(jobs, pages, asked, true);
             let chunks = sizing.chunks * sizing.entries * size_of::<Entry>();
-            let pages = files * page_bytes(files);
             assert!(
                 chunks + pages + jobs * JobLog::OWN_BYTES <= MEMORY,
                 "{jobs} jobs: {sizing:?}"
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn windows_take_little() {
-        let sizing = Sizing::of(1, 3, 1024, false);
+        let sizing = Sizing::of(1, 3 * MOST_PAGE, 1024, false);
         assert_eq!((sizing.chunks, sizing.entries), (8, 1024));
     }
 }

@@ -6,8 +6,8 @@ use fathom_workload::Batch;
 
 use super::histograms::Gathering;
 use super::lines;
-use super::output::{Output, Sink};
-use super::plan::{JobLogs, LogPlan};
+use super::output::{LogFormat, Output, Sink};
+use super::plan::{JobLogs, LogFile, LogPlan};
 
 /// Writes what the jobs hand over.
 #[derive(Debug)]
@@ -39,15 +39,15 @@ pub(super) struct Written {
     /// By file.
     pub(super) failed: Vec<Option<io::Error>>,
     /// By file.
-    pub(super) sinks: Vec<Sink>,
+    pub(super) sinks: Vec<Option<Sink>>,
 }
 
 impl Writer {
     /// A writer into these sinks, one for each file of the plan.
     pub(super) fn new(plan: LogPlan, sinks: Vec<Sink>) -> Self {
-        let page_bytes = page_bytes(sinks.len());
+        let page_bytes = page_bytes(&plan.files);
         let outputs = plan.files.iter().zip(sinks);
-        let outputs = outputs.map(|(file, sink)| Output::new(sink, file.format, page_bytes));
+        let outputs = outputs.map(|(file, sink)| Output::new(sink, &file.form, page_bytes));
         let outputs = outputs.collect();
         let states = plan.jobs.iter().map(|job| State {
             gathering: job
@@ -133,14 +133,29 @@ impl Written {
     }
 }
 
-/// The size of each of so many files' pages.
-pub(super) fn page_bytes(files: usize) -> usize {
-    (PAGES / files.max(1)).clamp(LEAST_PAGE, MOST_PAGE)
+/// The size of each file's page, bytes.
+pub(super) fn page_bytes(files: &[LogFile]) -> usize {
+    let is_table = |file: &LogFile| file.form.format == LogFormat::Parquet;
+    let most = match files.iter().any(is_table) {
+        true => MOST_TABLE,
+        false => MOST_PAGE,
+    };
+    page_of(files.len(), most)
+}
+
+/// The same for so many files with pages of at most `most` bytes.
+pub(super) fn page_of(files: usize, most: usize) -> usize {
+    let all = if most > MOST_PAGE { TABLES } else { PAGES };
+    (all / files.max(1)).clamp(LEAST_PAGE, most)
 }
 
 /// For the pages of all files together, as long as there are not thousands of them.
 const PAGES: usize = 8 << 20;
+/// The same where some are tables.
+const TABLES: usize = 16 << 20;
 /// Handed to the kernel at once: large enough that the call is a small part of the cost.
-const MOST_PAGE: usize = 256 << 10;
+pub(super) const MOST_PAGE: usize = 256 << 10;
+/// 65,536 lines of 64 bytes: what is read at once should be many.
+pub(super) const MOST_TABLE: usize = 4 << 20;
 /// A line fits, and few more.
 const LEAST_PAGE: usize = 2 << 10;

@@ -1,0 +1,216 @@
+//! `fathom log convert`: logs from one form into another, ours or fio's.
+//!
+//! What a log is, it says by itself; what it becomes, the name of the file says.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::path::Path;
+
+use super::output::{Form, LogFormat, Output, Sink};
+use super::parse::{Layout, header, row};
+use super::plan::value_of;
+use super::row::{Row, Shape};
+use super::writer::{MOST_PAGE, MOST_TABLE};
+use super::{stored, table};
+
+/// Converts a log; says how many lines it has.
+///
+/// # Errors
+/// What cannot be read or written, and where. Nothing is left of a file that was begun.
+pub fn convert_log(from: &Path, to: &Path) -> Result<u64, String> {
+    let at = |path: &Path| {
+        let name = path.display().to_string();
+        move |error: io::Error| format!("{name}: {error}")
+    };
+    let same = |a: &Path, b: &Path| fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok());
+    if same(from, to).is_some_and(|(a, b)| a == b) {
+        return Err(format!("{}: it would be replaced by itself", to.display()));
+    }
+    let kind = Kind::of(from).map_err(at(from))?;
+    let shape = kind.shape(from).map_err(at(from))?;
+    let is_stored = to.extension().is_some_and(|end| end == "fz");
+    if is_stored && (shape.max || shape.issued) {
+        let name = if shape.max {
+            "the maximum"
+        } else {
+            "the time of issue"
+        };
+        let to = to.display();
+        return Err(format!("{to}: a compressed log has no column for {name}"));
+    }
+    let file = File::create(to).map_err(at(to))?;
+    let mut writer = Writer::new(file, to, shape, &value(from));
+    let mut written = Ok(());
+    let mut rows = 0;
+    let read = kind.read(from, &mut |row, _| {
+        rows += 1;
+        written = writer.row(row);
+        match written {
+            Ok(()) => Ok(()),
+            Err(_) => Err(io::Error::other("not written")),
+        }
+    });
+    let done = written
+        .map_err(at(to))
+        .and(read.map_err(at(from)))
+        .and_then(|()| writer.finish().map_err(at(to)));
+    if done.is_err() {
+        // What is left of it is of no use; why there is none is said below.
+        let _gone = fs::remove_file(to);
+    }
+    done.map(|()| rows)
+}
+
+/// What a log is called by its name: `randread_clat.1.log` holds clat.
+fn value(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').next().unwrap_or_default();
+    match stem.rsplit('_').next() {
+        // Which of the two units it is, the name does not say.
+        Some("bw") => "bw".to_owned(),
+        kind => value_of(kind.unwrap_or_default(), false).to_owned(),
+    }
+}
+
+/// What a file is that is read.
+#[derive(Clone, Debug)]
+enum Kind {
+    Text(Layout),
+    Stored,
+    Parquet,
+}
+
+impl Kind {
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut file = BufReader::new(File::open(path)?);
+        let mut first = Vec::new();
+        file.by_ref().take(PEEK).read_to_end(&mut first)?;
+        if first.starts_with(b"PAR1") {
+            return Ok(Self::Parquet);
+        }
+        // A zlib stream with a window of 32 KiB; no text begins so before a line's digits do.
+        if first.first() == Some(&0x78) {
+            return Ok(Self::Stored);
+        }
+        if first.starts_with(b"time_ms") {
+            let line = first
+                .split(|&byte| byte == b'\n')
+                .next()
+                .unwrap_or_default();
+            let layout = header(&String::from_utf8_lossy(line))?;
+            return Ok(Self::Text(layout));
+        }
+        file.rewind()?;
+        Layout::guess(file).map(Self::Text)
+    }
+
+    /// The shape of all its rows.
+    fn shape(&self, path: &Path) -> io::Result<Shape> {
+        if let Self::Text(layout) = self {
+            return Ok(layout.shape);
+        }
+        let mut first = None;
+        let found = self.read(path, &mut |_, shape| {
+            first = Some(shape);
+            Err(io::Error::other("seen enough"))
+        });
+        match (first, found) {
+            (Some(shape), _) => Ok(shape),
+            (None, found) => found.map(|()| Shape::default()),
+        }
+    }
+
+    fn read(&self, path: &Path, each: Each<'_>) -> io::Result<()> {
+        let file = File::open(path)?;
+        match self {
+            Self::Stored => stored::inflate(&mut BufReader::new(file), each),
+            Self::Parquet => table::read(file, each),
+            Self::Text(layout) => {
+                let lines = BufReader::new(file).lines();
+                for (number, line) in (1..).zip(lines).skip(layout.skip) {
+                    let line = line?;
+                    let row = row(&line, layout).map_err(|why| {
+                        let why = format!("line {number}: {why}");
+                        io::Error::new(io::ErrorKind::InvalidData, why)
+                    })?;
+                    each(&row, layout.shape)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whoever is given the rows.
+type Each<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
+
+/// What is written.
+enum Writer {
+    Text(BufWriter<File>, Shape),
+    Csv(BufWriter<File>, Shape),
+    /// Whether its beginning could be written is known with the first page.
+    Records(Box<Output>, Shape),
+}
+
+impl Writer {
+    fn new(file: File, path: &Path, shape: Shape, value: &str) -> Self {
+        let extension = path.extension().unwrap_or_default();
+        let records = |file, format, page| {
+            let value = value.to_owned();
+            let form = Form {
+                format,
+                shape,
+                value,
+            };
+            let output = Output::new(Sink::File(file), &form, page);
+            Self::Records(Box::new(output), shape)
+        };
+        match extension.to_str() {
+            Some("parquet") => records(file, LogFormat::Parquet, MOST_TABLE),
+            Some("fz") => records(file, LogFormat::Stored, MOST_PAGE),
+            Some("csv") => {
+                let mut to = BufWriter::new(file);
+                let names = shape.columns(value).into_iter().map(|(_, name)| name);
+                let line = names.collect::<Vec<_>>().join(",");
+                // An error comes again with the first row, or at the end.
+                let _later = writeln!(to, "{line}");
+                Self::Csv(to, shape)
+            }
+            _ => Self::Text(BufWriter::new(file), shape),
+        }
+    }
+
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        match self {
+            Self::Text(to, shape) => row.print(*shape, to),
+            Self::Csv(to, shape) => {
+                let words = row.words(*shape);
+                let columns = shape.columns("").into_iter();
+                let columns = columns.map(|(place, _)| words[place].to_string());
+                writeln!(to, "{}", columns.collect::<Vec<_>>().join(","))
+            }
+            Self::Records(output, shape) => {
+                if output.page.is_full() {
+                    output.flush();
+                }
+                let format = output.format;
+                output.page.record(row, *shape, format);
+                output.lines += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Text(mut to, _) | Self::Csv(mut to, _) => to.flush(),
+            Self::Records(mut output, _) => {
+                output.flush();
+                output.into_end().0.map_or(Ok(()), Err)
+            }
+        }
+    }
+}
+
+/// What is looked at to know what a file is.
+const PEEK: u64 = 512;

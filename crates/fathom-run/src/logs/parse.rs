@@ -1,0 +1,172 @@
+//! Lines of text as rows: fio's, and those with a header.
+
+use std::io::{self, BufRead};
+
+use super::row::{Row, Shape, WORDS, Words};
+
+/// Which columns a log's lines have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    /// Of each column its place in a row's words.
+    places: Vec<usize>,
+    /// Lines before the first row.
+    pub(super) skip: usize,
+}
+
+/// The layout that a header tells.
+pub(super) fn header(line: &str) -> io::Result<Layout> {
+    let names = line.trim_end().split(',').map(str::trim);
+    match Shape::of_columns(names) {
+        Some((shape, places)) => Ok(Layout {
+            shape,
+            places,
+            skip: 1,
+        }),
+        None => Err(bad("its columns are not those of a log")),
+    }
+}
+
+impl Layout {
+    /// The layout that all lines agree with: fio's have no header, and whether six columns hold a
+    /// maximum or an offset only shows in what stands there.
+    pub(super) fn guess(from: impl BufRead) -> io::Result<Self> {
+        let mut left: Option<Vec<Self>> = None;
+        for (number, line) in (1..).zip(from.lines()) {
+            let line = line?;
+            let candidates = left.get_or_insert_with(|| Self::all(&line));
+            candidates.retain(|layout| agrees(&line, layout));
+            if candidates.is_empty() {
+                let columns = line.split(',').count();
+                return Err(bad(&match columns {
+                    0..=8 => format!("line {number} is not one of a log"),
+                    _ => format!("line {number} has {columns} columns: histograms have no rows"),
+                }));
+            }
+        }
+        let candidates = left.unwrap_or_else(|| Self::all("0, 0, 0, 0, 0"));
+        let first = candidates.into_iter().next();
+        first.ok_or_else(|| bad("it has no lines of a log"))
+    }
+
+    /// All layouts with as many columns as this line has, the likeliest first.
+    fn all(line: &str) -> Vec<Self> {
+        let columns = line.split(',').count();
+        let priority = line.contains("0x");
+        let shapes = [
+            (false, false, false),
+            (false, true, false),
+            (true, false, false),
+            (true, true, false),
+            (false, true, true),
+            (true, true, true),
+        ];
+        let shapes = shapes.map(|(max, offset, issued)| Shape {
+            max,
+            offset,
+            priority,
+            issued,
+        });
+        let layouts = shapes.into_iter().map(|shape| Self {
+            shape,
+            places: shape
+                .columns("")
+                .into_iter()
+                .map(|(place, _)| place)
+                .collect(),
+            skip: 0,
+        });
+        layouts
+            .filter(|layout| layout.places.len() == columns)
+            .collect()
+    }
+}
+
+fn agrees(line: &str, layout: &Layout) -> bool {
+    row(line, layout).is_ok_and(|row| !layout.shape.max || row.max >= row.value)
+}
+
+/// The row of a line.
+pub(super) fn row(line: &str, layout: &Layout) -> Result<Row, String> {
+    let mut words: Words = [0; WORDS];
+    let mut columns = line.split(',').map(str::trim);
+    for &place in &layout.places {
+        let column = columns.next().ok_or("it has too few columns")?;
+        let number = match column.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => column.parse(),
+        };
+        words[place] = number.map_err(|_| format!("`{column}` is not a number"))?;
+    }
+    if columns.next().is_some() {
+        return Err("it has too many columns".to_owned());
+    }
+    Row::of_words(words, layout.shape).ok_or_else(|| "a number is too large".to_owned())
+}
+
+fn bad(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, columns: &[&str]) {
+        let layout = Layout::guess(text.as_bytes()).expect(text);
+        let names = layout.shape.columns("v");
+        let names: Vec<_> = names.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, columns, "{text}");
+        for line in text.lines() {
+            let row = row(line, &layout).expect(line);
+            let mut printed = Vec::new();
+            row.print(layout.shape, &mut printed).expect("memory");
+            assert_eq!(String::from_utf8_lossy(&printed).trim_end(), line);
+        }
+    }
+
+    #[test]
+    fn layouts_are_told_apart_by_all_lines() {
+        let (time, bytes, offset) = ("time_ms", "bytes", "offset_bytes");
+        let plain = [time, "v", "direction", bytes, "realtime"];
+        check("", &plain);
+        check("1, 700, 0, 4096, 0\n2, 3, 2, 512, 1", &plain);
+        check(
+            "1, 700, 0, 4096, 0x2003",
+            &[time, "v", "direction", bytes, "priority"],
+        );
+        let with_offset = [time, "v", "direction", bytes, offset, "realtime"];
+        check("1, 700, 0, 4096, 8192, 0\n1, 700, 1, 2, 0, 0", &with_offset);
+        // The first line alone could be either.
+        let with_max = [time, "v", "v_max", "direction", bytes, "realtime"];
+        check("1, 0, 0, 0, 0, 0\n2, 5, 9, 1, 0, 0", &with_max);
+        let both = [time, "v", "v_max", "direction", bytes, offset, "priority"];
+        check("1, 700, 800, 1, 4096, 8192, 0x0000", &both);
+        let issued = [
+            time,
+            "v",
+            "direction",
+            bytes,
+            offset,
+            "realtime",
+            "issued_ns",
+        ];
+        check("1, 700, 1, 4096, 8192, 0, 123456", &issued);
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused() {
+        let histogram = "1, 0, 4096, ".to_owned() + &["0"; 58].join(", ");
+        for (text, why) in [
+            ("hello", "line 1 is not one of a log"),
+            ("1, 2, 0, 4096, 0\n1, 2, 7, 4096, 0", "line 2 is not"),
+            ("1, 2, 0, 4096, 0\n\n", "line 2 is not"),
+            (histogram.as_str(), "61 columns: histograms have no rows"),
+        ] {
+            let error = Layout::guess(text.as_bytes()).expect_err(text).to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(header("time_ms,x").is_err());
+    }
+}
