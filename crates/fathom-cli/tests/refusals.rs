@@ -38,6 +38,14 @@ const LINES: &[(&str, &[&str])] = &[
         &["missing"],
     ),
     (
+        "run --name=t --rw=read --size=64k --readonly",
+        &["read-only", "hint: make the file first"],
+    ),
+    (
+        "run --name=t --rw=read --size=64k --readonly --create_serialize=0",
+        &["read-only"],
+    ),
+    (
         "run --name=t --rw=write --size=1m --readonly",
         &["--readonly"],
     ),

@@ -32,6 +32,9 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
         checker.job(job, settings);
         for setup in setups.iter().filter(|setup| setup.place.section == section) {
             checker.setup(job, setup);
+            if settings.read_only && !setup.diskless {
+                checker.problems.extend(to_lay_out(job, setup));
+            }
         }
     }
     checker.problems.extend(memory(setups));
@@ -203,6 +206,27 @@ impl Checker {
 /// Whether the job writes or trims.
 pub(crate) fn writes(job: &Job) -> bool {
     uses(&job.options, Direction::Write) || uses(&job.options, Direction::Trim)
+}
+
+/// With `--readonly` no file is laid out.
+fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
+    let mut files = setup.files.iter();
+    let short = files.find(|file| {
+        let there = std::fs::metadata(&file.path);
+        let bytes = match &there {
+            Ok(found) if !found.is_file() => u64::MAX,
+            Ok(found) => found.len(),
+            Err(_) => 0,
+        };
+        bytes < file.bytes
+    })?;
+    let message = format!(
+        "refusing extend of file due to read-only: {} has to have {} B",
+        short.path, short.bytes
+    );
+    let problem = Problem::new("read_only", message);
+    let problem = problem.hint("make the file first, without `--readonly`");
+    (!writes(job)).then(|| problem.at(job, "filename"))
 }
 
 /// A file that is not there: can it be made?

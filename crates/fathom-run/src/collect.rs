@@ -235,10 +235,13 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
 /// Linux's number on every architecture.
 const EIO: u32 = 5;
 
-/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it.
+/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it. One
+/// that did nothing did not run, as in fio.
 fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
-    let rounded = (runtime.get() + 500_000) / 1_000_000;
-    rounded.max(u64::from(ios > 0))
+    match ios {
+        0 => 0,
+        _ => ((runtime.get() + 500_000) / 1_000_000).max(1),
+    }
 }
 
 /// Ops by depth, gathered into 1, 2–3, 4–7, 8–15, 16–31, 32–63, more.
@@ -299,7 +302,7 @@ mod tests {
     #[test]
     fn a_direction_that_moved_ran_at_least_a_millisecond() {
         assert_eq!(runtime_ms(Nanos::new(10), 1), 1);
-        assert_eq!(runtime_ms(Nanos::new(10), 0), 0);
+        assert_eq!(runtime_ms(Nanos::from_millis(10), 0), 0);
         assert_eq!(runtime_ms(Nanos::from_micros(1_500), 9), 2);
     }
 }
