@@ -96,6 +96,9 @@ pub struct JobRecord {
     /// Smallest and largest op size, bytes.
     #[serde(rename = "block_sizes_bytes")]
     pub block_sizes: PerDirectionRecord<(u64, u64)>,
+    /// `bs_is_seq_rand`: reads have the size of ops in order, writes that of random ops.
+    #[serde(default)]
+    pub block_sizes_by_order: bool,
     /// What happened, by direction.
     pub directions: PerDirectionRecord<DirectionRecord>,
     /// Syncs that were counted.

@@ -12,8 +12,12 @@ pub fn job_header(job: &JobRecord, clones: u32) -> String {
         let (min, max) = (units.size(min).0, units.size(max).0);
         format!("{min}-{max}")
     });
+    let last = match job.block_sizes_by_order {
+        true => "bs_is_seq_rand".to_owned(),
+        false => format!("(T) {trim}"),
+    };
     format!(
-        "{}: (g={}): rw={}, bs=(R) {read}, (W) {write}, (T) {trim}, ioengine={}, iodepth={}\n{}",
+        "{}: (g={}): rw={}, bs=(R) {read}, (W) {write}, {last}, ioengine={}, iodepth={}\n{}",
         job.name,
         job.group_id,
         job.rw,
@@ -60,6 +64,9 @@ mod tests {
                     (T) 4096B-4096B, ioengine=psync, iodepth=1\n";
         assert_eq!(job_header(&job, 1), line);
         assert_eq!(job_header(&job, 2), format!("{line}...\n"));
+        job.block_sizes_by_order = true;
+        assert!(job_header(&job, 1).contains("(W) 1024KiB-1024KiB, bs_is_seq_rand, ioengine"));
+        job.block_sizes_by_order = false;
         job.display.kb_base = 1000;
         assert!(job_header(&job, 1).contains("(R) 1024B-65.5kB, (W) 1049kB-1049kB"));
     }

@@ -38,6 +38,7 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
         priority: priority::of_thread(options).map_or(0, IoPriority::to_raw),
         iodepth: options.iodepth,
         block_sizes: PerDirection::from_fn(|direction| bounds(options, direction)).into(),
+        block_sizes_by_order: options.bs_is_seq_rand,
         display: display(options),
         ..JobRecord::default()
     }

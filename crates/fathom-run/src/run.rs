@@ -64,6 +64,7 @@ pub fn run(
         (session.tell)(Event::Warning(warning));
     }
     let (logs, bandwidth) = open_logs(plan, settings, setups, clock)?;
+    (session.tell)(Event::Starting(setups.len()));
     // More files than the usual soft limit are opened by a few hundred jobs.
     let _as_it_was = system::raise_open_files_limit();
     let noted = prepare::lay_out(plan, setups, clock, session)?;
