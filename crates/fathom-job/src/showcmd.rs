@@ -28,11 +28,13 @@ fn push(line: &mut String, name: &str, value: &str) {
     }
 }
 
-/// As a shell takes it.
+/// As a shell takes it: in double quotes, as fio prints it, unless those leave something special.
 fn quoted(value: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+%@".contains(letter);
     if value.chars().all(plain) {
         value.to_owned()
+    } else if !value.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{value}\"")
     } else {
         format!("'{}'", value.replace('\'', r"'\''"))
     }

@@ -265,6 +265,6 @@ fn showcmd_is_a_command_line_that_means_the_same() {
         panic!("nothing was printed");
     };
     let want = "fio --ioengine=null --size=4k --name=a --thread --bs=1k \
-                --description='it'\\''s me' --name=b --bs=2k\n";
+                --description=\"it's me\" --name=b --bs=2k\n";
     assert_eq!(text, want);
 }
