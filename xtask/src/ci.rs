@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, process, readme, tidy};
+use crate::{bench, compat, process, readme, tidy};
 
 /// `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -47,6 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("fuzz", || fuzz(&root, long))?;
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
+    step("compat", || compat::run(&[]))?;
     if long {
         step("parquet", || parquet(&root))?;
         step("bench", || {

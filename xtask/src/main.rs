@@ -8,6 +8,7 @@
 
 mod bench;
 mod ci;
+mod compat;
 mod process;
 mod readme;
 mod tidy;
@@ -35,6 +36,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     match command {
         "tidy" => tidy::run(rest),
         "bench" => bench::run(rest),
+        "compat" => compat::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -56,6 +58,11 @@ cargo xtask bench    run fathom beside an installed fio and compare
     --growth         fail only where a count has grown by more than 5 %
     --list           list the rows and stop
     --write          put the table into docs/BENCHMARKS.md
+cargo xtask compat   run cases and examples beside an installed fio: all must agree
+    --only NAME      only the cases whose name contains NAME
+    --fathom FILE    try this program instead of building one
+    --keep           leave the cases' folders behind
+    --list           list the cases and stop
 cargo xtask ci       what continuous integration runs
     --long           also the benchmark and many more random test cases
 ";

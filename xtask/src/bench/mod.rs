@@ -14,7 +14,7 @@ mod data;
 mod machine;
 mod outcome;
 mod pairs;
-mod programs;
+pub(crate) mod programs;
 mod row;
 mod rows;
 mod run_report;

@@ -142,7 +142,7 @@ fn high_water(child: &Child) -> Option<u64> {
 }
 
 /// Builds fathom in release: where it is then.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let mut command = process::cargo();
     let package = ["--package", "fathom-cli", "--bin", "fathom"];
     command.args(["build", "--release"]).args(package);

@@ -1,0 +1,232 @@
+//! A case: what both programs are given, and how they may differ.
+//!
+//! ```text
+//! case a name, unique in its file
+//!   run --rw=randrw --size=64k              words; `--name=t` goes before them if they name no job
+//!   file t.fio                              a file in the folder, its lines further in
+//!     [t]
+//!   mix                                     reads and writes are drawn: their shares within 2 %
+//!   near 3                                  counts within 3 %, not exact
+//!   runtime 5                               also how long it ran, within 5 %
+//!   order                                   the same ops in the same order (needs log_offset=1)
+//!   ranked                                  the commonest place as often, the second …; not where
+//!   exit 1                                  the exit code of both; 0 if it is not said
+//!   refused                                 both end with 1, nothing is run
+//!   plain                                   no formats are asked for; exit code and files alone
+//!   output                                  `plain`, and both print the same
+//!   alone REASON                            fio must refuse it, ours run it
+//!   without fio REASON                      only ours runs it
+//!   as root                                 left out where this does not run as root
+//!   stricter REASON                         fio must run it, ours refuse it
+//!   differs PLACE: REASON                   must be seen; `*` in a place stands for anything
+//!   may differ PLACE: REASON                depends on the moment
+//! ```
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// One case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Case {
+    /// That of its file, a slash, its own.
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+    pub(crate) files: Vec<(String, String)>,
+    pub(crate) wanted: Wanted,
+    pub(crate) plain: bool,
+    pub(crate) output: bool,
+    pub(crate) mix: bool,
+    pub(crate) order: bool,
+    pub(crate) ranked: bool,
+    pub(crate) as_root: bool,
+    /// How far counts may lie apart, percent; 0 is exact.
+    pub(crate) near: f64,
+    /// The same of times; none: they are not looked at.
+    pub(crate) runtime: Option<f64>,
+    pub(crate) stated: Vec<Stated>,
+    /// Its place among all: layouts and formats take turns by it.
+    pub(crate) index: usize,
+}
+
+/// How the two are to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Both with this code, having run.
+    Exit(i32),
+    /// Both refuse it with 1.
+    Refused,
+    /// Ours runs what fio refuses.
+    Alone,
+    /// Ours refuses what fio runs.
+    Stricter,
+    /// Fio is not even asked.
+    Ours,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self::Exit(0)
+    }
+}
+
+/// A difference that is meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Stated {
+    pub(crate) place: String,
+    /// Whether it must be seen.
+    pub(crate) always: bool,
+}
+
+impl Case {
+    /// Whether the words or a file have this.
+    pub(crate) fn mentions(&self, what: &str) -> bool {
+        let files = self.files.iter().map(|(_, text)| text);
+        self.words
+            .iter()
+            .chain(files)
+            .any(|text| text.contains(what))
+    }
+
+    fn take(&mut self, line: &str) -> Result<()> {
+        let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let percent = || {
+            rest.parse()
+                .with_context(|| format!("`{rest}` is no percentage"))
+        };
+        let reason = || match rest {
+            "" => bail!("`{key}` needs a reason"),
+            _ => Ok(()),
+        };
+        match key {
+            "run" => self
+                .words
+                .extend(rest.split_whitespace().map(str::to_owned)),
+            "file" => self.files.push((rest.to_owned(), String::new())),
+            "mix" => self.mix = true,
+            "order" => self.order = true,
+            "ranked" => self.ranked = true,
+            "near" => self.near = percent()?,
+            "runtime" => self.runtime = Some(percent()?),
+            "exit" => self.wanted = Wanted::Exit(rest.parse()?),
+            "refused" => self.wanted = Wanted::Refused,
+            "plain" => self.plain = true,
+            "output" => (self.plain, self.output) = (true, true),
+            "alone" => self.wanted = reason().map(|()| Wanted::Alone)?,
+            "without" => self.wanted = reason().map(|()| Wanted::Ours)?,
+            "as" => self.as_root = rest == "root",
+            "stricter" => self.wanted = reason().map(|()| Wanted::Stricter)?,
+            "differs" => self.state(rest, true)?,
+            "may" => self.state(rest.strip_prefix("differ ").unwrap_or(rest), false)?,
+            other => bail!("no line of a case begins with `{other}`"),
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, rest: &str, always: bool) -> Result<()> {
+        let (place, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+        if reason.trim().is_empty() {
+            bail!("the difference at `{place}` needs a reason");
+        }
+        self.stated.push(Stated {
+            place: place.to_owned(),
+            always,
+        });
+        Ok(())
+    }
+}
+
+/// All cases of the files in a folder, in the order of their names.
+pub(crate) fn read_all(folder: &Path) -> Result<Vec<Case>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "cases") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut cases = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let subject = path.file_stem().unwrap_or_default().to_string_lossy();
+        cases.extend(parse(&subject, &text)?);
+    }
+    for (index, case) in cases.iter_mut().enumerate() {
+        case.index = index;
+    }
+    Ok(cases)
+}
+
+/// The cases of one file.
+pub(crate) fn parse(subject: &str, text: &str) -> Result<Vec<Case>> {
+    let mut cases: Vec<Case> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let place = || format!("{subject}.cases:{number}");
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix("case ") {
+            let name = format!("{subject}/{name}");
+            if cases.iter().any(|case| case.name == name) {
+                bail!("{}: there are two cases `{name}`", place());
+            }
+            cases.push(Case {
+                name,
+                ..Case::default()
+            });
+            continue;
+        }
+        let case = cases
+            .last_mut()
+            .with_context(|| format!("{}: no case yet", place()))?;
+        match (line.strip_prefix("    "), case.files.last_mut()) {
+            (Some(content), Some((_, text))) => *text += &format!("{content}\n"),
+            _ => case.take(line.trim()).with_context(place)?,
+        }
+    }
+    Ok(cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_has_words_files_and_stated_differences() {
+        let text = "# why\ncase one\n  run --rw=read\n  run t.fio\n  file t.fio\n    [t]\n    \
+                    size=4k\n  near 3\n  differs json:jobs.*: because\n  \
+                    may differ text: now and then\ncase two\n  refused\n";
+        let cases = parse("x", text).unwrap();
+        assert_eq!(cases[0].name, "x/one");
+        assert_eq!(cases[0].words, ["--rw=read", "t.fio"]);
+        assert_eq!(
+            cases[0].files,
+            [("t.fio".to_owned(), "[t]\nsize=4k\n".to_owned())]
+        );
+        assert!((cases[0].near - 3.0).abs() < 1e-9);
+        let stated: Vec<_> = cases[0]
+            .stated
+            .iter()
+            .map(|s| (&*s.place, s.always))
+            .collect();
+        assert_eq!(stated, [("json:jobs.*", true), ("text", false)]);
+        assert_eq!(cases[1].wanted, Wanted::Refused);
+    }
+
+    #[test]
+    fn what_a_case_cannot_say_is_refused() {
+        for text in [
+            "run x\n",
+            "case a\n  what\n",
+            "case a\n  differs json\n",
+            "case a\n  alone\n",
+            "case a\ncase a\n",
+        ] {
+            assert!(parse("x", text).is_err(), "{text}");
+        }
+    }
+}

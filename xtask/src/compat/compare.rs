@@ -1,0 +1,237 @@
+//! Everything of two runs that must agree.
+
+use super::case::{Case, Wanted};
+use super::difference::Difference;
+use super::trial::Ran;
+use super::{counts, json, logs, terse, text};
+
+/// What is not the same, stated or not.
+pub(crate) fn compare(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
+    match case.wanted {
+        Wanted::Exit(code) => same(case, code, fio, ours),
+        Wanted::Refused => refused(fio, ours),
+        Wanted::Alone => [fails("fio", fio), ends(0, "ours", ours)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        Wanted::Ours => ends(0, "ours", ours).into_iter().collect(),
+        Wanted::Stricter => {
+            let ends = [
+                ends(0, "fio", fio),
+                ends(1, "ours", ours),
+                nothing_left(ours),
+            ];
+            ends.into_iter().flatten().collect()
+        }
+    }
+}
+
+/// Neither runs it; fio may have printed an empty report all the same.
+fn refused(fio: &Ran, ours: &Ran) -> Vec<Difference> {
+    let ends = [
+        ends(1, "fio", fio),
+        ends(1, "ours", ours),
+        nothing_left(ours),
+    ];
+    ends.into_iter().flatten().collect()
+}
+
+fn nothing_left(ran: &Ran) -> Option<Difference> {
+    let names: Vec<&str> = ran.files.keys().map(String::as_str).collect();
+    Difference::of("files", String::new(), names.join(" "))
+}
+
+fn same(case: &Case, code: i32, fio: &Ran, ours: &Ran) -> Vec<Difference> {
+    let mut found: Vec<_> = [ends(code, "fio", fio), ends(code, "ours", ours)]
+        .into_iter()
+        .flatten()
+        .collect();
+    found.extend(Difference::of(
+        "exit",
+        fio.code.to_string(),
+        ours.code.to_string(),
+    ));
+    found.extend(files(fio, ours));
+    if case.output {
+        found.extend(text::difference("output", &fio.stdout, &ours.stdout));
+    }
+    if case.plain {
+        return found;
+    }
+    let [fio_parts, our_parts] = [Parts::of(&fio.stdout), Parts::of(&ours.stdout)];
+    found.extend(text::difference("text", &fio_parts.text, &our_parts.text));
+    found.extend(terse::difference(&fio_parts.terse, &our_parts.terse));
+    match [&fio_parts.json, &our_parts.json].map(|part| serde_json::from_str(part)) {
+        [Ok(fio), Ok(ours)] => {
+            found.extend(json::difference(&fio, &ours));
+            found.extend(counts::difference(case, &fio, &ours));
+        }
+        [fio, ours] => {
+            let shown = |parsed: Result<serde_json::Value, serde_json::Error>| {
+                parsed.map_or_else(|error| error.to_string(), |_| "JSON".to_owned())
+            };
+            found.extend(Difference::of("json", shown(fio), shown(ours)));
+        }
+    }
+    found.extend(logs::difference(case, fio, ours));
+    found
+}
+
+/// A difference if a program ended in another way than the case says.
+fn ends(code: i32, who: &str, ran: &Ran) -> Option<Difference> {
+    let said = ran.stderr.lines().next().unwrap_or_default();
+    let how = format!("{} {said}", ran.code);
+    (ran.code != code).then(|| Difference {
+        place: format!("end of {who}"),
+        fio: format!("{code} is wanted of {who}"),
+        ours: how,
+    })
+}
+
+fn fails(who: &str, ran: &Ran) -> Option<Difference> {
+    (ran.code == 0).then(|| Difference {
+        place: format!("end of {who}"),
+        fio: "0".into(),
+        ours: "a failure is wanted".into(),
+    })
+}
+
+/// Files that only one left, or that have other sizes.
+fn files(fio: &Ran, ours: &Ran) -> Vec<Difference> {
+    let shown = |size: Option<&u64>| size.map_or("none".to_owned(), |size| format!("{size} bytes"));
+    let names = fio.files.keys().chain(
+        ours.files
+            .keys()
+            .filter(|name| !fio.files.contains_key(*name)),
+    );
+    names
+        .filter_map(|name| {
+            let [fio, ours] = [&fio.files, &ours.files].map(|files| shown(files.get(name)));
+            Difference::of(format!("files:{name}"), fio, ours)
+        })
+        .collect()
+}
+
+/// Standard output, taken apart: fio prints the formats in this order.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Parts {
+    terse: String,
+    json: String,
+    text: String,
+}
+
+impl Parts {
+    fn of(stdout: &str) -> Self {
+        let mut parts = Self::default();
+        let mut in_json = false;
+        for line in stdout.lines() {
+            in_json |= line == "{";
+            let terse = line
+                .strip_prefix(['2', '3', '4', '5'])
+                .is_some_and(|rest| rest.starts_with(';'));
+            let part = match (in_json, terse) {
+                (true, _) => &mut parts.json,
+                (false, true) => &mut parts.terse,
+                (false, false) => &mut parts.text,
+            };
+            part.push_str(line);
+            part.push('\n');
+            in_json &= line != "}";
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STDOUT: &str = "t: (g=0): rw=read\n3;fio-3.33;t;0;0;64\n{\n  \"jobs\" : [\n    {\n      \
+                          \"jobname\" : \"t\",\n      \"read\" : {\n        \
+                          \"total_ios\" : 16,\n        \"iops\" : 1.5\n      }\n    }\n  ]\n}\n\n\
+                          t: (groupid=0)\n";
+
+    fn ran(stdout: &str) -> Ran {
+        let files = [("t.0.0".to_owned(), 4096)].into();
+        let logs = [("t_lat.1.log".to_owned(), "1, 2, 0, 4096, 0\n".to_owned())].into();
+        Ran {
+            stdout: stdout.to_owned(),
+            files,
+            logs,
+            ..Ran::default()
+        }
+    }
+
+    fn places(case: &Case, ours: &Ran) -> Vec<String> {
+        let found = compare(case, &ran(STDOUT), ours);
+        found.into_iter().map(|one| one.place).collect()
+    }
+
+    #[track_caller]
+    fn check(ours: Ran, wanted: &[&str]) {
+        assert_eq!(places(&Case::default(), &ours), wanted);
+    }
+
+    #[test]
+    fn output_is_taken_apart() {
+        let parts = Parts::of(STDOUT);
+        assert_eq!(parts.text, "t: (g=0): rw=read\n\nt: (groupid=0)\n");
+        assert_eq!(parts.terse, "3;fio-3.33;t;0;0;64\n");
+        assert!(parts.json.starts_with("{\n") && parts.json.ends_with("\n}\n"));
+    }
+
+    #[test]
+    fn what_is_the_same_passes() {
+        check(ran(STDOUT), &[]);
+    }
+
+    #[test]
+    fn each_seeded_difference_is_found() {
+        let with = |from: &str, to: &str| ran(&STDOUT.replace(from, to));
+        check(with("16", "17"), &["count:0.read.total_ios"]);
+        check(with("1.5", "1"), &["json:jobs.0.read.iops"]);
+        check(
+            with("\"iops\"", "\"more\""),
+            &["json:jobs.0.read.iops", "json:jobs.0.read.more"],
+        );
+        check(with("rw=read", "rw=write"), &["text:t", "text:t"]);
+        check(with("0;64", "0;6.5"), &["terse:6"]);
+        check(with("0;64", "0;64;1"), &["terse:fields"]);
+        check(
+            Ran {
+                code: 1,
+                ..ran(STDOUT)
+            },
+            &["end of ours", "exit"],
+        );
+        check(
+            Ran {
+                files: [("t.0.0".to_owned(), 1)].into(),
+                ..ran(STDOUT)
+            },
+            &["files:t.0.0"],
+        );
+        let logs = [("t_lat.1.log".to_owned(), "1, 2, 0\n".to_owned())].into();
+        check(
+            Ran {
+                logs,
+                ..ran(STDOUT)
+            },
+            &["log:t_lat.1.log:columns"],
+        );
+    }
+
+    #[test]
+    fn who_must_refuse_is_held_to_it() {
+        let alone = Case {
+            wanted: Wanted::Alone,
+            ..Case::default()
+        };
+        assert_eq!(places(&alone, &ran(STDOUT)), ["end of fio"]);
+        let stricter = Case {
+            wanted: Wanted::Stricter,
+            ..Case::default()
+        };
+        assert_eq!(places(&stricter, &ran(STDOUT)), ["end of ours", "files"]);
+    }
+}

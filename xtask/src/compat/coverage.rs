@@ -1,0 +1,179 @@
+//! Whether every option of tiers A and B, every engine and every switch has a case that runs it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+
+use super::case::{Case, Wanted};
+use super::trial::{self, Programs};
+use crate::process;
+
+/// Prints what no case tries; whether that is nothing.
+pub(crate) fn check(programs: &Programs, cases: &[Case]) -> Result<bool> {
+    let root = process::root()?;
+    let known = root.join("crates/fathom-job/src/table/known.tsv");
+    let known = std::fs::read_to_string(&known)
+        .with_context(|| format!("cannot read {}", known.display()))?;
+    let options: Vec<Known<'_>> = known.lines().filter_map(known_option).collect();
+    let taken = trial::run(&programs.ours, &programs.folder, &["--cmdhelp=all"])?.stdout;
+    let taken = names(&taken);
+    let engines = trial::run(&programs.ours, &programs.folder, &["--enghelp"])?.stdout;
+    let page = std::fs::read_to_string(root.join("docs/COMPATIBILITY.md"))?;
+    let run: Vec<&Case> = cases.iter().filter(|case| runs(case)).collect();
+    let tried: BTreeSet<Setting> = run.iter().flat_map(|case| settings(case)).collect();
+    // What a switch refuses is refused, so a case that ends so will do.
+    let given: BTreeSet<Setting> = cases.iter().flat_map(settings).collect();
+    let has =
+        |settings: &BTreeSet<Setting>, name: &str| settings.iter().any(|(key, _)| key == name);
+
+    let wanted = options
+        .iter()
+        .filter(|option| matches!(option.tier, "A" | "B"));
+    let (ours, later): (Vec<_>, Vec<_>) =
+        wanted.partition(|option| taken.contains(option.names[0]));
+    let tries = |option: &&&Known<'_>| option.names.iter().any(|name| has(&tried, name));
+    let untried = ours
+        .iter()
+        .filter(|option| !tries(option))
+        .map(|option| option.names[0]);
+    let mut missing = report("options of tiers A and B", ours.len(), untried);
+    if !later.is_empty() {
+        let names: Vec<_> = later.iter().map(|option| option.names[0]).collect();
+        println!("compat: the program does not take yet: {}", names.join(" "));
+    }
+    let engines = engines.lines().skip(1).map(str::trim);
+    let engines: Vec<&str> = engines.filter(|name| !name.is_empty()).collect();
+    let is_tried = |name: &&str| tried.contains(&("ioengine".to_owned(), (*name).to_owned()));
+    let untried = engines.iter().copied().filter(|name| !is_tried(name));
+    missing += report("engines", engines.len(), untried);
+    let switches: Vec<&str> = page.lines().filter_map(switch).collect();
+    let untried = switches.iter().copied().filter(|name| !has(&given, name));
+    missing += report("switches", switches.len(), untried);
+    Ok(missing == 0)
+}
+
+/// Key and value.
+type Setting = (String, String);
+
+/// Prints one line; how many are missing that may not be.
+fn report<'a>(what: &str, all: usize, untried: impl Iterator<Item = &'a str>) -> usize {
+    let (excused, missing): (Vec<&str>, Vec<&str>) =
+        untried.partition(|name| UNTRIED.iter().any(|(excused, _)| excused == name));
+    let tried = all - excused.len() - missing.len();
+    println!("compat: {tried} of {all} {what} have a case");
+    for name in excused {
+        let reason = UNTRIED.iter().find(|(excused, _)| *excused == name);
+        println!(
+            "compat: not tried: {name}: {}",
+            reason.map_or("", |(_, reason)| reason)
+        );
+    }
+    if !missing.is_empty() {
+        println!("compat: no case tries: {}", missing.join(" "));
+    }
+    missing.len()
+}
+
+/// Whether a case lets ours run what it names.
+fn runs(case: &Case) -> bool {
+    !matches!(case.wanted, Wanted::Stricter | Wanted::Refused)
+}
+
+/// What a case sets, as key and value: words of its line, lines of its job files.
+fn settings(case: &Case) -> Vec<Setting> {
+    let pair = |text: &str| {
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        (key.trim().to_owned(), value.trim().to_owned())
+    };
+    let words = case.words.iter().filter_map(|word| word.strip_prefix('-'));
+    let words = words.map(|word| pair(word.trim_start_matches('-')));
+    let lines = case.files.iter().flat_map(|(_, text)| text.lines());
+    words.chain(lines.map(|line| pair(line.trim()))).collect()
+}
+
+/// An option of fio's table.
+struct Known<'a> {
+    /// Its name, then its aliases.
+    names: Vec<&'a str>,
+    tier: &'a str,
+}
+
+fn known_option(line: &str) -> Option<Known<'_>> {
+    let mut fields = line.split('\t');
+    let name = fields.next().filter(|name| !name.starts_with('#'))?;
+    let aliases = fields.next()?.split(',').filter(|alias| !alias.is_empty());
+    let names = std::iter::once(name).chain(aliases).collect();
+    Some(Known {
+        names,
+        tier: fields.nth(1)?,
+    })
+}
+
+/// The first word of each line that does not begin with a blank.
+fn names(help: &str) -> BTreeSet<&str> {
+    help.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}
+
+/// A switch that the compatibility page says is there.
+fn switch(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("| `--")?.split('`').next()?;
+    let verdict = line.rsplit('|').nth(1)?.trim();
+    (verdict.starts_with("same") || verdict.starts_with("stricter")).then_some(name)
+}
+
+/// What no case can try beside fio, and why.
+const UNTRIED: &[(&str, &str)] = &[
+    (
+        "ioscheduler",
+        "needs a device of its own, whose scheduler it changes",
+    ),
+    (
+        "allow_mounted_write",
+        "needs a mounted device that may be written",
+    ),
+    ("hipri", "needs a device with queues that are polled"),
+    ("no-exec", "fio has no such switch"),
+    ("help", "each prints its own text"),
+    ("crctest", "seconds of a processor's time; tested by itself"),
+    (
+        "memcpytest",
+        "seconds of a processor's time; tested by itself",
+    ),
+    ("cpuclock-test", "its verdict is the machine's"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::parse;
+    use super::*;
+
+    #[test]
+    fn what_a_case_sets_is_found_in_words_and_files() {
+        let case = &parse(
+            "x",
+            "case a\n  run --rw=read -bs=4k\n  file t.fio\n    [t]\n    thread\n",
+        )
+        .unwrap()[0];
+        let keys: Vec<_> = settings(case).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["rw", "bs", "[t]", "thread"]);
+    }
+
+    #[test]
+    fn tables_are_read() {
+        let option = known_option("rw\treadwrite\t\tA").unwrap();
+        assert_eq!((option.names, option.tier), (vec!["rw", "readwrite"], "A"));
+        assert!(known_option("# words").is_none());
+        assert_eq!(switch("| `--eta`, `-e` | Show | same |"), Some("eta"));
+        assert_eq!(
+            switch("| `--debug`, `-d` | Trace | refused for now |"),
+            None
+        );
+    }
+
+    #[test]
+    fn one_that_is_missing_is_counted_and_one_that_is_excused_is_not() {
+        assert_eq!(report("things", 3, ["hipri", "other"].into_iter()), 1);
+    }
+}

@@ -1,0 +1,121 @@
+//! What tells the two programs apart, and which of it is meant.
+
+use super::case::Case;
+
+/// One thing that is not the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// Where: `exit`, `json:jobs.0.read.iops`, `count:…`, `terse:7`, `text:…`, `files:…`, `log:…`.
+    pub(crate) place: String,
+    pub(crate) fio: String,
+    pub(crate) ours: String,
+}
+
+impl Difference {
+    /// None if both are the same.
+    pub(crate) fn of(place: impl Into<String>, fio: String, ours: String) -> Option<Self> {
+        let place = place.into();
+        (fio != ours).then_some(Self { place, fio, ours })
+    }
+}
+
+/// A line for each difference that neither the case nor the list of all cases states, and for each
+/// that the case states and that was not seen.
+pub(crate) fn settle(case: &Case, found: Vec<Difference>) -> Vec<String> {
+    let stated = |difference: &Difference| {
+        let own = case.stated.iter().map(|stated| &*stated.place);
+        let mut places = own.chain(EVERYWHERE.iter().map(|(place, _)| *place));
+        places.any(|place| matches(place, &difference.place))
+    };
+    let unseen = case.stated.iter().filter(|stated| {
+        stated.always && !found.iter().any(|one| matches(&stated.place, &one.place))
+    });
+    let unseen: Vec<_> = unseen
+        .map(|stated| format!("{}: is stated to differ and does not", stated.place))
+        .collect();
+    let others = found.iter().filter(|one| !stated(one));
+    let others = others.map(|one| format!("{}: fio {}, ours {}", one.place, one.fio, one.ours));
+    others.chain(unseen).collect()
+}
+
+/// Whether a place is meant by a pattern, in which `*` stands for anything.
+pub(crate) fn matches(pattern: &str, place: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else {
+        return pattern == place;
+    };
+    let Some(rest) = place.strip_prefix(head) else {
+        return false;
+    };
+    let starts = rest
+        .char_indices()
+        .map(|(start, _)| start)
+        .chain([rest.len()]);
+    starts
+        .into_iter()
+        .any(|start| matches(tail, &rest[start..]))
+}
+
+/// What may differ in any case, and why.
+const EVERYWHERE: &[(&str, &str)] = &[
+    ("json:jobs.*.job_start", LATER),
+    ("json:jobs.*.latency_target_ns", LATER),
+    ("json:jobs.*.latency_window_us", LATER),
+    ("json:jobs.*.prios.*.priohint", LATER),
+    ("json:disk_util.*_sectors", LATER),
+    (
+        "files:*verify.state",
+        "Fathom saves none: nothing reads it back yet",
+    ),
+    ("text:issued rwts", "its counts are compared in the JSON"),
+];
+
+const LATER: &str = "fio 3.42 has it, 3.33 has not";
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Stated;
+    use super::*;
+
+    fn difference(place: &str) -> Difference {
+        Difference {
+            place: place.to_owned(),
+            fio: "1".into(),
+            ours: "2".into(),
+        }
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, place: &str, meant: bool) {
+        assert_eq!(matches(pattern, place), meant, "{pattern} {place}");
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        check("exit", "exit", true);
+        check("exit", "exits", false);
+        check("json:jobs.*.read", "json:jobs.0.read", true);
+        check("json:jobs.*.read", "json:jobs.0.write", false);
+        check("text:*", "text:", true);
+        check("*ä*", "xäy", true);
+        check("a*b*c", "abbc", true);
+        check("a*b*c", "acb", false);
+    }
+
+    #[test]
+    fn what_is_not_stated_fails_and_what_is_stated_must_be_seen() {
+        let mut case = Case::default();
+        assert_eq!(
+            settle(&case, vec![difference("json:jobs.0.job_start")]).len(),
+            0
+        );
+        assert_eq!(settle(&case, vec![difference("exit")]).len(), 1);
+        case.stated.push(Stated {
+            place: "exit".into(),
+            always: true,
+        });
+        assert_eq!(settle(&case, vec![difference("exit")]).len(), 0);
+        assert_eq!(settle(&case, Vec::new()).len(), 1);
+        case.stated[0].always = false;
+        assert_eq!(settle(&case, Vec::new()).len(), 0);
+    }
+}

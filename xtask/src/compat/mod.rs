@@ -1,0 +1,165 @@
+//! `cargo xtask compat`: the program, linked as `fio`, beside an installed fio.
+//!
+//! ```text
+//! xtask/compat/*.cases ─► trial (fio, ours; a folder each) ─► compare ─► what no case states
+//!                     └─► coverage of the option table
+//! fio-examples ─► parsed, or refused by a name that is stated
+//! ```
+//!
+//! A case is a command line with its files. Both programs get the same words, and everything that
+//! the job settles must agree: whether it is accepted, the exit code, the reports' forms, what was
+//! counted, what is left behind. What differs on purpose stands in the case with its reason; a
+//! difference that is stated and not seen fails as well.
+
+mod case;
+mod compare;
+mod counts;
+mod coverage;
+mod difference;
+mod examples;
+mod json;
+mod logs;
+mod sample;
+mod terse;
+mod text;
+mod trial;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::programs::{build, target_folder};
+use crate::process;
+use case::Case;
+use trial::Programs;
+
+/// `cargo xtask compat`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    let cases = case::read_all(&process::root()?.join("xtask/compat"))?;
+    let wanted: Vec<&Case> = cases.iter().filter(|case| options.wants(case)).collect();
+    if wanted.is_empty() {
+        bail!(
+            "no case's name contains `{}`: --list shows them",
+            options.only.unwrap_or_default()
+        );
+    }
+    if options.list {
+        wanted.iter().for_each(|case| println!("{}", case.name));
+        return Ok(());
+    }
+    let Some(fio) = process::find("fio") else {
+        println!("compat: skipped: no fio");
+        return Ok(());
+    };
+    let fathom = match options.fathom {
+        Some(path) => path.canonicalize().context("--fathom")?,
+        None => build()?,
+    };
+    let folder = target_folder()?.join(format!("compat-{}", std::process::id()));
+    let programs = Programs::new(fio, &fathom, &folder)?;
+    let done = all_of_it(&programs, &wanted, &cases, options.only.is_none());
+    if options.keep {
+        println!("compat: kept {}", folder.display());
+    } else {
+        std::fs::remove_dir_all(&folder).context("cannot remove the cases' folder")?;
+    }
+    done
+}
+
+fn all_of_it(programs: &Programs, wanted: &[&Case], cases: &[Case], whole: bool) -> Result<()> {
+    let failed = run_cases(programs, wanted);
+    println!(
+        "compat: {} of {} cases agree with fio",
+        wanted.len() - failed,
+        wanted.len()
+    );
+    let mut complete = true;
+    if whole {
+        complete = coverage::check(programs, cases)?;
+        complete &= examples::check(programs)?;
+    }
+    if failed > 0 || !complete {
+        bail!("compat: {failed} cases failed, or something is not covered or not read");
+    }
+    Ok(())
+}
+
+/// Runs the cases, two at a time; how many failed.
+fn run_cases(programs: &Programs, cases: &[&Case]) -> usize {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(0);
+    let printing = Mutex::new(());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                // Relaxed: only the numbers must differ; joining the threads orders the rest.
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = one(programs, case);
+                    if !found.is_empty() {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        let _held = printing.lock();
+                        println!("compat: {}: failed", case.name);
+                        found.iter().for_each(|line| println!("    {line}"));
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner()
+}
+
+/// What a case finds that it does not state; nothing if it passes.
+fn one(programs: &Programs, case: &Case) -> Vec<String> {
+    if case.as_root && !is_root() {
+        println!("compat: {}: skipped: not root", case.name);
+        return Vec::new();
+    }
+    match trial::both(programs, case) {
+        Err(error) => vec![format!("{error:#}")],
+        Ok([fio, ours]) => difference::settle(case, compare::compare(case, &fio, &ours)),
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// What was asked for on the command line.
+#[derive(Default)]
+struct Options {
+    only: Option<String>,
+    fathom: Option<PathBuf>,
+    keep: bool,
+    list: bool,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--only" => options.only = Some(value()?.clone()),
+                "--fathom" => options.fathom = Some(Path::new(value()?).to_owned()),
+                "--keep" => options.keep = true,
+                "--list" => options.list = true,
+                other => bail!("compat has no option `{other}`: `cargo xtask help` lists them"),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, case: &Case) -> bool {
+        self.only
+            .as_ref()
+            .is_none_or(|only| case.name.contains(only))
+    }
+}
+
+/// Cases that run side by side: their waits overlap, and two cores are on the smallest machine.
+const AT_ONCE: usize = 2;

@@ -1,0 +1,204 @@
+//! The form of two printed reports: the same lines, with every measured number taken out.
+
+use super::difference::Difference;
+
+/// Lines that only one of the two has, in order.
+pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
+    let [fio, ours] = [fio, ours].map(forms);
+    let mut found = Vec::new();
+    let (mut a, mut b) = (fio.as_slice(), ours.as_slice());
+    while !a.is_empty() || !b.is_empty() {
+        if a.first() == b.first() {
+            (a, b) = (&a[1..], &b[1..]);
+            continue;
+        }
+        // Whichever finds the other's line sooner has lines of its own before it.
+        let ahead = |lines: &[String], other: &[String]| {
+            let first = other.first()?;
+            lines.iter().position(|line| line == first)
+        };
+        let ours_alone = match (ahead(a, b), ahead(b, a)) {
+            (Some(in_fio), Some(in_ours)) => in_ours < in_fio,
+            (in_fio, in_ours) => in_fio.is_none() && (in_ours.is_some() || !b.is_empty()),
+        };
+        let both = if ours_alone { &mut b } else { &mut a };
+        let line = both[0].clone();
+        *both = &both[1..];
+        let head = line
+            .trim_start()
+            .split([':', '='])
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let place = format!("{name}:{head}");
+        let (fio, ours) = if ours_alone {
+            (String::new(), line)
+        } else {
+            (line, String::new())
+        };
+        found.push(Difference { place, fio, ours });
+    }
+    found
+}
+
+/// The lines, without what was measured. A histogram's lines are one, and so are percentiles'.
+fn forms(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut is_ours = false;
+    // What ours adds stands at the end.
+    let lines_of_fio = text.lines().take_while(|line| *line != NOTES);
+    for line in lines_of_fio.filter(|line| !line.trim().is_empty()) {
+        let line = &VERSIONS
+            .iter()
+            .fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
+        let trimmed = line.trim_start();
+        let buckets = UNITS
+            .iter()
+            .any(|unit| trimmed.starts_with(&format!("lat ({unit}) ")));
+        // Counted from when ops were due, under a rate: below fio's lines, and not among them.
+        is_ours = OURS.iter().any(|head| trimmed.starts_with(head))
+            || is_ours && trimmed.starts_with("| ");
+        if is_ours {
+            continue;
+        }
+        if trimmed.starts_with("| ") {
+            let joined = lines
+                .last_mut()
+                .filter(|last| last.trim_start().starts_with("| "));
+            let names = form(trimmed).replace("[ #]", "[#]").replace("[  #]", "[#]");
+            match joined {
+                Some(last) => *last += names.trim_start_matches('|'),
+                None => lines.push(names),
+            }
+        } else if buckets {
+            let line = "lat (UNIT): buckets".to_owned();
+            if lines.last() != Some(&line) {
+                lines.push(line);
+            }
+        } else if line.contains(": (g=") || line.starts_with("Starting ") {
+            // The plan, not a result: nothing of it is measured.
+            lines.push(
+                line.replace("thread", "process")
+                    .replace("processs", "processes"),
+            );
+        } else {
+            lines.push(form(line));
+        }
+    }
+    lines.iter().map(|line| squeezed(line)).collect()
+}
+
+/// A line with `#` for each number and its unit, and a word for what depends on the moment.
+fn form(line: &str) -> String {
+    if line.starts_with("fio-") {
+        return "fio-…".into();
+    }
+    let line = match line.split_once(": pid=") {
+        Some((head, _)) => format!("{head}: pid=…"),
+        None => line.to_owned(),
+    };
+    let mut form = String::with_capacity(line.len());
+    let mut rest = line.as_str();
+    while let Some(next) = rest.chars().next() {
+        let in_word = form.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+        if next.is_ascii_digit() && !in_word {
+            let name_follows = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            let end = rest.len() - name_follows.len();
+            // `50.00th=`, `64=`: names of values.
+            if name_follows.starts_with("th=") || name_follows.starts_with('=') {
+                form.push_str(&rest[..end]);
+                rest = name_follows;
+            } else {
+                form.push('#');
+                rest = name_follows.trim_start_matches(|c: char| c.is_alphabetic() || c == '%');
+                rest = rest.strip_prefix("/s").unwrap_or(rest);
+            }
+        } else {
+            form.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    let form = form.replace(" sectors=#/#,", "");
+    UNITS.iter().fold(form, |form, unit| {
+        form.replace(&format!("({unit})"), "(UNIT)")
+    })
+}
+
+/// Runs of blanks are one: fio's columns are as wide as their numbers.
+fn squeezed(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = words.join(" ");
+    line.replace("( KiB/s)", "(UNIT)")
+        .replace("( MiB/s)", "(UNIT)")
+        .replace("[ #", "[#")
+        .replace("= #", "=#")
+}
+
+/// What fio 3.42 words otherwise than 3.33, or has and 3.33 has not.
+const VERSIONS: &[(&str, &str)] = &[
+    ("; 0 zone resets", ""),
+    ("sync_file_range/syncfs:", "sync_file_range:"),
+];
+
+/// Lines that fio has not.
+const OURS: [&str; 3] = ["resp (", "resp percentiles (", "lag ("];
+
+/// The line over what ours says of the numbers' worth.
+const NOTES: &str = "What to know about these numbers:";
+
+const UNITS: [&str; 3] = ["nsec", "usec", "msec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(fio: &str, ours: &str, wanted: &[&str]) {
+        let places: Vec<_> = difference("text", fio, ours)
+            .into_iter()
+            .map(|one| one.place)
+            .collect();
+        assert_eq!(places, wanted, "{:?} {:?}", forms(fio), forms(ours));
+    }
+
+    #[test]
+    fn numbers_units_and_wrapping_are_not_compared() {
+        check(
+            "  read: IOPS=13.4k, BW=52.4MiB/s (54.9MB/s)(4KiB/8msec)",
+            "  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/1msec)",
+            &[],
+        );
+        check(
+            "    clat (usec): min=1, avg= 2.00",
+            "    clat (nsec): min=12, avg=12.00",
+            &[],
+        );
+        check(
+            "     |  1.00th=[   53],  5.00th=[   53],\n     | 10.00th=[ 1]",
+            "     |  1.00th=[5],  5.00th=[5], 10.00th=[12345]",
+            &[],
+        );
+        check(
+            "  lat (usec)   : 4=25.00%\n  lat (msec)   : 2=1.00%",
+            "  lat (nsec)   : 500=1%",
+            &[],
+        );
+    }
+
+    #[test]
+    fn words_and_lines_are_compared() {
+        check("a: x=1\nb: y=2\n", "a: x=1\n", &["text:b"]);
+        check("a: x=1\n", "a: z=1\n", &["text:a", "text:a"]);
+        check("a\nb\nc\n", "a\nnew\nb\nc\n", &["text:new"]);
+        check(
+            "t: (g=0): rw=read, iodepth=1",
+            "t: (g=0): rw=read, iodepth=2",
+            &["text:t", "text:t"],
+        );
+        check(
+            "  | 1.00th=[1]",
+            "  | 2.00th=[1]",
+            &["text:| 2.00th", "text:| 1.00th"],
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Runs both programs, each in a folder of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::case::{Case, Wanted};
+
+/// The two, and where they work.
+pub(crate) struct Programs {
+    pub(crate) fio: PathBuf,
+    /// A link to the program that is named `fio`.
+    pub(crate) ours: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn new(fio: PathBuf, fathom: &Path, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let ours = folder.join("fio");
+        symlink(fathom, &ours).context("cannot link the program as `fio`")?;
+        Ok(Self {
+            fio,
+            ours,
+            folder: folder.to_owned(),
+        })
+    }
+}
+
+/// What one of the two did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// Names and sizes of what it left.
+    pub(crate) files: BTreeMap<String, u64>,
+    /// The text of its logs, by name.
+    pub(crate) logs: BTreeMap<String, String>,
+}
+
+/// Runs fio, then ours.
+pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[Ran; 2]> {
+    let folder = programs.folder.join(case.index.to_string());
+    let words = words(case);
+    let run = |name: &str, program: &Path| -> Result<Ran> {
+        let own = folder.join(name);
+        fs::create_dir_all(&own)?;
+        for (name, text) in &case.files {
+            fs::write(own.join(name), text)?;
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut ran = run(program, &own, &words)?;
+        ran.files
+            .retain(|name, _| case.files.iter().all(|(given, _)| given != name));
+        Ok(ran)
+    };
+    let theirs = match case.wanted {
+        Wanted::Ours => Ran::default(),
+        _ => run("theirs", &programs.fio)?,
+    };
+    Ok([theirs, run("ours", &programs.ours)?])
+}
+
+/// The words of a case with what all cases ask for: every report at once, which take turns.
+fn words(case: &Case) -> Vec<String> {
+    let mut words = Vec::new();
+    if !case.plain {
+        let json = ["json", "json+"][case.index % 2];
+        words.push("--eta=never".to_owned());
+        words.push(format!("--output-format=terse,{json},normal"));
+        words.push(format!("--terse-version={}", 2 + case.index % 4));
+        let names_a_job = |word: &String| word.trim_start_matches('-').starts_with("name");
+        let from_file = case
+            .words
+            .iter()
+            .any(|word| word.ends_with(".fio") || word == "-");
+        if !case.words.iter().any(names_a_job) && !from_file {
+            words.push("--name=t".to_owned());
+        }
+    }
+    words.extend(case.words.iter().cloned());
+    words
+}
+
+/// Runs a program in a folder to its end. It is told to end when it takes too long, and killed
+/// when that does not help: fio's jobs are processes that only their parent can end.
+pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<Ran> {
+    let mut command = Command::new("timeout");
+    command
+        .args(["--kill-after=5", &LIMIT_S.to_string()])
+        .arg(program);
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    let output = command.output().context("cannot start `timeout`")?;
+    let shown = || format!("{} {}", program.display(), words.join(" "));
+    let code = output
+        .status
+        .code()
+        .with_context(|| format!("a signal ended `{}`", shown()))?;
+    if code == TIMED_OUT {
+        bail!("`{}` did not end within {LIMIT_S} s", shown());
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (files, logs) = listing(folder)?;
+    Ok(Ran {
+        code,
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+        files,
+        logs,
+    })
+}
+
+type Listing = (BTreeMap<String, u64>, BTreeMap<String, String>);
+
+/// Every file below a folder with its size, and the logs among them with their text.
+fn listing(folder: &Path) -> Result<Listing> {
+    let (mut files, mut logs) = (BTreeMap::new(), BTreeMap::new());
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next)? {
+            let entry = entry?;
+            let path = entry.path();
+            let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+            if entry.file_type()?.is_dir() {
+                files.insert(format!("{name}/"), 0);
+                folders.push(path);
+                continue;
+            }
+            if name.ends_with(".log") {
+                logs.insert(name.clone(), fs::read_to_string(&path)?);
+            }
+            // How many bytes a text of times has says nothing.
+            let has_size = !name.ends_with(".log") && !name.ends_with(".txt");
+            let size = if has_size { entry.metadata()?.len() } else { 0 };
+            files.insert(name, size);
+        }
+    }
+    Ok((files, logs))
+}
+
+/// Every case ends by itself in a second or two; this is for what hangs.
+const LIMIT_S: u32 = 30;
+
+/// How `timeout` ends when it had to end the program.
+const TIMED_OUT: i32 = 124;
