@@ -10,7 +10,7 @@ use crate::showcmd;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, OutputFormat, Refusal, SelfTest, Surroundings};
+use crate::{Dialect, Invocation, LogFull, OutputFormat, Refusal, SelfTest, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///
@@ -216,7 +216,13 @@ impl Reader<'_> {
                 "name a job file, or begin a job with `--name`; `--help` shows how",
             );
         }
-        let (plan, settings, diagnostics) = self.builder.finish();
+        let (mut plan, settings, diagnostics) = self.builder.finish();
+        if self.dialect == Dialect::Fio {
+            // fio pauses a job to log all that it does; who reads its logs counts on it.
+            for job in &mut plan.jobs {
+                let _given = job.options.logs.when_full.get_or_insert(LogFull::Wait);
+            }
+        }
         if diagnostics.has_errors() {
             return Err(Box::new(Refusal {
                 diagnostics,

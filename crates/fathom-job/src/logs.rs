@@ -43,8 +43,8 @@ pub struct LogOptions {
     pub bandwidth_ms: Option<u32>,
     /// `iopsavgtime`, ms, if given.
     pub iops_ms: Option<u32>,
-    /// `log_full`.
-    pub when_full: LogFull,
+    /// `log_full`; if not given, what the program's name stands for.
+    pub when_full: Option<LogFull>,
 }
 
 impl LogOptions {
@@ -81,7 +81,7 @@ impl Default for LogOptions {
             per_job: true,
             bandwidth_ms: None,
             iops_ms: None,
-            when_full: LogFull::Drop,
+            when_full: None,
         }
     }
 }

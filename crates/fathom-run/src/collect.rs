@@ -236,8 +236,8 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
 /// Linux's number on every architecture.
 const EIO: u32 = 5;
 
-/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it. One
-/// that did nothing did not run, as in fio.
+/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it.
+/// One that did nothing did not run, as in fio.
 fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
     match ios {
         0 => 0,

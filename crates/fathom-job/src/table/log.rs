@@ -156,14 +156,14 @@ pub(super) const ROWS: &[Row] = &[
         "log_full=wait",
         Kind::Choice(&[
             choice("drop", "entries are dropped and counted", |o| {
-                o.logs.when_full = LogFull::Drop;
+                o.logs.when_full = Some(LogFull::Drop);
             }),
             choice("wait", "the job waits", |o| {
-                o.logs.when_full = LogFull::Wait;
+                o.logs.when_full = Some(LogFull::Wait);
             }),
         ]),
     )
-    .different("Fathom's own"),
+    .different("Fathom's own; `wait` where the program is called fio, whose logs lose nothing"),
     Row::new(
         "log_format",
         "text",

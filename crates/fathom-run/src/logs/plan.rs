@@ -249,8 +249,8 @@ fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: b
             .collect(),
         histograms: histograms.then(|| millis(logs.histogram_ms)),
         when_full: match logs.when_full {
-            LogFull::Drop => WhenFull::Drop,
-            LogFull::Wait => WhenFull::Wait(std::thread::yield_now),
+            Some(LogFull::Wait) => WhenFull::Wait(std::thread::yield_now),
+            Some(LogFull::Drop) | None => WhenFull::Drop,
         },
     }
 }
