@@ -15,7 +15,8 @@ mod queue;
 mod sharing;
 mod view;
 
-use fathom_job::{Diagnostic, Plan, Settings, Severity};
+use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
+use fathom_record::Warning;
 
 use self::facts::Facts;
 use self::view::View;
@@ -39,8 +40,8 @@ pub struct Finding {
 pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
     let Translation {
         setups,
+        warnings,
         mut problems,
-        ..
     } = translate(plan, &FileSystem, &mut entropy);
     problems.extend(scheduler::check(plan, &setups).0);
     problems.extend(check(plan, settings, &setups));
@@ -51,9 +52,28 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         },
         diagnostic: problem.diagnostic(problem.message.clone()),
     });
-    let mut findings: Vec<_> = refused.collect();
+    let warned = warnings.iter().map(|warning| of_run(warning, plan));
+    let mut findings: Vec<_> = refused.chain(warned).collect();
     findings.extend(judge(plan, &setups, &Facts::look(&setups)));
     findings
+}
+
+/// What a run would begin with saying.
+fn of_run(warning: &Warning, plan: &Plan) -> Finding {
+    let (code, at) = match warning.code.as_str() {
+        "steady_window_beyond_run" => ("steady_window_beyond_run", "steadystate_duration"),
+        "size_beyond_device" => ("size_beyond_device", "size"),
+        _ => ("warning", ""),
+    };
+    let job = plan.jobs.iter().find(|job| job.name == warning.job);
+    let origin = job.map_or_else(Origin::default, |job| job.place(&[at]).clone());
+    let offending = origin.text().to_owned();
+    let message = warning.message.clone();
+    let diagnostic = Diagnostic::new(Severity::Warning, code, message, origin, offending);
+    Finding {
+        jobs: vec![warning.job.clone()],
+        diagnostic: diagnostic.with_hint(warning.hint.clone()),
+    }
 }
 
 /// The rules: name, and what each is about.

@@ -38,11 +38,6 @@ pub(super) const RULES: &[Rule] = &[
         thinktime_empties_queue,
     ),
     Rule::new(
-        "steady-beyond-run",
-        "a steady state that the run is too short for",
-        steady_beyond_run,
-    ),
-    Rule::new(
         "loops-unused",
         "loops of a job that is based on time",
         loops_unused,
@@ -197,24 +192,6 @@ fn thinktime_empties_queue(view: &View<'_>) -> Option<Fault> {
             "write `thinktime_blocks={}` or more",
             depth.saturating_mul(4)
         ),
-    )
-}
-
-fn steady_beyond_run(view: &View<'_>) -> Option<Fault> {
-    let lifecycle = &view.options.lifecycle;
-    let (runtime, window) = (view.runtime()?, lifecycle.steady_duration);
-    let needed = window.get().saturating_add(lifecycle.steady_ramp.get());
-    if lifecycle.steady.is_none() || window == Nanos::ZERO || needed <= runtime.get() {
-        return None;
-    }
-    Fault::new(
-        &["steadystate_duration", "steadystate"],
-        format!(
-            "a steady state is judged over {window}, which with its ramp is {}, and the job ends \
-             after {runtime}: it is never found",
-            Nanos::new(needed)
-        ),
-        "make `runtime` longer or `steadystate_duration` shorter",
     )
 }
 
