@@ -111,6 +111,14 @@ impl Report {
         std::mem::take(&mut self.warnings)
     }
 
+    /// Lines of `--debug`: part of the text under fio's name, where tools look for them.
+    pub(crate) fn debug(&mut self, lines: &str) {
+        match self.dialect {
+            Dialect::Fio if self.normal && self.json.is_none() => self.text(lines),
+            _ => output::print(Stream::Error, lines),
+        }
+    }
+
     /// Something happened in the run; `signal` is the last one that came, if any did.
     pub(crate) fn hear(&mut self, plan: &Plan, event: &Event<'_>, signal: i32) {
         match event {
@@ -140,6 +148,7 @@ impl Report {
                 let line = fathom_run::layout::announcement(job, *files, *bytes);
                 self.text(&format!("{line}\n"));
             }
+            Event::Debug(lines) => self.debug(lines),
             Event::Progress(snapshot) => self.status.draw(plan, snapshot),
             Event::Interim(record) => {
                 self.status.clear();

@@ -106,6 +106,7 @@ fn run_and_report(
     dialect: Dialect,
     report: &mut Report,
 ) -> Result<End, Failure> {
+    report.debug(&settings.debug.announcement(name(dialect)));
     report.notes(notes);
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
@@ -189,8 +190,5 @@ pub(crate) fn rendered(diagnostics: &Diagnostics, dialect: Dialect) -> String {
 
 /// The name that messages begin with.
 pub(crate) fn name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Fio => "fio",
-        Dialect::Fathom => "fathom",
-    }
+    dialect.program()
 }

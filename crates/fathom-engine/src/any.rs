@@ -80,6 +80,18 @@ impl AnyEngine {
         }
     }
 
+    /// The engine behind a pointer of its own.
+    #[must_use]
+    pub fn boxed(self) -> Box<dyn Engine> {
+        match self {
+            Self::Null(engine) => Box::new(engine),
+            Self::Sync(engine) => Box::new(engine),
+            Self::Libaio(engine) => Box::new(engine),
+            Self::Uring(engine) => Box::new(engine),
+            Self::Boxed(engine) => engine,
+        }
+    }
+
     /// The engine behind a pointer, for callers that are not in a hurry.
     #[must_use]
     pub fn as_dyn(&mut self) -> &mut dyn Engine {

@@ -1,6 +1,7 @@
 //! The command line as fio reads it: switches, options, jobs begun by `--name`, and job files.
 
 use crate::build::{Builder, Layer, Written};
+use crate::debug;
 use crate::diagnostics::Spot;
 use crate::file;
 use crate::getopt::{CommandLine, Word};
@@ -161,6 +162,12 @@ impl Reader<'_> {
             Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,
             Action::StatusInterval => {
                 settings.status_interval = Some(switch_values::status_interval(given)?);
+            }
+            Action::Debug => {
+                if debug::read(given, &mut settings.debug)?.is_none() {
+                    let help = debug::help(self.dialect.program());
+                    self.instead = Some(Invocation::Print(help));
+                }
             }
             Action::ParseOnly => settings.parse_only = true,
             Action::Section => {

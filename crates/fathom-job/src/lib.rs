@@ -10,6 +10,7 @@ mod bytes_pattern;
 mod check;
 mod command_line;
 mod compatibility;
+mod debug;
 mod defaults;
 mod diagnostics;
 mod engines;
@@ -41,6 +42,7 @@ mod workload;
 // Public items, listed once.
 pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
+pub use debug::{DebugOptions, debug_line};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use file::JOB_FILE_BYTES_MAX;
 pub use help::{option_examples, print_options};

@@ -104,6 +104,8 @@ pub struct Settings {
     pub eta_interval: Option<Nanos>,
     /// `--eta-newline`.
     pub eta_newline: Option<Nanos>,
+    /// `--debug`.
+    pub debug: crate::debug::DebugOptions,
     /// `--status-interval`: a whole report so often while the jobs run.
     pub status_interval: Option<Nanos>,
     /// `--bandwidth-log`: the prefix of the logs of all jobs' bandwidth.

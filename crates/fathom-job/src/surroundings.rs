@@ -41,6 +41,17 @@ pub enum Dialect {
     Fathom,
 }
 
+impl Dialect {
+    /// The name that messages begin with.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Fio => "fio",
+            Self::Fathom => "fathom",
+        }
+    }
+}
+
 /// A command line that is refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {

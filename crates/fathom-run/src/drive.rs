@@ -7,7 +7,8 @@
 //! It decides nothing about ops; it waits, and gives the worker the new time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, start};
@@ -20,6 +21,7 @@ use crate::affinity::{self, ThreadSettings};
 use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::progress::{JobState, ProgressCell};
+use crate::traced::{Say, Trace};
 
 /// What one thread is given.
 pub(crate) struct Assignment {
@@ -35,6 +37,8 @@ pub(crate) struct Assignment {
     pub(crate) log: Option<JobLog>,
     /// Its own commands.
     pub(crate) hooks: Hooks,
+    /// What `--debug` wants to hear of it.
+    pub(crate) trace: Trace,
 }
 
 /// What the threads of a run share.
@@ -43,14 +47,17 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     /// When the first jobs were let go.
     pub(crate) origin: OnceLock<Tick>,
+    /// Chunks of lines of `--debug` that nobody has heard yet.
+    pub(crate) unheard: Arc<AtomicUsize>,
 }
 
 impl Shared {
     /// Nobody has been let go yet.
-    pub(crate) const fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
             origin: OnceLock::new(),
+            unheard: Arc::default(),
         }
     }
 }
@@ -67,6 +74,8 @@ pub(crate) struct Guides<'a> {
     pub(crate) cell: &'a ProgressCell,
     /// To be called once, when only the gate is waited for.
     pub(crate) ready: &'a dyn Fn(),
+    /// Where the lines of `--debug` go.
+    pub(crate) say: &'a Say,
 }
 
 /// What came of one job.
@@ -132,6 +141,8 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
         thread_id: thread::id(),
         ..Outcome::default()
     };
+    let trace = assignment.trace;
+    trace.begun(outcome.thread_id, guides.say);
     let body = AssertUnwindSafe(|| {
         let _held = affinity::apply(&assignment.thread)?;
         let context = Context {
@@ -141,11 +152,13 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
         };
         let engine = start(assignment.engine)?;
         outcome.features = engine.features();
+        let engine = trace.around(engine, outcome.thread_id, guides.say);
         let work = (assignment.worker, assignment.log);
         dispatch(engine, work, &context, &mut outcome)
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.fault = ended.err();
+    trace.ended(outcome.thread_id, guides.say);
     cell.set(if outcome.has_failed() {
         JobState::Failed
     } else {
@@ -351,18 +364,23 @@ mod tests {
             files: 0,
             log: None,
             hooks: Hooks::default(),
+            trace: Trace::default(),
         };
         let (shared, control) = (Shared::new(clock), Control::default());
         let (gate, cell) = (Gate::default(), ProgressCell::default());
-        let guides = || Guides {
-            shared: &shared,
-            control: &control,
-            gate: &gate,
-            cell: &cell,
-            ready: &|| {},
+        let job = || {
+            let say: Say = std::rc::Rc::new(|_| {});
+            let guides = Guides {
+                shared: &shared,
+                control: &control,
+                gate: &gate,
+                cell: &cell,
+                ready: &|| {},
+                say: &say,
+            };
+            run_job(assignment, &guides)
         };
-        let outcome =
-            std::thread::scope(|scope| scope.spawn(|| run_job(assignment, &guides())).join());
+        let outcome = std::thread::scope(|scope| scope.spawn(job).join());
         let fault = outcome.expect("caught").fault.expect("a fault");
         assert!(fault.text.starts_with("internal error"), "{}", fault.text);
         assert_eq!(cell.read().0, JobState::Failed);

@@ -3,6 +3,7 @@
 //! One thread for each job and none beside: the calling thread watches. A job's thread has a small
 //! stack, of which only the touched pages are resident.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_record::Warning;
+use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
@@ -20,6 +22,7 @@ use crate::interim::{Interim, SoFar};
 use crate::lifecycle::Lifecycle;
 use crate::progress::ProgressCell;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
+use crate::traced::Say;
 
 /// A job to be run.
 pub(crate) struct Launch {
@@ -104,6 +107,8 @@ enum Message {
     Ready,
     /// This one has ended.
     Ended(usize),
+    /// Lines of `--debug`.
+    Said(String),
 }
 
 fn spawn<'scope>(
@@ -133,18 +138,33 @@ fn spawn<'scope>(
                     let _heard = sender.send(Message::Ready);
                 }
             };
+            let say = teller(shared, sender.clone());
             let guides = Guides {
                 shared,
                 control,
                 gate: &gate,
                 cell,
                 ready: &ready,
+                say: &say,
             };
             let outcome = run_job(launch.assignment, &guides);
             ready();
             let _heard = sender.send(Message::Ended(index));
             outcome
         })
+}
+
+/// Tells lines of `--debug`; it waits while too many have not been heard.
+fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
+    let (unheard, clock) = (Arc::clone(&shared.unheard), shared.clock);
+    Rc::new(move |lines| {
+        // Relaxed, here and where they are heard: a limit that need not be exact.
+        while unheard.load(Ordering::Relaxed) > UNHEARD_MAX {
+            sleep_until(&clock, clock.now() + Nanos::from_millis(1));
+        }
+        unheard.fetch_add(1, Ordering::Relaxed);
+        let _heard = sender.send(Message::Said(lines));
+    })
 }
 
 fn not_started(why: &dyn std::fmt::Display) -> Outcome {
@@ -225,6 +245,10 @@ impl<'a> Watch<'a> {
         }
         match message {
             Ok(Message::Ready) => return true,
+            Ok(Message::Said(lines)) => {
+                (session.tell)(Event::Debug(&lines));
+                self.shared.unheard.fetch_sub(1, Ordering::Relaxed);
+            }
             Ok(Message::Ended(index)) => {
                 if let Some(handle) = handles[index].take() {
                     // Panics were caught on the thread; what is left is a failure of the runtime.
@@ -320,4 +344,6 @@ impl<'a> Watch<'a> {
 const STACK_BYTES: usize = 256 * 1024;
 /// How often the watcher looks for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Chunks of lines, of 8 KiB each.
+const UNHEARD_MAX: usize = 1024;
 const EAGAIN: u32 = 11;

@@ -30,6 +30,8 @@ mod run;
 mod scheduler;
 mod session;
 mod simulate;
+mod told;
+mod traced;
 mod translate;
 mod validity;
 

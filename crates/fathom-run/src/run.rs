@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use fathom_core::Tick;
 use fathom_engine::start;
-use fathom_job::{ClockSource, Plan, Settings};
+use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
@@ -36,6 +36,7 @@ use crate::prepare;
 use crate::scheduler::{self, Switch};
 use crate::session::{Event, Session, Snapshot};
 use crate::status::{Meter, goals};
+use crate::told;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
@@ -58,6 +59,7 @@ pub fn run(
     translation.warnings.extend(told);
     check_all(plan, settings, &translation, clock)?;
     let setups = &translation.setups;
+    told::tell_plan(plan, setups, &settings.debug, session);
     let planned = planned(plan, setups);
     (session.tell)(Event::Planned(&planned));
     for warning in &translation.warnings {
@@ -77,7 +79,7 @@ pub fn run(
     let (outcomes, broken) = if plan.jobs.iter().any(|job| job.options.create_only) {
         (setups.iter().map(|_| None).collect(), None)
     } else {
-        let launches = launches(plan, setups, clock, logs.as_ref());
+        let launches = launches(plan, setups, clock, logs.as_ref(), &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
         let so_far = |outcomes: Vec<Option<Outcome>>, snapshot: &Snapshot| Record {
@@ -230,7 +232,13 @@ fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
         .collect()
 }
 
-fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock, logs: Option<&Logs>) -> Vec<Launch> {
+fn launches(
+    plan: &Plan,
+    setups: &[JobSetup],
+    clock: Clock,
+    logs: Option<&Logs>,
+    debug: &DebugOptions,
+) -> Vec<Launch> {
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &plan.jobs[setup.place.section];
         let files = if setup.diskless { 0 } else { setup.files.len() };
@@ -246,6 +254,7 @@ fn launches(plan: &Plan, setups: &[JobSetup], clock: Clock, logs: Option<&Logs>)
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job),
+                trace: told::trace(setup, debug),
             },
         }
     });

@@ -40,6 +40,8 @@ pub enum Event<'a> {
         /// Bytes of all of them.
         bytes: u64,
     },
+    /// Lines that `--debug` asked for.
+    Debug(&'a str),
     /// How far the jobs have come.
     Progress(&'a Snapshot),
     /// What the jobs have measured so far.

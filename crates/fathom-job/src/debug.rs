@@ -1,0 +1,152 @@
+//! `--debug`: what is told while a run is made ready and goes on.
+
+use crate::problem::{Piece, Problem};
+use crate::suggest;
+
+/// What `--debug` asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebugOptions {
+    kinds: Vec<&'static str>,
+    /// `job:N`: only of the job of this thread number.
+    pub job: Option<u32>,
+}
+
+impl DebugOptions {
+    /// Whether lines of this kind are wanted.
+    #[must_use]
+    pub fn tells(&self, kind: &str) -> bool {
+        self.kinds
+            .iter()
+            .any(|known| *known == kind || *known == ALL)
+    }
+
+    /// Whether lines of a job are wanted, by its thread number.
+    #[must_use]
+    pub fn tells_of(&self, kind: &str, job: u32) -> bool {
+        self.tells(kind) && self.job.is_none_or(|wanted| wanted == job)
+    }
+
+    /// What is said first, a line for each thing that was asked for.
+    #[must_use]
+    pub fn announcement(&self, program: &str) -> String {
+        let kind = |kind: &&str| match *kind {
+            ALL => format!("{program}: set all debug options\n"),
+            kind => format!("{program}: set debug option {kind}\n"),
+        };
+        let job = self
+            .job
+            .map(|job| format!("{program}: set debug jobno {job}\n"));
+        self.kinds.iter().map(kind).chain(job).collect()
+    }
+}
+
+/// One line, in fio's form.
+#[must_use]
+pub fn debug_line(kind: &str, process: u32, text: &str) -> String {
+    format!("{kind:<8} {process:<5} {text}\n")
+}
+
+/// What the value asks for is added; `None` where it asks what there is.
+pub(crate) fn read(text: &str, options: &mut DebugOptions) -> Result<Option<()>, Problem> {
+    if matches!(text, "help" | "?") {
+        return Ok(None);
+    }
+    for piece in Piece::whole(text).split(&[',']) {
+        let word = piece.trim();
+        if let Some(number) = word.text.strip_prefix("job:") {
+            let job = number.parse().map_err(|_| {
+                let why = format!("`{number}` is no job's number");
+                Problem::new("bad-value", word.range(), why).fix("write it as in `job:1`")
+            })?;
+            options.job = Some(job);
+        } else {
+            let kind = find(word)?;
+            if !options.kinds.contains(&kind) {
+                options.kinds.push(kind);
+            }
+        }
+    }
+    Ok(Some(()))
+}
+
+fn find(word: Piece<'_>) -> Result<&'static str, Problem> {
+    let known = KINDS.iter().find(|kind| **kind == word.text);
+    known.copied().ok_or_else(|| {
+        let why = format!("there is nothing called `{}` to debug", word.text);
+        let problem = Problem::new("unknown-debug", word.range(), why)
+            .fio("would say so and go on without it");
+        match suggest::closest(word.text, KINDS.iter().copied()) {
+            Some(near) => problem.fix(format!("did you mean `{near}`?")),
+            None => problem.fix(format!("choose among {}", KINDS.join(", "))),
+        }
+    })
+}
+
+/// What `--debug=help` prints.
+pub(crate) fn help(program: &str) -> String {
+    format!("{program}: dumping debug options:{}\n", KINDS.join(","))
+}
+
+const ALL: &str = "all";
+
+/// fio's names. `parse`, `file`, `random`, `process` and `io` have something to say here.
+const KINDS: [&str; 20] = [
+    "process",
+    "file",
+    "io",
+    "mem",
+    "blktrace",
+    "verify",
+    "random",
+    "parse",
+    "diskutil",
+    "job",
+    "mutex",
+    "profile",
+    "time",
+    "net",
+    "rate",
+    "compress",
+    "steadystate",
+    "helperthread",
+    "zbd",
+    ALL,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, tells: &[&str], job: Option<u32>) {
+        let mut options = DebugOptions::default();
+        assert_eq!(read(text, &mut options), Ok(Some(())), "{text}");
+        let told = KINDS.iter().filter(|kind| options.tells(kind)).copied();
+        assert_eq!(told.collect::<Vec<_>>(), tells, "{text}");
+        assert_eq!(options.job, job, "{text}");
+    }
+
+    #[test]
+    fn kinds_are_a_list_with_perhaps_a_job() {
+        check("io", &["io"], None);
+        check("random, io", &["io", "random"], None);
+        check("parse,job:2", &["parse"], Some(2));
+        check("all", &KINDS, None);
+        let mut options = DebugOptions::default();
+        assert_eq!(read("?", &mut options), Ok(None));
+        for wrong in ["bogus", "", "io,", "job:x", "job:"] {
+            assert!(read(wrong, &mut options).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines_have_fios_columns() {
+        assert_eq!(debug_line("io", 398, "x"), "io       398   x\n");
+        assert_eq!(debug_line("random", 31760, "x"), "random   31760 x\n");
+        let mut options = DebugOptions::default();
+        read("io,job:1", &mut options).expect("good");
+        let said = options.announcement("fio");
+        assert_eq!(said, "fio: set debug option io\nfio: set debug jobno 1\n");
+        assert!(options.tells_of("io", 1) && !options.tells_of("io", 2));
+    }
+}

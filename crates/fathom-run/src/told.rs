@@ -1,0 +1,61 @@
+//! `--debug`: what is told of a plan before its jobs start.
+
+use fathom_job::{DebugOptions, Job, Plan, debug_line};
+
+use crate::session::{Event, Session};
+use crate::traced::Trace;
+use crate::translate::JobSetup;
+
+/// Tells what options were read, which files there are, and what random numbers begin with.
+pub(crate) fn tell_plan(
+    plan: &Plan,
+    setups: &[JobSetup],
+    debug: &DebugOptions,
+    session: &mut Session<'_>,
+) {
+    let lines = lines(plan, setups, debug, std::process::id());
+    if !lines.is_empty() {
+        (session.tell)(Event::Debug(&lines));
+    }
+}
+
+fn lines(plan: &Plan, setups: &[JobSetup], debug: &DebugOptions, process: u32) -> String {
+    let mut lines = String::new();
+    let mut tell = |kind: &str, text: &str| lines.push_str(&debug_line(kind, process, text));
+    if debug.tells("parse") {
+        for (name, value) in &plan.global_options {
+            tell("parse", &format!("handle_option={name}, ptr={value}"));
+        }
+        for typed in plan.jobs.iter().flat_map(|job: &Job| &job.typed) {
+            let (name, value) = (&typed.name, &typed.value);
+            tell("parse", &format!("handle_option={name}, ptr={value}"));
+        }
+    }
+    for setup in setups {
+        let number = setup.place.number;
+        if debug.tells_of("file", number) {
+            for file in &setup.files {
+                tell("file", &format!("add file {}", file.path));
+            }
+        }
+        if debug.tells_of("random", number) {
+            // All numbers of a job are drawn from one seed.
+            tell("random", "FIO_RAND_NR_OFFS=1");
+            tell(
+                "random",
+                &format!("rand_seeds[0]={}", setup.worker.pattern.seed),
+            );
+        }
+    }
+    lines
+}
+
+/// What is wanted of one job while it runs.
+pub(crate) fn trace(setup: &JobSetup, debug: &DebugOptions) -> Trace {
+    let tells = |kind| debug.tells_of(kind, setup.place.number);
+    let files = setup.files.iter().map(|file| file.path.clone());
+    Trace {
+        io: tells("io").then(|| files.collect()),
+        process: tells("process"),
+    }
+}
