@@ -76,3 +76,37 @@ fn fio2gnuplot_takes_logs() {
     let average: f64 = average.unwrap().parse().unwrap();
     assert!((500.0..2500.0).contains(&average), "{all}");
 }
+
+#[test]
+fn fio_plot_draws_reports_and_logs() {
+    let folder = Folder::new();
+    for depth in [1, 4] {
+        let prefix = format!("randread-iodepth-{depth}-numjobs-1");
+        let words = format!(
+            "--name=t --ioengine=null --rw=randread --bs=4k --iodepth={depth} --numjobs=1 \
+             --size=1g --rate_iops=1000 --runtime=1 --time_based --output-format=json \
+             --output=randread-{depth}-1.json --write_bw_log={prefix} --write_iops_log={prefix} \
+             --write_lat_log={prefix} --log_avg_msec=100"
+        );
+        folder.fio(&words).expect(0);
+    }
+    for (kind, more) in [
+        ("-l", &[][..]),
+        ("-L", &["-t", "iops"]),
+        (
+            "-g",
+            &["-t", "lat", "iops", "bw", "-d", "1", "4", "-n", "1"],
+        ),
+        ("-H", &["-d", "1", "-n", "1"]),
+    ] {
+        let image = format!("plot{kind}.png");
+        let mut words = vec![
+            "-i", ".", "-T", "title", "-r", "randread", "-o", &image, kind,
+        ];
+        words.extend(more);
+        if tool(&folder, "fio-plot", &words).is_none() {
+            return;
+        }
+        assert!(folder.names().contains(&image), "{:?}", folder.names());
+    }
+}

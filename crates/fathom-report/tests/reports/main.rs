@@ -8,3 +8,4 @@ mod captured;
 mod consumers;
 mod forms;
 mod odd_records;
+mod terse_consumers;
