@@ -75,8 +75,10 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .later(&["sequence"])
-    .stricter(
-        "values behind `random`, a theta that is not positive, and a zone of `zoned_abs` without \
+    .different(
+        "the deviation of `normal` is what is asked for, in fio never less than a twelfth of the \
+         range; around a given center neighbours stay together, where fio 3.33 scatters them; \
+         values behind `random`, a theta that is not positive, and a zone of `zoned_abs` without \
          a size or beyond the end are refused",
     ),
     Row::new(
