@@ -88,6 +88,11 @@ impl Case {
             .any(|text| text.contains(what))
     }
 
+    /// Whether the clock settles what is counted.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.near > 0.0 || self.runtime.is_some()
+    }
+
     fn take(&mut self, line: &str) -> Result<()> {
         let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
         let percent = || {

@@ -49,6 +49,9 @@ pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[Ran; 2]> {
     let words = words(case);
     let run = |name: &str, program: &Path| -> Result<Ran> {
         let own = folder.join(name);
+        if own.exists() {
+            fs::remove_dir_all(&own)?;
+        }
         fs::create_dir_all(&own)?;
         for (name, text) in &case.files {
             fs::write(own.join(name), text)?;
