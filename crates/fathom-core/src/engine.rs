@@ -51,17 +51,18 @@ pub trait Engine {
     fn prepare(&mut self, op: &Op);
 
     /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of
-    /// `slots`, at the offset that `offset` gives for it. An engine may do once what they share.
+    /// `slots`, at the offset that `offset` gives for it, and numbered on from `op`. An engine may
+    /// do once what they share.
     #[inline]
     fn prepare_alike(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
     where
         Self: Sized,
     {
-        for &slot in slots {
-            let offset = offset();
+        for (&slot, sequence) in slots.iter().zip(op.sequence..) {
             self.prepare(&Op {
                 slot,
-                offset,
+                offset: offset(),
+                sequence,
                 ..*op
             });
         }

@@ -24,5 +24,5 @@ pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
 pub use priority::IoPriority;
-pub use random::{SplitMix64, Taus88, Taus258, Xoshiro256, stream_seed};
+pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};

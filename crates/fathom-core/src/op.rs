@@ -83,7 +83,7 @@ pub struct Op {
     pub buffer_offset: u32,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Issue order within the job, counted from 0.
+    /// Issue order within the job, counted from 0. The rest of a short transfer need not tell it.
     pub sequence: u64,
 }
 

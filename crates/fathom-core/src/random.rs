@@ -6,6 +6,7 @@
 //! * [`Taus88`] and [`Taus258`]: L'Ecuyer's combined Tausworthe generators ("Maximally
 //!   equidistributed combined Tausworthe generators", 1996, and "Tables of maximally
 //!   equidistributed combined LFSR generators", 1999), which fio uses for offsets too.
+//!   [`Taus88x4`] is four of the former, in turn.
 //! * [`SplitMix64`]: Steele, Lea and Flood 2014; turns one seed into the states of the others.
 //! * [`Xoshiro256`]: Blackman and Vigna's xoshiro256++; fills buffers.
 //!
@@ -73,13 +74,92 @@ impl Taus88 {
     /// only every so many values can occur. 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        let r = u64::from(self.next_u32());
-        if bound <= 1 << 32 {
-            // Cannot overflow: r < 2³².
-            (bound * r) >> 32
-        } else {
-            below_wide(bound, r << 32)
+        scaled(self.next_u32(), bound)
+    }
+}
+
+/// Four [`Taus88`] whose numbers come in turn: where a processor computes four at a time, all of
+/// them cost as much as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taus88x4 {
+    /// Each component of the four.
+    state: [[u32; 4]; 3],
+    /// The last numbers computed.
+    ready: [u32; 4],
+    /// Those of them that were given out.
+    used: usize,
+}
+
+impl Taus88x4 {
+    /// Generators whose seeds are the first numbers of [`SplitMix64`] started at `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut seeds = SplitMix64::new(seed);
+        let four = [(); 4].map(|()| Taus88::new(seeds.next_u64()).state);
+        Self {
+            state: [0, 1, 2].map(|component| four.map(|state| state[component])),
+            ready: [0; 4],
+            used: 4,
         }
+    }
+
+    /// The next number, uniform over all 32-bit values.
+    #[inline]
+    pub fn next_u32(&mut self) -> u32 {
+        if self.used == self.ready.len() {
+            self.ready = next_four(&mut self.state);
+            self.used = 0;
+        }
+        let number = self.ready[self.used];
+        self.used += 1;
+        number
+    }
+
+    /// As [`Taus88::below`].
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        scaled(self.next_u32(), bound)
+    }
+
+    /// Fills `out` with the next numbers.
+    #[inline]
+    pub fn fill(&mut self, out: &mut [u32]) {
+        let ready = out.len().min(self.ready.len() - self.used);
+        let (first, out) = out.split_at_mut(ready);
+        first.copy_from_slice(&self.ready[self.used..][..ready]);
+        self.used += ready;
+        let (fours, rest) = out.as_chunks_mut();
+        // A copy of the state in registers, not behind the reference.
+        let mut state = self.state;
+        for four in fours {
+            *four = next_four(&mut state);
+        }
+        self.state = state;
+        for place in rest {
+            *place = self.next_u32();
+        }
+    }
+}
+
+/// One number of each of four.
+#[inline]
+fn next_four(state: &mut [[u32; 4]; 3]) -> [u32; 4] {
+    let [a, b, c] = state;
+    *a = a.map(|a| ((a & !1) << 12) ^ (((a << 13) ^ a) >> 19));
+    *b = b.map(|b| ((b & !7) << 4) ^ (((b << 2) ^ b) >> 25));
+    *c = c.map(|c| ((c & !15) << 17) ^ (((c << 3) ^ c) >> 11));
+    std::array::from_fn(|lane| a[lane] ^ b[lane] ^ c[lane])
+}
+
+/// ⌊`bound` · `r` / 2³²⌋.
+#[inline]
+fn scaled(r: u32, bound: u64) -> u64 {
+    let r = u64::from(r);
+    if bound <= 1 << 32 {
+        // Cannot overflow: r < 2³².
+        (bound * r) >> 32
+    } else {
+        below_wide(bound, r << 32)
     }
 }
 
@@ -266,6 +346,26 @@ mod tests {
             (2..1000).map(|_| wide.next_u64()).last(),
             Some(0x042c_2c0f_fad5_b10f)
         );
+    }
+
+    #[test]
+    fn four_generators_take_turns_however_they_are_asked() {
+        let mut seeds = SplitMix64::new(0x89);
+        let mut four = [(); 4].map(|()| Taus88::new(seeds.next_u64()));
+        let want: Vec<u32> = (0..100).map(|turn| four[turn % 4].next_u32()).collect();
+        for cuts in [[0, 100], [1, 9], [3, 4], [7, 32], [4, 5]] {
+            let mut generator = Taus88x4::new(0x89);
+            let mut seen = Vec::new();
+            for length in cuts.into_iter().cycle().take(60) {
+                let mut some = vec![0; length];
+                generator.fill(&mut some);
+                seen.extend(some);
+                seen.push(generator.next_u32());
+            }
+            assert!(seen.len() >= 60);
+            let common = seen.len().min(want.len());
+            assert_eq!(seen[..common], want[..common], "{cuts:?}");
+        }
     }
 
     #[test]

@@ -19,14 +19,12 @@ pub struct Null {
     ///
     /// ```text
     ///  ── reaped ──┬── submitted ──┬── prepared ──┬── free ──
-    ///            head          submitted         tail            (mod 2³², then & mask)
+    ///            head          submitted         tail            (wrapping, then & places − 1)
     /// ```
     ring: Box<[Completion]>,
-    /// The number of places less one.
-    mask: u32,
-    head: u32,
-    submitted: u32,
-    tail: u32,
+    head: usize,
+    submitted: usize,
+    tail: usize,
 }
 
 impl Null {
@@ -35,7 +33,6 @@ impl Null {
         Self {
             clock: config.clock,
             depth: config.depth,
-            mask: config.depth.next_power_of_two() - 1,
             ring: vec![Completion::default(); places].into_boxed_slice(),
             head: 0,
             submitted: 0,
@@ -43,9 +40,10 @@ impl Null {
         }
     }
 
+    /// Always one of the places: the compiler sees it too, and does not check.
     #[inline]
-    fn place(&self, number: u32) -> usize {
-        (number & self.mask) as usize
+    fn place(&self, number: usize) -> usize {
+        number & (self.ring.len() - 1)
     }
 }
 
@@ -79,14 +77,26 @@ impl Engine for Null {
 
     #[inline]
     fn prepare(&mut self, op: &Op) {
-        debug_assert!(self.tail.wrapping_sub(self.head) < self.depth);
+        debug_assert!(self.tail.wrapping_sub(self.head) < self.depth as usize);
         let place = self.place(self.tail);
         self.ring[place] = Completion {
             slot: op.slot,
-            // As every kernel does: at most 2 GiB less a byte at once.
-            result: op.length.min(i32::MAX.unsigned_abs()).cast_signed(),
+            result: result_of(op),
         };
         self.tail = self.tail.wrapping_add(1);
+    }
+
+    #[inline]
+    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], _offset: impl FnMut() -> u64) {
+        debug_assert!(slots.len() <= self.depth as usize);
+        let result = result_of(op);
+        let mut tail = self.tail;
+        for &slot in slots {
+            let place = self.place(tail);
+            self.ring[place] = Completion { slot, result };
+            tail = tail.wrapping_add(1);
+        }
+        self.tail = tail;
     }
 
     #[inline(always)]
@@ -107,24 +117,35 @@ impl Engine for Null {
 
     #[inline]
     fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let mut count = 0;
-        for entry in out {
-            if self.head == self.submitted {
-                break;
-            }
-            *entry = self.ring[self.place(self.head)];
+        let ready = self.submitted.wrapping_sub(self.head);
+        if let ([one], 1..) = (&mut *out, ready) {
+            *one = self.ring[self.place(self.head)];
             self.head = self.head.wrapping_add(1);
-            count += 1;
+            return 1;
         }
+        let count = ready.min(out.len());
+        // Up to the end of the ring, and the rest from its beginning.
+        let from = self.place(self.head);
+        let first = count.min(self.ring.len() - from);
+        let (out, rest) = out[..count].split_at_mut(first);
+        out.copy_from_slice(&self.ring[from..][..first]);
+        rest.copy_from_slice(&self.ring[..rest.len()]);
+        self.head = self.head.wrapping_add(count);
         count
     }
 
     #[inline]
     fn wait(&mut self, min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
         debug_assert!(
-            self.submitted.wrapping_sub(self.head) >= min,
+            self.submitted.wrapping_sub(self.head) >= min as usize,
             "everything submitted has completed"
         );
         Ok(())
     }
+}
+
+/// What every kernel does: all of it, at most 2 GiB less a byte at once.
+#[inline]
+fn result_of(op: &Op) -> i32 {
+    op.length.min(i32::MAX.unsigned_abs()).cast_signed()
 }

@@ -82,18 +82,33 @@ impl Summary {
     /// Takes in at most `SHORT_AT_ONCE` values. Loops this simple do several values at a time.
     #[inline]
     fn record_few(&mut self, values: &[u32]) {
+        let mut base = 0;
         if !self.spans(values) {
-            return values.iter().for_each(|&value| self.record(value.into()));
+            let Some((least, most)) =
+                bounds(values).filter(|(least, most)| most - least <= SQUARES_FIT)
+            else {
+                return values.iter().for_each(|&value| self.record(value.into()));
+            };
+            self.min = self.min.min(least.into());
+            self.max = self.max.max(most.into());
+            if most > SQUARES_FIT {
+                // Large but close together: summed up is what they exceed the smallest by.
+                base = least;
+            }
         }
         let (mut sum, mut squares) = (0_u64, 0_u64);
         for &value in values {
-            let wide = u64::from(value);
-            sum += wide;
-            squares += wide * wide;
+            let above = u64::from(value - base);
+            sum += above;
+            squares += above * above;
         }
+        let (count, base) = (values.len() as u128, u128::from(base));
+        let (sum, squares) = (u128::from(sum), u128::from(squares));
         self.count += values.len() as u64;
-        self.sum += u128::from(sum);
-        self.sum_of_squares = self.sum_of_squares.wrapping_add(squares.into());
+        self.sum += sum + count * base;
+        // (a + b)² = a² + 2ab + b²
+        let squares = squares + base * (2 * sum + count * base);
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(squares);
     }
 
     /// Whether all of `values` lie between the smallest and the largest so far, and their squares
@@ -103,11 +118,10 @@ impl Summary {
         let Ok(min) = u32::try_from(self.min) else {
             return false;
         };
-        let max = self.max.min(SQUARES_FIT);
-        // Cannot be cut: `SQUARES_FIT` has 29 bits.
-        let span = (max as u32).wrapping_sub(min);
+        let max = u32::try_from(self.max).map_or(SQUARES_FIT, |max| max.min(SQUARES_FIT));
+        let span = max.wrapping_sub(min);
         let beyond = |value: u32| value.wrapping_sub(min) > span;
-        max >= self.min && !values.iter().fold(false, |any, &value| any | beyond(value))
+        max >= min && !values.iter().fold(false, |any, &value| any | beyond(value))
     }
 
     /// Takes in all that `other` took in.
@@ -172,6 +186,39 @@ impl Default for Summary {
     }
 }
 
+/// The smallest and the largest of `values`; `None` if one is over `BOUNDS_FIT`, or there is none.
+///
+/// Floats that are not negative have the order of their bits, and every processor knows the larger
+/// of four floats at once; of unsigned integers not every one does.
+#[inline]
+fn bounds(values: &[u32]) -> Option<(u32, u32)> {
+    if values.iter().fold(0, |all, &value| all | value) > BOUNDS_FIT {
+        return None;
+    }
+    let (mut least, mut most) = ([f32::MAX; 4], [0.0; 4]);
+    let (fours, rest) = values.as_chunks();
+    let mut meet = |four: [u32; 4]| {
+        for (lane, value) in four.map(f32::from_bits).into_iter().enumerate() {
+            // Not `f32::min`: that would look for what is not a number.
+            least[lane] = if value < least[lane] {
+                value
+            } else {
+                least[lane]
+            };
+            most[lane] = if value > most[lane] {
+                value
+            } else {
+                most[lane]
+            };
+        }
+    };
+    fours.iter().for_each(|&four| meet(four));
+    rest.iter().for_each(|&value| meet([value; 4]));
+    let least = least.map(f32::to_bits).into_iter().min()?;
+    let most = most.map(f32::to_bits).into_iter().max()?;
+    (!values.is_empty()).then_some((least, most))
+}
+
 /// How a summary is stored: sums as their upper and lower 64 bits, because JSON's readers do not
 /// keep longer integers.
 #[derive(Serialize, Deserialize)]
@@ -220,11 +267,14 @@ const fn join([upper, lower]: [u64; 2]) -> u128 {
     (upper as u128) << 64 | lower as u128
 }
 
-/// Values whose sums fit into 64 bits: 64 · 2³² < 2⁶⁴.
-const SHORT_AT_ONCE: usize = 64;
+/// Values whose sums fit into 64 bits: 128 · 2³² < 2⁶⁴.
+const SHORT_AT_ONCE: usize = 128;
 
-/// The largest of them whose squares do too: 64 · (2²⁹ − 1)² < 2⁶⁴.
-const SQUARES_FIT: u64 = (1 << 29) - 1;
+/// The largest of them whose squares do too: 128 · (2²⁸ − 1)² < 2⁶⁴.
+const SQUARES_FIT: u32 = (1 << 28) - 1;
+
+/// Nothing up to here has the bits of an infinite float, or of none.
+const BOUNDS_FIT: u32 = (1 << 30) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -256,6 +306,27 @@ mod tests {
         // The textbook formula in floating point gives 0 or NaN here.
         let hour = 3_600_000_000_000;
         check(&[hour, hour + 1, hour + 2], (hour + 1) as f64, 1.0);
+    }
+
+    #[test]
+    fn short_values_are_taken_in_as_any_others() {
+        let mut values: Vec<u32> = (0..32).flat_map(|bit| [1 << bit, (1 << bit) - 1]).collect();
+        values.extend([
+            u32::MAX,
+            SQUARES_FIT,
+            SQUARES_FIT + 1,
+            BOUNDS_FIT,
+            BOUNDS_FIT + 1,
+        ]);
+        for length in [1, 2, 3, 4, 5, values.len()] {
+            for values in values.windows(length) {
+                let (mut summary, mut want) = (Summary::new(), Summary::new());
+                summary.record_short(values);
+                let wide = values.iter().copied().map(u64::from);
+                want.record_all(&wide.collect::<Vec<_>>());
+                assert_eq!(summary, want, "{values:?}");
+            }
+        }
     }
 
     #[test]

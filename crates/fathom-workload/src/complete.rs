@@ -14,21 +14,34 @@ impl Worker {
         if taken == 0 {
             return 0;
         }
+        match self.drawn.alike {
+            Some(alike) if !self.recorder.looks_back() => {
+                self.taken_alike(&alike, engine, taken, now);
+            }
+            _ => self.taken_each(engine, taken, now),
+        }
+        // Cannot be cut: `done` has at most `iodepth` places.
+        let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+        self.taken(taken);
+        taken
+    }
+
+    /// The first `taken` of `done` were reaped.
+    #[inline]
+    fn taken_each<E: Engine>(&mut self, engine: &mut E, taken: usize, now: Tick) {
+        // What all ops have in common must be put back into the slots of those that changed.
+        let quick = self.plain && self.drawn.alike.is_none();
         for index in 0..taken {
             let completion = self.done[index];
             let state = self.slots.state(completion.slot);
             match state.moved_all(completion) {
-                Some(direction) if self.plain => {
+                Some(direction) if quick => {
                     self.recorder.completed(direction, state, now);
                     self.slots.put(completion.slot);
                 }
                 _ => self.complete(engine, completion, now),
             }
         }
-        // Cannot be cut: `done` has at most `iodepth` places.
-        let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-        self.taken(taken);
-        taken
     }
 
     /// So many completions were taken together.
@@ -51,7 +64,7 @@ impl Worker {
                 if !self.plain {
                     self.look_at(engine, completion.slot, direction, now);
                 }
-                self.slots.put(completion.slot);
+                self.slots.put_anew(completion.slot);
             }
             (OpKind::Data(direction), Outcome::Moved(moved)) => {
                 self.moved_less(completion, direction, moved);
@@ -60,7 +73,7 @@ impl Worker {
                 if !matches!(self.stage, Stage::Syncing(..)) {
                     self.recorder.synced(&state, now);
                 }
-                self.slots.put(completion.slot);
+                self.slots.put_anew(completion.slot);
             }
             (_, Outcome::Failed(_)) => self.went_wrong(completion),
         }
@@ -123,7 +136,7 @@ impl Worker {
         state.op.buffer_offset += moved;
         self.recorder.short(direction);
         if self.recorder.has_failed() {
-            self.slots.put(completion.slot);
+            self.slots.put_anew(completion.slot);
         } else {
             self.retry.push(completion.slot);
         }
@@ -133,7 +146,7 @@ impl Worker {
     #[cold]
     fn went_wrong(&mut self, completion: Completion) {
         let state = *self.slots.state(completion.slot);
-        self.slots.put(completion.slot);
+        self.slots.put_anew(completion.slot);
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
         if self.config.fill && writes && (error.errno == ENOSPC || error.errno == EDQUOT) {

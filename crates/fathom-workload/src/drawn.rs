@@ -1,11 +1,23 @@
 //! Targets drawn some ahead, for jobs that issue them without a look at each.
 
-use crate::pattern::Target;
+use fathom_core::Tick;
+
+use crate::alike::Alike;
+use crate::pattern::{Pattern, Target};
+use crate::schedule::Schedules;
 use crate::worker::Worker;
 
 /// Targets that were drawn and not yet issued, in their order.
 #[derive(Debug)]
 pub(crate) struct Drawn {
+    /// What all have in common, if they differ in nothing but the offset.
+    pub(crate) alike: Option<Alike>,
+    /// Used where they have something in common.
+    offsets: [u64; AHEAD],
+    /// When they are due; used where they have something in common, and a schedule.
+    dues: [Tick; AHEAD],
+    scheduled: bool,
+    /// Used where they have nothing in common.
     targets: [Target; AHEAD],
     next: usize,
     count: usize,
@@ -13,8 +25,12 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     /// None yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(alike: Option<Alike>) -> Self {
         Self {
+            alike,
+            offsets: [0; AHEAD],
+            dues: [Tick::ZERO; AHEAD],
+            scheduled: false,
             targets: [Target::default(); AHEAD],
             next: 0,
             count: 0,
@@ -27,16 +43,49 @@ impl Drawn {
         self.next == self.count
     }
 
-    /// Those that were not issued.
+    /// Those that were not issued, where they have nothing in common.
     #[inline]
     pub(crate) fn rest(&self) -> &[Target] {
         self.targets.get(self.next..self.count).unwrap_or_default()
+    }
+
+    /// The offsets of those that were not issued, where they have all else in common.
+    #[inline]
+    pub(crate) fn offsets(&self) -> &[u64] {
+        self.offsets.get(self.next..self.count).unwrap_or_default()
+    }
+
+    /// When these are due; `None` where they have no schedule.
+    #[inline]
+    pub(crate) fn dues(&self) -> Option<&[Tick]> {
+        let dues = self.dues.get(self.next..self.count).unwrap_or_default();
+        self.scheduled.then_some(dues)
     }
 
     /// The next `count` are issued.
     #[inline]
     pub(crate) const fn advance(&mut self, count: usize) {
         self.next += count;
+    }
+
+    /// Draws `wanted`, as far as the pattern gives so many: how many that were, and their bytes.
+    fn fill(&mut self, pattern: &mut Pattern, wanted: usize) -> (usize, u64) {
+        if let Some(alike) = &self.alike {
+            let count = pattern.fill_offsets(&mut self.offsets[..wanted]);
+            return (count, count as u64 * u64::from(alike.length));
+        }
+        let targets = &mut self.targets[..wanted];
+        let count = pattern.fill(targets);
+        let lengths = targets[..count].iter().map(|target| target.length);
+        (count, lengths.map(u64::from).sum())
+    }
+
+    /// Takes the due times of what was drawn, where all is alike.
+    fn schedule(&mut self, schedules: &mut Schedules) {
+        if let Some(alike) = &self.alike {
+            let dues = &mut self.dues[..self.count];
+            self.scheduled = schedules.fill(alike.direction, alike.length, dues);
+        }
     }
 
     /// Forgets what was drawn.
@@ -57,13 +106,9 @@ impl Worker {
         }
         let fit = remaining / u64::from(self.pattern.largest());
         let wanted = usize::try_from(fit).unwrap_or(AHEAD).clamp(1, AHEAD);
-        let targets = &mut self.drawn.targets[..wanted];
-        let count = self.pattern.fill(targets);
-        let bytes: u64 = targets[..count]
-            .iter()
-            .map(|target| u64::from(target.length))
-            .sum();
+        let (count, bytes) = self.drawn.fill(&mut self.pattern, wanted);
         self.drawn.count = count;
+        self.drawn.schedule(&mut self.schedules);
         self.pass.issue(bytes);
         self.pass.ended = count < wanted;
         self.pass.barren &= count == 0;
@@ -71,4 +116,4 @@ impl Worker {
 }
 
 /// How many: enough that drawing is a loop of its own, few enough to stay in the nearest cache.
-const AHEAD: usize = 32;
+pub(crate) const AHEAD: usize = 32;

@@ -13,7 +13,7 @@ use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
 use crate::worker::Worker;
 
 /// Why the exchange ended.
-enum End {
+pub(crate) enum End {
     /// All that was drawn is issued, or a rule wants to be looked at.
     Round,
     /// Nothing has completed.
@@ -42,7 +42,14 @@ impl Worker {
             return self.make_room(engine, now);
         }
         let until = until.min(self.clock.next_rule);
-        let (done, end) = self.exchange_some(engine, now, until);
+        let (done, end) = match self.drawn.alike {
+            Some(_) if self.recorder.looks_back() => return self.make_room(engine, now),
+            Some(alike) if self.drawn.dues().is_some() => {
+                self.exchange_alike::<E, true>(&alike, engine, now, until)
+            }
+            Some(alike) => self.exchange_alike::<E, false>(&alike, engine, now, until),
+            None => self.exchange_some(engine, now, until),
+        };
         self.drawn.advance(done);
         self.sequence += done as u64;
         self.recorder.exchanged(self.in_flight, done as u64);
@@ -69,6 +76,17 @@ impl Worker {
         }
     }
 
+    /// Completions to wait for in the call that fills the queue. That would put the wait into slat,
+    /// so only where slat is not kept.
+    #[inline]
+    pub(crate) fn wanted_of_full_queue(&self) -> u32 {
+        if self.recorder.keeps_slat() {
+            0
+        } else {
+            self.config.batching.complete_min
+        }
+    }
+
     /// The loop itself; says how many were exchanged, and why no more. Not inlined: a function of
     /// its own has the registers to itself.
     #[inline(never)]
@@ -78,11 +96,7 @@ impl Worker {
         now: &mut Tick,
         until: Tick,
     ) -> (usize, End) {
-        let want = if self.recorder.keeps_slat() {
-            0
-        } else {
-            self.config.batching.complete_min
-        };
+        let want = self.wanted_of_full_queue();
         let mut start = *now;
         let mut end = End::Round;
         let mut done = 0;

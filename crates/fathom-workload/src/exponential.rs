@@ -13,13 +13,13 @@ impl Exponential {
     }
 
     /// `mean` times an exponentially distributed factor: −ln(1 − u), u uniform in [0, 1).
-    pub(crate) fn scale(&mut self, mean: u64) -> u64 {
+    pub(crate) fn scale(&mut self, mean: u128) -> u128 {
         let uniform = (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        let gap = libm::round(-libm::log(1.0 - uniform) * mean as f64);
-        // −ln(2⁻⁵³) < 37, and a mean gap is at most 10⁹ · 2³² ns < 2⁶² / 37 · 40: far from the end.
-        #[expect(clippy::cast_possible_truncation, reason = "0 ≤ gap < 2⁶⁴")]
-        #[allow(clippy::cast_sign_loss, reason = "gap is never negative")]
-        let gap = gap as u64;
-        gap
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a cast ends at the largest number"
+        )]
+        let scaled = (-libm::log(1.0 - uniform) * mean as f64) as u128;
+        scaled
     }
 }

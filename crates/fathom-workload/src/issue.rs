@@ -23,7 +23,11 @@ impl Worker {
             if self.drawn.is_empty() {
                 self.draw_ahead();
             }
-            gate = self.lay_down_drawn(engine, *now, room - self.prepared.len());
+            let most = room - self.prepared.len();
+            gate = match self.drawn.alike {
+                Some(alike) => self.lay_down_alike(&alike, engine, *now, most),
+                None => self.lay_down_drawn(engine, *now, most),
+            };
         }
         if !self.prepared.is_empty() {
             return self.hand_over(engine, now);
@@ -34,11 +38,7 @@ impl Worker {
     /// Lays down what was drawn ahead and is due, `most` ops at most.
     #[inline]
     fn lay_down_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, most: usize) -> Gate {
-        let mut gate = match (self.drawn.is_empty(), self.pass.remaining) {
-            (false, _) => Gate::Open,
-            (true, 0) => Gate::EndOfPass,
-            (true, _) => Gate::EndOfPattern,
-        };
+        let mut gate = self.gate_of_drawn();
         let mut count = 0;
         for target in self.drawn.rest().iter().take(most) {
             let Some(due) = self.schedules.take(target, now) else {
@@ -57,6 +57,16 @@ impl Worker {
         }
         self.drawn.advance(count);
         gate
+    }
+
+    /// Whether there is anything to lay down.
+    #[inline]
+    pub(crate) const fn gate_of_drawn(&self) -> Gate {
+        match (self.drawn.is_empty(), self.pass.remaining) {
+            (false, _) => Gate::Open,
+            (true, 0) => Gate::EndOfPass,
+            (true, _) => Gate::EndOfPattern,
+        }
     }
 
     /// Takes a slot for `target` and prepares it; there must be a free one.
@@ -285,7 +295,7 @@ impl Worker {
     /// Gives up the rests of short transfers.
     pub(crate) fn retry_nothing(&mut self) {
         while let Some(slot) = self.retry.pop() {
-            self.slots.put(slot);
+            self.slots.put_anew(slot);
         }
     }
 

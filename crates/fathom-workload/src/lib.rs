@@ -1,6 +1,7 @@
 //! What an I/O job does next, and when: patterns, rates, phases, and the loop.
 #![forbid(unsafe_code)]
 
+mod alike;
 mod buffers;
 mod complete;
 mod config;

@@ -36,7 +36,7 @@ use crate::config::PatternConfig;
 use check::Checked;
 use directions::Directions;
 use general::General;
-use plain::{Mapped, Sequential, Skewed, Uniform};
+use plain::{Blocks, Mapped, Sequential, Skewed, Uniform};
 
 pub use error::PatternError;
 
@@ -131,6 +131,33 @@ impl Pattern {
         }
     }
 
+    /// What all ops of this pattern have in common, where they differ in nothing but the offset.
+    pub(crate) fn common(&self) -> Option<Target> {
+        let &Directions::Only(direction) = &self.directions else {
+            return None;
+        };
+        let of_one_size = !matches!(self.kind, Kind::General(_));
+        of_one_size.then_some(Target {
+            direction,
+            file: FileIndex::new(0),
+            offset: 0,
+            length: self.largest,
+        })
+    }
+
+    /// The offsets of as many ops as `out` holds, of a pattern whose ops have all else in
+    /// [`common`](Self::common); fewer when the pass is exhausted.
+    #[inline]
+    pub(crate) fn fill_offsets(&mut self, out: &mut [u64]) -> usize {
+        match &mut self.kind {
+            Kind::Uniform(source) => source.fill_offsets(out),
+            Kind::Mapped(source) => source.fill_offsets(out),
+            Kind::Skewed(source) => source.fill_offsets(out),
+            Kind::Sequential(source) => source.fill_offsets(out),
+            Kind::General(_) => fill_with(out, || self.draw().map(|target| target.offset)),
+        }
+    }
+
     /// Begins a new pass: no block was visited, positions are back at the start. The random
     /// streams go on, so the next pass takes another order.
     pub fn restart(&mut self) {
@@ -196,19 +223,13 @@ enum Kind {
 /// Gives the next target in a direction.
 trait Source {
     fn next(&mut self, direction: Direction) -> Option<Target>;
-
-    /// As many as `out` holds, all in one direction; fewer when the pass is exhausted.
-    #[inline]
-    fn fill(&mut self, direction: Direction, out: &mut [Target]) -> usize {
-        fill_with(out, || self.next(direction))
-    }
 }
 
 /// One loop for each kind of source and for one or several directions.
 #[inline]
 fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [Target]) -> usize {
     match directions {
-        Directions::Only(direction) => source.fill(*direction, out),
+        Directions::Only(direction) => fill_with(out, || source.next(*direction)),
         mixed => fill_with(out, || {
             let direction = mixed.draw();
             mixed.given(direction);
@@ -217,11 +238,12 @@ fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [
     }
 }
 
+/// Fills `out` with what `next` gives, as long as it gives anything; how many that were.
 #[inline]
-fn fill_with(out: &mut [Target], mut next: impl FnMut() -> Option<Target>) -> usize {
+fn fill_with<T>(out: &mut [T], mut next: impl FnMut() -> Option<T>) -> usize {
     for (index, place) in out.iter_mut().enumerate() {
-        let Some(target) = next() else { return index };
-        *place = target;
+        let Some(next) = next() else { return index };
+        *place = next;
     }
     out.len()
 }

@@ -2,6 +2,7 @@
 
 use fathom_core::Tick;
 
+use crate::drawn::AHEAD;
 use crate::results::DirectionResults;
 use crate::slots::SlotState;
 
@@ -12,6 +13,8 @@ pub(crate) struct Pending {
     count: usize,
     /// What they moved.
     bytes: u64,
+    /// There are due times.
+    rated: bool,
     /// There is more to look at than clat and lat: due times, or ops from before measuring began.
     looks: bool,
     /// When measuring began.
@@ -45,6 +48,7 @@ impl Pending {
         Self {
             count: 0,
             bytes: 0,
+            rated,
             looks: rated,
             began: Tick::ZERO,
             clat: [0; MANY],
@@ -82,6 +86,40 @@ impl Pending {
         } else {
             Added::Full
         }
+    }
+
+    /// Whether a [`Room`] is left.
+    #[inline]
+    pub(crate) const fn has_room(&self) -> bool {
+        self.count + ROOM < MANY
+    }
+
+    /// Places for the next `ROOM` ops. There must be so many.
+    #[inline]
+    pub(crate) fn room(&mut self) -> Room<'_> {
+        let from = self.count.min(MANY - ROOM);
+        Room {
+            clat: places(&mut self.clat, from),
+            lat: places(&mut self.lat, from),
+            resp: places(&mut self.resp, from),
+        }
+    }
+
+    /// The first `count` places of the room are taken, by ops of `length` bytes.
+    #[inline]
+    pub(crate) fn took(&mut self, count: usize, length: u32) {
+        self.count += count;
+        self.bytes += count as u64 * u64::from(length);
+    }
+
+    /// Whether there are due times.
+    pub(crate) const fn is_rated(&self) -> bool {
+        self.rated
+    }
+
+    /// No op from before measuring began is in flight any more.
+    pub(crate) const fn looks_back_no_more(&mut self) {
+        self.looks = self.rated;
     }
 
     /// Ops that wait, and their bytes.
@@ -126,6 +164,49 @@ impl Pending {
     }
 }
 
+/// Places for ops that went as usual.
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    clat: &'a mut [u32; ROOM],
+    lat: &'a mut [u32; ROOM],
+    resp: &'a mut [u32; ROOM],
+}
+
+impl Room<'_> {
+    /// Puts an op that completed at `now` into a place below `ROOM`; false if it took too long for
+    /// that. No op may be in flight from before measuring began.
+    #[inline(always)]
+    pub(crate) fn put<const RATED: bool>(
+        &mut self,
+        place: usize,
+        state: &SlotState,
+        now: Tick,
+    ) -> bool {
+        // Never changes it; tells the compiler that it is inside.
+        let place = place % ROOM;
+        let since = |moment: Tick| now.get().wrapping_sub(moment.get());
+        let (clat, lat) = (since(state.issue), since(state.start));
+        let mut all = clat | lat;
+        self.clat[place] = low(clat);
+        self.lat[place] = low(lat);
+        if RATED {
+            let resp = since(state.due);
+            all |= resp;
+            self.resp[place] = low(resp);
+        }
+        all <= u64::from(u32::MAX)
+    }
+}
+
+/// `ROOM` places of a column.
+#[inline]
+fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM] {
+    let Some(places) = column[from..].first_chunk_mut() else {
+        unreachable!("a room is smaller than a column");
+    };
+    places
+}
+
 /// Which latencies are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
@@ -149,5 +230,8 @@ const fn low(ns: u64) -> u32 {
     ns as u32
 }
 
-/// A power of two; the columns of a direction are then 768 bytes.
-const MANY: usize = 64;
+/// As many ops as a worker draws ahead.
+pub(crate) const ROOM: usize = AHEAD;
+
+/// A power of two; the columns of a direction are then 1.5 KiB.
+const MANY: usize = 128;

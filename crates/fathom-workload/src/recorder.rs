@@ -28,6 +28,8 @@ pub(crate) struct Recorder {
     tolerated: Option<ToleratedErrors>,
     started: Tick,
     ended: Tick,
+    /// Ops in flight from before measuring began; one that fails is not taken off.
+    old: u32,
     /// Counted before the ramp ended.
     ramp: PerDirection<(u64, u64)>,
     sampler: Sampler,
@@ -82,6 +84,7 @@ impl Recorder {
             tolerated: None,
             started: Tick::ZERO,
             ended: Tick::ZERO,
+            old: 0,
             ramp: PerDirection::default(),
             sampler: Sampler::default(),
             log: None,
@@ -94,9 +97,10 @@ impl Recorder {
         self.kept.slat
     }
 
-    /// Measuring begins: what came before is counted as ramp only.
-    pub(crate) fn begin(&mut self, now: Tick) {
-        let ramped = self.submit_sizes.iter().any(|&count| count > 0);
+    /// Measuring begins, with so many ops under way: what came before is counted as ramp only.
+    pub(crate) fn begin(&mut self, now: Tick, under_way: u32) {
+        self.old = under_way;
+        let ramped = under_way > 0;
         for direction in Direction::ALL {
             let (ios, bytes) = self.pending[direction].waiting();
             self.pending[direction].begin(now, ramped);
@@ -172,6 +176,26 @@ impl Recorder {
         }
     }
 
+    /// Whether ops are in flight from before measuring began: their slat does not count.
+    #[inline]
+    pub(crate) const fn looks_back(&self) -> bool {
+        self.old > 0
+    }
+
+    /// Whether ops of a direction have due times.
+    pub(crate) fn is_rated(&self, direction: Direction) -> bool {
+        self.pending[direction].is_rated()
+    }
+
+    /// Where ops of a direction wait, with a room for more.
+    #[inline]
+    pub(crate) fn pending(&mut self, direction: Direction) -> &mut Pending {
+        if !self.pending[direction].has_room() {
+            self.settle(direction);
+        }
+        &mut self.pending[direction]
+    }
+
     /// What waits to be counted is counted.
     #[inline(never)]
     fn settle(&mut self, direction: Direction) {
@@ -189,6 +213,9 @@ impl Recorder {
     /// Counts an op that cannot wait.
     #[cold]
     fn completed_oddly(&mut self, direction: Direction, state: &SlotState, now: Tick) {
+        if state.issue < self.started && self.old > 0 {
+            self.came_from_before();
+        }
         let results = &mut self.directions[direction];
         results.ios += 1;
         results.bytes += u64::from(state.total_length());
@@ -206,6 +233,16 @@ impl Recorder {
         }
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
+        }
+    }
+
+    /// An op has completed that was in flight when measuring began.
+    fn came_from_before(&mut self) {
+        self.old -= 1;
+        if self.old == 0 {
+            for direction in Direction::ALL {
+                self.pending[direction].looks_back_no_more();
+            }
         }
     }
 

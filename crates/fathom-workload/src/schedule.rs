@@ -33,22 +33,32 @@ impl Schedules {
         }
         match &mut self.by_direction[target.direction] {
             None => Some(now),
-            Some(schedule) if schedule.next > now => None,
+            Some(schedule) if schedule.next() > now => None,
             Some(schedule) => Some(schedule.take(target.length)),
         }
+    }
+
+    /// Takes the due times of the next ops in `direction`, of `length` bytes each; false if there
+    /// is no schedule.
+    pub(crate) fn fill(&mut self, direction: Direction, length: u32, dues: &mut [Tick]) -> bool {
+        let Some(schedule) = &mut self.by_direction[direction] else {
+            return false;
+        };
+        schedule.fill(length, dues);
+        true
     }
 
     /// When the next op of a direction is due.
     pub(crate) fn next_due(&self, direction: Direction) -> Tick {
         let schedule = self.by_direction[direction].as_ref();
-        schedule.map_or(Tick::ZERO, |schedule| schedule.next)
+        schedule.map_or(Tick::ZERO, Schedule::next)
     }
 
     /// Every due time to come is so much later.
     pub(crate) fn delay(&mut self, by: Nanos) {
         for direction in Direction::ALL {
             if let Some(schedule) = &mut self.by_direction[direction] {
-                schedule.next += by;
+                schedule.next = schedule.next.saturating_add(fixed(by.get()));
             }
         }
     }
@@ -57,8 +67,7 @@ impl Schedules {
     pub(crate) fn begin(&mut self, origin: Tick) {
         for direction in Direction::ALL {
             if let Some(schedule) = &mut self.by_direction[direction] {
-                schedule.next = origin;
-                schedule.remainder = 0;
+                schedule.next = fixed(origin.get());
             }
         }
     }
@@ -67,18 +76,22 @@ impl Schedules {
 /// The due times of one direction.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    next: Tick,
+    next: Fixed,
     /// Bytes or ops.
     per_second: u64,
     /// Bytes are paced (else ops).
     by_bytes: bool,
-    /// Rest of the division by `per_second`, carried so that no pace drifts.
-    remainder: u64,
     poisson: Option<Exponential>,
     /// The step for `step_units`, kept because most ops have the same size.
-    step: Step,
+    step: Fixed,
     step_units: u64,
 }
+
+/// Nanoseconds, with 64 bits before the point and 64 behind it.
+///
+/// The step from one due time to the next is rounded up to 2⁻⁶⁴ ns. So the n-th due time is the
+/// exact one, cut to whole nanoseconds, as long as n · rate < 2⁶⁴, and 1 ns late at most after that.
+type Fixed = u128;
 
 impl Schedule {
     /// A schedule whose first op is due at `origin`.
@@ -92,57 +105,75 @@ impl Schedule {
             Pace::Ops(ops) => (ops, false),
         };
         let mut schedule = Self {
-            next: origin,
+            next: fixed(origin.get()),
             per_second,
             by_bytes,
-            remainder: 0,
             poisson,
-            step: Step {
-                quotient: 0,
-                remainder: 0,
-            },
+            step: 0,
             step_units: 1,
         };
         schedule.step = schedule.step_for(1);
         schedule
     }
 
+    /// When the next op is due.
+    #[inline]
+    fn next(&self) -> Tick {
+        Tick::new(whole(self.next))
+    }
+
     /// Takes the next due time for an op of `bytes` and moves on to the one after it.
     #[inline]
     fn take(&mut self, bytes: u32) -> Tick {
-        let due = self.next;
+        let due = self.next();
+        self.set_step(bytes);
+        let gap = match &mut self.poisson {
+            None => self.step,
+            Some(poisson) => poisson.scale(self.step),
+        };
+        self.next = self.next.saturating_add(gap);
+        due
+    }
+
+    /// Takes the next due times for ops of `bytes` each.
+    fn fill(&mut self, bytes: u32, dues: &mut [Tick]) {
+        if self.poisson.is_some() {
+            return dues.fill_with(|| self.take(bytes));
+        }
+        self.set_step(bytes);
+        // Copies, which live in registers.
+        let (mut next, step) = (self.next, self.step);
+        for due in dues {
+            *due = Tick::new(whole(next));
+            next = next.saturating_add(step);
+        }
+        self.next = next;
+    }
+
+    #[inline]
+    fn set_step(&mut self, bytes: u32) {
         if self.by_bytes && u64::from(bytes) != self.step_units {
             self.step_units = u64::from(bytes);
             self.step = self.step_for(self.step_units);
         }
-        let mut gap = self.step.quotient;
-        self.remainder += self.step.remainder;
-        if self.remainder >= self.per_second {
-            self.remainder -= self.per_second;
-            gap += 1;
-        }
-        if let Some(poisson) = &mut self.poisson {
-            gap = poisson.scale(gap);
-        }
-        self.next += Nanos::new(gap);
-        due
     }
 
-    fn step_for(&self, units: u64) -> Step {
+    fn step_for(&self, units: u64) -> Fixed {
         // Cannot overflow: units ≤ 2³² and a second has 10⁹ ns < 2³⁰.
         let numerator = units * NANOS_PER_SECOND;
-        Step {
-            quotient: numerator / self.per_second,
-            remainder: numerator % self.per_second,
-        }
+        let rest = fixed(numerator % self.per_second);
+        fixed(numerator / self.per_second) + rest.div_ceil(self.per_second.into())
     }
 }
 
-/// Nanoseconds between two ops, and what the division left over.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    quotient: u64,
-    remainder: u64,
+const fn fixed(ns: u64) -> Fixed {
+    (ns as Fixed) << 64
+}
+
+/// The whole nanoseconds.
+#[inline]
+const fn whole(time: Fixed) -> u64 {
+    (time >> 64) as u64
 }
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -158,10 +189,17 @@ mod tests {
             process: RateProcess::Linear,
         };
         let mut schedule = Schedule::new(rate, Tick::ZERO, 1);
-        for _ in 0..ops {
-            schedule.take(bytes);
+        let mut ahead = Schedule::new(rate, Tick::ZERO, 1);
+        let mut dues = [Tick::ZERO; 7];
+        for op in 0..ops {
+            let due = schedule.take(bytes);
+            let place = usize::try_from(op % 7).unwrap();
+            if place == 0 {
+                ahead.fill(bytes, &mut dues);
+            }
+            assert_eq!(dues[place], due);
         }
-        assert_eq!(schedule.next, Tick::new(want_ns));
+        assert_eq!(schedule.next(), Tick::new(want_ns));
     }
 
     #[test]
@@ -183,7 +221,7 @@ mod tests {
         for _ in 0..100_000 {
             schedule.take(4096);
         }
-        let seconds = schedule.next.get() / NANOS_PER_SECOND;
+        let seconds = schedule.next().get() / NANOS_PER_SECOND;
         assert!((98..=102).contains(&seconds), "{seconds}");
     }
 
@@ -202,7 +240,7 @@ mod tests {
             let mut gaps: Vec<u64> = (0..20_000)
                 .map(|_| {
                     let due = schedule.take(bytes);
-                    (schedule.next - due).get()
+                    (schedule.next() - due).get()
                 })
                 .collect();
             gaps.sort_unstable();

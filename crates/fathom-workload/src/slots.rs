@@ -5,7 +5,7 @@
 //! state: [ 0 1 2 3 4 5 6 7 ]  one cache line a slot: four times and the op
 //! ```
 
-use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot, Tick};
+use fathom_core::{Completion, Direction, Op, OpKind, Slot, Tick};
 
 use crate::pattern::Target;
 
@@ -23,21 +23,15 @@ pub(crate) struct SlotState {
 }
 
 impl SlotState {
-    const IDLE: Self = Self {
-        due: Tick::ZERO,
-        start: Tick::ZERO,
-        issue: Tick::ZERO,
-        op: Op {
-            slot: Slot::new(0),
-            kind: OpKind::Data(Direction::Read),
-            priority: 0,
-            file: FileIndex::new(0),
-            length: 0,
-            buffer_offset: 0,
-            offset: 0,
-            sequence: 0,
-        },
-    };
+    /// A slot that `op` will stand in.
+    const fn idle(op: Op) -> Self {
+        Self {
+            due: Tick::ZERO,
+            start: Tick::ZERO,
+            issue: Tick::ZERO,
+            op,
+        }
+    }
 
     /// The slot's next op, which starts at `now`.
     #[inline(always)]
@@ -46,14 +40,18 @@ impl SlotState {
         self.start = now;
         self.op = Op {
             slot: self.op.slot,
-            kind: OpKind::Data(target.direction),
             priority: self.op.priority,
-            file: target.file,
-            length: target.length,
-            buffer_offset: 0,
-            offset: target.offset,
             sequence,
+            ..op_on(target)
         };
+    }
+
+    /// The slot's next op, which differs from what stands there in nothing but the offset.
+    #[inline(always)]
+    pub(crate) const fn start_alike(&mut self, offset: u64, due: Tick, now: Tick) {
+        self.due = due;
+        self.start = now;
+        self.op.offset = offset;
     }
 
     /// The direction of an op that went as almost all do: it moved all its bytes.
@@ -77,10 +75,27 @@ impl SlotState {
     }
 }
 
+/// An op on `target`, of no slot yet.
+#[inline(always)]
+pub(crate) const fn op_on(target: &Target) -> Op {
+    Op {
+        slot: Slot::new(0),
+        kind: OpKind::Data(target.direction),
+        priority: 0,
+        file: target.file,
+        length: target.length,
+        buffer_offset: 0,
+        offset: target.offset,
+        sequence: 0,
+    }
+}
+
 /// All slots of a worker.
 #[derive(Debug)]
 pub(crate) struct Slots {
     states: Box<[SlotState]>,
+    /// What stands in a slot before its first op.
+    idle: Op,
     /// A stack; as many places as there are slots.
     free: Box<[Slot]>,
     /// So many of its places are used.
@@ -88,20 +103,30 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// A table of `depth` free slots.
-    pub(crate) fn new(depth: u32) -> Self {
+    /// A table of `depth` free slots, in which an op on `target` stands.
+    pub(crate) fn new(depth: u32, target: &Target) -> Self {
+        let idle = op_on(target);
         let states = (0..depth)
             .map(|number| {
-                let mut state = SlotState::IDLE;
-                state.op.slot = Slot::new(number);
-                state
+                let slot = Slot::new(number);
+                SlotState::idle(Op { slot, ..idle })
             })
             .collect();
         Self {
             states,
+            idle,
             free: (0..depth).rev().map(Slot::new).collect(),
             count_free: depth as usize,
         }
+    }
+
+    /// Takes `count` free slots, or as many as there are; says which, and has all states.
+    #[inline]
+    pub(crate) fn take_some(&mut self, count: usize) -> (&[Slot], &mut [SlotState]) {
+        let left = self.count_free.saturating_sub(count);
+        let taken = self.free.get(left..self.count_free).unwrap_or_default();
+        self.count_free = left;
+        (taken, &mut self.states)
     }
 
     /// Takes a free slot.
@@ -148,6 +173,24 @@ impl Slots {
         // Panics where a slot came back twice.
         self.free[self.count_free] = slot;
         self.count_free += 1;
+    }
+
+    /// Gives the slots of these back.
+    #[inline]
+    pub(crate) fn put_all(&mut self, done: &[Completion]) {
+        // Panics where one came back twice.
+        let places = &mut self.free[self.count_free..][..done.len()];
+        for (place, completion) in places.iter_mut().zip(done) {
+            *place = completion.slot;
+        }
+        self.count_free += done.len();
+    }
+
+    /// Gives a slot back whose op was not as all are, or has changed on its way.
+    pub(crate) fn put_anew(&mut self, slot: Slot) {
+        let op = self.idle;
+        self.state(slot).op = Op { slot, ..op };
+        self.put(slot);
     }
 
     /// Free slots.

@@ -117,11 +117,10 @@ impl Worker {
     /// Hands over what is prepared and stamps it.
     #[inline]
     pub(crate) fn hand_over<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
-        // Waiting in the same call would put the wait into slat, so only where slat is not kept.
-        let want = if self.slots.free() > 0 || self.recorder.keeps_slat() {
+        let want = if self.slots.free() > 0 {
             0
         } else {
-            self.config.batching.complete_min
+            self.wanted_of_full_queue()
         };
         let Submitted::Issued { issue, now: after } = engine.submit(want) else {
             return Some(Step::InSubmit);
@@ -205,7 +204,8 @@ impl Worker {
 
     /// Measuring begins.
     pub(crate) fn measure_from(&mut self, now: Tick) {
-        self.recorder.begin(now);
+        let waiting = u32::try_from(self.retry.len()).unwrap_or(u32::MAX);
+        self.recorder.begin(now, self.in_flight + waiting);
         self.watch_from(now);
         if let Some(priorities) = &mut self.priorities {
             priorities.clear();

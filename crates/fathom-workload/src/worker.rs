@@ -4,6 +4,7 @@ use fathom_core::{
     Capabilities, Completion, Direction, FileIndex, NoMemory, PerDirection, Slot, Tick,
 };
 
+use crate::alike::Alike;
 use crate::buffers::Filler;
 use crate::config::{Batching, Mix, Rate, WorkerConfig};
 use crate::drawn::Drawn;
@@ -219,6 +220,8 @@ impl Worker {
         let steady = steady.map(|group| Box::new(SteadyWatch::new(group)));
         let watched = readback.is_some() || guards.is_some();
         let plain = is_plain(&config, engine, used, watched, filler.changes());
+        let common = pattern.common().unwrap_or_default();
+        let alike = Alike::of(&pattern).filter(|_| plain);
         Ok(Self {
             thinking: config.think.map(Thinking::new),
             pass: Pass::first(&config),
@@ -230,11 +233,11 @@ impl Worker {
             schedules,
             recorder,
             priorities,
-            slots: Slots::new(depth),
+            slots: Slots::new(depth, &common),
             prepared: Vec::with_capacity(slots),
             retry: Vec::with_capacity(slots),
             held: None,
-            drawn: Drawn::new(),
+            drawn: Drawn::new(alike),
             batch,
             done: vec![Completion::default(); reap].into_boxed_slice(),
             in_flight: 0,
@@ -260,6 +263,8 @@ impl Worker {
     /// Logs to `log` what is measured from now on.
     pub fn log_to(&mut self, log: JobLog) {
         self.recorder.log = Some(Box::new(log));
+        // The log wants to see each op whole.
+        self.drawn.alike = None;
     }
 
     /// How far it has come.

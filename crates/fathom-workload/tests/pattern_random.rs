@@ -18,8 +18,8 @@ fn a_seed_keeps_its_order_for_ever() {
     check(
         plain.clone(),
         99,
-        "r36+4 r16+4 r52+4 r56+4 r20+4 r4+4 r60+4 r44+4 r0+4 r8+4 r48+4 r12+4 r24+4 \
-         r28+4 r32+4 r40+4",
+        "r24+4 r16+4 r60+4 r52+4 r0+4 r4+4 r56+4 r8+4 r12+4 r20+4 r28+4 r32+4 r36+4 r40+4 \
+         r44+4 r48+4",
     );
     check(
         PatternConfig {
@@ -27,7 +27,7 @@ fn a_seed_keeps_its_order_for_ever() {
             ..plain.clone()
         },
         12,
-        "r36+4 r16+4 r52+4 r56+4 r16+4 r4+4 r52+4 r44+4 r60+4 r0+4 r48+4 r56+4",
+        "r24+4 r16+4 r60+4 r52+4 r0+4 r4+4 r56+4 r4+4 r4+4 r60+4 r60+4 r20+4",
     );
     check(
         PatternConfig {
@@ -52,7 +52,7 @@ fn a_seed_keeps_its_order_for_ever() {
             ..plain.clone()
         },
         12,
-        "r36+4 r16+4 r52+4 r56+4 w20+4 r4+4 r60+4 w44+4 w0+4 r8+4 r48+4 w12+4",
+        "r24+4 r16+4 r60+4 r52+4 w0+4 r4+4 r56+4 w8+4 w12+4 r20+4 r28+4 w32+4",
     );
     let shares = vec![(4096, 50), (8192, 30), (16384, 20)];
     let sizes = PerDirection::all(SizeChoice::Split(shares));
@@ -62,7 +62,7 @@ fn a_seed_keeps_its_order_for_ever() {
             ..plain.clone()
         },
         99,
-        "r36+8 r16+16 r52+8 r60+4 r32+4 r4+4 r0+4 r44+8 r8+8",
+        "r24+8 r16+8 r60+4 r52+4 r0+16 r32+4 r56+4 r36+16",
     );
     check(
         PatternConfig {
@@ -70,7 +70,7 @@ fn a_seed_keeps_its_order_for_ever() {
             ..plain
         },
         99,
-        "r36+12 r16+16 r52+12 r0+4 r32+4 r4+8 r12+4 r48+4",
+        "r24+12 r16+8 r60+4 r52+4 r0+16 r36+8 r56+4 r44+8",
     );
 }
 

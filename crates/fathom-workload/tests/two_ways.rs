@@ -221,8 +221,8 @@ fn device() -> impl Strategy<Value = Device> {
         })
 }
 
-/// An op as its engine saw it: when it was handed over, and what it was.
-type Seen = (u64, u32, u64, u32, u32, u64);
+/// An op as its engine saw it: when it was handed over, and what it was; in which slot is all one.
+type Seen = (u64, u64, u32, u32, Option<u64>);
 
 /// All ops of a job, and all it measured.
 fn run(job: &Job, think: Option<Think>, device: &Device) -> (Vec<Seen>, String) {
@@ -290,16 +290,21 @@ impl Model {
             slot: op.slot,
             result,
         };
+        let taken = |(_, other): &(u64, Completion)| other.slot == op.slot;
+        assert!(
+            !self.in_flight.iter().any(taken),
+            "{op:?}: its slot is in use"
+        );
         let place = self.in_flight.partition_point(|(other, _)| *other <= end);
         self.in_flight.insert(place, (end, completion));
-        let slot = op.slot.get();
+        // The rest of a short transfer need not tell its number.
+        let whole = op.buffer_offset == 0;
         let seen = (
             self.now,
-            slot,
             op.offset,
             op.length,
             op.buffer_offset,
-            op.sequence,
+            whole.then_some(op.sequence),
         );
         self.seen.push(seen);
     }

@@ -1,4 +1,6 @@
 //! The patterns that speed matters most for: one file, one size, nothing rare.
+//!
+//! Their ops differ in nothing but the block, and in the direction where a job has several.
 
 use fathom_core::{BlockMap, Direction, FileIndex};
 
@@ -8,11 +10,11 @@ use super::check::Checked;
 use super::draw::{Ahead, Draw};
 use super::grid::{blocks_of, map_of};
 use super::spread::{Shapes, Spread};
-use super::{PatternError, Source, Target};
+use super::{PatternError, Source, Target, fill_with};
 
 /// The blocks of the one file.
 #[derive(Debug)]
-struct Row {
+pub(super) struct Row {
     start: u64,
     size: u32,
     blocks: u64,
@@ -30,15 +32,40 @@ impl Row {
     }
 
     #[inline]
-    fn target(&self, direction: Direction, block: u64) -> Target {
+    fn offset(&self, block: u64) -> u64 {
         // Cannot overflow: the block lies inside the range, whose end was checked.
-        let offset = self.start + block * u64::from(self.size);
-        Target {
+        self.start + block * u64::from(self.size)
+    }
+}
+
+/// A source of blocks of one file.
+pub(super) trait Blocks {
+    fn row(&self) -> &Row;
+
+    /// The next block; `None` when this pass is exhausted.
+    fn next_block(&mut self) -> Option<u64>;
+
+    /// The offsets of as many ops as `out` holds; fewer when the pass is exhausted.
+    #[inline]
+    fn fill_offsets(&mut self, out: &mut [u64]) -> usize {
+        fill_with(out, || {
+            let block = self.next_block()?;
+            Some(self.row().offset(block))
+        })
+    }
+}
+
+impl<B: Blocks> Source for B {
+    #[inline]
+    fn next(&mut self, direction: Direction) -> Option<Target> {
+        let block = self.next_block()?;
+        let row = self.row();
+        Some(Target {
             direction,
             file: FileIndex::new(0),
-            offset,
-            length: self.size,
-        }
+            offset: row.offset(block),
+            length: row.size,
+        })
     }
 }
 
@@ -57,17 +84,20 @@ impl Uniform {
     }
 }
 
-impl Source for Uniform {
-    #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
-        let block = self.draw.below(self.row.blocks);
-        Some(self.row.target(direction, block))
+impl Blocks for Uniform {
+    fn row(&self) -> &Row {
+        &self.row
     }
 
-    fn fill(&mut self, direction: Direction, out: &mut [Target]) -> usize {
+    #[inline]
+    fn next_block(&mut self) -> Option<u64> {
+        Some(self.draw.below(self.row.blocks))
+    }
+
+    fn fill_offsets(&mut self, out: &mut [u64]) -> usize {
         let row = &self.row;
         self.draw.each_below(row.blocks, out, |place, block| {
-            *place = row.target(direction, block);
+            *place = row.offset(block);
         });
         out.len()
     }
@@ -90,11 +120,14 @@ impl Skewed {
     }
 }
 
-impl Source for Skewed {
+impl Blocks for Skewed {
+    fn row(&self) -> &Row {
+        &self.row
+    }
+
     #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
-        let block = self.spread.next();
-        Some(self.row.target(direction, block))
+    fn next_block(&mut self) -> Option<u64> {
+        Some(self.spread.next())
     }
 }
 
@@ -123,14 +156,17 @@ impl Mapped {
     }
 }
 
-impl Source for Mapped {
+impl Blocks for Mapped {
+    fn row(&self) -> &Row {
+        &self.row
+    }
+
     #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
+    fn next_block(&mut self) -> Option<u64> {
         // Each block drawn ahead is looked up at once: where the map is larger than the caches,
         // the processor fetches all their words at the same time and not one after the other.
         let drawn = self.ahead.next(|block| self.map.test(block));
-        let block = self.map.take(drawn)?;
-        Some(self.row.target(direction, block))
+        self.map.take(drawn)
     }
 }
 
@@ -154,14 +190,17 @@ impl Sequential {
     }
 }
 
-impl Source for Sequential {
+impl Blocks for Sequential {
+    fn row(&self) -> &Row {
+        &self.row
+    }
+
     #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
+    fn next_block(&mut self) -> Option<u64> {
         if self.block == self.row.blocks {
             return None;
         }
-        let target = self.row.target(direction, self.block);
         self.block += 1;
-        Some(target)
+        Some(self.block - 1)
     }
 }
