@@ -9,6 +9,7 @@
 mod bench;
 mod ci;
 mod compat;
+mod pauses;
 mod process;
 mod readme;
 mod tidy;
@@ -38,6 +39,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "bench" => bench::run(rest),
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
+        "pauses" => pauses::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -65,4 +67,7 @@ cargo xtask compat   run cases and examples beside an installed fio: all must ag
     --list           list the cases and stop
 cargo xtask ci       what continuous integration runs
     --long           also the benchmark and many more random test cases
+cargo xtask pauses   who takes the processor from a job with I/O logs (root, perf)
+    --runs N         runs without and with a log (default 10)
+    --fathom FILE    trace this program instead of target/release/fathom
 ";

@@ -142,6 +142,50 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
 }
 
 #[test]
+fn a_disk_that_fills_up_ends_the_log_and_not_the_job() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("small")).unwrap();
+    // In a namespace of its own, so that nothing is left mounted whatever happens.
+    let shell = format!(
+        "mount -t tmpfs -o size=512k none small 2>&1 || exit 99; \
+         {} run {NULL} --size=400m --write_lat_log=small/t $0 --log_full=wait \
+         --output-format=json --output=report.json || exit 98; wc -c small/*.1.*",
+        env!("CARGO_BIN_EXE_fathom")
+    );
+    for more in ["--log_avg_msec=0", "--log_store_compressed=1"] {
+        let mut command = folder.command("unshare", "--mount sh -c");
+        let Ok(ran) = command.args([&shell, more]).output() else {
+            println!("skipped: no unshare");
+            return;
+        };
+        let (out, err) = [&ran.stdout, &ran.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .into();
+        if ran.status.code() == Some(99) || err.contains("unshare failed") {
+            println!("skipped: nothing can be mounted here: {out}{err}");
+            return;
+        }
+        assert!(ran.status.success(), "{more}: {out}{err}");
+        assert!(
+            err.contains("breaks off: No space left on device"),
+            "{more}: {err}"
+        );
+        let json = std::fs::read(folder.path().join("report.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let job = &json["jobs"][0];
+        assert_eq!(job["read"]["total_ios"], 102_400, "{more}");
+        let log = &job["fathom"]["log"];
+        let [kept, dropped] = ["lines_kept", "lines_dropped"].map(|key| log[key].as_u64().unwrap());
+        assert_eq!(kept + dropped, 3 * 102_400, "{more}");
+        assert!(dropped > 0 && kept > 0, "{more}: {kept} {dropped}");
+        assert!(
+            err.contains(&format!("{dropped} of {} lines", kept + dropped)),
+            "{more}: {err}"
+        );
+    }
+}
+
+#[test]
 fn an_earlier_log_is_begun_anew_and_a_shared_one_is_added_to() {
     let folder = Folder::new();
     folder.write("p_lat.1.log", "old\n");

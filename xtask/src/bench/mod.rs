@@ -30,6 +30,7 @@ use baseline::Baseline;
 use data::TestFile;
 use outcome::{Measured, Outcome, Skipped};
 use pairs::Bench;
+pub(crate) use pairs::LogFolder;
 use programs::Programs;
 use row::{Method, On, Row};
 use rows::ROWS;

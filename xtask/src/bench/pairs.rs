@@ -308,10 +308,10 @@ fn value(report: &RunReport, measure: Measure) -> f64 {
 
 /// Where logs go: memory where there is a file system in memory, so that the tool is measured and
 /// not the disk. Removed with what is in it.
-struct LogFolder(PathBuf);
+pub(crate) struct LogFolder(PathBuf);
 
 impl LogFolder {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() {
             memory.to_owned()
@@ -321,6 +321,10 @@ impl LogFolder {
         let path = base.join(format!("fathom-bench-{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 
