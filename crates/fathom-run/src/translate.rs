@@ -184,7 +184,7 @@ fn setup(
         depth,
         batching: pace::batching(options, depth),
         bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass),
-        loops: options.loops.max(1),
+        loops: sizes.loops,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
         time_based: time_based(options),
         ramp: options.ramp_time,
@@ -252,6 +252,7 @@ fn files(
     let request = SizeRequest {
         size: options.size,
         io_size: options.io_size,
+        loops: options.loops,
         filesize: options.filesize,
         offset: options.offset,
         offset_increment: options.offset_increment,

@@ -98,6 +98,23 @@ fn all_reads(record: &Record) -> Vec<u64> {
     record.jobs.iter().map(reads).collect()
 }
 
+/// As fio 3.33: of several passes each moves the size, and there are as many as `io_size` takes.
+#[test]
+fn io_size_over_several_passes() {
+    let check = |words: &str, want: u64| {
+        let record = record(&format!("--name=t --rw=read --size=64k {words}"));
+        assert_eq!(reads(&record.jobs[0]), want, "{words}");
+    };
+    check("--io_size=96k", 24);
+    check("--io_size=48k --loops=3", 36);
+    check("--io_size=64k --loops=3", 48);
+    check("--io_size=96k --loops=2", 32);
+    check("--io_size=128k --loops=2", 32);
+    check("--io_size=144k --loops=2", 48);
+    check("--io_size=96k --loops=4", 64);
+    check("--io_size=96k --loops=4 --time_based --runtime=1", 10_000);
+}
+
 #[test]
 fn number_ios_ends_a_job_after_so_many_ops() {
     let check = |words: &str, want: u64| {

@@ -17,6 +17,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) size: Option<Size>,
     /// `io_size`.
     pub(crate) io_size: Option<Size>,
+    /// `loops`.
+    pub(crate) loops: u32,
     /// `filesize`, smallest and largest.
     pub(crate) filesize: Option<(u64, u64)>,
     /// `offset`.
@@ -53,6 +55,8 @@ pub(crate) struct Sizes {
     pub(crate) files: Vec<FileSize>,
     /// Bytes that one pass moves.
     pub(crate) bytes_per_pass: u64,
+    /// Passes.
+    pub(crate) loops: u32,
 }
 
 /// One file's size and the job's range in it, bytes.
@@ -124,9 +128,18 @@ pub(crate) fn sizes(
         // fio.
         None => asked,
     };
+    // Of several passes each moves the size, and there are as many as `io_size` takes, as in fio.
+    let (bytes_per_pass, loops) = match request.loops {
+        loops @ 2.. if asked > 0 && bytes_per_pass > asked => {
+            let needed = u32::try_from(bytes_per_pass.div_ceil(asked)).unwrap_or(u32::MAX);
+            (asked, loops.max(needed))
+        }
+        loops => (bytes_per_pass, loops.max(1)),
+    };
     Ok(Sizes {
         files,
         bytes_per_pass,
+        loops,
     })
 }
 
@@ -317,6 +330,7 @@ mod tests {
         SizeRequest {
             size: None,
             io_size: None,
+            loops: 1,
             filesize: None,
             offset: Size::Bytes(0),
             offset_increment: Size::Bytes(0),
