@@ -88,14 +88,8 @@ pub fn run(
             eta_s: Meter::default().look(&goals, snapshot).eta_s,
             ..blank(plan, begun, &clock)
         };
-        run_all(
-            launches,
-            lifecycle,
-            &Shared::new(clock),
-            session,
-            &so_far,
-            bandwidth,
-        )
+        let shared = Shared::new(clock);
+        run_all(launches, lifecycle, &shared, session, &so_far, bandwidth)
     };
     let (lines, warnings) = end_logs(logs, broken, &outcomes, session);
     let idleness = idle.map(|watch| watch.finish());
