@@ -1,4 +1,9 @@
 //! Who a job's thread is and what holds it back, as its own commands see it: they inherit it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and says what it skipped"
+)]
 
 mod common;
 

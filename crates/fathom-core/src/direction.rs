@@ -43,6 +43,11 @@ pub enum SyncKind {
     Full,
     /// `fdatasync(2)`: data and the metadata needed to read it.
     Data,
+    /// `sync_file_range(2)` with these flags: data between the op's offset and its end; with no
+    /// length, up to the file's end.
+    Range(u8),
+    /// `syncfs(2)`: all of the file's file system.
+    FileSystem,
 }
 
 /// One value for each direction.

@@ -61,7 +61,8 @@ impl FileIndex {
 pub enum OpKind {
     /// Moves or discards data.
     Data(Direction),
-    /// Makes the file's earlier writes durable; `offset` and `length` are zero.
+    /// Makes the file's earlier writes durable; `offset` and `length` are zero but for
+    /// [`SyncKind::Range`].
     Sync(SyncKind),
 }
 

@@ -50,6 +50,7 @@ fn main() {
                 read: true,
                 write: false,
                 create: false,
+                renew: false,
                 random: true,
             }],
             direct,

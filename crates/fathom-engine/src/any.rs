@@ -2,6 +2,7 @@
 
 use fathom_core::{Engine, EngineError};
 
+use crate::locking::Locking;
 use crate::mmap::Mmap;
 use crate::{EngineConfig, Libaio, Null, Sync, Uring};
 
@@ -29,6 +30,17 @@ pub enum AnyEngine {
 /// If `depth` or `buffer_bytes` is 0.
 pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     assert!(config.depth > 0 && config.buffer_bytes > 0);
+    if config.options.locks.is_empty() {
+        return start_free(config);
+    }
+    let (locks, depth) = (config.options.locks.clone(), config.depth);
+    let inner = start_free(config)?;
+    let locking = Locking::new(inner, &locks, depth);
+    Ok(AnyEngine::Boxed(Box::new(locking)))
+}
+
+/// One whose ops wait for no locks.
+fn start_free(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     if let Some(engine) = Sync::start(&config) {
         return engine.map(AnyEngine::Sync);
     }

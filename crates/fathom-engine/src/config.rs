@@ -3,6 +3,8 @@
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
+use crate::FileLock;
+
 /// Everything an engine needs to know; final values, nothing to be looked up.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -35,6 +37,8 @@ pub struct EngineFile {
     pub write: bool,
     /// Made when it is opened and missing (`create_on_open`); never under /dev.
     pub create: bool,
+    /// Removed before it is opened for the second time, and so made anew; never a device.
+    pub renew: bool,
     /// Offsets come in no order: the kernel is told not to read ahead (else: to read ahead more).
     pub random: bool,
 }
@@ -63,12 +67,20 @@ pub struct EngineOptions {
     /// `libaio`: completions are taken from the ring without a system call. Always done where the
     /// ring can be read; asking for it makes it an error where it cannot.
     pub userspace_reap: bool,
+    /// `libaio`: ops are vectors of one buffer.
+    pub vectored: bool,
+    /// `pvsync2`: how many of the ops poll with `hipri`, percent.
+    pub hipri_percentage: u8,
+    /// `mmap`: huge pages are asked for.
+    pub huge_pages: bool,
     /// `io_uring`: every op is one that does nothing; no file is needed.
     pub nops: bool,
     /// `io_uring`: the ring's own descriptor is registered where the kernel can.
     pub register_ring: bool,
     /// All: where the buffers lie.
     pub memory: Memory,
+    /// All: locks that the ops wait for, in the order of the files; empty for none.
+    pub locks: Vec<FileLock>,
     /// All: what the kernel is told of the order in which files are read.
     pub advice: FileAdvice,
     /// All: how long what is written will live, 1–5 as the kernel counts (`RWH_WRITE_LIFE_NONE` to
@@ -104,9 +116,13 @@ impl Default for EngineOptions {
             uncached: false,
             nowait: false,
             userspace_reap: false,
+            vectored: false,
+            hipri_percentage: 100,
+            huge_pages: false,
             nops: false,
             register_ring: true,
             memory: Memory::default(),
+            locks: Vec::new(),
             advice: FileAdvice::ByOrder,
             write_hint: 0,
         }

@@ -18,6 +18,8 @@ pub(crate) struct Files {
     /// Four bytes each, so that a lookup per op touches little.
     open: Vec<Option<File>>,
     kinds: Vec<Kind>,
+    /// Those that have been open before.
+    used: Vec<bool>,
     direct: bool,
     sync: u8,
     advice: FileAdvice,
@@ -30,6 +32,7 @@ impl Files {
             list: config.files.clone(),
             open: config.files.iter().map(|_| None).collect(),
             kinds: vec![Kind::Other; config.files.len()],
+            used: vec![false; config.files.len()],
             direct: config.direct,
             sync: config.sync_flag,
             advice: config.options.advice,
@@ -40,6 +43,16 @@ impl Files {
     pub(crate) fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let asked = &self.list[file.index()];
         assert!(self.open[file.index()].is_none(), "{} is open", asked.path);
+        if asked.renew && self.used[file.index()] && self.kinds[file.index()] == Kind::Regular {
+            match std::fs::remove_file(&asked.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let hint = "leave `unlink_each_loop` out".into();
+                    return Err(self.error("unlink", file, &error, hint));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.used[file.index()] = true;
         let access = Access {
             write_only: asked.write && !asked.read,
             read_write: asked.write && asked.read,

@@ -34,6 +34,7 @@ impl Libaio {
             config.buffer_bytes,
             &config.options.memory,
             flags,
+            config.options.vectored,
         );
         let context = context.map_err(|(what, error)| refused(config, what, &error))?;
         if config.options.userspace_reap && !context.reaps_in_user_space() {
@@ -65,6 +66,9 @@ impl Libaio {
     /// What of the kernel's optional features is in use.
     pub(crate) fn features(&self) -> Vec<String> {
         let mut features: Vec<String> = self.flags.names().map(String::from).collect();
+        if self.context.is_vectored() {
+            features.push("vectors".into());
+        }
         if self.context.reaps_in_user_space() {
             features.push("user-space reap".into());
         }

@@ -32,6 +32,7 @@ pub(crate) struct Mmap {
     maps: Vec<Option<Map>>,
     direct: bool,
     sync_writes: bool,
+    huge_pages: bool,
     /// Laid down, not yet done.
     pending: Vec<Op>,
     done: Ready,
@@ -56,6 +57,7 @@ impl Mmap {
             maps: config.files.iter().map(|_| None).collect(),
             direct: config.direct,
             sync_writes: config.sync_flag != 0,
+            huge_pages: config.options.huge_pages,
             pending: Vec::with_capacity(config.depth as usize),
             done: Ready::new(config.depth),
         })
@@ -113,6 +115,15 @@ impl Mmap {
                 if let Some(map) = &map {
                     // The file's own advice does not reach faults.
                     let _advice = map.expect_order(self.random[file.index()]);
+                    let refused = match self.huge_pages {
+                        true => map.want_huge_pages(),
+                        false => 0,
+                    };
+                    if refused < 0 {
+                        let error = std::io::Error::from_raw_os_error(-refused);
+                        let hint = "this kernel has no huge pages for files: leave out thp";
+                        return Err(self.files.error("madvise", file, &error, hint.into()));
+                    }
                 }
                 self.maps[file.index()] = map;
                 Ok(())

@@ -5,22 +5,24 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Submitted, Taus88, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::flight::Ready;
 use fathom_sys::memory::Buffers;
 use fathom_sys::rw::{self, RwFlags, Vectors};
 
-use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
+use crate::{EngineConfig, EngineOptions};
 
 /// Any of the synchronous engines; ops are done in `submit`, in the order they were laid down.
 #[derive(Debug)]
 pub struct Sync {
     call: Call,
     flags: RwFlags,
+    /// Where only some ops poll.
+    sometimes: Option<Sometimes>,
     clock: Clock,
     depth: u32,
     buffers: Buffers,
@@ -33,6 +35,35 @@ pub struct Sync {
     vectors: Vectors,
     /// System calls that move data.
     calls: u64,
+}
+
+/// `hipri_percentage`: so many of the ops poll.
+#[derive(Debug)]
+struct Sometimes {
+    polled: RwFlags,
+    plain: RwFlags,
+    percent: u64,
+    random: Taus88,
+}
+
+impl Sometimes {
+    /// None where all poll, or none does.
+    fn new(options: &EngineOptions) -> Option<Self> {
+        let percent = u64::from(options.hipri_percentage.min(100));
+        (options.hipri && percent < 100).then(|| Self {
+            polled: RwFlags::new(true, options.nowait, options.uncached),
+            plain: RwFlags::new(false, options.nowait, options.uncached),
+            percent,
+            random: Taus88::new(POLLED_SEED),
+        })
+    }
+
+    fn draw(&mut self) -> RwFlags {
+        match self.random.below(100) < self.percent {
+            true => self.polled,
+            false => self.plain,
+        }
+    }
 }
 
 /// Which system calls move the data.
@@ -76,6 +107,10 @@ impl Sync {
         Self {
             call,
             flags,
+            sometimes: match call {
+                Call::Pvsync2 => Sometimes::new(options),
+                _ => None,
+            },
             clock: config.clock,
             depth: config.depth,
             buffers,
@@ -109,6 +144,9 @@ impl Sync {
         };
         let write = direction == Direction::Write;
         self.calls += 1;
+        if let Some(sometimes) = &mut self.sometimes {
+            self.flags = sometimes.draw();
+        }
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
         match (self.call, write) {
             (Call::Psync, false) => rw::pread(file, part, op.offset),
@@ -284,6 +322,9 @@ fn run_length(ops: &[Op], most: usize) -> usize {
 /// A position that no op has: the largest offset of a file is 2⁶³ − 1.
 const UNKNOWN: u64 = u64::MAX;
 
+/// Any number: which ops poll is the same in every run.
+const POLLED_SEED: u64 = 0x706f_6c6c;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +345,20 @@ mod tests {
             })
             .collect();
         assert_eq!(run_length(&list, most), want);
+    }
+
+    #[test]
+    fn so_many_ops_in_a_hundred_poll() {
+        let options = |hipri, hipri_percentage| EngineOptions {
+            hipri,
+            hipri_percentage,
+            ..EngineOptions::default()
+        };
+        assert!(Sometimes::new(&options(true, 100)).is_none());
+        assert!(Sometimes::new(&options(false, 30)).is_none());
+        let mut sometimes = Sometimes::new(&options(true, 30)).unwrap();
+        let polled = (0..10_000).filter(|_| sometimes.draw() == sometimes.polled);
+        assert!((2_850..3_150).contains(&polled.count()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Submitted, SyncKind, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::files::{DeviceNumber, Kind};
@@ -153,6 +153,7 @@ impl Engine for Uring {
         let queued = match op.kind {
             OpKind::Data(Direction::Read | Direction::Write) => true,
             OpKind::Data(Direction::Trim) => false,
+            OpKind::Sync(SyncKind::FileSystem) => false,
             OpKind::Sync(_) => !self.polled,
         };
         if queued {

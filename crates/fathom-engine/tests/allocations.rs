@@ -27,6 +27,7 @@ fn ops_run_without_the_heap() {
                 read: true,
                 write: true,
                 create: false,
+                renew: false,
                 random: true,
             }],
             direct: false,

@@ -268,7 +268,13 @@ fn syncs_complete_like_any_op() {
     each(|bench| {
         bench.fill(0, 1);
         bench.run_one(bench.write(0, 1));
-        for kind in [SyncKind::Full, SyncKind::Data] {
+        let kinds = [
+            SyncKind::Full,
+            SyncKind::Data,
+            SyncKind::Range(7),
+            SyncKind::FileSystem,
+        ];
+        for kind in kinds {
             assert_eq!(bench.run(bench.sync(0, kind)).result, 0);
         }
     });

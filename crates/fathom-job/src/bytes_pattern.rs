@@ -5,9 +5,12 @@ use crate::problem::{Piece, Problem};
 
 /// The bytes that a pattern stands for, at least one; `file` gives what is in a file, or says what
 /// is wrong with its name.
+///
+/// Each `%o` is eight zeros, whose places are added to `offsets`; none can be where that is `None`.
 pub(crate) fn read<'t>(
     text: &'t str,
     file: &mut dyn FnMut(Piece<'t>) -> Result<Vec<u8>, Problem>,
+    mut offsets: Option<&mut Vec<usize>>,
 ) -> Result<Vec<u8>, Problem> {
     let whole = Piece::whole(text);
     let mut bytes = Vec::new();
@@ -26,7 +29,15 @@ pub(crate) fn read<'t>(
                 bytes.append(&mut file(rest.part(1..length + 1))?);
                 length + 2
             }
-            b'%' => return Err(not_yet(rest, "a pattern with a format (`%o`)")),
+            b'%' => {
+                let place = bytes.len();
+                let length = offset(rest, &mut bytes)?;
+                let Some(offsets) = &mut offsets else {
+                    return Err(bad(rest, "is for content that is checked, as in fio"));
+                };
+                offsets.push(place);
+                length
+            }
             _ => return Err(bad(rest, "is not the beginning of a text, number or file")),
         };
         if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
@@ -37,6 +48,15 @@ pub(crate) fn read<'t>(
         return Err(bad(whole, "is empty"));
     }
     Ok(bytes)
+}
+
+/// `%o`: eight bytes for a block's offset.
+fn offset(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
+    if !piece.text.starts_with("%o") {
+        return Err(bad(piece, "is no format: `%o` is the only one"));
+    }
+    bytes.extend_from_slice(&[0; 8]);
+    Ok(2)
 }
 
 /// `"text"`; no escapes, as in fio.
@@ -110,22 +130,22 @@ fn bad(piece: Piece<'_>, why: &str) -> Problem {
     .fix("write \"text\", 0x and hexadecimal digits, or a decimal number")
 }
 
-fn not_yet(piece: Piece<'_>, what: &str) -> Problem {
-    Problem::new(
-        "not-yet",
-        piece.range(),
-        format!("{what} is known to fio, not yet to fathom"),
-    )
-    .fix("write the bytes as \"text\" or 0x and hexadecimal digits")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn of(text: &str) -> Result<Vec<u8>, Problem> {
-        read(text, &mut |name| Err(bad(name, "is no file")))
+        read(text, &mut |name| Err(bad(name, "is no file")), None)
+    }
+
+    #[test]
+    fn an_offset_has_its_place_among_the_bytes() {
+        let mut places = Vec::new();
+        let mut file = |piece| Err(bad(piece, "is a file"));
+        let bytes = read("0xff%o\"ab\"%o", &mut file, Some(&mut places)).unwrap();
+        assert_eq!((bytes.len(), &places[..]), (19, &[1, 11][..]));
+        assert!(read("%d", &mut file, Some(&mut places)).is_err());
     }
 
     #[track_caller]

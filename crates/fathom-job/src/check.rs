@@ -210,6 +210,11 @@ impl Check<'_, '_> {
     }
 
     fn runtime(&mut self) {
+        if self.layer.options.ramp_size > 0 && !self.layer.options.ramp_time.is_zero() {
+            let why = "`ramp_time` and `ramp_size` exclude each other, as in fio";
+            let problem = problem("contradiction", why).fix("give one of them only");
+            self.error_at(&["ramp_size", "ramp_time"], problem);
+        }
         let options = &mut self.layer.options;
         if options.time_based && options.runtime.is_none() {
             options.time_based = false;
@@ -269,14 +274,22 @@ impl Check<'_, '_> {
     /// Reads the files that patterns name.
     fn patterns(&mut self) {
         if let Some(text) = self.layer.options.buffer_pattern_text.take() {
-            self.layer.options.buffer_pattern = self.pattern("buffer_pattern", &text);
+            self.layer.options.buffer_pattern = self.pattern("buffer_pattern", &text, None);
         }
         if let Some(text) = self.layer.options.verify_pattern_text.take() {
-            self.layer.options.verify_pattern = self.pattern("verify_pattern", &text);
+            let mut offsets = Vec::new();
+            let pattern = self.pattern("verify_pattern", &text, Some(&mut offsets));
+            self.layer.options.verify_pattern = pattern;
+            self.layer.options.verify_pattern_offsets = offsets;
         }
     }
 
-    fn pattern(&mut self, option: &'static str, text: &str) -> Option<Vec<u8>> {
+    fn pattern(
+        &mut self,
+        option: &'static str,
+        text: &str,
+        offsets: Option<&mut Vec<usize>>,
+    ) -> Option<Vec<u8>> {
         let around = self.builder.around;
         let mut file = |name: Piece<'_>| {
             around.read_file(name.text).map_err(|error| {
@@ -284,7 +297,7 @@ impl Check<'_, '_> {
                 Problem::new("no-pattern-file", name.range(), why).fix("name a file that is there")
             })
         };
-        bytes_pattern::read(text, &mut file)
+        bytes_pattern::read(text, &mut file, offsets)
             .map_err(|problem| self.error_at(&[option], problem))
             .ok()
     }

@@ -48,6 +48,7 @@ impl Default for Options {
             runtime: None,
             time_based: false,
             ramp_time: Nanos::ZERO,
+            ramp_size: 0,
             startdelay: (Nanos::ZERO, Nanos::ZERO),
             loops: 1,
             stonewall: false,
@@ -68,6 +69,8 @@ impl Default for Options {
             random_generator: RandomGenerator::Default,
             random_distribution: RandomDistribution::Random,
             access_zones: None,
+            random_sequence: None,
+            random_sequence_stride: false,
             percentage_random: PerDirection::all(100),
             rate: PerDirection::all(None),
             rate_iops: PerDirection::all(None),
@@ -77,6 +80,7 @@ impl Default for Options {
             rate_cycle: Nanos::from_millis(1000),
             thinktime: Nanos::ZERO,
             thinktime_spin: Nanos::ZERO,
+            thinkcycles: 0,
             thinktime_blocks: 1,
             thinktime_blocks_issue: false,
             thinktime_iotime: Nanos::ZERO,
@@ -104,6 +108,7 @@ impl Default for Options {
             verify: Verify::None,
             do_verify: true,
             verify_pattern: None,
+            verify_pattern_offsets: Vec::new(),
             verify_pattern_text: None,
             percentile_list: DEFAULT_PERCENTILES.to_vec(),
             percentile_precision: 2,
@@ -144,6 +149,10 @@ impl Default for Options {
             force_async: 0,
             uncached: false,
             userspace_reap: false,
+            nowait: false,
+            libaio_vectored: false,
+            hipri_percentage: 100,
+            thp: false,
         }
     }
 }
@@ -166,6 +175,10 @@ impl Options {
         self.force_async = fresh.force_async;
         self.uncached = fresh.uncached;
         self.userspace_reap = fresh.userspace_reap;
+        self.nowait = fresh.nowait;
+        self.libaio_vectored = fresh.libaio_vectored;
+        self.hipri_percentage = fresh.hipri_percentage;
+        self.thp = fresh.thp;
     }
 }
 

@@ -57,6 +57,6 @@ pub use plan::{
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
-    AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, MemoryKind,
-    MemoryOptions, ZoneLength, ZoneMode, ZoneOptions,
+    AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,
+    MemoryKind, MemoryOptions, RangeSync, ZoneLength, ZoneMode, ZoneOptions,
 };

@@ -355,6 +355,8 @@ pub struct Options {
     pub runtime: Option<Nanos>,
     pub time_based: bool,
     pub ramp_time: Nanos,
+    /// Bytes; 0 for none.
+    pub ramp_size: u64,
     pub startdelay: (Nanos, Nanos),
     pub loops: u32,
     pub stonewall: bool,
@@ -383,6 +385,9 @@ pub struct Options {
     pub random_distribution: RandomDistribution,
     /// `random_distribution=zoned:…`.
     pub access_zones: Option<PerDirection<Vec<crate::workload::AccessZone>>>,
+    /// `random_distribution=sequence:…`.
+    pub random_sequence: Option<Vec<u64>>,
+    pub random_sequence_stride: bool,
     pub percentage_random: PerDirection<u8>,
     // Pace.
     pub rate: PerDirection<Option<u64>>,
@@ -393,6 +398,7 @@ pub struct Options {
     pub rate_cycle: Nanos,
     pub thinktime: Nanos,
     pub thinktime_spin: Nanos,
+    pub thinkcycles: u32,
     pub thinktime_blocks: u32,
     pub thinktime_blocks_issue: bool,
     pub thinktime_iotime: Nanos,
@@ -425,7 +431,9 @@ pub struct Options {
     pub verify: Verify,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,
-    /// As `buffer_pattern_text`.
+    /// Where in it eight bytes are a block's offset (`%o`).
+    pub verify_pattern_offsets: Vec<usize>,
+    /// As written, where it names a file, until that is read.
     pub verify_pattern_text: Option<String>,
     // What is measured and shown.
     pub percentile_list: Vec<f64>,
@@ -472,4 +480,8 @@ pub struct Options {
     pub force_async: u32,
     pub uncached: bool,
     pub userspace_reap: bool,
+    pub nowait: bool,
+    pub libaio_vectored: bool,
+    pub hipri_percentage: u8,
+    pub thp: bool,
 }

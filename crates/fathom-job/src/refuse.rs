@@ -86,6 +86,7 @@ fn needs(name: &str) -> Option<&'static str> {
             Some("a drive with data placement")
         }
         "gpu_dev_id" => Some("a GPU"),
+        "atomic" => Some("a drive with atomic writes"),
         _ => None,
     }
 }

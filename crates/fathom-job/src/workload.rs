@@ -50,6 +50,8 @@ pub enum ZoneMode {
     None,
     /// `zonesize` bytes in each, one after the other.
     Strided,
+    /// Those of a zoned device.
+    Zbd,
 }
 
 /// One part of `random_distribution=zoned:…`.
@@ -159,6 +161,34 @@ pub struct FileOptions {
     pub fadvise_hint: FadviseHint,
     /// `write_hint`, as the kernel counts; 0 to say nothing.
     pub write_hint: u8,
+    /// `sync_file_range`.
+    pub sync_range: Option<RangeSync>,
+    /// `end_syncfs`.
+    pub end_syncfs: bool,
+    /// `unlink_each_loop`.
+    pub unlink_each_loop: bool,
+    /// `lockfile`.
+    pub lockfile: LockFile,
+}
+
+/// `sync_file_range`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeSync {
+    /// As the kernel has them: 1 waits before, 2 writes, 4 waits after.
+    pub flags: u8,
+    /// After so many writes; ≥ 1.
+    pub every: u32,
+}
+
+/// `lockfile`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockFile {
+    /// `none`.
+    None,
+    /// `exclusive`.
+    Exclusive,
+    /// `readwrite`.
+    ReadWrite,
 }
 
 impl Default for FileOptions {
@@ -169,6 +199,10 @@ impl Default for FileOptions {
             append: false,
             fadvise_hint: FadviseHint::ByOrder,
             write_hint: 0,
+            sync_range: None,
+            end_syncfs: false,
+            unlink_each_loop: false,
+            lockfile: LockFile::None,
         }
     }
 }

@@ -245,7 +245,7 @@ fn help_is_drawn_from_the_table() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert!(print("--cmdhelp=zonecapacity").contains("known to fio, not yet to fathom"));
+    assert!(print("--cmdhelp=verify_fatal").contains("known to fio, not yet to fathom"));
     assert!(print("--cmdhelp=iodep").contains("closest match"));
     assert!(print("--cmdhelp").lines().count() > 90);
     assert!(print("--enghelp").contains("\tio_uring\n"));

@@ -413,7 +413,6 @@ fn randomness() {
     }
     refuse("--random_distribution=zipf:x", "not-a-number");
     refuse("--random_distribution=random:4", "too-many-values");
-    refuse("--random_distribution=sequence:1,2", "not-yet");
     check("--percentage_random=80,", |o| {
         o.percentage_random == PerDirection::new(80, 100, 100)
     });
@@ -549,7 +548,6 @@ fn choice_of_file_and_zones() {
     refuse("--zonemode=strided", "bad-zones");
     refuse("--io_size=4z", "bad-zones");
     refuse(&format!("{strided} --zoneskip=10%"), "bad-zones");
-    refuse("--zonemode=zbd", "not-yet");
 }
 
 #[test]

@@ -20,7 +20,9 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         read,
         write,
         // A job that only reads has nothing to put into a file that is not there.
-        create: (options.create_on_open || options.fill_device) && write,
+        create: (options.create_on_open || options.fill_device || options.files.unlink_each_loop)
+            && write,
+        renew: options.files.unlink_each_loop,
         random: options.random,
     });
     EngineConfig {
@@ -31,7 +33,10 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         files: files.collect(),
         direct: options.direct,
         sync_flag: options.sync,
-        options: engine_options(options),
+        options: EngineOptions {
+            locks: setup.locks.clone(),
+            ..engine_options(options)
+        },
         clock,
     }
 }
@@ -47,6 +52,10 @@ fn engine_options(options: &Options) -> EngineOptions {
         force_async: options.force_async,
         uncached: options.uncached,
         userspace_reap: options.userspace_reap,
+        nowait: options.nowait,
+        vectored: options.libaio_vectored,
+        hipri_percentage: options.hipri_percentage,
+        huge_pages: options.thp,
         memory: memory(options),
         advice: advice(options.files.fadvise_hint),
         write_hint: options.files.write_hint,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{self, Access, Kind};
+use fathom_sys::system;
 
 /// What lies under a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,11 @@ pub(crate) trait Look {
     /// What lies under `path`, links followed.
     fn look(&self, path: &str) -> io::Result<Found>;
 
+    /// How many cycles the processor has in a second.
+    fn cycles_hz(&self) -> u64 {
+        1_000_000_000
+    }
+
     /// The regular files in a directory and in those below it, in the order of their names.
     fn files_in(&self, _directory: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
@@ -74,6 +80,11 @@ impl Look for FileSystem {
                 }
             }
         })
+    }
+
+    fn cycles_hz(&self) -> u64 {
+        // Where the kernel does not say, a cycle is taken for a nanosecond.
+        system::cpu_hz().unwrap_or(1_000_000_000)
     }
 
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {

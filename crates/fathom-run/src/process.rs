@@ -57,7 +57,13 @@ impl ProcessSettings {
             })?;
         }
         if let Some(policy) = &self.policy {
-            numa::set_policy(policy).map_err(|error| fault("numa_mem_policy", &error))?;
+            // A kernel without policies has one node, from which all memory comes anyway.
+            match numa::set_policy(policy) {
+                Err(error) if error.raw_os_error() != Some(ENOSYS) => {
+                    return Err(fault("numa_mem_policy", &error));
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
         if let Some(name) = &self.name {
             thread::set_name(name).map_err(|error| fault("comm", &error))?;
@@ -157,3 +163,4 @@ fn pin(bytes: u64) -> Result<Pinned, Fault> {
 /// What fio leaves to everybody else.
 const KEPT_FREE: u64 = 128 << 20;
 const ENOMEM: i32 = 12;
+const ENOSYS: i32 = 38;

@@ -12,9 +12,11 @@ mod sizes;
 mod ties;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
-use fathom_core::{Direction, Nanos};
-use fathom_job::{Job, Options, Plan, ReadWrite, Size};
+use fathom_core::{Direction, FileIndex, Nanos};
+use fathom_engine::FileLock;
+use fathom_job::{Job, Options, Plan, ReadWrite, Size, ZoneMode};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
@@ -43,6 +45,8 @@ pub(crate) struct JobSetup {
     pub(crate) diskless: bool,
     /// `error_dump`: what it went past is told.
     pub(crate) tells_errors: bool,
+    /// Locks of its files, in their order; empty for none.
+    pub(crate) locks: Vec<FileLock>,
     /// The clock of its start in the report.
     pub(crate) start_clock: u32,
 }
@@ -157,10 +161,7 @@ fn setup(
     planned: &mut Planned<'_>,
 ) -> Result<(JobSetup, Vec<Warning>), Problem> {
     let options = &job.options;
-    let mut warnings = Warnings {
-        job: &job.name,
-        list: Vec::new(),
-    };
+    let mut warnings = Warnings::of(job);
     let diskless = engines::is_diskless(&options.ioengine);
     let depth = depth(options);
     let (files, sizes) = files(job, place, seed, diskless, planned)?;
@@ -187,7 +188,7 @@ fn setup(
         loops: sizes.loops,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
         time_based: time_based(options),
-        ramp: options.ramp_time,
+        ramp: ramp(options),
         start_delay: start_delay(options, seed),
         rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
         rate_min: pace::rate_minimums(options)
@@ -195,8 +196,10 @@ fn setup(
         rate_cycle: options.rate_cycle,
         apart: options.serialize_overlap && depth > 1,
         fill: options.fill_device,
-        think: pace::think(options),
+        think: pace::think(options, planned.look.cycles_hz()),
         sync: content::sync_rules(options),
+        sync_filesystems: file_systems(options, &files),
+        renew: options.files.unlink_each_loop && !diskless,
         tolerate: tolerate(options),
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
@@ -207,6 +210,7 @@ fn setup(
         guards: planned.ties.guards(job, place, ops_limit(options))?,
     };
     let setup = JobSetup {
+        locks: planned.ties.locks(options, &files),
         place,
         name: job.name.clone(),
         worker,
@@ -272,7 +276,9 @@ fn files(
         .map_err(|fault| size_problem(&fault, &names).at(job, size_option(&fault, options)))?;
     let files = names.into_iter().zip(found).zip(&sizes.files);
     let files = files.map(|((path, found), size)| file_setup(path, found, *size));
-    Ok((files.collect(), sizes))
+    let files: Vec<_> = files.collect();
+    refuse_zones(options, &files).map_err(|problem| problem.at(job, "zonemode"))?;
+    Ok((files, sizes))
 }
 
 /// The files by their names, and those of a directory (`opendir`), by name.
@@ -350,6 +356,44 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
 /// What a job works on, in all.
 fn bytes_of(files: &[FileSetup]) -> u64 {
     files.iter().map(|file| file.length).sum()
+}
+
+/// Of files in one directory the first: they are in one file system.
+fn file_systems(options: &Options, files: &[FileSetup]) -> Vec<FileIndex> {
+    if !options.files.end_syncfs {
+        return Vec::new();
+    }
+    let mut seen = HashSet::new();
+    let new = (0..)
+        .zip(files)
+        .filter(|(_, file)| seen.insert(Path::new(&file.path).parent()));
+    new.map(|(number, _)| FileIndex::new(number)).collect()
+}
+
+/// `zonemode=zbd` needs what is not there.
+fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
+    if options.zones.mode != ZoneMode::Zbd {
+        return Ok(());
+    }
+    let plain = files
+        .iter()
+        .find(|file| !matches!(file.found, Found::Block { .. }));
+    let message = match plain {
+        Some(file) => format!(
+            "`zonemode=zbd` needs a zoned block device, and {} is none",
+            file.path
+        ),
+        None => "`zonemode=zbd` is known to fio, not yet to fathom".to_owned(),
+    };
+    Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or leave it out"))
+}
+
+/// One of bytes ends when they are moved, and not before.
+fn ramp(options: &Options) -> Nanos {
+    match options.ramp_size {
+        0 => options.ramp_time,
+        _ => Nanos::new(u64::MAX / 2),
+    }
 }
 
 /// What has no size is filled from front to back.
@@ -446,7 +490,14 @@ struct Warnings<'a> {
     list: Vec<Warning>,
 }
 
-impl Warnings<'_> {
+impl<'a> Warnings<'a> {
+    const fn of(job: &'a Job) -> Self {
+        Self {
+            job: job.name.as_str(),
+            list: Vec::new(),
+        }
+    }
+
     fn add(&mut self, code: &str, message: impl Into<String>, hint: &str) {
         self.list.push(Warning {
             code: code.into(),

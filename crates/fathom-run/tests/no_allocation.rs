@@ -21,6 +21,7 @@ static COUNTING: CountingAllocator = CountingAllocator;
 const OPS: u64 = 100_000;
 const FILE_BYTES: u64 = 4 << 20;
 
+// tidy: long: one line a field
 fn job(depth: u32) -> WorkerConfig {
     WorkerConfig {
         pattern: PatternConfig {
@@ -39,6 +40,7 @@ fn job(depth: u32) -> WorkerConfig {
             distribution: Distribution::Uniform,
             percentage_random: PerDirection::all(100),
             shares: None,
+            sequence: None,
             zones: None,
             sizes_by_order: false,
             service: FileService::RoundRobin(1),
@@ -62,6 +64,8 @@ fn job(depth: u32) -> WorkerConfig {
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_secs(1),
         apart: false,
+        sync_filesystems: Vec::new(),
+        renew: false,
         fill: false,
         think: None,
         sync: SyncRules::default(),

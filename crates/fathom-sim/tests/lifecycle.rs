@@ -163,6 +163,8 @@ fn syncs_of(full_every: u32, data_every: u32, change: impl FnOnce(&mut WorkerCon
     let letter = |kind| match kind {
         SyncKind::Full => 'F',
         SyncKind::Data => 'd',
+        SyncKind::Range(_) => 'r',
+        SyncKind::FileSystem => 'S',
     };
     engine.syncs.iter().map(|&(kind, _)| letter(kind)).collect()
 }

@@ -26,6 +26,8 @@ fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
     config.verify = Some(VerifyConfig {
         method,
         pattern: Some(vec![1, 2, 3]),
+
+        pattern_offsets: Vec::new(),
         read_back: true,
         thread: 1,
     });

@@ -38,6 +38,8 @@ pub struct Context {
     buffers: ManuallyDrop<Buffers>,
     /// One for each slot; the kernel copies it while it is submitted.
     blocks: Box<[ControlBlock]>,
+    /// Likewise, where ops are vectors of one; else none.
+    vectors: Box<[libc::iovec]>,
     /// Slots laid down and not yet submitted, in order.
     queue: Vec<Slot>,
     /// What `io_submit` is given: room for one address per slot.
@@ -67,6 +69,7 @@ impl Context {
         buffer_bytes: u32,
         memory: &Memory,
         flags: RwFlags,
+        vectored: bool,
     ) -> Result<Self, (&'static str, io::Error)> {
         let buffers =
             Buffers::within(memory, slots, buffer_bytes).map_err(|error| ("map buffers", error))?;
@@ -85,6 +88,10 @@ impl Context {
             flags,
             buffers: ManuallyDrop::new(buffers),
             blocks: vec![ControlBlock::default(); slots as usize].into_boxed_slice(),
+            vectors: match vectored {
+                true => vec![NO_VECTOR; slots as usize].into_boxed_slice(),
+                false => Box::default(),
+            },
             queue: Vec::with_capacity(slots as usize),
             addresses: Vec::with_capacity(slots as usize),
             in_flight: InFlight::new(slots),
@@ -93,6 +100,12 @@ impl Context {
             events: vec![Event::default(); slots as usize].into_boxed_slice(),
             calls: 0,
         })
+    }
+
+    /// Whether ops are vectors of one.
+    #[must_use]
+    pub const fn is_vectored(&self) -> bool {
+        !self.vectors.is_empty()
     }
 
     /// Whether completions are taken from the ring without a system call.
@@ -131,8 +144,27 @@ impl Context {
             flags,
             event_file: 0,
         };
+        if !self.vectors.is_empty() {
+            self.make_vector(op);
+        }
         self.count += 1;
         self.queue.push(op.slot);
+    }
+
+    /// Makes a block that was laid down one with a vector.
+    fn make_vector(&mut self, op: &Op) {
+        let vector = &mut self.vectors[op.slot.index()];
+        *vector = libc::iovec {
+            iov_base: self
+                .buffers
+                .address(op.slot, op.buffer_offset, op.length)
+                .cast(),
+            iov_len: op.length as usize,
+        };
+        let block = &mut self.blocks[op.slot.index()];
+        block.opcode += COMMAND_VECTORED;
+        block.buffer = (&raw const *vector).expose_provenance() as u64;
+        block.bytes = 1;
     }
 
     /// An op was done by other means: its completion comes with the others.
@@ -385,6 +417,13 @@ impl Event {
 const COMMAND_PREAD: u16 = 0;
 const COMMAND_PWRITE: u16 = 1;
 const FLAG_PRIORITY: u32 = 2;
+/// From `IOCB_CMD_PREAD` to `IOCB_CMD_PREADV`, and the same for writes.
+const COMMAND_VECTORED: u16 = 7;
+
+const NO_VECTOR: libc::iovec = libc::iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
 
 /// How long to wait for a completion before trying again when the kernel was out of requests:
 /// long against an op, short against a person.

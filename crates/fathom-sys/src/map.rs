@@ -102,6 +102,14 @@ impl Map {
         })
     }
 
+    /// Asks for huge pages behind the mapping: 0, or a negated errno.
+    pub fn want_huge_pages(&self) -> i32 {
+        self.over_pages(0, self.length(), |address, count| {
+            // SAFETY: the pages belong to the mapping; the advice changes no content.
+            unsafe { libc::madvise(address, count, libc::MADV_HUGEPAGE) }
+        })
+    }
+
     /// The part of `length` bytes from `offset` that is mapped.
     fn span(&self, offset: u64, length: usize) -> (*mut u8, usize) {
         let start = usize::try_from(offset).map_or(self.length, |start| start.min(self.length));

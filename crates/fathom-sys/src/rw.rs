@@ -177,14 +177,22 @@ impl Vectors {
     }
 }
 
-/// `fsync(2)` or `fdatasync(2)`: 0, or a negated errno.
-pub fn sync(file: Descriptor<'_>, kind: SyncKind) -> i32 {
+/// Makes a file durable as `kind` says; of a part of it, `length` bytes from `offset` on. 0, or a
+/// negated errno.
+pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i32 {
     let file = raw(file);
     let failed = match kind {
         // SAFETY: a plain integer.
         SyncKind::Full => unsafe { libc::fsync(file) },
         // SAFETY: a plain integer.
         SyncKind::Data => unsafe { libc::fdatasync(file) },
+        SyncKind::Range(flags) => {
+            let (offset, length) = (offset.cast_signed(), i64::from(length));
+            // SAFETY: plain integers.
+            unsafe { libc::sync_file_range(file, offset, length, flags.into()) }
+        }
+        // SAFETY: a plain integer.
+        SyncKind::FileSystem => unsafe { libc::syncfs(file) },
     };
     if failed == 0 { 0 } else { failure() }
 }
@@ -219,7 +227,7 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
 pub fn perform_dataless(file: Descriptor<'_>, kind: Kind, op: &Op) -> i32 {
     match op.kind {
         OpKind::Data(Direction::Trim) => discard(file, kind, op.offset, op.length),
-        OpKind::Sync(kind) => sync(file, kind),
+        OpKind::Sync(kind) => sync(file, kind, op.offset, op.length),
         OpKind::Data(Direction::Read | Direction::Write) => panic!("{op:?} moves data"),
     }
 }

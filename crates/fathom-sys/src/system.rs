@@ -99,6 +99,21 @@ fn configured(name: libc::c_int) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
+/// Cycles of the first processor in a second, as the kernel shows them now; `None` where it does
+/// not.
+#[must_use]
+pub fn cpu_hz() -> Option<u64> {
+    hz_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+fn hz_in(cpuinfo: &str) -> Option<u64> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("cpu MHz"))?;
+    let (_, mhz) = line.split_once(':')?;
+    let (whole, rest) = mhz.trim().split_once('.').unwrap_or((mhz.trim(), "0"));
+    let millis: u64 = format!("{rest:0<3}").get(..3)?.parse().ok()?;
+    Some(whole.parse::<u64>().ok()? * 1_000_000 + millis * 1_000).filter(|&hz| hz > 0)
+}
+
 /// The processor's model as the kernel prints it; empty where it does not.
 #[must_use]
 pub fn cpu_model() -> String {
@@ -224,6 +239,15 @@ pub(crate) const TICK_US: u64 = 10_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_rate_is_read_with_its_fraction() {
+        let hz = |text| hz_in(&format!("processor\t: 0\ncpu MHz\t\t: {text}\n"));
+        assert_eq!(hz("2899.998"), Some(2_899_998_000));
+        assert_eq!(hz("3000"), Some(3_000_000_000));
+        assert_eq!(hz("x"), None);
+        assert_eq!(hz_in("processor : 0\n"), None);
+    }
 
     #[test]
     fn this_machine_is_plausible() {

@@ -20,8 +20,8 @@ use crate::rw::{Descriptor, raw};
 
 use abi::{
     ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument, FSYNC_DATASYNC, OP_FSYNC,
-    OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_WRITE, OP_WRITE_FIXED, OP_WRITEV, SQE_ASYNC,
-    SQE_FIXED_FILE,
+    OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_SYNC_FILE_RANGE, OP_WRITE, OP_WRITE_FIXED,
+    OP_WRITEV, SQE_ASYNC, SQE_FIXED_FILE,
 };
 use entry::{Fields, head};
 use rings::Rings;
@@ -447,13 +447,18 @@ impl Ring {
     }
 
     fn sync_fields(&self, op: &Op, kind: SyncKind, file: Descriptor<'_>) -> Fields {
+        let (opcode, op_flags) = match kind {
+            SyncKind::Full => (OP_FSYNC, 0),
+            SyncKind::Data => (OP_FSYNC, FSYNC_DATASYNC),
+            SyncKind::Range(flags) => (OP_SYNC_FILE_RANGE, flags.into()),
+            SyncKind::FileSystem => panic!("{op:?} in the ring"),
+        };
         Fields {
-            head: head(OP_FSYNC, file_flags(self.mode.fixed_files)),
+            head: head(opcode, file_flags(self.mode.fixed_files)),
             file: self.file_number(op, || file),
-            op_flags: match kind {
-                SyncKind::Full => 0,
-                SyncKind::Data => FSYNC_DATASYNC,
-            },
+            offset: op.offset,
+            length: op.length,
+            op_flags,
             ..Fields::default()
         }
     }

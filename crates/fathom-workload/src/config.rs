@@ -2,7 +2,7 @@
 //!
 //! `fathom-run` translates a plan into these; the loop and the patterns read nothing else.
 
-use fathom_core::{Nanos, PerDirection};
+use fathom_core::{FileIndex, Nanos, PerDirection};
 
 use crate::guards::GuardConfig;
 
@@ -41,6 +41,10 @@ pub struct WorkerConfig {
     pub fill: bool,
     /// Syncs during and after the job.
     pub sync: SyncRules,
+    /// At the end of the job, the whole file systems of these files; not counted.
+    pub sync_filesystems: Vec<FileIndex>,
+    /// Files are removed and made anew before each pass but the first.
+    pub renew: bool,
     /// Errors that do not end the job.
     pub tolerate: Tolerate,
     /// Write a header into what is written, read it back and compare.
@@ -105,6 +109,8 @@ pub struct PatternConfig {
     pub distribution: Distribution,
     /// Parts of the range, each with its share of the random ops; without a map.
     pub shares: Option<PerDirection<Vec<AccessShare>>>,
+    /// These blocks, one after the other, and no others; without a map.
+    pub sequence: Option<BlockSequence>,
     /// Work through the range zone by zone.
     pub zones: Option<Zones>,
     /// Sequential ops have the sizes of reads, random ones those of writes.
@@ -258,6 +264,16 @@ pub struct AccessShare {
     pub part: PartLength,
 }
 
+/// Blocks in a given order, over and over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockSequence {
+    /// Their numbers, counted in units of alignment; not empty. Those beyond the range's end are
+    /// counted from its start again.
+    pub blocks: Vec<u64>,
+    /// Each time round, all of them lie further on by as many blocks as there are numbers.
+    pub stride: bool,
+}
+
 /// How long a part of a range is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartLength {
@@ -355,6 +371,9 @@ pub struct SyncRules {
     pub full_every: u32,
     /// Data alone after every so many writes, unless both are due; 0 never.
     pub data_every: u32,
+    /// What was written to the file since the last of these, after every so many writes, unless
+    /// another is due.
+    pub range: Option<RangeSync>,
     /// One at the end of the job, not counted.
     pub at_end: bool,
     /// One before each file is closed, not counted.
@@ -364,8 +383,17 @@ pub struct SyncRules {
 impl SyncRules {
     /// Whether writes are to be counted.
     pub(crate) const fn watches_writes(&self) -> bool {
-        self.full_every > 0 || self.data_every > 0
+        self.full_every > 0 || self.data_every > 0 || self.range.is_some()
     }
+}
+
+/// `sync_file_range(2)` after every so many writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeSync {
+    /// How many; ≥ 1.
+    pub every: u32,
+    /// The call's flags.
+    pub flags: u8,
 }
 
 /// Errors that do not end the job.
@@ -388,6 +416,8 @@ pub struct VerifyConfig {
     pub method: VerifyMethod,
     /// The pattern of the payload, if the user gave one; not empty.
     pub pattern: Option<Vec<u8>>,
+    /// Where in the pattern eight bytes are the offset of the block in its file.
+    pub pattern_offsets: Vec<usize>,
     /// Read back after the writes of each pass.
     pub read_back: bool,
     /// The job's number, 1-based, as in the block header.

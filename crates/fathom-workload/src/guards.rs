@@ -26,6 +26,8 @@ pub struct GuardConfig {
     pub target: Option<LatencyTarget>,
     /// Take turns with others.
     pub flow: Option<FlowShare>,
+    /// Nothing is counted before so many bytes were moved; 0 to count from the start.
+    pub ramp_bytes: u64,
     /// End when what it does has become steady.
     pub steady: Option<Arc<SteadyGroup>>,
 }
@@ -34,7 +36,8 @@ impl GuardConfig {
     /// Whether single ops are to be looked at.
     fn any(&self) -> bool {
         let bounds = self.slowest.iter().any(|(_, bound)| bound.is_some());
-        bounds || self.ops.is_some() || self.target.is_some() || self.flow.is_some()
+        let ramp = self.ramp_bytes > 0;
+        bounds || ramp || self.ops.is_some() || self.target.is_some() || self.flow.is_some()
     }
 }
 
@@ -42,6 +45,8 @@ impl GuardConfig {
 #[derive(Debug)]
 pub(crate) struct Guards {
     ops_left: u64,
+    /// Bytes to move before anything is counted.
+    pub(crate) ramp_left: u64,
     slowest: PerDirection<Option<Nanos>>,
     search: Option<DepthSearch>,
     flow: Option<FlowMember>,
@@ -65,6 +70,7 @@ impl Guards {
         guards.any().then(|| {
             Box::new(Self {
                 ops_left: guards.ops.unwrap_or(u64::MAX),
+                ramp_left: guards.ramp_bytes,
                 slowest: guards.slowest,
                 search: guards
                     .target
@@ -139,6 +145,14 @@ impl Worker {
         let Some(guards) = &mut self.guards else {
             return;
         };
+        if guards.ramp_left > 0 {
+            guards.ramp_left = guards.ramp_left.saturating_sub(op.total_length().into());
+            if guards.ramp_left == 0 {
+                self.measure_from(now);
+                self.set_next_rule();
+            }
+            return;
+        }
         let latency = now - op.start;
         if let Some(bound) = guards.slowest[direction].filter(|&bound| latency > bound) {
             return self.too_slow(direction, op, latency, bound);

@@ -274,7 +274,7 @@ impl Worker {
             thinking.issued(now);
         }
         if target.direction == Direction::Write {
-            self.sync.wrote(target.file);
+            self.sync.wrote(target);
         }
         self.sync.gave_way = false;
     }

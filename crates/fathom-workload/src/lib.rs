@@ -33,10 +33,11 @@ mod worker;
 
 // Public items, listed once.
 pub use config::{
-    AccessShare, Batching, BufferConfig, BufferFill, Compressible, Dedupe, Distribution, FileRange,
-    FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig, PriorityChoice,
-    PriorityShare, RandomGenerator, Rate, RateProcess, Repeated, Sequencer, SizeChoice, SyncRules,
-    Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig, Zones,
+    AccessShare, Batching, BlockSequence, BufferConfig, BufferFill, Compressible, Dedupe,
+    Distribution, FileRange, FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig,
+    PriorityChoice, PriorityShare, RandomGenerator, RangeSync, Rate, RateProcess, Repeated,
+    Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
+    Zones,
 };
 pub use depth_search::LatencyTarget;
 pub use flow::{Flow, FlowShare};

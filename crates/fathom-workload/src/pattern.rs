@@ -23,6 +23,7 @@ mod grid;
 mod lfsr;
 mod plain;
 mod power;
+mod sequence;
 mod service;
 mod shares;
 mod sizes;

@@ -161,6 +161,7 @@ fn may_repeat(pattern: &PatternConfig) -> bool {
     let each_once = pattern.map != MapMode::Off
         && pattern.distribution == Distribution::Uniform
         && pattern.shares.is_none()
+        && pattern.sequence.is_none()
         && !pattern.sizes_by_order
         && pattern.sequencer == Sequencer::None
         && pattern.percentage_random.write == 100

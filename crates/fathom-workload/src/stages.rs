@@ -1,6 +1,6 @@
 //! What happens between passes and at the end: draining, syncing, reading back, going round.
 
-use fathom_core::{Engine, FileIndex, PerDirection, Step, SyncKind, Tick};
+use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
 
 use crate::config::{Mix, WorkerConfig};
 use crate::worker::{After, Pass, Stage, Worker};
@@ -29,7 +29,11 @@ impl Worker {
             }
             return None;
         }
-        self.drained(*now, after)
+        let step = self.drained(*now, after);
+        if self.pass.renew {
+            self.renew_files(engine);
+        }
+        step
     }
 
     /// Nothing is in flight: what was to follow follows.
@@ -116,9 +120,9 @@ impl Worker {
         if self.in_flight > 0 || !self.prepared.is_empty() {
             return self.wait_for_sync(engine, now);
         }
-        if file.index() < self.config.pattern.files.len() && self.used.write {
-            self.stage = Stage::Syncing(FileIndex::new(file.get() + 1), after);
-            self.prepare_sync(engine, *now, file, SyncKind::Full);
+        if let Some((file, kind, next)) = self.next_final_sync(file).filter(|_| self.used.write) {
+            self.stage = Stage::Syncing(next, after);
+            self.prepare_sync(engine, *now, file, kind);
             return self.hand_over(engine, now);
         }
         self.sync.synced_at = self.sequence;
@@ -126,6 +130,9 @@ impl Worker {
             After::Readback => self.begin_readback(engine, *now),
             After::End => self.stage = Stage::Finished,
             After::Pass | After::Think => self.next_pass(*now),
+        }
+        if self.pass.renew {
+            self.renew_files(engine);
         }
         None
     }
@@ -171,6 +178,7 @@ impl Worker {
         }
         self.pass.more = self.pass.more.saturating_sub(1);
         self.start_over();
+        self.pass.renew = self.config.renew;
         self.clock.stretch = now;
         self.stage = Stage::Running;
     }
@@ -186,6 +194,7 @@ impl Worker {
             barren: false,
             ended: false,
             invalidate: self.config.invalidate && self.engine.moves_data,
+            renew: false,
         };
     }
 
@@ -197,7 +206,7 @@ impl Worker {
 
     /// Whether the job's own syncs at its end have still to be made.
     fn wants_final_sync(&self) -> bool {
-        let asked = self.config.sync.at_end || self.config.sync.on_close;
+        let asked = self.syncs_each_file() || !self.config.sync_filesystems.is_empty();
         let dirty = self.used.write && self.sequence != self.sync.synced_at;
         asked && dirty && !self.recorder.has_failed()
     }

@@ -9,10 +9,12 @@ use fathom_core::{Engine, FileIndex, OpKind, SyncKind, Tick};
 
 use crate::config::{Mix, SyncRules, WorkerConfig};
 use crate::issue::Gate;
+use crate::pattern::Target;
+use crate::results::JobError;
 use crate::worker::{Stage, Worker};
 
 /// Where the job stands with its syncs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SyncState {
     /// Whether any is made while the job runs.
     pub(crate) watches: bool,
@@ -22,12 +24,14 @@ pub(crate) struct SyncState {
     writes: u64,
     /// The file last written.
     file: FileIndex,
+    /// What was written to each file since the last sync of a range; empty where there is none.
+    written: Box<[Extent]>,
     /// What the worker's `sequence` was at the last sync at a pass's end.
     pub(crate) synced_at: u64,
 }
 
 impl SyncState {
-    pub(crate) const fn new(config: &WorkerConfig) -> Self {
+    pub(crate) fn new(config: &WorkerConfig) -> Self {
         // A trim and the write of the same block are one thing: fio puts no sync between them, nor
         // behind them.
         let pairs = matches!(config.pattern.mix, Mix::TrimWrite);
@@ -36,14 +40,22 @@ impl SyncState {
             gave_way: false,
             writes: 0,
             file: FileIndex::new(0),
+            written: match config.sync.range {
+                Some(_) => vec![Extent::NONE; config.pattern.files.len()].into_boxed_slice(),
+                None => Box::default(),
+            },
             synced_at: 0,
         }
     }
 
     /// A write was issued.
-    pub(crate) fn wrote(&mut self, file: FileIndex) {
-        self.file = file;
+    pub(crate) fn wrote(&mut self, target: &Target) {
+        self.file = target.file;
         self.writes += 1;
+        if let Some(extent) = self.written.get_mut(target.file.index()) {
+            extent.start = extent.start.min(target.offset);
+            extent.end = extent.end.max(target.offset + u64::from(target.length));
+        }
     }
 
     /// What these rules want after the writes so far.
@@ -55,9 +67,29 @@ impl SyncState {
         } else if is_multiple(self.writes, rules.data_every) {
             Some(SyncKind::Data)
         } else {
-            None
+            match rules.range {
+                Some(range) if is_multiple(self.writes, range.every) => {
+                    Some(SyncKind::Range(range.flags))
+                }
+                _ => None,
+            }
         }
     }
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    start: u64,
+    end: u64,
+}
+
+impl Extent {
+    /// Nothing of it.
+    const NONE: Self = Self {
+        start: u64::MAX,
+        end: 0,
+    };
 }
 
 const fn is_multiple(writes: u64, every: u32) -> bool {
@@ -90,6 +122,49 @@ impl Worker {
         Gate::Open
     }
 
+    /// The sync at a pass's or the job's end that comes at `place`, and the place after it: first
+    /// the files, where they are asked for, then the file systems.
+    pub(crate) fn next_final_sync(
+        &self,
+        place: FileIndex,
+    ) -> Option<(FileIndex, SyncKind, FileIndex)> {
+        let files = self.config.pattern.files.len();
+        let first = if self.syncs_each_file() { 0 } else { files };
+        let place = place.index().max(first);
+        let next = FileIndex::new(u32::try_from(place + 1).unwrap_or(u32::MAX));
+        if place < files {
+            let file = FileIndex::new(u32::try_from(place).unwrap_or(u32::MAX));
+            return Some((file, SyncKind::Full, next));
+        }
+        let file = *self.config.sync_filesystems.get(place - files)?;
+        Some((file, SyncKind::FileSystem, next))
+    }
+
+    /// Whether each file is synced at the end.
+    pub(crate) const fn syncs_each_file(&self) -> bool {
+        self.config.sync.at_end || self.config.sync.on_close
+    }
+
+    /// Closes every file and opens it again, which makes it anew.
+    #[cold]
+    pub(crate) fn renew_files<E: Engine>(&mut self, engine: &mut E) {
+        self.pass.renew = false;
+        for number in 0..self.config.pattern.files.len() {
+            let file = FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX));
+            let renewed = engine.close(file).and_then(|()| engine.open(file));
+            if let Err(error) = renewed {
+                return self.fail(JobError {
+                    errno: error.errno.unsigned_abs(),
+                    what: "open",
+                    file,
+                    offset: 0,
+                    length: 0,
+                    detail: Some(error.to_string()),
+                });
+            }
+        }
+    }
+
     /// Prepares a sync of `file`; there must be a free slot.
     pub(crate) fn prepare_sync<E: Engine>(
         &mut self,
@@ -110,6 +185,13 @@ impl Worker {
         state.op.length = 0;
         state.op.buffer_offset = 0;
         state.op.offset = 0;
+        if let (SyncKind::Range(_), Some(extent)) = (kind, self.sync.written.get_mut(file.index()))
+        {
+            let Extent { start, end } = std::mem::replace(extent, Extent::NONE);
+            state.op.offset = start.min(end);
+            // What is too long for an op goes on to the file's end.
+            state.op.length = u32::try_from(end - state.op.offset).unwrap_or(0);
+        }
         state.op.sequence = self.sequence;
         engine.prepare(&state.op);
         self.prepared.push(slot);

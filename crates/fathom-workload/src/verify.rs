@@ -20,6 +20,8 @@ mod error;
 mod tests;
 mod written;
 
+use std::borrow::Cow;
+
 use fathom_core::{Xoshiro256, stream_seed};
 use md5::{Digest, Md5};
 
@@ -35,6 +37,8 @@ pub(crate) struct Verifier {
     method: VerifyMethod,
     /// Empty where the payload is random.
     pattern: Box<[u8]>,
+    /// Where in it eight bytes are the block's offset.
+    offsets: Box<[usize]>,
     /// Bytes from one header to the next; room for a header and a checksum.
     interval: u32,
     thread: u16,
@@ -78,6 +82,7 @@ impl Verifier {
         Ok(Self {
             method: config.method,
             pattern: pattern.into_boxed_slice(),
+            offsets: config.pattern_offsets.clone().into_boxed_slice(),
             interval,
             thread: config.thread,
             seed,
@@ -94,13 +99,13 @@ impl Verifier {
         let seed = stream_seed(self.seed, stamp.sequence);
         for (index, block) in buffer.chunks_mut(self.interval as usize).enumerate() {
             let seed = seed.wrapping_add(index as u64);
+            let offset = stamp.offset + index as u64 * u64::from(self.interval);
             if self.pattern.is_empty() {
                 Xoshiro256::new(seed).fill(block);
             } else {
-                repeat(&self.pattern, block);
+                repeat(&self.pattern_at(offset), block);
             }
             if self.method != VerifyMethod::Pattern {
-                let offset = stamp.offset + index as u64 * u64::from(self.interval);
                 self.put_header(block, seed, &Stamp { offset, ..*stamp });
             }
         }
@@ -120,7 +125,7 @@ impl Verifier {
         for (index, block) in buffer.chunks(self.interval as usize).enumerate() {
             let at = offset + index as u64 * u64::from(self.interval);
             let checked = match self.method {
-                VerifyMethod::Pattern => self.check_pattern(block),
+                VerifyMethod::Pattern => check_pattern(block, &self.pattern_at(at)),
                 VerifyMethod::Crc32c | VerifyMethod::Md5 => self
                     .check_header(block, at, sequence)
                     .and_then(|()| self.check_payload(block)),
@@ -218,23 +223,33 @@ impl Verifier {
         }
     }
 
-    fn check_pattern(&self, block: &[u8]) -> Result<(), Mismatch> {
-        let pattern = &self.pattern[..];
-        for (index, part) in block.chunks(pattern.len()).enumerate() {
-            if part == &pattern[..part.len()] {
-                continue;
+    /// The pattern of the block at this offset.
+    fn pattern_at(&self, offset: u64) -> Cow<'_, [u8]> {
+        let mut pattern = Cow::Borrowed(&self.pattern[..]);
+        for &place in &self.offsets {
+            if let Some(bytes) = pattern.to_mut().get_mut(place..place + 8) {
+                bytes.copy_from_slice(&offset.to_le_bytes());
             }
-            let wrong = part.iter().zip(pattern).position(|(got, want)| got != want);
-            let place = wrong.unwrap_or(0);
-            let at = index * pattern.len() + place;
-            return Err(Mismatch::Pattern {
-                at,
-                got: part[place],
-                want: pattern[place],
-            });
         }
-        Ok(())
+        pattern
     }
+}
+
+fn check_pattern(block: &[u8], pattern: &[u8]) -> Result<(), Mismatch> {
+    for (index, part) in block.chunks(pattern.len()).enumerate() {
+        if part == &pattern[..part.len()] {
+            continue;
+        }
+        let wrong = part.iter().zip(pattern).position(|(got, want)| got != want);
+        let place = wrong.unwrap_or(0);
+        let at = index * pattern.len() + place;
+        return Err(Mismatch::Pattern {
+            at,
+            got: part[place],
+            want: pattern[place],
+        });
+    }
+    Ok(())
 }
 
 impl Checksum {

@@ -135,6 +135,8 @@ pub(crate) struct Pass {
     pub(crate) ended: bool,
     /// Page caches are to be dropped before the next op.
     pub(crate) invalidate: bool,
+    /// Files are to be made anew before the next op.
+    pub(crate) renew: bool,
 }
 
 /// Why a worker cannot be made.
@@ -365,6 +367,7 @@ impl Pass {
             barren: false,
             ended: false,
             invalidate: false,
+            renew: false,
         }
     }
 

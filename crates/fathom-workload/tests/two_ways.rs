@@ -160,6 +160,8 @@ fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_millis(1000),
         apart: false,
+        sync_filesystems: Vec::new(),
+        renew: false,
         fill: false,
         think,
         sync: SyncRules::default(),

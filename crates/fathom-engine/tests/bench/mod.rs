@@ -12,7 +12,7 @@ use fathom_core::{
     Capabilities, Completion, Direction, Engine, FileIndex, Nanos, Op, OpKind, Slot, Submitted,
     SyncKind, Tick,
 };
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, FileLock, start};
 use fathom_sys::clock::Clock;
 
 /// Bytes of an op.
@@ -79,6 +79,7 @@ impl Setup {
             o.sqthread_poll = true;
             o.registerfiles = true;
         });
+        add("libaio", "vectored", &|o| o.vectored = true);
         add("libaio", "userspace_reap", &|o| o.userspace_reap = true);
         if base.direct {
             add("io_uring", "hipri", &|o| o.hipri = true);
@@ -86,6 +87,21 @@ impl Setup {
         } else {
             add("io_uring", "uncached", &|o| o.uncached = true);
             add("pvsync2", "uncached", &|o| o.uncached = true);
+        }
+        for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
+            // One that nobody else takes.
+            let locks = vec![FileLock::new(false)];
+            let options = EngineOptions {
+                locks,
+                ..base.options.clone()
+            };
+            all.push(Self {
+                name,
+                variant: "locked",
+                depth,
+                options,
+                ..base.clone()
+            });
         }
         all
     }
@@ -129,6 +145,7 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             read: true,
             write: true,
             create: true,
+            renew: false,
             random: true,
         }],
         direct: setup.direct,

@@ -1,7 +1,7 @@
 //! Options that only some engines have.
 
 use super::general::U32;
-use super::read::narrow;
+use super::read::{byte, narrow};
 use super::row::{Kind, Row};
 
 pub(super) const ROWS: &[Row] = &[
@@ -97,4 +97,44 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Flag(|o, v| o.userspace_reap = v),
     )
     .engines(&["libaio"]),
+    Row::new(
+        "nowait",
+        "0",
+        "Have ops that would wait fail at once with EAGAIN (RWF_NOWAIT)",
+        "nowait=1",
+        Kind::Bool(|o, v| o.nowait = v),
+    )
+    .engines(&["io_uring", "libaio", "pvsync2"]),
+    Row::new(
+        "libaio_vectored",
+        "0",
+        "Submit ops as vectors of one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
+        "libaio_vectored=1",
+        Kind::Bool(|o, v| o.libaio_vectored = v),
+    )
+    .engines(&["libaio"]),
+    Row::new(
+        "hipri_percentage",
+        "100",
+        "How many of the ops poll with `hipri`, in percent",
+        "hipri_percentage=50",
+        Kind::Int {
+            min: 0,
+            max: 100,
+            set: |o, v| o.hipri_percentage = byte(v),
+        },
+    )
+    .engines(&["pvsync2"]),
+    Row::new(
+        "thp",
+        "",
+        "Ask for huge pages behind the mapping (MADV_HUGEPAGE)",
+        "thp=1",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.thp = v != 0,
+        },
+    )
+    .engines(&["mmap"]),
 ];

@@ -89,6 +89,17 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter(TIMES),
     Row::new(
+        "ramp_size",
+        "0",
+        "Move so many bytes before anything is counted",
+        "ramp_size=64m",
+        Kind::Int {
+            min: 1,
+            max: u64::MAX,
+            set: |o, v| o.ramp_size = v,
+        },
+    ),
+    Row::new(
         "clocksource",
         "the processor's counter where it can be trusted",
         "Where the time comes from",

@@ -23,6 +23,8 @@ mod random;
 mod rate;
 mod read;
 mod row;
+mod sequence;
+mod sharing;
 mod verify;
 pub(crate) mod zones;
 
@@ -60,11 +62,13 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Zones", zones::ROWS),
     ("Files", files::ROWS),
     ("Choice of file", file_choice::ROWS),
+    ("Durability and sharing", sharing::ROWS),
     ("Queue and engine", queue::ROWS),
     ("Memory", memory::ROWS),
     ("Priority", priority::ROWS),
     ("The job's thread", process::ROWS),
     ("Random", random::ROWS),
+    ("Blocks in a given order", sequence::ROWS),
     ("Pace", rate::ROWS),
     ("Content and verification", verify::ROWS),
     ("Compression and duplicates", content::ROWS),

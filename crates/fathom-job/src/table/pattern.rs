@@ -194,6 +194,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter(SIZES),
     Row::new(
+        "num_range",
+        "1",
+        "Ranges that a trim has, where the engine can have more than one: none can",
+        "num_range=1",
+        Kind::Special {
+            form: "integer value (opt=1); min=0, max=256",
+            read: num_range,
+        },
+    ),
+    Row::new(
         "number_ios",
         "",
         "End the job after so many ops",
@@ -205,6 +215,16 @@ pub(super) const ROWS: &[Row] = &[
         },
     ),
 ];
+
+/// As in fio, more than one range is refused where the engine takes only one.
+fn num_range(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let (ranges, _) = number::counted(Piece::whole(text), options.kb_base, 0, 256)?;
+    if ranges > 1 {
+        let why = "trims of several ranges need the engine `io_uring_cmd`: not in fathom";
+        return Err(Problem::new("not-in-fathom", 0..text.len(), why).fix("write `num_range=1`"));
+    }
+    Ok(())
+}
 
 fn read_write(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);

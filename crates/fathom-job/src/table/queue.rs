@@ -1,6 +1,6 @@
 //! How ops reach the kernel.
 
-use super::general::U32;
+use super::general::{U32, choice};
 use super::read::{Findings, narrow};
 use super::row::{Kind, Row};
 use crate::engines;
@@ -99,6 +99,14 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Bool(|o, v| o.direct = !v),
     )
     .stricter("as `direct`"),
+    Row::new(
+        "io_submit_mode",
+        "inline",
+        "Who hands ops over",
+        "io_submit_mode=inline",
+        Kind::Choice(&[choice("inline", "the job itself", |_| {})]),
+    )
+    .later(&["offload"]),
     Row::new(
         "serialize_overlap",
         "0",

@@ -3,6 +3,7 @@
 use super::general::choice;
 use super::read::{Findings, byte, unknown_word};
 use super::row::{Kind, Row};
+use super::sequence::sequence;
 use super::zones;
 use crate::plan::{Options, RandomDistribution, RandomGenerator};
 use crate::problem::{Piece, Problem};
@@ -70,11 +71,10 @@ pub(super) const ROWS: &[Row] = &[
         "random_distribution=zipf:1.2",
         Kind::Special {
             form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]\
-                   |zoned:access/size:…|zoned_abs:access/bytes:…",
+                   |zoned:access/size:…|zoned_abs:access/bytes:…|sequence:block,block…",
             read: distribution,
         },
     )
-    .later(&["sequence"])
     .different(
         "the deviation of `normal` is what is asked for, in fio never less than a twelfth of the \
          range; around a given center neighbours stay together, where fio 3.33 scatters them; \
@@ -108,8 +108,16 @@ fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> R
             return zones::zoned(options, rest, bytes, findings);
         }
     }
+    if let Some(list) = text.strip_prefix("sequence:") {
+        return sequence(
+            options,
+            whole.part(text.len() - list.len()..text.len()),
+            findings,
+        );
+    }
     options.random_distribution = law(whole)?;
     options.access_zones = None;
+    options.random_sequence = None;
     Ok(())
 }
 
@@ -156,9 +164,7 @@ pub(super) fn law(whole: Piece<'_>) -> Result<RandomDistribution, Problem> {
             RandomDistribution::Normal(deviation, center?)
         }
         _ => {
-            let words = ["random", "zipf", "pareto", "normal", "zoned:", "zoned_abs:"];
-            let later = ["sequence"];
-            return Err(unknown_word("random_distribution", word, &words, &later));
+            return Err(unknown_word("random_distribution", word, &WORDS, &[]));
         }
     })
 }
@@ -196,3 +202,13 @@ fn check(good: bool, piece: Piece<'_>, what: &str, want: &str) -> Result<(), Pro
         format!("{what} must be {want}"),
     ))
 }
+
+const WORDS: [&str; 7] = [
+    "random",
+    "zipf",
+    "pareto",
+    "normal",
+    "zoned:",
+    "zoned_abs:",
+    "sequence:",
+];

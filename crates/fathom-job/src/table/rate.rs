@@ -106,6 +106,17 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter(TIMES),
     Row::new(
+        "thinkcycles",
+        "0",
+        "Burn so many cycles of the processor at the start of each pause, on top of `thinktime`",
+        "thinkcycles=10000",
+        Kind::Int {
+            min: 0,
+            max: U32,
+            set: |o, v| o.thinkcycles = narrow(v),
+        },
+    ),
+    Row::new(
         "thinktime_blocks",
         "1",
         "Ops between two pauses",

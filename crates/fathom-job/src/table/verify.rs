@@ -5,7 +5,7 @@ use super::read::Findings;
 use super::row::{GIVEN_UP, Kind, Row};
 use crate::bytes_pattern;
 use crate::plan::{Options, Verify};
-use crate::problem::Problem;
+use crate::problem::{Piece, Problem};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -95,8 +95,7 @@ pub(super) const ROWS: &[Row] = &[
             form: PATTERN,
             read: verify_pattern,
         },
-    )
-    .stricter("`%o` is not there yet"),
+    ),
     Row::new(
         "verifysort",
         "",
@@ -115,17 +114,21 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The bytes of a pattern, and its text if it names a file: what is in that is read when the job is
 /// complete.
-fn pattern(text: &str) -> Result<(Vec<u8>, Option<String>), Problem> {
+fn pattern(
+    text: &str,
+    offsets: Option<&mut Vec<usize>>,
+) -> Result<(Vec<u8>, Option<String>), Problem> {
     let mut names_a_file = false;
-    let bytes = bytes_pattern::read(text, &mut |_| {
+    let mut file = |_: Piece<'_>| {
         names_a_file = true;
         Ok(vec![0])
-    })?;
+    };
+    let bytes = bytes_pattern::read(text, &mut file, offsets)?;
     Ok((bytes, names_a_file.then(|| text.to_owned())))
 }
 
 fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let (bytes, names_a_file) = pattern(text)?;
+    let (bytes, names_a_file) = pattern(text, None)?;
     options.buffer_pattern = Some(bytes);
     options.buffer_pattern_text = names_a_file;
     options.scramble_buffers = Some(false);
@@ -134,11 +137,13 @@ fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result
 }
 
 fn verify_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let (bytes, names_a_file) = pattern(text)?;
+    let mut offsets = Vec::new();
+    let (bytes, names_a_file) = pattern(text, Some(&mut offsets))?;
     options.verify_pattern = Some(bytes);
+    options.verify_pattern_offsets = offsets;
     options.verify_pattern_text = names_a_file;
     Ok(())
 }
 
-const PATTERN: &str =
-    "\"text\", 0xHEX, a decimal number, 'file', or several of them one after another";
+const PATTERN: &str = "\"text\", 0xHEX, a decimal number, 'file', %o for a block's offset, or \
+                       several of them one after another";

@@ -23,10 +23,16 @@ pub(super) const ROWS: &[Row] = &[
                 "move `zonesize` bytes within `zonerange`, then skip `zoneskip`",
                 |o| o.zones.mode = ZoneMode::Strided,
             ),
+            choice("zbd", "the zones of a zoned block device", |o| {
+                o.zones.mode = ZoneMode::Zbd;
+            }),
         ]),
     )
-    .later(&["zbd"])
-    .different("each file of a job has zones of its own; fio counts the bytes of all together"),
+    .different(
+        "`zbd` is refused before the job starts: where there is no zoned device for want of one, \
+         on one as not there yet; each file of a job has zones \
+         of its own; fio counts the bytes of all together",
+    ),
     Row::new(
         "zonesize",
         "",
@@ -60,7 +66,88 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .stricter("a percentage is refused; fio takes it for an enormous number of bytes"),
+    Row::new(
+        "zonecapacity",
+        "0",
+        "How much of a zone can be written, for `zonemode=zbd`",
+        "zonecapacity=1m",
+        Kind::Int {
+            min: 0,
+            max: u64::MAX,
+            set: |_, _| {},
+        },
+    ),
+    zbd(
+        "read_beyond_wp",
+        "Read behind a zone's write pointer, too, for `zonemode=zbd`",
+        "read_beyond_wp=1",
+    ),
+    open_zones(
+        "max_open_zones",
+        "Zones that all jobs write at a time at most, for `zonemode=zbd`",
+        "max_open_zones=8",
+    ),
+    open_zones(
+        "job_max_open_zones",
+        "Zones that a job writes at a time at most, for `zonemode=zbd`",
+        "job_max_open_zones=8",
+    ),
+    zbd(
+        "ignore_zone_limits",
+        "Go past the device's limits of open zones, for `zonemode=zbd`",
+        "ignore_zone_limits=1",
+    ),
+    share(
+        "zone_reset_threshold",
+        "Reset zones when so much of the range is written, for `zonemode=zbd`",
+        "zone_reset_threshold=0.5",
+    ),
+    share(
+        "zone_reset_frequency",
+        "How often a zone is reset, per write, for `zonemode=zbd`",
+        "zone_reset_frequency=0.1",
+    ),
+    zbd(
+        "recover_zbd_write_error",
+        "Mend the write pointer after an error, for `zonemode=zbd`",
+        "recover_zbd_write_error=1",
+    ),
+    zbd(
+        "write_zone_remainder",
+        "Fill zones whose rest is smaller than an op, for `zonemode=zbd`",
+        "write_zone_remainder=1",
+    ),
 ];
+
+/// A flag that only `zonemode=zbd`, which is refused, would look at.
+const fn zbd(name: &'static str, help: &'static str, example: &'static str) -> Row {
+    Row::new(name, "0", help, example, Kind::Bool(|_, _| {}))
+}
+
+/// A number of zones, likewise.
+const fn open_zones(name: &'static str, help: &'static str, example: &'static str) -> Row {
+    let kind = Kind::Int {
+        min: 0,
+        max: 4096,
+        set: |_, _| {},
+    };
+    Row::new(name, "0", help, example, kind)
+}
+
+/// A number from 0 to 1, likewise.
+const fn share(name: &'static str, help: &'static str, example: &'static str) -> Row {
+    let kind = Kind::Special {
+        form: "number from 0 to 1",
+        read: |_, text, _| match text.trim().parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(()),
+            _ => {
+                let why = format!("`{text}` is not a number from 0 to 1");
+                Err(Problem::new("out-of-range", 0..text.len(), why))
+            }
+        },
+    };
+    Row::new(name, "", help, example, kind)
+}
 
 /// `zoned:access/size…` and `zoned_abs:access/bytes…`, with commas between directions.
 pub(super) fn zoned(
@@ -82,6 +169,7 @@ pub(super) fn zoned(
         lists.push(Some(one_list(piece, bytes, options.kb_base, findings)?));
     }
     options.random_distribution = RandomDistribution::Random;
+    options.random_sequence = None;
     let lists: PerDirection<_> = spread(&lists);
     let all = |index| lists[index].clone().unwrap_or_default();
     options.access_zones = Some(PerDirection::from_fn(all));
@@ -160,6 +248,10 @@ pub(crate) fn settle(options: &mut Options) -> Result<(), (&'static str, Problem
     };
     let zones = options.zones;
     let strided = zones.mode == ZoneMode::Strided;
+    if zones.mode == ZoneMode::Zbd {
+        // Refused when the device is known.
+        return Ok(());
+    }
     if !strided && zones.size > 0 {
         return problem(
             "zonesize",

@@ -245,6 +245,7 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
             read: !config.write,
             write: config.write,
             create: false,
+            renew: false,
             random: !config.sequential,
         })
         .collect();

@@ -3,8 +3,8 @@
 use fathom_core::{Direction, Nanos};
 use fathom_job::{DedupeMode, Options, Verify};
 use fathom_workload::{
-    BufferConfig, BufferFill, Compressible, Dedupe, Measure, Repeated, SyncRules, VerifyConfig,
-    VerifyMethod,
+    BufferConfig, BufferFill, Compressible, Dedupe, Measure, RangeSync, Repeated, SyncRules,
+    VerifyConfig, VerifyMethod,
 };
 
 use super::pattern::{self, uses};
@@ -72,8 +72,12 @@ fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
 }
 
 /// Syncs during the job and at its end.
-pub(crate) const fn sync_rules(options: &Options) -> SyncRules {
+pub(crate) fn sync_rules(options: &Options) -> SyncRules {
     SyncRules {
+        range: options.files.sync_range.map(|range| RangeSync {
+            every: range.every,
+            flags: range.flags,
+        }),
         full_every: options.fsync,
         data_every: options.fdatasync,
         at_end: options.end_fsync,
@@ -103,6 +107,7 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
     Ok(Some(VerifyConfig {
         method,
         pattern,
+        pattern_offsets: options.verify_pattern_offsets.clone(),
         read_back: options.do_verify,
         // The block header has 16 bits for it.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),

@@ -68,10 +68,14 @@ fn paces(
 }
 
 /// `thinktime` and its family.
-pub(crate) fn think(options: &Options) -> Option<Think> {
-    (options.thinktime > Nanos::ZERO).then(|| Think {
-        time: options.thinktime,
-        spin: options.thinktime_spin.min(options.thinktime),
+///
+/// `cycles_hz`: how many cycles of `thinkcycles` a second has.
+pub(crate) fn think(options: &Options, cycles_hz: u64) -> Option<Think> {
+    let ns = u64::from(options.thinkcycles) * 1_000_000_000 / cycles_hz.max(1);
+    let stall = Nanos::new(ns);
+    (options.thinktime + stall > Nanos::ZERO).then(|| Think {
+        time: options.thinktime + stall,
+        spin: options.thinktime_spin.min(options.thinktime) + stall,
         blocks: options.thinktime_blocks.max(1),
         count_issues: options.thinktime_blocks_issue,
         io_time: options.thinktime_iotime,

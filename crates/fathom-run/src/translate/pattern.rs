@@ -3,8 +3,8 @@
 use fathom_core::{Direction, PerDirection};
 use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite, Size, ZoneLength, ZoneMode};
 use fathom_workload::{
-    AccessShare, Distribution, FileRange, FileService, MapMode, Mix, PartLength, PatternConfig,
-    RandomGenerator, Sequencer, SizeChoice, Zones,
+    AccessShare, BlockSequence, Distribution, FileRange, FileService, MapMode, Mix, PartLength,
+    PatternConfig, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
 use crate::error::Problem;
@@ -37,6 +37,7 @@ pub(crate) fn pattern(
         generator: generator(options),
         distribution: distribution(options.random_distribution),
         shares: access_shares(options),
+        sequence: sequence(options),
         zones: zones(options),
         sizes_by_order: options.bs_is_seq_rand,
         percentage_random: options.percentage_random,
@@ -166,8 +167,9 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Pr
 /// The map is off where asked, and where a block cannot be told from the next: uneven
 /// distributions, and offsets that are not multiples of the smallest op.
 fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
-    let uneven =
-        options.random_distribution != RandomDistribution::Random || options.access_zones.is_some();
+    let uneven = options.random_distribution != RandomDistribution::Random
+        || options.access_zones.is_some()
+        || options.random_sequence.is_some();
     let shifted = Direction::ALL
         .into_iter()
         .any(|d| uses(options, d) && align[d] != smallest[d]);
@@ -178,6 +180,18 @@ fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirectio
     } else {
         MapMode::On
     }
+}
+
+/// The blocks of `random_distribution=sequence`.
+fn sequence(options: &Options) -> Option<BlockSequence> {
+    let blocks = options
+        .random_sequence
+        .as_ref()
+        .filter(|_| options.random)?;
+    Some(BlockSequence {
+        blocks: blocks.clone(),
+        stride: options.random_sequence_stride,
+    })
 }
 
 /// The parts of `random_distribution=zoned`.

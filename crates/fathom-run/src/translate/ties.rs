@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fathom_core::Nanos;
-use fathom_job::{Job, Options, SteadyFigure};
+use fathom_engine::FileLock;
+use fathom_job::{Job, LockFile, Options, SteadyFigure};
 use fathom_stats::Judge;
 use fathom_workload::{
     Figure, Flow, FlowShare, GuardConfig, LatencyTarget, SteadyGroup, SteadyRule,
 };
 
-use super::Warnings;
+use super::{FileSetup, Warnings};
 use crate::error::Problem;
 use crate::groups::Place;
 
@@ -18,6 +19,8 @@ use crate::groups::Place;
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     flows: HashMap<u32, Arc<Flow>>,
+    /// Of files that jobs lock, by path.
+    locks: HashMap<String, FileLock>,
     /// Of groups that are reported as one.
     steady: HashMap<u32, Arc<SteadyGroup>>,
 }
@@ -38,11 +41,27 @@ impl Ties {
         });
         Ok(GuardConfig {
             ops,
+            ramp_bytes: job.options.ramp_size,
             slowest: rules.max_latency,
             target: target(job)?,
             flow,
             steady: self.steady(job, place)?,
         })
+    }
+
+    /// The locks of one clone's files, if it takes any. The first job to name a file says whether
+    /// several may read it together.
+    pub(super) fn locks(&mut self, options: &Options, files: &[FileSetup]) -> Vec<FileLock> {
+        let together = match options.files.lockfile {
+            LockFile::None => return Vec::new(),
+            LockFile::Exclusive => false,
+            LockFile::ReadWrite => true,
+        };
+        let lock = |file: &FileSetup| {
+            let lock = self.locks.entry(file.path.clone());
+            lock.or_insert_with(|| FileLock::new(together)).clone()
+        };
+        files.iter().map(lock).collect()
     }
 
     fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, Problem> {

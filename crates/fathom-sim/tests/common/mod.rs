@@ -10,6 +10,7 @@ use fathom_workload::{
 };
 
 /// 4 KiB reads in order over 1 MiB, one at a time.
+// tidy: long: one line a field
 pub(crate) fn job() -> WorkerConfig {
     WorkerConfig {
         pattern: PatternConfig {
@@ -28,6 +29,7 @@ pub(crate) fn job() -> WorkerConfig {
             distribution: Distribution::Uniform,
             percentage_random: PerDirection::all(100),
             shares: None,
+            sequence: None,
             zones: None,
             sizes_by_order: false,
             service: FileService::RoundRobin(1),
@@ -51,6 +53,8 @@ pub(crate) fn job() -> WorkerConfig {
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_millis(1000),
         apart: false,
+        sync_filesystems: Vec::new(),
+        renew: false,
         fill: false,
         think: None,
         sync: SyncRules::default(),

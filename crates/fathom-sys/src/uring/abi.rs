@@ -143,6 +143,7 @@ pub(super) const OP_WRITEV: u8 = 2;
 pub(super) const OP_FSYNC: u8 = 3;
 pub(super) const OP_READ_FIXED: u8 = 4;
 pub(super) const OP_WRITE_FIXED: u8 = 5;
+pub(super) const OP_SYNC_FILE_RANGE: u8 = 8;
 pub(super) const OP_READ: u8 = 22;
 pub(super) const OP_WRITE: u8 = 23;
 

@@ -46,7 +46,9 @@ impl Checked {
                 .filter(|&direction| placed[direction])
         };
         let aligned = used().all(|d| config.align[d] == u64::from(sizes[d].min));
-        let uniform = config.distribution == Distribution::Uniform && config.shares.is_none();
+        let uniform = config.distribution == Distribution::Uniform
+            && config.shares.is_none()
+            && config.sequence.is_none();
         let lfsr = config.generator == RandomGenerator::Lfsr;
         let no_map = !config.random || !aligned || !uniform || lfsr;
         Ok(Self {
@@ -113,6 +115,7 @@ fn is_plain(
         && config.sequencer == Sequencer::None
         && config.zones.is_none()
         && config.shares.is_none()
+        && config.sequence.is_none()
         && !config.sizes_by_order
         && (config.random || single)
         && used.all(|d| {

@@ -8,6 +8,7 @@ use super::check::Checked;
 use super::directions::share_of;
 use super::draw::Draw;
 use super::grid::Grids;
+use super::sequence::Blocks;
 use super::service::Service;
 use super::shares::Shares;
 use super::sizes::Sizes;
@@ -66,6 +67,7 @@ struct Random {
     grids: Grids,
     draw: Draw,
     shares: Option<Box<Shares>>,
+    sequence: Option<Box<Blocks>>,
     sequencer: Sequencer,
     /// Ops until the next new offset.
     stay: u32,
@@ -195,9 +197,13 @@ impl General {
             return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
         }
         let grid = random.grids.of(index, direction);
-        let (block, distance) = match &mut random.shares {
-            None => grid.draw(&mut random.draw)?,
-            Some(shares) => {
+        let (block, distance) = match (&mut random.shares, &mut random.sequence) {
+            (None, None) => grid.draw(&mut random.draw)?,
+            (_, Some(sequence)) => {
+                let block = sequence.next(index, grid.blocks());
+                grid.draw_from(&mut random.draw, (block, 1))?
+            }
+            (Some(shares), None) => {
                 let part = shares.part(direction, grid.blocks(), grid.align());
                 grid.draw_from(&mut random.draw, part)?
             }
@@ -289,6 +295,10 @@ impl Way {
                 .shares
                 .as_ref()
                 .map(|shares| Box::new(Shares::new(shares, config.seed))),
+            sequence: config
+                .sequence
+                .as_ref()
+                .map(|sequence| Box::new(Blocks::new(sequence, config.files.len()))),
             sequencer: config.sequencer,
             stay: 0,
             share: config

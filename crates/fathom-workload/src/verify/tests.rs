@@ -9,6 +9,8 @@ fn verifier(method: VerifyMethod, pattern: Option<&[u8]>) -> Verifier {
     let config = VerifyConfig {
         method,
         pattern,
+
+        pattern_offsets: Vec::new(),
         read_back: true,
         thread: 3,
     };
@@ -148,6 +150,8 @@ fn blocks_too_small_for_a_header_are_refused() {
         let config = VerifyConfig {
             method,
             pattern: None,
+
+            pattern_offsets: Vec::new(),
             read_back: true,
             thread: 1,
         };

@@ -24,6 +24,7 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
         distribution: Distribution::Uniform,
         percentage_random: PerDirection::all(100),
         shares: None,
+        sequence: None,
         zones: None,
         sizes_by_order: false,
         service: FileService::RoundRobin(1),

@@ -1,0 +1,191 @@
+//! What jobs do to their files beside reading and writing them: made anew, locked, synced in part.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and says what it skipped"
+)]
+
+mod common;
+
+use std::process::Command;
+
+use common::Folder;
+
+/// The system calls of a run that begin like one of `calls`, without times; `None` without strace.
+fn calls(folder: &Folder, calls: &str, words: &str) -> Option<Vec<String>> {
+    let trace = folder.path().join("trace");
+    let run = Command::new("strace")
+        .args(["-f", "-qq", "-e", &format!("trace={calls}"), "-o"])
+        .arg(&trace)
+        .arg(env!("CARGO_BIN_EXE_fathom"))
+        .args(words.split_whitespace())
+        .current_dir(folder.path())
+        .output();
+    let Ok(run) = run else {
+        println!("skipped: no strace");
+        return None;
+    };
+    assert!(run.status.success(), "{run:#?}");
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let of_call = |line: &str| line.split_once(' ').map(|(_, call)| call.trim().to_owned());
+    // Calls that strace does not know by name are shown whatever is asked for.
+    let own = |call: &String| call.starts_with(calls);
+    Some(text.lines().filter_map(of_call).filter(own).collect())
+}
+
+/// As seen of fio 3.33: the smallest range that holds what was written since the last one.
+#[test]
+fn the_range_that_is_synced_is_what_was_written_since() {
+    let folder = Folder::new();
+    let job =
+        "run --name=t --filename=f --size=64k --rw=write --sync_file_range=write,wait_after:4";
+    for engine in ["psync", "libaio", "mmap"] {
+        let words = format!("{job} --ioengine={engine}");
+        let Some(calls) = calls(&folder, "sync_file_range", &words) else {
+            return;
+        };
+        let ranges: Vec<&str> = calls
+            .iter()
+            .filter_map(|call| call.split_once(", ")?.1.split_once(", SYNC"))
+            .map(|(range, _)| range)
+            .collect();
+        let want = ["0, 16384", "16384, 16384", "32768, 16384"];
+        // mmap makes its pages durable by msync(2).
+        assert!(ranges == want || engine == "mmap", "{engine}: {calls:?}");
+    }
+    let run = folder.fathom(&format!("{job} --ioengine=io_uring --output-format=json"));
+    if let Some(why) = run.refused() {
+        return println!("skipped: {why}");
+    }
+    assert_eq!(run.json()["jobs"][0]["sync"]["total_ios"], 3, "{run:#?}");
+}
+
+#[test]
+fn the_file_system_is_synced_once_at_the_end() {
+    let folder = Folder::new();
+    let job = "run --name=t --size=64k --nrfiles=4 --rw=write --end_syncfs=1";
+    for engine in ["psync", "libaio", "io_uring"] {
+        let Some(calls) = calls(&folder, "syncfs", &format!("{job} --ioengine={engine}")) else {
+            return;
+        };
+        assert_eq!(calls.len(), 1, "{engine}: {calls:?}");
+    }
+}
+
+#[test]
+fn files_are_made_anew_between_two_loops() {
+    let folder = Folder::new();
+    folder.write("f", vec![9; 1 << 20]);
+    let job = "run --name=t --filename=f --size=64k --loops=3 --unlink_each_loop=1";
+    let wrote = folder.fathom(&format!("{job} --rw=write --output-format=json"));
+    assert_eq!(
+        wrote.json()["jobs"][0]["write"]["total_ios"],
+        48,
+        "{wrote:#?}"
+    );
+    // What was longer is gone with the first loop; the last one's file stays, as with fio.
+    assert_eq!(
+        std::fs::metadata(folder.path().join("f")).unwrap().len(),
+        64 << 10
+    );
+    // There is nothing to read in the second loop; fio ends with the same error.
+    let read = folder.fathom(&format!("{job} --rw=read --output-format=json"));
+    let job = &read.json()["jobs"][0];
+    assert_eq!(
+        (&job["error"], &job["read"]["total_ios"]),
+        (&2.into(), &16.into())
+    );
+    assert!(!folder.path().join("f").exists());
+}
+
+#[test]
+fn jobs_take_turns_on_a_file_that_they_lock() {
+    let folder = Folder::new();
+    for engine in [
+        "psync",
+        "libaio --iodepth=8",
+        "io_uring --iodepth=8",
+        "mmap",
+    ] {
+        for lock in ["exclusive", "readwrite"] {
+            let words = format!(
+                "run --output-format=json --filename=f --size=1m --time_based --runtime=500ms \
+                 --ioengine={engine} --lockfile={lock} --name=w --rw=randwrite --name=r \
+                 --rw=randread --numjobs=2"
+            );
+            let run = folder.fathom(&words);
+            if let Some(why) = run.refused() {
+                println!("skipped: {why}");
+                continue;
+            }
+            let report = run.expect(0).json();
+            let done = |job: usize, what: &str| report["jobs"][job][what]["total_ios"].as_u64();
+            let ios = [done(0, "write"), done(1, "read"), done(2, "read")];
+            // Nobody is left out, whatever the engine and the depth.
+            assert!(ios.iter().all(|ios| *ios > Some(0)), "{words}: {ios:?}");
+        }
+    }
+}
+
+/// The lock is held around each op, so ops of two jobs never overlap in time.
+#[test]
+fn no_two_ops_overlap_under_an_exclusive_lock() {
+    let folder = Folder::new();
+    let job = "run --filename=f --size=256k --bs=4k --lockfile=exclusive --name=w --rw=write \
+               --numjobs=2";
+    let trace = folder.path().join("trace");
+    let run = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=pwrite64", "-o"])
+        .arg(&trace)
+        .arg(env!("CARGO_BIN_EXE_fathom"))
+        .args(job.split_whitespace())
+        .current_dir(folder.path())
+        .output();
+    let Ok(run) = run else {
+        return println!("skipped: no strace");
+    };
+    assert!(run.status.success(), "{run:#?}");
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let writes = text
+        .lines()
+        .filter(|line| line.contains("pwrite64"))
+        .count();
+    assert!(writes >= 128, "{writes}");
+    // strace cuts a call in two where another comes between its begin and its end.
+    assert!(!text.contains("unfinished"), "{text}");
+}
+
+#[test]
+fn ops_that_would_wait_fail_at_once() {
+    let folder = Folder::new();
+    folder.write("f", vec![1; 4 << 20]);
+    let job = "--filename=f --size=4m --rw=randread --bs=4k --nowait=1 --ignore_error=EAGAIN";
+    for engine in ["pvsync2", "libaio", "io_uring"] {
+        let run = folder.fathom(&format!(
+            "run --output-format=json --name=t --ioengine={engine} {job}"
+        ));
+        let (code, report) = (run.code, run.json());
+        let job = &report["jobs"][0];
+        // What is cached is read; what is not would wait for the disk.
+        let (done, failed) = (&job["read"]["total_ios"], &job["total_err"]);
+        let all = done.as_u64().unwrap_or(0) + failed.as_u64().unwrap_or(0);
+        let refused = job["error"].as_u64().is_some_and(|error| error != 0);
+        assert!(all == 1024 || refused, "{engine}: {code:?} {report:#}");
+    }
+}
+
+#[test]
+fn ops_of_libaio_can_be_vectors() {
+    let folder = Folder::new();
+    let words = "run --name=t --filename=f --size=64k --rw=write --verify=crc32c --ioengine=libaio \
+                 --iodepth=4 --libaio_vectored=1 --output-format=json";
+    let run = folder.fathom(words);
+    if let Some(why) = run.refused() {
+        return println!("skipped: {why}");
+    }
+    let report = run.expect(0).json();
+    assert_eq!(report["jobs"][0]["read"]["total_ios"], 16);
+    // Among what the engine made use of.
+    let own = report["fathom"].to_string();
+    assert!(own.contains("vectors"), "{own}");
+}

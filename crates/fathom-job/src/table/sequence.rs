@@ -1,0 +1,40 @@
+//! `random_distribution=sequence:…`: blocks in a given order.
+
+use super::read::Findings;
+use super::row::{Kind, Row};
+use crate::number;
+use crate::plan::{Options, RandomDistribution};
+use crate::problem::{Piece, Problem};
+
+pub(super) const ROWS: &[Row] = &[Row::new(
+    "random_sequence_stride",
+    "0",
+    "Each time round, move all blocks of `random_distribution=sequence` on by as many as there are",
+    "random_sequence_stride=1",
+    Kind::Bool(|o, v| o.random_sequence_stride = v),
+)];
+
+/// Numbers of blocks with commas between them.
+pub(super) fn sequence(
+    options: &mut Options,
+    list: Piece<'_>,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
+    let mut blocks = Vec::new();
+    for piece in list.split(&[',']) {
+        let (block, reversed) = number::counted(piece, options.kb_base, 0, u64::MAX / 2)?;
+        findings.reversed(piece, reversed);
+        blocks.push(block);
+    }
+    if blocks.len() > BLOCKS_MAX {
+        let why = format!("a sequence of more than {BLOCKS_MAX} blocks");
+        return Err(Problem::new("too-many-values", list.range(), why));
+    }
+    options.random_distribution = RandomDistribution::Random;
+    options.access_zones = None;
+    options.random_sequence = Some(blocks);
+    Ok(())
+}
+
+/// More than a line has room for.
+const BLOCKS_MAX: usize = 1 << 16;

@@ -1,0 +1,59 @@
+//! Blocks in a given order, over and over.
+
+use crate::config::BlockSequence;
+
+/// The order, and how far each file has come in it.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    blocks: Box<[u64]>,
+    stride: bool,
+    /// For each file, the next number's place, and the blocks that all numbers are moved on by.
+    places: Box<[(usize, u64)]>,
+}
+
+impl Blocks {
+    pub(super) fn new(sequence: &BlockSequence, files: usize) -> Self {
+        Self {
+            blocks: sequence.blocks.clone().into_boxed_slice(),
+            stride: sequence.stride,
+            places: vec![(0, 0); files].into_boxed_slice(),
+        }
+    }
+
+    /// The next block of a file that has `blocks` of them; the first one where there is no order.
+    pub(super) fn next(&mut self, file: usize, blocks: u64) -> u64 {
+        let (place, moved) = &mut self.places[file];
+        let block = self.blocks.get(*place).map_or(0, |block| block + *moved);
+        *place += 1;
+        if *place >= self.blocks.len() {
+            *place = 0;
+            if self.stride {
+                *moved = (*moved + self.blocks.len() as u64) % blocks.max(1);
+            }
+        }
+        block % blocks.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(stride: bool, blocks: u64, want: &[u64]) {
+        let sequence = BlockSequence {
+            blocks: vec![2, 0, 1],
+            stride,
+        };
+        let mut order = Blocks::new(&sequence, 1);
+        let got: Vec<u64> = want.iter().map(|_| order.next(0, blocks)).collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn numbers_come_in_their_order_over_and_over() {
+        check(false, 12, &[2, 0, 1, 2, 0, 1, 2]);
+        check(true, 12, &[2, 0, 1, 5, 3, 4, 8, 6, 7, 11, 9, 10, 2]);
+        check(false, 2, &[0, 0, 1]);
+    }
+}
