@@ -16,6 +16,7 @@
 //!   output                                  `plain`, and both print the same
 //!   alone REASON                            fio must refuse it, ours run it
 //!   without fio REASON                      only ours runs it
+//!   once OPTION                             left out until the program takes this option
 //!   as root                                 left out where this does not run as root
 //!   stricter REASON                         fio must run it, ours refuse it
 //!   differs PLACE: REASON                   must be seen; `*` in a place stands for anything
@@ -40,6 +41,8 @@ pub(crate) struct Case {
     pub(crate) order: bool,
     pub(crate) ranked: bool,
     pub(crate) as_root: bool,
+    /// An option without which it cannot be run.
+    pub(crate) once: Option<String>,
     /// How far counts may lie apart, percent; 0 is exact.
     pub(crate) near: f64,
     /// The same of times; none: they are not looked at.
@@ -119,6 +122,7 @@ impl Case {
             "output" => (self.plain, self.output) = (true, true),
             "alone" => self.wanted = reason().map(|()| Wanted::Alone)?,
             "without" => self.wanted = reason().map(|()| Wanted::Ours)?,
+            "once" => self.once = Some(rest.to_owned()),
             "as" => self.as_root = rest == "root",
             "stricter" => self.wanted = reason().map(|()| Wanted::Stricter)?,
             "differs" => self.state(rest, true)?,
@@ -204,7 +208,8 @@ mod tests {
     fn a_case_has_words_files_and_stated_differences() {
         let text = "# why\ncase one\n  run --rw=read\n  run t.fio\n  file t.fio\n    [t]\n    \
                     size=4k\n  near 3\n  differs json:jobs.*: because\n  \
-                    may differ text: now and then\ncase two\n  refused\n";
+                    may differ text: now and then\ncase two\n  refused\n  \
+                    once bs\n";
         let cases = parse("x", text).unwrap();
         assert_eq!(cases[0].name, "x/one");
         assert_eq!(cases[0].words, ["--rw=read", "t.fio"]);
@@ -220,6 +225,7 @@ mod tests {
             .collect();
         assert_eq!(stated, [("json:jobs.*", true), ("text", false)]);
         assert_eq!(cases[1].wanted, Wanted::Refused);
+        assert_eq!(cases[1].once.as_deref(), Some("bs"));
     }
 
     #[test]

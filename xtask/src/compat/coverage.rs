@@ -9,18 +9,16 @@ use super::trial::{self, Programs};
 use crate::process;
 
 /// Prints what no case tries; whether that is nothing.
-pub(crate) fn check(programs: &Programs, cases: &[Case]) -> Result<bool> {
+pub(crate) fn check(programs: &Programs, cases: &[Case], taken: &Options) -> Result<bool> {
     let root = process::root()?;
     let known = root.join("crates/fathom-job/src/table/known.tsv");
     let known = std::fs::read_to_string(&known)
         .with_context(|| format!("cannot read {}", known.display()))?;
     let options: Vec<Known<'_>> = known.lines().filter_map(known_option).collect();
-    let taken = trial::run(&programs.ours, &programs.folder, &["--cmdhelp=all"])?.stdout;
-    let taken = names(&taken);
     let engines = trial::run(&programs.ours, &programs.folder, &["--enghelp"])?.stdout;
     let page = std::fs::read_to_string(root.join("docs/COMPATIBILITY.md"))?;
-    let run: Vec<&Case> = cases.iter().filter(|case| runs(case)).collect();
-    let tried: BTreeSet<Setting> = run.iter().flat_map(|case| settings(case)).collect();
+    let run = cases.iter().filter(|case| runs(case));
+    let tried: BTreeSet<Setting> = run.flat_map(settings).collect();
     // What a switch refuses is refused, so a case that ends so will do.
     let given: BTreeSet<Setting> = cases.iter().flat_map(settings).collect();
     let has =
@@ -50,6 +48,18 @@ pub(crate) fn check(programs: &Programs, cases: &[Case]) -> Result<bool> {
     let untried = switches.iter().copied().filter(|name| !has(&given, name));
     missing += report("switches", switches.len(), untried);
     Ok(missing == 0)
+}
+
+/// Names of options.
+pub(crate) type Options = BTreeSet<String>;
+
+/// The options that the program takes.
+pub(crate) fn taken(programs: &Programs) -> Result<Options> {
+    let help = trial::run(&programs.ours, &programs.folder, &["--cmdhelp=all"])?.stdout;
+    let names = help
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// Key and value.
@@ -107,13 +117,6 @@ fn known_option(line: &str) -> Option<Known<'_>> {
         names,
         tier: fields.nth(1)?,
     })
-}
-
-/// The first word of each line that does not begin with a blank.
-fn names(help: &str) -> BTreeSet<&str> {
-    help.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .collect()
 }
 
 /// A switch that the compatibility page says is there.
