@@ -61,10 +61,7 @@ pub fn run(
     let setups = &translation.setups;
     told::tell_plan(plan, setups, &settings.debug, session);
     let planned = planned(plan, setups);
-    (session.tell)(Event::Planned(&planned));
-    for warning in &translation.warnings {
-        (session.tell)(Event::Warning(warning));
-    }
+    announce(&planned, &translation.warnings, session);
     let (logs, bandwidth) = open_logs(plan, settings, setups, clock)?;
     (session.tell)(Event::Starting(setups.len()));
     // More files than the usual soft limit are opened by a few hundred jobs.
@@ -110,6 +107,14 @@ pub fn run(
         idleness,
         ..record(plan, translation, ran, &clock)
     })
+}
+
+/// Tells of the jobs as they are planned, and of what there is to know beforehand.
+fn announce(planned: &[JobRecord], warnings: &[Warning], session: &mut Session<'_>) {
+    (session.tell)(Event::Planned(planned));
+    for warning in warnings {
+        (session.tell)(Event::Warning(warning));
+    }
 }
 
 /// Opens the logs of the jobs, and the one of all of them.
