@@ -50,8 +50,8 @@ fn cpu_clock() -> Result<String, String> {
 type Named<F> = (&'static str, F);
 /// A checksum of all bytes.
 type Sum = fn(&[u8]);
-/// A way to copy the second to the first.
-type CopyBytes = fn(&mut [u8], &[u8]);
+/// A way to copy the first half of the bytes to the second.
+type CopyBytes = fn(&mut [u8]);
 
 /// Measures those that are named, or all.
 fn each<F: Copy>(
@@ -85,8 +85,8 @@ fn checksum(name: &str, sum: Sum) -> String {
 fn copies(name: &str, copy: CopyBytes) -> String {
     let mut out = format!("{name}\n");
     for size in SIZES {
-        let (source, mut target) = (vec![0x5a; size], vec![0; size]);
-        let rate = mib_per_s(size, || copy(black_box(&mut target), black_box(&source)));
+        let mut both = vec![0x5a; 2 * size];
+        let rate = mib_per_s(size, || copy(black_box(&mut both)));
         out += &format!("\t{size} bytes:\t{rate:8.2} MiB/sec\n");
     }
     out
@@ -119,14 +119,33 @@ const CHECKSUMS: [Named<Sum>; 2] = [
     }),
 ];
 
-const COPIES: [Named<CopyBytes>; 2] = [
-    ("memcpy", |target, source| target.copy_from_slice(source)),
-    ("simple", |target, source| {
-        for (to, from) in target.iter_mut().zip(source) {
-            *to = *from;
-        }
+/// fio's ways: bytes that lie apart, bytes that may overlap, byte by byte, and by size.
+const COPIES: [Named<CopyBytes>; 4] = [
+    ("memcpy", whole),
+    ("memmove", |both| {
+        both.copy_within(..both.len() / 2, both.len() / 2)
+    }),
+    ("simple", byte_by_byte),
+    ("hybrid", |both| match both.len() / 2 {
+        ..FEW_BYTES => byte_by_byte(both),
+        _ => whole(both),
     }),
 ];
+
+fn whole(both: &mut [u8]) {
+    let (source, target) = both.split_at_mut(both.len() / 2);
+    target.copy_from_slice(source);
+}
+
+fn byte_by_byte(both: &mut [u8]) {
+    let (source, target) = both.split_at_mut(both.len() / 2);
+    for (to, from) in target.iter_mut().zip(source) {
+        *to = *from;
+    }
+}
+
+/// Fewer than a call of `memcpy` is worth (guess).
+const FEW_BYTES: usize = 16;
 
 /// fio's sizes.
 const SIZES: [usize; 11] = [

@@ -69,10 +69,15 @@ pub(crate) fn interval(text: &str) -> Result<Nanos, Problem> {
     Ok(span)
 }
 
-/// `--eta-newline`; 0 for none.
+/// `--eta-newline`.
 pub(crate) fn newline(text: &str) -> Result<Option<Nanos>, Problem> {
     let span = time(Piece::whole(text), Bare::Seconds)?;
-    Ok((!span.is_zero()).then_some(span))
+    if span.is_zero() {
+        let why = "0 is too short for new status lines, as in fio";
+        let problem = Problem::new("out-of-range", 0..text.len(), why);
+        return Err(problem.fix("write as in `--eta-newline=5s`, or leave it out"));
+    }
+    Ok(Some(span))
 }
 
 /// `--status-interval`.
