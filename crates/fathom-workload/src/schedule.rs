@@ -90,7 +90,7 @@ pub(crate) struct Schedule {
 /// Nanoseconds, with 64 bits before the point and 64 behind it.
 ///
 /// The step from one due time to the next is rounded up to 2⁻⁶⁴ ns. So the n-th due time is the
-/// exact one, cut to whole nanoseconds, as long as n · rate < 2⁶⁴, and 1 ns late at most after that.
+/// exact one, cut to whole nanoseconds, while n · rate < 2⁶⁴, and 1 ns late at most after that.
 type Fixed = u128;
 
 impl Schedule {
