@@ -43,7 +43,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| overlay(&mut o.rate_min, values),
         },
     )
-    .aliases(&["ratemin"]),
+    .aliases(&["ratemin"])
+    .different(
+        "the first verdict comes after 2 s, on those 2 s; fio's after 2 s and a `rate_cycle`, on \
+         that cycle",
+    ),
     Row::new(
         "rate_iops_min",
         "",
@@ -54,7 +58,8 @@ pub(super) const ROWS: &[Row] = &[
             max: U32,
             set: |o, values| overlay(&mut o.rate_iops_min, values),
         },
-    ),
+    )
+    .different("as `rate_min`"),
     Row::new(
         "rate_process",
         "linear",
