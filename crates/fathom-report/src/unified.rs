@@ -7,27 +7,32 @@ use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};
 
 use crate::group::{Entry, merge_direction};
+use crate::priorities;
 use crate::rate::GroupRate;
 
 /// Makes one of the directions of an entry, if that is wanted.
 pub(crate) fn unify(entry: &mut Entry<'_>) {
     match entry.job.display.unified {
         Unified::None => {}
-        Unified::Both => entry.mixed = Some(Box::new(mixed(&entry.job.directions))),
+        Unified::Both => entry.mixed = Some(Box::new(mixed(&entry.job))),
         Unified::Mixed => {
             let job = entry.job.to_mut();
             job.directions = PerDirectionRecord {
-                read: mixed(&job.directions),
+                read: mixed(job),
                 ..PerDirectionRecord::default()
             };
         }
     }
 }
 
-fn mixed(directions: &PerDirectionRecord<DirectionRecord>) -> DirectionRecord {
-    let mut all = directions.read.clone();
-    merge_direction(&mut all, &directions.write);
-    merge_direction(&mut all, &directions.trim);
+fn mixed(job: &JobRecord) -> DirectionRecord {
+    let mut all = job.directions.read.clone();
+    for other in [&job.directions.write, &job.directions.trim] {
+        // Before the latencies: of a direction without priorities they are all the job's own.
+        let lat = job.display.lat_percentiles;
+        priorities::merge((&mut all, job.priority), (other, job.priority), lat);
+        merge_direction(&mut all, other);
+    }
     all
 }
 
@@ -60,7 +65,8 @@ pub(crate) const MIXED: &str = "mixed";
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::Record;
+    use fathom_record::{PriorityRecord, Record};
+    use fathom_stats::Latency;
 
     use super::*;
     use crate::group::entries;
@@ -100,6 +106,23 @@ mod tests {
         assert!(text.contains("\n  mixed: IOPS=200,"), "{text}");
         assert!(text.contains("\n  MIXED: bw="), "{text}");
         assert!(!text.contains("READ"), "{text}");
+    }
+
+    #[test]
+    fn priorities_of_all_directions_are_one() {
+        let mut record = record(Unified::Mixed);
+        let entry = |priority| {
+            let mut latency = Latency::default();
+            latency.record(100);
+            PriorityRecord { priority, latency }
+        };
+        let directions = &mut record.jobs[0].directions;
+        directions.read.priorities = vec![entry(0), entry(0x2000)];
+        directions.write.priorities = vec![entry(0), entry(0x2000)];
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let prios = &json["jobs"][0]["mixed"]["prios"];
+        let counts = [0, 1].map(|at| prios[at]["clat_ns"]["N"].as_u64());
+        assert_eq!(counts, [Some(2), Some(2)], "{prios}");
     }
 
     #[test]
