@@ -33,6 +33,8 @@ pub struct ModelEngine {
     order: u64,
     /// Syncs done, in order; for tests.
     pub syncs: Vec<(SyncKind, FileIndex)>,
+    /// How often a file's cached pages were to be dropped; for tests.
+    pub invalidations: u32,
 }
 
 impl ModelEngine {
@@ -72,6 +74,7 @@ impl ModelEngine {
             numbers: PerDirection::default(),
             order: 0,
             syncs: Vec::new(),
+            invalidations: 0,
         }
     }
 
@@ -164,6 +167,7 @@ impl Engine for ModelEngine {
     }
 
     fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
+        self.invalidations += 1;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
 
-use crate::config::{Mix, WorkerConfig};
+use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
 use crate::worker::{After, Pass, Stage, Worker};
 
 impl Worker {
@@ -193,7 +193,9 @@ impl Worker {
             more: self.pass.more,
             barren: false,
             ended: false,
-            invalidate: self.config.invalidate && self.engine.moves_data,
+            invalidate: self.config.invalidate
+                && self.engine.moves_data
+                && !never_through(&self.config),
             renew: false,
         };
     }
@@ -218,6 +220,21 @@ pub(crate) fn bytes_to_issue(config: &WorkerConfig) -> u64 {
         Mix::TrimWrite => config.bytes_per_pass.saturating_mul(2),
         _ => config.bytes_per_pass,
     }
+}
+
+/// Whether a job that goes on for a time draws blocks that may repeat: it is never through with its
+/// files, so what is cached of them stays cached, as in fio. Its passes are only ours.
+fn never_through(config: &WorkerConfig) -> bool {
+    let pattern = &config.pattern;
+    let may_repeat = pattern.map == MapMode::Off
+        || pattern.shares.is_some()
+        || pattern.distribution != Distribution::Uniform;
+    let percentages = pattern.percentage_random;
+    let is_random = pattern.random
+        && pattern.zones.is_none()
+        && pattern.generator != RandomGenerator::Lfsr
+        && percentages.iter().all(|(_, &percent)| percent == 100);
+    config.time_based && is_random && may_repeat
 }
 
 /// The runtime of reading back is that of reads alone.
