@@ -510,7 +510,7 @@ fn what_is_measured() {
             ("read.slats", is(0)),
             ("read.clats", is(0)),
             ("read.lats", is(0)),
-            ("read.samples", is(0)),
+            ("read.samples", is(4)),
         ],
     );
     check(
