@@ -29,20 +29,20 @@ const SLOW: &str = "--thinktime=10ms --thinktime_blocks=10 --time_based --runtim
 fn a_job_below_its_least_rate_fails_once_it_had_time_to_settle() {
     check(
         &format!("{SLOW} --rate_iops_min=1000"),
-        2000..=2012,
-        1_800..=1_830,
+        3000..=3022,
+        2_700..=2_760,
         EIO,
     );
     check(
         &format!("{SLOW} --rate_min=4m"),
-        2000..=2012,
-        1_800..=1_830,
+        3000..=3022,
+        2_700..=2_760,
         EIO,
     );
     check(
         &format!("{SLOW} --ratemin=4m,1k"),
-        2000..=2012,
-        1_800..=1_830,
+        3000..=3022,
+        2_700..=2_760,
         EIO,
     );
     check(
@@ -70,8 +70,8 @@ fn a_least_rate_is_that_of_the_direction() {
     );
     check(
         &format!("{mixed} --rate_iops_min=100,600"),
-        2000..=2012,
-        1_800..=1_830,
+        3000..=3022,
+        2_700..=2_760,
         EIO,
     );
     // Writes that the job has none of have no rate to keep.

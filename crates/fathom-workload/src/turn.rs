@@ -259,9 +259,11 @@ impl Worker {
             );
     }
 
-    /// Fails the job if a direction was slower than it must be.
+    /// Fails the job if a direction was slower than it must be. The first time it only begins to
+    /// look, as fio does.
     fn check_rate(&mut self, now: Tick) {
         let window = self.config.rate_cycle.max(Nanos::from_millis(1));
+        let begins = self.clock.rate_check <= self.clock.stretch + RATE_MIN_GRACE;
         for direction in Direction::ALL {
             let (ios, bytes) = self.recorder.measured(direction);
             let seen = std::mem::replace(&mut self.clock.rate_seen[direction], (ios, bytes));
@@ -270,10 +272,10 @@ impl Worker {
                 Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least),
                 Some(Pace::Ops(least)) => (ios.saturating_sub(seen.0), least),
             };
-            let first = self.clock.rate_check <= self.clock.stretch + RATE_MIN_GRACE;
-            let span = if first { RATE_MIN_GRACE } else { window };
-            let per_second = u128::from(moved) * 1_000_000_000 / u128::from(span.get());
-            if self.used[direction] && per_second < u128::from(least) {
+            // The last look was a window before this one was due.
+            let since = window + (now - self.clock.rate_check);
+            let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get());
+            if !begins && self.used[direction] && per_second < u128::from(least) {
                 self.fail(JobError {
                     errno: EIO,
                     what: "rate_min",
@@ -322,7 +324,7 @@ const ROUNDS_PER_TURN: u32 = 256;
 /// request to stop is seen at once.
 const TURN: Nanos = Nanos::from_millis(5);
 
-/// `rate_min` is first checked after two seconds, as fio does.
+/// `rate_min` is looked at after two seconds, as in fio, and judged a `rate_cycle` later.
 const RATE_MIN_GRACE: Nanos = Nanos::from_secs(2);
 
 /// Input/output error.

@@ -43,11 +43,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| overlay(&mut o.rate_min, values),
         },
     )
-    .aliases(&["ratemin"])
-    .different(
-        "the first verdict comes after 2 s, on those 2 s; fio's after 2 s and a `rate_cycle`, on \
-         that cycle",
-    ),
+    .aliases(&["ratemin"]),
     Row::new(
         "rate_iops_min",
         "",
@@ -58,8 +54,7 @@ pub(super) const ROWS: &[Row] = &[
             max: U32,
             set: |o, values| overlay(&mut o.rate_iops_min, values),
         },
-    )
-    .different("as `rate_min`"),
+    ),
     Row::new(
         "rate_process",
         "linear",
