@@ -93,26 +93,32 @@ fn words(case: &Case) -> Vec<String> {
 /// Runs a program in a folder to its end. It is told to end when it takes too long, and killed
 /// when that does not help: fio's jobs are processes that only their parent can end.
 pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<Ran> {
+    // Into files: a process that fio leaves behind would hold a pipe open for ever.
+    let beside = |ending| folder.with_extension(ending);
+    let (said, complained) = (beside("stdout"), beside("stderr"));
     let mut command = Command::new("timeout");
     command
         .args(["--kill-after=5", &LIMIT_S.to_string()])
-        .arg(program);
-    command.args(words).current_dir(folder).stdin(Stdio::null());
-    let output = command.output().context("cannot start `timeout`")?;
+        .arg(program)
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&said)?)
+        .stderr(fs::File::create(&complained)?);
+    let status = command.status().context("cannot start `timeout`")?;
     let shown = || format!("{} {}", program.display(), words.join(" "));
-    let code = output
-        .status
+    let code = status
         .code()
         .with_context(|| format!("a signal ended `{}`", shown()))?;
     if code == TIMED_OUT {
         bail!("`{}` did not end within {LIMIT_S} s", shown());
     }
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let text = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let (files, logs) = listing(folder)?;
     Ok(Ran {
         code,
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
+        stdout: text(said)?,
+        stderr: text(complained)?,
         files,
         logs,
     })
