@@ -1,29 +1,28 @@
 //! io_uring: a ring with the buffers and the in-flight table of one worker.
 //!
 //! `rings.rs` has the queues that are shared with the kernel, `setup.rs` their making step by
-//! step; the system call itself, waiting, and the ownership of buffers are here.
+//! step, `ops.rs` what an op is for the kernel, `enter.rs` the system call; handing over, waiting,
+//! and the ownership of buffers are here.
 
 mod abi;
+mod enter;
 mod entry;
+mod ops;
 mod rings;
 mod setup;
 
 use std::io;
 use std::mem::ManuallyDrop;
 
-use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot, SyncKind};
+use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
-use crate::clock;
 use crate::flight::{InFlight, Ready};
 use crate::memory::Buffers;
 use crate::rw::{Descriptor, raw};
 
-use abi::{
-    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument, FSYNC_DATASYNC, OP_FSYNC,
-    OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_SYNC_FILE_RANGE, OP_WRITE, OP_WRITE_FIXED,
-    OP_WRITEV, SQE_ASYNC, SQE_FIXED_FILE,
-};
-use entry::{Fields, head};
+use abi::ENTER_GETEVENTS;
+use entry::Fields;
+use ops::{Mode, buffer_number};
 use rings::Rings;
 
 pub use setup::{MOST_ENTRIES, RingConfig, RingError};
@@ -60,64 +59,6 @@ struct Memory {
     buffers: Buffers,
     /// One for each slot, where vectors are asked for; else none.
     vectors: Box<[libc::iovec]>,
-}
-
-/// How ops are made and completions come about; does not change over a ring's life.
-#[derive(Clone, Copy, Debug)]
-struct Mode {
-    /// Every read and write is made alike: a buffer without a vector, no flag of its own.
-    plain: bool,
-    /// What a read and a write begin with.
-    heads: [u16; 2],
-    /// `rw_flags` of both.
-    op_flags: u32,
-    fixed_files: bool,
-    /// An op names its file by its place in the table: that is registered, or nobody looks.
-    indexed_files: bool,
-    vectored: bool,
-    /// The kernel's thread takes the ops.
-    kernel_thread: bool,
-    /// Completions are polled for.
-    polled: bool,
-    /// Completion work waits until we enter the kernel for it.
-    deferred: bool,
-    /// Every so many ops one goes to a kernel worker; 0 never.
-    force_async: u32,
-}
-
-/// The flags of an op whose file is registered, or is not.
-const fn file_flags(registered: bool) -> u8 {
-    if registered { SQE_FIXED_FILE } else { 0 }
-}
-
-impl Mode {
-    const fn new(config: &RingConfig, deferred: bool) -> Self {
-        // A registered buffer needs no vector.
-        let vectored = config.vectored && !config.fixed_buffers && !config.nops;
-        // A no-op has the same fields: the kernel looks at none of them but its flags.
-        let opcodes = match (config.nops, config.fixed_buffers) {
-            (true, _) => [OP_NOP; 2],
-            (false, true) => [OP_READ_FIXED, OP_WRITE_FIXED],
-            (false, false) => [OP_READ, OP_WRITE],
-        };
-        let flags = file_flags(config.fixed_files);
-        Self {
-            plain: !vectored && config.force_async == 0,
-            heads: [head(opcodes[0], flags), head(opcodes[1], flags)],
-            op_flags: if config.nops {
-                0
-            } else {
-                config.flags.bits().cast_unsigned()
-            },
-            fixed_files: config.fixed_files,
-            indexed_files: config.fixed_files || config.nops,
-            vectored,
-            kernel_thread: config.kernel_thread,
-            polled: config.polled,
-            deferred,
-            force_async: config.force_async,
-        }
-    }
 }
 
 impl Ring {
@@ -370,188 +311,9 @@ impl Ring {
         self.rings.in_flight() - self.rings.submission.unpublished()
     }
 
-    /// A read or a write.
-    #[inline(always)]
-    fn data_fields<'file>(
-        &self,
-        op: &Op,
-        write: bool,
-        file: impl FnOnce() -> Descriptor<'file>,
-    ) -> Fields {
-        let memory = &*self.memory;
-        let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
-        Fields {
-            head: self.mode.heads[usize::from(write)],
-            priority: op.priority,
-            file: self.file_number(op, file),
-            offset: op.offset,
-            address: address.addr() as u64,
-            length: op.length,
-            op_flags: self.mode.op_flags,
-            buffer: buffer_number(op.slot),
-            ..Fields::default()
-        }
-    }
-
-    /// What the kernel knows an op's file by.
-    #[inline(always)]
-    fn file_number<'file>(&self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) -> i32 {
-        if self.mode.indexed_files {
-            op.file.get().cast_signed()
-        } else {
-            raw(file())
-        }
-    }
-
-    /// What is not a read or a write as most are.
-    fn uncommon_fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
-        let mut fields = match op.kind {
-            OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
-            OpKind::Data(direction) => {
-                let write = direction == Direction::Write;
-                let fields = self.data_fields(op, write, || file);
-                if self.mode.vectored {
-                    self.with_vector(op, write, fields)
-                } else {
-                    fields
-                }
-            }
-            OpKind::Sync(kind) => self.sync_fields(op, kind, file),
-        };
-        if self.mode.force_async > 0 {
-            self.until_async -= 1;
-            if self.until_async == 0 {
-                self.until_async = self.mode.force_async;
-                fields.head |= head(0, SQE_ASYNC);
-            }
-        }
-        fields
-    }
-
-    /// The same by a vector of one.
-    fn with_vector(&mut self, op: &Op, write: bool, fields: Fields) -> Fields {
-        let memory = &mut *self.memory;
-        let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
-        let vector = &mut memory.vectors[op.slot.index()];
-        vector.iov_base = address.cast();
-        vector.iov_len = op.length as usize;
-        Fields {
-            head: head(
-                if write { OP_WRITEV } else { OP_READV },
-                file_flags(self.mode.fixed_files),
-            ),
-            address: (&raw const *vector).expose_provenance() as u64,
-            length: 1,
-            ..fields
-        }
-    }
-
-    fn sync_fields(&self, op: &Op, kind: SyncKind, file: Descriptor<'_>) -> Fields {
-        let (opcode, op_flags) = match kind {
-            SyncKind::Full => (OP_FSYNC, 0),
-            SyncKind::Data => (OP_FSYNC, FSYNC_DATASYNC),
-            SyncKind::Range(flags) => (OP_SYNC_FILE_RANGE, flags.into()),
-            SyncKind::FileSystem => panic!("{op:?} in the ring"),
-        };
-        Fields {
-            head: head(opcode, file_flags(self.mode.fixed_files)),
-            file: self.file_number(op, || file),
-            offset: op.offset,
-            length: op.length,
-            op_flags,
-            ..Fields::default()
-        }
-    }
-
-    /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
-    fn submit_to_thread(&mut self, want: u32) -> io::Result<()> {
-        let mut flags = 0;
-        if self.rings.submission.needs_wakeup() {
-            flags |= ENTER_SQ_WAKEUP;
-        }
-        if want > 0 {
-            flags |= ENTER_GETEVENTS;
-        }
-        if flags == 0 {
-            return Ok(());
-        }
-        match self.enter(0, want, flags) {
-            Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
-
-    /// What to do when the kernel did not take the `left` entries: nothing after a signal; wait
-    /// for a completion where it is out of requests.
-    #[cold]
-    fn make_room(&mut self, error: io::Error, left: u32) -> io::Result<()> {
-        match error.raw_os_error() {
-            Some(libc::EINTR) => Ok(()),
-            Some(libc::EAGAIN | libc::EBUSY) if self.with_kernel() > left => {
-                self.wait(1, Some(RETRY))
-            }
-            _ => Err(error),
-        }
-    }
-
     #[inline]
     fn pop(&mut self, out: &mut [Completion]) -> usize {
         self.rings.completion.take(out, &mut self.in_flight)
-    }
-
-    /// `io_uring_enter(2)`; returns how many entries the kernel took.
-    #[inline]
-    fn enter(&mut self, submit: u32, min: u32, flags: u32) -> io::Result<u32> {
-        // SAFETY: there is no argument.
-        unsafe { self.enter_with(submit, min, flags, std::ptr::null()) }
-    }
-
-    /// The same to wait for completions, at most for `span`.
-    fn enter_for(&mut self, min: u32, span: Option<Nanos>) -> io::Result<u32> {
-        let Some(span) = span else {
-            return self.enter(0, min, ENTER_GETEVENTS);
-        };
-        let time = clock::timespec(span.get());
-        let argument = EventsArgument {
-            mask: 0,
-            mask_size: 0,
-            min_wait_us: 0,
-            time: (&raw const time).expose_provenance() as u64,
-        };
-        // SAFETY: the argument is alive and names a live timespec.
-        unsafe { self.enter_with(0, min, ENTER_GETEVENTS | ENTER_EXT_ARG, &raw const argument) }
-    }
-
-    /// # Safety
-    /// `argument` is null, or with `ENTER_EXT_ARG` a live one.
-    #[inline]
-    unsafe fn enter_with(
-        &mut self,
-        submit: u32,
-        min: u32,
-        flags: u32,
-        argument: *const EventsArgument,
-    ) -> io::Result<u32> {
-        self.calls += 1;
-        let size = if argument.is_null() {
-            0
-        } else {
-            size_of::<EventsArgument>()
-        };
-        // SAFETY: the caller vouches for the argument. What the entries name is kept alive by
-        // `push`.
-        let taken = unsafe {
-            libc::syscall(
-                libc::SYS_io_uring_enter,
-                self.enter_fd,
-                submit,
-                min,
-                flags | self.enter_flags,
-                argument,
-                size,
-            )
-        };
-        u32::try_from(taken).map_err(|_negative| io::Error::last_os_error())
     }
 
     /// Waits for all that the kernel has; false if it would not give it back.
@@ -587,17 +349,6 @@ impl Drop for Ring {
         }
     }
 }
-
-/// The slot's place among the registered buffers. Where none are, the kernel does not look at it,
-/// and it need not fit.
-#[inline(always)]
-const fn buffer_number(slot: Slot) -> u16 {
-    (slot.get() & 0xffff) as u16
-}
-
-/// How long to wait for a completion before trying again when the kernel was out of requests:
-/// long against an op, short against a person.
-const RETRY: Nanos = Nanos::from_millis(10);
 
 /// A drop waits for the kernel in steps, 30 s in all: as long as a disk's own time-out for a
 /// request.

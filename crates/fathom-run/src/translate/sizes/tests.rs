@@ -1,0 +1,264 @@
+use super::*;
+
+const K: u64 = 1024;
+const MISSING: Existing = Existing {
+    bytes: None,
+    fixed: false,
+};
+
+fn file(bytes: u64) -> Existing {
+    Existing {
+        bytes: Some(bytes),
+        fixed: false,
+    }
+}
+
+fn device(bytes: u64) -> Existing {
+    Existing {
+        bytes: Some(bytes),
+        fixed: true,
+    }
+}
+
+fn ask(files: &[Existing]) -> SizeRequest<'_> {
+    SizeRequest {
+        size: None,
+        io_size: None,
+        loops: 1,
+        filesize: None,
+        offset: Size::Bytes(0),
+        offset_increment: Size::Bytes(0),
+        clone: 0,
+        smallest: 4 * K,
+        offset_align: 0,
+        append: false,
+        fill: false,
+        files,
+    }
+}
+
+/// Each file as (offset, length, bytes), and the bytes of a pass.
+type Layout = (Vec<(u64, u64, u64)>, u64);
+
+fn solve(request: &SizeRequest<'_>) -> Result<Layout, SizeFault> {
+    let found = sizes(request, &mut |_, high| high)?;
+    let files = found.files.iter().map(|f| (f.offset, f.length, f.bytes));
+    Ok((files.collect(), found.bytes_per_pass))
+}
+
+// tidy: long: a table, one case for each rule.
+#[test]
+fn sizes_follow_the_options() {
+    let (one, three) = ([MISSING], [MISSING; 3]);
+    let (four, eight) = ([file(4 * K)], [file(1000 * K)]);
+    let bytes = |n| Some(Size::Bytes(n));
+    let cases: Vec<(&str, SizeRequest<'_>, Layout)> = vec![
+        (
+            "a size",
+            SizeRequest {
+                size: bytes(64 * K),
+                ..ask(&one)
+            },
+            (vec![(0, 64 * K, 64 * K)], 64 * K),
+        ),
+        (
+            "a tail that no op fits into counts",
+            SizeRequest {
+                size: bytes(10 * K),
+                ..ask(&one)
+            },
+            (vec![(0, 10 * K, 10 * K)], 10 * K),
+        ),
+        (
+            "10k over three files with 1k ops are 3413 bytes each",
+            SizeRequest {
+                size: bytes(10 * K),
+                smallest: K,
+                ..ask(&three)
+            },
+            (vec![(0, 3413, 3413); 3], 3 * 3413),
+        ),
+        (
+            "leftover ops go to the first files",
+            SizeRequest {
+                size: bytes(11),
+                smallest: 1,
+                ..ask(&three)
+            },
+            (vec![(0, 4, 4), (0, 4, 4), (0, 3, 3)], 11),
+        ),
+        (
+            "no size: what is there",
+            ask(&four),
+            (vec![(0, 4 * K, 4 * K)], 4 * K),
+        ),
+        (
+            "percent of what is there, whole ops",
+            SizeRequest {
+                size: Some(Size::Percent(33)),
+                ..ask(&eight)
+            },
+            (vec![(0, 328 * K, 328 * K)], 328 * K),
+        ),
+        (
+            "a size in percent does not lead beyond what is there",
+            SizeRequest {
+                size: Some(Size::Percent(100)),
+                offset: Size::Percent(25),
+                ..ask(&eight)
+            },
+            (vec![(252 * K, 748 * K, 1000 * K)], 748 * K),
+        ),
+        (
+            "the offset moves the range, it does not shorten it",
+            SizeRequest {
+                size: bytes(16 * K),
+                offset: Size::Bytes(8 * K),
+                ..ask(&one)
+            },
+            (vec![(8 * K, 16 * K, 24 * K)], 16 * K),
+        ),
+        (
+            "without a size the range ends with the file",
+            SizeRequest {
+                offset: Size::Percent(50),
+                ..ask(&eight)
+            },
+            (vec![(500 * K, 500 * K, 1000 * K)], 500 * K),
+        ),
+        (
+            "an offset in percent is rounded up",
+            SizeRequest {
+                offset: Size::Percent(33),
+                ..ask(&eight)
+            },
+            (vec![(332 * K, 668 * K, 1000 * K)], 668 * K),
+        ),
+        (
+            "each clone begins further on",
+            SizeRequest {
+                size: bytes(16 * K),
+                offset_increment: Size::Bytes(16 * K),
+                clone: 2,
+                ..ask(&one)
+            },
+            (vec![(32 * K, 16 * K, 48 * K)], 16 * K),
+        ),
+        (
+            "an offset in percent, aligned as asked",
+            SizeRequest {
+                offset: Size::Percent(33),
+                offset_align: 512,
+                ..ask(&eight)
+            },
+            (vec![(337_920, 686_080, 1000 * K)], 686_080),
+        ),
+        (
+            "behind what is there",
+            SizeRequest {
+                size: bytes(8 * K),
+                append: true,
+                ..ask(&four)
+            },
+            (vec![(4 * K, 8 * K, 12 * K)], 8 * K),
+        ),
+        (
+            "as far as there is room",
+            SizeRequest {
+                fill: true,
+                ..ask(&one)
+            },
+            (vec![(0, 1 << 62, 0)], 1 << 62),
+        ),
+        (
+            "more I/O than size",
+            SizeRequest {
+                size: bytes(8 * K),
+                io_size: bytes(32 * K),
+                ..ask(&one)
+            },
+            (vec![(0, 8 * K, 8 * K)], 32 * K),
+        ),
+        (
+            "half of size",
+            SizeRequest {
+                size: bytes(8 * K),
+                io_size: Some(Size::Percent(50)),
+                ..ask(&one)
+            },
+            (vec![(0, 8 * K, 8 * K)], 4 * K),
+        ),
+        (
+            "filesize wins over size, which is capped to the sum",
+            SizeRequest {
+                size: bytes(1000 * K),
+                filesize: Some((4 * K, 4 * K)),
+                ..ask(&three)
+            },
+            (vec![(0, 4 * K, 4 * K); 3], 12 * K),
+        ),
+        (
+            "a file inside the filesize range stays",
+            SizeRequest {
+                filesize: Some((2 * K, 8 * K)),
+                ..ask(&four)
+            },
+            (vec![(0, 4 * K, 4 * K)], 4 * K),
+        ),
+    ];
+    for (what, request, expected) in cases {
+        assert_eq!(solve(&request), Ok(expected), "{what}");
+    }
+}
+
+#[test]
+fn a_device_cannot_grow() {
+    let disk = [device(64 * K)];
+    let request = SizeRequest {
+        size: Some(Size::Bytes(100 * K)),
+        ..ask(&disk)
+    };
+    let found = sizes(&request, &mut |low, _| low).expect("sizes");
+    assert!(found.files[0].cut);
+    assert_eq!(
+        (found.files[0].length, found.bytes_per_pass),
+        (64 * K, 64 * K)
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (one, four) = ([MISSING], [file(4 * K)]);
+    let cases = [
+        (ask(&one), SizeFault::NoSize(0)),
+        (
+            SizeRequest {
+                size: Some(Size::Percent(10)),
+                ..ask(&one)
+            },
+            SizeFault::PercentOfNothing(0),
+        ),
+        (
+            SizeRequest {
+                offset: Size::Bytes(4 * K),
+                ..ask(&four)
+            },
+            SizeFault::OffsetBehindEnd {
+                file: 0,
+                offset: 4 * K,
+                bytes: 4 * K,
+            },
+        ),
+        (
+            SizeRequest {
+                size: Some(Size::Bytes(u64::MAX)),
+                offset: Size::Bytes(4 * K),
+                ..ask(&one)
+            },
+            SizeFault::TooLarge,
+        ),
+    ];
+    for (request, expected) in cases {
+        assert_eq!(solve(&request), Err(expected));
+    }
+}

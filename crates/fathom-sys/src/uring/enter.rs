@@ -1,0 +1,102 @@
+//! The one system call, and what to do when it is refused.
+
+use std::io;
+
+use fathom_core::Nanos;
+
+use crate::clock;
+
+use super::Ring;
+use super::abi::{ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument};
+
+impl Ring {
+    /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
+    pub(super) fn submit_to_thread(&mut self, want: u32) -> io::Result<()> {
+        let mut flags = 0;
+        if self.rings.submission.needs_wakeup() {
+            flags |= ENTER_SQ_WAKEUP;
+        }
+        if want > 0 {
+            flags |= ENTER_GETEVENTS;
+        }
+        if flags == 0 {
+            return Ok(());
+        }
+        match self.enter(0, want, flags) {
+            Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What to do when the kernel did not take the `left` entries: nothing after a signal; wait
+    /// for a completion where it is out of requests.
+    #[cold]
+    pub(super) fn make_room(&mut self, error: io::Error, left: u32) -> io::Result<()> {
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(()),
+            Some(libc::EAGAIN | libc::EBUSY) if self.with_kernel() > left => {
+                self.wait(1, Some(RETRY))
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// `io_uring_enter(2)`; returns how many entries the kernel took.
+    #[inline]
+    pub(super) fn enter(&mut self, submit: u32, min: u32, flags: u32) -> io::Result<u32> {
+        // SAFETY: there is no argument.
+        unsafe { self.enter_with(submit, min, flags, std::ptr::null()) }
+    }
+
+    /// The same to wait for completions, at most for `span`.
+    pub(super) fn enter_for(&mut self, min: u32, span: Option<Nanos>) -> io::Result<u32> {
+        let Some(span) = span else {
+            return self.enter(0, min, ENTER_GETEVENTS);
+        };
+        let time = clock::timespec(span.get());
+        let argument = EventsArgument {
+            mask: 0,
+            mask_size: 0,
+            min_wait_us: 0,
+            time: (&raw const time).expose_provenance() as u64,
+        };
+        // SAFETY: the argument is alive and names a live timespec.
+        unsafe { self.enter_with(0, min, ENTER_GETEVENTS | ENTER_EXT_ARG, &raw const argument) }
+    }
+
+    /// # Safety
+    /// `argument` is null, or with `ENTER_EXT_ARG` a live one.
+    #[inline]
+    unsafe fn enter_with(
+        &mut self,
+        submit: u32,
+        min: u32,
+        flags: u32,
+        argument: *const EventsArgument,
+    ) -> io::Result<u32> {
+        self.calls += 1;
+        let size = if argument.is_null() {
+            0
+        } else {
+            size_of::<EventsArgument>()
+        };
+        // SAFETY: the caller vouches for the argument. What the entries name is kept alive by
+        // `push`.
+        let taken = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_enter,
+                self.enter_fd,
+                submit,
+                min,
+                flags | self.enter_flags,
+                argument,
+                size,
+            )
+        };
+        u32::try_from(taken).map_err(|_negative| io::Error::last_os_error())
+    }
+}
+
+/// How long to wait for a completion before trying again when the kernel was out of requests:
+/// long against an op, short against a person.
+const RETRY: Nanos = Nanos::from_millis(10);
