@@ -100,5 +100,5 @@ pub(crate) fn keep(target: Target, input: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Twice the time that an input may take, or more.
-const HANG: Duration = Duration::from_secs(15);
+/// Many times what an input may take of a processor that others use too.
+const HANG: Duration = Duration::from_secs(60);

@@ -433,7 +433,7 @@ fn rates() {
     );
     check(
         &format!("--rw=read {long} --rate_min=100m"),
-        &[("error", is(5)), ("read.ms", is(2000))],
+        &[("error", is(5)), ("read.ms", is(3000))],
     );
     check(
         &format!("--rw=read {long} --rate_min=1m"),

@@ -51,15 +51,15 @@ pub fn set_policy(policy: &Policy) -> io::Result<()> {
         let word = words.get_mut(node as usize / 64);
         *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? |= 1 << (node % 64);
     }
-    // The kernel wants a bit more than there are, and none where there is no mask.
-    let bits = if nodes.is_empty() {
-        0
+    // The kernel wants a bit more than there are, and no mask at all where there are no nodes.
+    let (mask, bits) = if nodes.is_empty() {
+        (std::ptr::null(), 0)
     } else {
-        MASK_WORDS * 64 + 1
+        (words.as_ptr(), MASK_WORDS * 64 + 1)
     };
     // SAFETY: the kernel reads the bits that it was told of, rounded down to words: all of a live
-    // array.
-    let failed = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, words.as_ptr(), bits) };
+    // array, or nothing.
+    let failed = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) };
     if failed == 0 {
         Ok(())
     } else {

@@ -21,7 +21,7 @@ const RUNS: &[&str] = &[
      --status-interval=250ms",
     "--name=t --ioengine=null --rw=read --size=64k --create_only=1",
     "--name=t --rw=read --size=64k --filename=f --rate_iops_min=1000000000 --time_based \
-     --runtime=3",
+     --runtime=4",
 ];
 
 #[test]
