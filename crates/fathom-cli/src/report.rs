@@ -124,21 +124,20 @@ impl Report {
         match event {
             Event::Planned(jobs) => self.headers(plan, jobs),
             Event::Warning(warning) => {
-                let hint = match warning.hint.as_str() {
+                let job = match warning.job.as_str() {
                     "" => String::new(),
-                    hint => format!("hint: {hint}\n"),
+                    job => format!("job `{job}`: "),
                 };
-                let name = name(self.dialect);
-                let (job, message) = (&warning.job, &warning.message);
-                self.note(&format!("{name}: warning: job `{job}`: {message}\n{hint}"));
+                self.note(&told(self.dialect, &format!("warning: {job}"), warning));
             }
             // Not a part of the report: whoever reads JSON from standard output hears of it too.
             Event::Lost(warning) => {
                 self.status.clear();
-                let name = name(self.dialect);
-                let (job, hint) = (&warning.job, &warning.hint);
-                let line = format!("{name}: {job}: {}\nhint: {hint}\n", warning.message);
-                output::print(Stream::Error, &line);
+                let job = match warning.job.as_str() {
+                    "" => String::new(),
+                    job => format!("{job}: "),
+                };
+                output::print(Stream::Error, &told(self.dialect, &job, warning));
             }
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
@@ -284,6 +283,15 @@ impl Report {
         let result = self.data.add(text);
         self.failed = self.failed.take().or(result.err());
     }
+}
+
+/// What is to be known, and what helps where something does, each on a line.
+fn told(dialect: Dialect, whose: &str, warning: &Warning) -> String {
+    let hint = match warning.hint.as_str() {
+        "" => String::new(),
+        hint => format!("hint: {hint}\n"),
+    };
+    format!("{}: {whose}{}\n{hint}", name(dialect), warning.message)
 }
 
 /// As in fio.

@@ -18,9 +18,10 @@ pub(super) fn forget_earlier(logs: &LogPlan) {
 /// What there is to say about finished logs; notes on what was dropped are written.
 pub(super) fn said(written: &Written) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    let breaks_off = written.failed.iter().any(Option::is_some);
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     for (job, lines) in written.jobs().filter(|(_, lines)| lines.dropped > 0) {
-        warnings.push(dropped(job, lines));
+        warnings.push(dropped(job, lines, breaks_off));
         for prefix in &job.prefixes {
             let note = note(job, lines);
             match notes.iter_mut().find(|(known, _)| known == prefix) {
@@ -42,16 +43,28 @@ pub(super) fn said(written: &Written) -> Vec<Warning> {
     warnings
 }
 
-fn dropped(job: &JobLogs, lines: Lines) -> Warning {
+/// What a log that broke off could not take counts as dropped: then the hint would be a wrong one.
+fn dropped(job: &JobLogs, lines: Lines, breaks_off: bool) -> Warning {
+    let (why, hint) = if breaks_off {
+        (
+            "a log broke off, or they came faster than they could be written",
+            "",
+        )
+    } else {
+        (
+            "they came faster than they could be written",
+            "log averages (`log_avg_msec=100`), or let the job wait (`log_full=wait`)",
+        )
+    };
     Warning {
         code: "log_dropped".into(),
         job: job.name.clone(),
         message: format!(
-            "{} of {} lines of its logs were dropped: they came faster than they could be written",
+            "{} of {} lines of its logs were dropped: {why}",
             lines.dropped,
             lines.kept + lines.dropped
         ),
-        hint: "log averages (`log_avg_msec=100`), or let the job wait (`log_full=wait`)".into(),
+        hint: hint.into(),
     }
 }
 
