@@ -1,10 +1,12 @@
 //! `fathom peak`: the raw maximum of a device or of the kernel's path.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use fathom_record::{PEAK_VERSION, PeakPoint, PeakRecord};
+use fathom_record::{PEAK_VERSION, PeakPoint, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_summary, peak_sweep};
 use fathom_run::Problem;
 use fathom_run::block_tree::BlockTree;
@@ -14,7 +16,7 @@ use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output::{self, Data, Stream};
 
 /// What `fathom peak` takes.
 #[derive(Args, Clone, Debug)]
@@ -130,7 +132,7 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
         let mut tell = |interval: &Interval| {
             second += 1;
             if !arguments.json && !arguments.sweep {
-                let line = line(&format!("{second} s"), interval, config.block_bytes);
+                let line = line(&format!("{second} s"), interval, moved_bytes(&config));
                 output::print(Stream::Data, &line);
             }
         };
@@ -143,11 +145,11 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
             break;
         }
     }
-    report(
-        &record(arguments, points, features),
-        arguments,
-        against.as_ref(),
-    )?;
+    let mut record = record(arguments, points, features);
+    record.warnings.extend(interrupted.then(cut_short));
+    let differs = against.as_ref().and_then(|saved| different(&record, saved));
+    record.warnings.extend(differs);
+    report(&record, arguments, against.as_ref())?;
     Ok(interrupted)
 }
 
@@ -204,13 +206,46 @@ fn record(arguments: &PeakArguments, points: Vec<PeakPoint>, features: Vec<Strin
         timestamp_ms: clock::wall_ms(),
         targets: targets.map(|path| path.display().to_string()).collect(),
         engine: config.engine.name().into(),
-        block_bytes: if config.nops { 0 } else { config.block_bytes },
+        block_bytes: moved_bytes(&config),
         threads: config.threads,
         settings: settings(&config),
         machine: Some(machine::machine(&Clock::calibrated(), storages, features)),
         points,
         warnings: Vec::new(),
     }
+}
+
+/// What an op moves: a no-op nothing.
+const fn moved_bytes(config: &PeakConfig) -> u32 {
+    if config.nops { 0 } else { config.block_bytes }
+}
+
+fn cut_short() -> Warning {
+    Warning {
+        code: "interrupted".into(),
+        job: String::new(),
+        message: "interrupted: measured for less time than was asked for".into(),
+        hint: String::new(),
+    }
+}
+
+/// What is not the same in the saved measurement, which makes its figures no comparison.
+fn different(record: &PeakRecord, saved: &PeakRecord) -> Option<Warning> {
+    let pairs = [
+        ("engine", record.engine != saved.engine),
+        ("block size", record.block_bytes != saved.block_bytes),
+        ("threads", record.threads != saved.threads),
+        ("targets", record.targets != saved.targets),
+        ("settings", record.settings != saved.settings),
+    ];
+    let other = pairs.iter().filter(|(_, differs)| *differs);
+    let other: Vec<&str> = other.map(|(name, _)| *name).collect();
+    (!other.is_empty()).then(|| Warning {
+        code: "against_differs".into(),
+        job: String::new(),
+        message: format!("--against: saved with other {}", other.join(", ")),
+        hint: "compare what differs in one thing only".into(),
+    })
 }
 
 /// What is not at its default, as on the command line.
@@ -245,7 +280,18 @@ fn report(
     } else {
         peak_summary(record, against)
     };
-    output::print(Stream::Data, &text);
+    Data::Stdout.add(&text)?;
+    let machine = record.machine.iter().filter(|_| !arguments.json);
+    for machine in machine.filter(|machine| !machine.engine_features.is_empty()) {
+        let used = machine.engine_features.join(", ");
+        output::print(Stream::Error, &format!("used of the kernel: {used}\n"));
+    }
+    for warning in &record.warnings {
+        output::print(
+            Stream::Error,
+            &format!("fathom: peak: {}\n", warning.message),
+        );
+    }
     Ok(())
 }
 
@@ -288,9 +334,18 @@ fn line(label: &str, interval: &Interval, block_bytes: u32) -> String {
 /// A measurement that `--json` has printed.
 fn saved(path: &Path) -> Result<PeakRecord> {
     let name = || format!("--against: {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(name)?;
+    let mut text = String::new();
+    let file = File::open(path).with_context(name)?;
+    let mut source = file.take(SAVED_BYTES_MAX + 1);
+    let bytes = source.read_to_string(&mut text).with_context(name)?;
+    if bytes as u64 > SAVED_BYTES_MAX {
+        return Err(anyhow::anyhow!("more than {SAVED_BYTES_MAX} B")).with_context(name);
+    }
     PeakRecord::from_json(&text).with_context(name)
 }
+
+/// A sweep takes less than 200 KiB; what is endless is not read as one.
+const SAVED_BYTES_MAX: u64 = 16 << 20;
 
 /// With the hint on a line of its own.
 pub(crate) fn explained(problem: Problem) -> anyhow::Error {

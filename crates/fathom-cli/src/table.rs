@@ -10,7 +10,7 @@ use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output::{self, Data, Stream};
 use crate::peak::explained;
 
 /// What `fathom table` takes.
@@ -86,10 +86,10 @@ fn make(arguments: &TableArguments) -> Result<End> {
     } else {
         table.text()
     };
-    output::print(Stream::Data, &text);
     if let Some(path) = &arguments.svg {
         draw(&table, path)?;
     }
+    Data::Stdout.add(&text)?;
     Ok(End::Ran {
         failed_jobs: 0,
         tolerated_errors: 0,

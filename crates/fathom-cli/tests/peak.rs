@@ -211,6 +211,10 @@ fn bad_numbers_say_their_limit() {
     check_refused(peak("--depth 0 data"), &["--depth: must be at least 1"]);
     check_refused(peak("--engine sync --depth 4 data"), &["one op at a time"]);
     check_refused(peak("--cpu 8000 data"), &["processor 8000", "choose among"]);
+    check_refused(
+        peak("--cpu 4294967295 --threads 2 data"),
+        &["processor 4294967295", "choose among"],
+    );
     check_refused(peak("--block 4q data"), &["--block"]);
     check_refused(peak("--block 0 data"), &["--block: must be at least 1"]);
     check_refused(peak("--threads 0 data"), &["--threads: must be at least 1"]);
@@ -275,11 +279,47 @@ fn polling_a_device_without_poll_queues_names_the_setting() {
 }
 
 #[test]
+fn a_measurement_that_could_not_be_printed_is_no_success() {
+    let folder = with_file();
+    let shell = format!(
+        "{} peak --seconds 1 --engine sync --buffered --json data > /dev/full",
+        env!("CARGO_BIN_EXE_fathom")
+    );
+    let ran = folder.command("sh", "-c").arg(shell).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{err}");
+    assert!(err.contains("peak: standard output: "), "{err}");
+}
+
+#[test]
 fn what_was_saved_by_others_is_refused() {
     let folder = Folder::new();
     folder.write("other.json", "{}");
     let run = folder.fathom("peak --nop --seconds 1 --against other.json");
     check_refused(run, &["--against: other.json", "fathom peak --json"]);
+    let endless = folder.fathom("peak --nop --seconds 1 --against /dev/zero");
+    check_refused(endless, &["--against: /dev/zero: more than"]);
+}
+
+#[test]
+fn no_ops_have_no_bandwidth_and_another_setting_is_told() {
+    let folder = Folder::new();
+    let saved = folder.fathom("peak --nop --seconds 1 --depth 8 --threads 2 --json");
+    if let Some(why) = saved.refused() {
+        println!("skipped: {why}");
+        return;
+    }
+    folder.write("saved.json", saved.expect(0).out);
+    let run = folder.fathom("peak --nop --seconds 1 --depth 8 --against saved.json");
+    let run = run.expect(0);
+    assert!(!run.out.contains("MiB/s"), "{}", run.out);
+    assert!(run.out.contains("saved: "), "{}", run.out);
+    assert!(
+        run.err.contains("--against: saved with other threads\n"),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("used of the kernel: "), "{}", run.err);
 }
 
 #[test]

@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 
 use fathom_record::{PeakLatency, PeakPoint, PeakRecord};
 
-/// What was done in one second, on one line.
+/// What was done in one second, on one line; ops of no bytes have no bandwidth.
 #[must_use]
 pub fn peak_line(label: &str, iops: f64, block_bytes: u32, ops_per_call: f64) -> String {
+    let bandwidth = match block_bytes {
+        0 => String::new(),
+        bytes => format!("{}, ", bandwidth(iops * f64::from(bytes))),
+    };
     format!(
-        "{label:>9}: {:>8} IOPS, {}, {ops_per_call:.1} ops per call\n",
+        "{label:>9}: {:>8} IOPS, {bandwidth}{ops_per_call:.1} ops per call\n",
         short(iops),
-        bandwidth(iops * f64::from(block_bytes)),
     )
 }
 

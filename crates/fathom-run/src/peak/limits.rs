@@ -126,9 +126,10 @@ fn check_processors(config: &PeakConfig) -> Result<(), Problem> {
         return Ok(());
     };
     let allowed = thread::allowed_cpus().unwrap_or_default();
-    let wanted = first..first.saturating_add(config.threads);
-    let missing = wanted.clone().find(|cpu| !allowed.contains(cpu));
-    missing.map_or(Ok(()), |cpu| {
+    // Wider than the switch: the last thread's processor may be beyond what it can hold.
+    let mut wanted = (0..config.threads).map(|number| u64::from(first) + u64::from(number));
+    let is_missing = |cpu: &u64| !allowed.iter().any(|&allowed| u64::from(allowed) == *cpu);
+    wanted.find(is_missing).map_or(Ok(()), |cpu| {
         let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
         let what = format!("--cpu: processor {cpu} is not to be had");
         Err(Problem::new("cpu", what).hint(format!("choose among {}", list.join(", "))))
@@ -164,14 +165,18 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
             format!("--depth {depth} is more than the kernel lays a ring out for: lower it")
         }
         ("register buffers" | "io_uring_setup", ENOMEM) => format!(
-            "{} KiB must be locked in memory, and `ulimit -l` allows {}: raise it, lower --depth \
-             or --block, or add --no-fixed",
-            u64::from(depth) * u64::from(config.block_bytes) / 1024,
+            "{} KiB of buffers, and the rings beside them, must be locked in memory, and \
+             `ulimit -l` allows {} to all programs of a user: raise it, lower --depth, --block or \
+             --threads, or add --no-fixed",
+            u64::from(depth) * u64::from(config.block_bytes) * u64::from(config.threads) / 1024,
             locked_memory_limit().map_or_else(
                 || "any amount".into(),
                 |bytes| format!("{} KiB", bytes / 1024)
             ),
         ),
+        (_, EMFILE) => {
+            "each thread takes a ring and its targets: raise `ulimit -n`, or lower --threads".into()
+        }
         ("map buffers", _) => "lower --depth or --block".into(),
         ("hipri", _) => "the device has no polled queues: leave out --polled, or give its driver \
                          some (nvme: module parameter poll_queues=N; see queue/io_poll in /sys)"
@@ -196,6 +201,7 @@ const EPERM: i32 = 1;
 const EAGAIN: i32 = 11;
 const ENOMEM: i32 = 12;
 const EINVAL: i32 = 22;
+const EMFILE: i32 = 24;
 const ENOSYS: i32 = 38;
 
 /// `IORING_MAX_REG_BUFFERS` of the kernel.
