@@ -2,7 +2,9 @@
 //!
 //! From depth 1 upwards each depth is tried for a window: doubled while ops keep to the target,
 //! halved towards the last good one when they do not. Where it settles, everything is counted anew
-//! for one last window, and the job ends; with `run` it goes on, and tries again.
+//! for one last window, and the job ends; with `run` it goes on, counts what it has done so far as
+//! well, and tries again. Where not even one op at a time keeps to the target, the job ends if no
+//! op may be late; if some may, it goes on with one at a time. So does fio.
 
 use fathom_core::{Nanos, Tick};
 
@@ -50,7 +52,7 @@ pub(crate) enum Finding {
     Final,
     /// The last window is over.
     Done,
-    /// Not even one op at a time keeps to the target.
+    /// Not even one op at a time keeps to the target, and none may be late.
     Hopeless,
 }
 
@@ -121,7 +123,7 @@ impl DepthSearch {
         }
         let is_new = self.stage != Stage::Last;
         self.stage = Stage::Last;
-        if is_new {
+        if is_new && !self.target.run {
             Finding::Final
         } else {
             Finding::GoOn
@@ -129,10 +131,13 @@ impl DepthSearch {
     }
 
     fn go_down(&mut self) -> Finding {
-        if self.depth == 1 {
-            return Finding::Hopeless;
-        }
         self.stage = Stage::Searching;
+        if self.depth == 1 {
+            return match self.target.share {
+                EVERYTHING.. => Finding::Hopeless,
+                _ => Finding::GoOn,
+            };
+        }
         self.bad = self.depth;
         // What was good before may not be any more.
         if self.good >= self.bad {
