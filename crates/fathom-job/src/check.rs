@@ -11,6 +11,7 @@ use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
 use crate::problem::{Piece, Problem};
 use crate::table::zones;
+use crate::workload::DedupeMode;
 
 /// Checks a finished job, and settles what fio settles silently.
 pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
@@ -29,6 +30,7 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     check.logs();
     check.priorities();
     check.patterns();
+    check.working_set();
     check.verify();
     check.writes();
     check.processors();
@@ -205,6 +207,25 @@ impl Check<'_, '_> {
             self.error_at(
                 &["rate_iops_min", "rate_iops"],
                 problem("contradiction", why).fix(lower),
+            );
+        }
+    }
+
+    /// The blocks of a set are new once each.
+    fn working_set(&mut self) {
+        let content = &self.layer.options.content;
+        let (repeats, set) = (
+            content.dedupe_percentage,
+            content.dedupe_working_set_percentage,
+        );
+        if content.dedupe_mode == DedupeMode::WorkingSet && repeats > 0 && repeats + set > 100 {
+            let why = format!(
+                "{repeats} % of the blocks cannot repeat one of the {set} % that are the set"
+            );
+            let fix = format!("make the set {} % or less", 100 - repeats);
+            self.error_at(
+                &["dedupe_working_set_percentage", "dedupe_percentage"],
+                problem("contradiction", why).fix(fix),
             );
         }
     }

@@ -594,6 +594,11 @@ fn content_that_compresses_and_repeats() {
         o.content.dedupe_percentage == 30 && o.content.dedupe_mode == DedupeMode::WorkingSet
     });
     refuse("--dedupe_percentage=101", "out-of-range");
+    let set = "--dedupe_percentage=70 --dedupe_mode=working_set --dedupe_working_set_percentage";
+    check(&format!("{set}=30"), |o| {
+        o.content.dedupe_working_set_percentage == 30
+    });
+    refuse(&format!("{set}=31"), "contradiction");
     refuse("--buffer_compress_percentage=101", "out-of-range");
 }
 
