@@ -63,6 +63,17 @@ fn what_commands_print_is_kept() {
 }
 
 #[test]
+fn what_tidies_up_runs_though_the_file_cannot_be_opened() {
+    let folder = Folder::new("tidy");
+    let job = "--name=t --rw=read --size=16k --create_on_open=1 --filename=missing/file";
+    let mut words: Vec<_> = job.split(' ').collect();
+    words.push("--exec_postrun=echo tidied");
+    let ran = folder.run(true, &words);
+    assert_eq!(code(&ran), Some(1), "{ran:?}");
+    assert_eq!(folder.read("t.postrun.txt"), "tidied\n");
+}
+
+#[test]
 fn a_command_that_fails_before_the_job_skips_it_and_is_said() {
     let words = [&JOB[..], &["--exec_prerun=exit 3", "--name=u"], &JOB[1..]].concat();
     for (as_fio, want) in [(false, 1), (true, 0)] {
