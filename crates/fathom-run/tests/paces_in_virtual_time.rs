@@ -103,6 +103,29 @@ fn the_cycle_is_what_a_least_rate_is_looked_at_over() {
     );
 }
 
+/// fio 3.33 takes the same pauses, seen in its runtimes.
+#[test]
+fn ops_that_complete_while_the_queue_drains_count_towards_the_next_pause() {
+    let deep = "--size=400k --ioengine=libaio --iodepth=8 --thinktime=10ms";
+    for (blocks, pauses) in [
+        (1, 93),
+        (2, 22),
+        (3, 20),
+        (4, 18),
+        (8, 12),
+        (10, 9),
+        (20, 4),
+    ] {
+        let ms = pauses * 10;
+        check(
+            &format!("{deep} --thinktime_blocks={blocks}"),
+            ms..=ms + 20,
+            100..=100,
+            0,
+        );
+    }
+}
+
 #[test]
 fn a_pause_comes_after_so_many_ops() {
     check("--thinktime=1ms", 280..=282, 256..=256, 0);

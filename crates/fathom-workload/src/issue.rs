@@ -7,6 +7,7 @@ use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
 use crate::guards::Held;
 use crate::pattern::Target;
+use crate::think::Thinking;
 use crate::worker::{After, Stage, Worker};
 
 impl Worker {
@@ -114,7 +115,7 @@ impl Worker {
         match gate {
             Gate::EndOfPass => return self.end_of_pass(),
             Gate::EndOfPattern => return self.end_of_pattern(),
-            Gate::Think => self.stage = Stage::Draining(After::Think),
+            Gate::Think => self.go_thinking(),
             Gate::Open => {}
             Gate::Due(due) => {
                 if self.reap(engine, now) == 0 {
@@ -138,6 +139,12 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// A pause comes next.
+    fn go_thinking(&mut self) {
+        self.thinking.iter_mut().for_each(Thinking::call);
+        self.stage = Stage::Draining(After::Think);
     }
 
     /// Issues one op, or says what it waits for.

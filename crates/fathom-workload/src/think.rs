@@ -8,7 +8,10 @@ use crate::config::Think;
 #[derive(Debug)]
 pub(crate) struct Thinking {
     rules: Think,
-    blocks_left: u32,
+    /// Ops since a pause was last called for: those that complete while the queue is drained for
+    /// it count towards the next one, as in fio.
+    blocks: u32,
+    /// When the first op since then was issued.
     io_began: Option<Tick>,
     pause: Option<Pause>,
 }
@@ -28,7 +31,7 @@ impl Thinking {
     /// Rules for a job that has not begun.
     pub(crate) const fn new(rules: Think) -> Self {
         Self {
-            blocks_left: rules.blocks,
+            blocks: 0,
             rules,
             io_began: None,
             pause: None,
@@ -39,24 +42,30 @@ impl Thinking {
     pub(crate) fn issued(&mut self, now: Tick) {
         self.io_began.get_or_insert(now);
         if self.rules.count_issues {
-            self.blocks_left = self.blocks_left.saturating_sub(1);
+            self.blocks = self.blocks.saturating_add(1);
         }
     }
 
     /// An op has completed.
     pub(crate) fn completed(&mut self) {
         if !self.rules.count_issues {
-            self.blocks_left = self.blocks_left.saturating_sub(1);
+            self.blocks = self.blocks.saturating_add(1);
         }
     }
 
-    /// Whether a pause is due.
+    /// Whether a pause is due. Between two of them at least one op is issued.
     pub(crate) fn is_due(&self, now: Tick) -> bool {
-        let by_time = !self.rules.io_time.is_zero()
-            && self
-                .io_began
-                .is_some_and(|began| now - began >= self.rules.io_time);
-        self.blocks_left == 0 || by_time
+        let rules = &self.rules;
+        self.io_began.is_some_and(|began| {
+            let by_time = !rules.io_time.is_zero() && now - began >= rules.io_time;
+            by_time || self.blocks >= rules.blocks
+        })
+    }
+
+    /// The pause that is due begins as soon as nothing is in flight any more.
+    pub(crate) const fn call(&mut self) {
+        self.io_began = None;
+        self.blocks = 0;
     }
 
     /// The pause that began when nothing was in flight any more; the same one until it is over.
@@ -77,7 +86,5 @@ impl Thinking {
     /// The pause is over.
     pub(crate) fn resume(&mut self) {
         self.pause = None;
-        self.io_began = None;
-        self.blocks_left = self.rules.blocks;
     }
 }
