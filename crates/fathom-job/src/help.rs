@@ -8,7 +8,7 @@ use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
-use crate::table::{self, Kind, Row};
+use crate::table::{self, ALL_OTHERS, Kind, Row};
 
 /// Each option as one would write it, and the names of those that only fio has: words to try the
 /// parser with.
@@ -80,7 +80,8 @@ pub(crate) fn option(name: Option<&str>) -> String {
 
 fn all_options() -> String {
     let mut text = String::new();
-    for row in table::rows() {
+    // What can only be left off is no option to choose.
+    for row in table::rows().filter(|row| row.later != ALL_OTHERS) {
         line(&mut text, &format!("{:<27}: {}", row.name, row.help));
     }
     text

@@ -104,7 +104,7 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
     refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
     refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);
     refuse(
-        "--name=x --trim_backlog=1 --verify_async 1",
+        "--name=x --trim_backlog=1 --verify_interval 1",
         &["0:2 not-yet", "0:3 not-yet"],
     );
     refuse("--name=x --readonly=1", &["0:2 needless-value"]);
@@ -245,7 +245,7 @@ fn help_is_drawn_from_the_table() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert!(print("--cmdhelp=verify_fatal").contains("known to fio, not yet to fathom"));
+    assert!(print("--cmdhelp=verify_interval").contains("known to fio, not yet to fathom"));
     assert!(print("--cmdhelp=iodep").contains("closest match"));
     assert!(print("--cmdhelp").lines().count() > 90);
     assert!(print("--enghelp").contains("\tio_uring\n"));

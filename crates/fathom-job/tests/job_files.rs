@@ -162,7 +162,7 @@ fn all_errors_of_a_file_are_told_at_once() {
             "3:1 unknown-option",
             "4:10 bad-time-unit",
             "5:1 unclosed-section",
-            "6:1 not-yet",
+            "6:14 not-yet",
             "9:6 fraction",
         ],
     );

@@ -106,5 +106,7 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--dataplacement=fdp", "not-in-fathom");
     refuse("--rwmixcycle=1", "not-any-more");
     refuse("--verify_fatal=1", "not-yet");
+    refuse("--verify_state_save=1", "not-yet");
+    refuse("--replay_time_scale=50", "not-yet");
     refuse("--ioengine=splice", "not-yet");
 }

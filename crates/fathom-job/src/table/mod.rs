@@ -14,6 +14,7 @@ mod lifecycle;
 mod log;
 mod measure;
 mod memory;
+mod off;
 mod pattern;
 mod priority;
 mod process;
@@ -32,7 +33,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub(crate) use read::{Findings, REVERSED_UNITS};
-pub(crate) use row::{Kind, Row};
+pub(crate) use row::{ALL_OTHERS, Kind, Row};
 
 /// All options, in the order they are documented.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
@@ -76,6 +77,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Logs", log::ROWS),
     ("Engines' own", engines::ROWS),
     ("Of fio's profiles", profile::ROWS),
+    ("Only off", off::ROWS),
 ];
 
 #[cfg(test)]

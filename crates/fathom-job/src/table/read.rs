@@ -10,7 +10,7 @@ use crate::problem::{Piece, Problem};
 use crate::suggest;
 use crate::time;
 
-use super::row::{Choice, Kind, Row};
+use super::row::{ALL_OTHERS, Choice, Kind, Row};
 
 /// What is worth saying about values that were accepted.
 #[derive(Debug, Default)]
@@ -235,7 +235,7 @@ pub(crate) fn unknown_word(
 ) -> Problem {
     let text = piece.text;
     let list = words.join(", ");
-    if later.contains(&text) {
+    if later.contains(&text) || later == ALL_OTHERS {
         return Problem::new(
             "not-yet",
             piece.range(),

@@ -84,6 +84,9 @@ pub(crate) enum Kind {
     Ignored(&'static str),
 }
 
+/// Where fio knows any value that Fathom does not.
+pub(crate) const ALL_OTHERS: &[&str] = &["all other values"];
+
 /// Why an option does nothing that once did something.
 pub(crate) const GIVEN_UP: &str = "does nothing any more, as in fio";
 
