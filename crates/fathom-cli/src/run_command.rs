@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, parse};
+use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
 use fathom_run::{RunError, Session};
 use fathom_sys::signals::Interrupts;
@@ -66,6 +66,11 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         if dialect == Dialect::Fathom {
             output::print(Stream::Error, &rendered(notes, dialect));
         }
+        let stream = match dialect {
+            Dialect::Fio => Stream::Data,
+            Dialect::Fathom => Stream::Error,
+        };
+        output::print(stream, &parsed(plan, settings, dialect));
         return End::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
@@ -91,6 +96,15 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
             End::NotReported
         }
     }
+}
+
+/// What `--debug` tells of a plan that is not run.
+fn parsed(plan: &Plan, settings: &Settings, dialect: Dialect) -> String {
+    let mut text = settings.debug.announcement(name(dialect));
+    if settings.debug.tells("parse") {
+        text.push_str(&option_lines(plan, std::process::id()));
+    }
+    text
 }
 
 /// Why there is no report.

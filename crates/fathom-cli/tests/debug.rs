@@ -59,6 +59,26 @@ fn seeds_and_options_are_told_into_the_output_file() {
     );
 }
 
+/// As in fio's published test of steady states, there need be no job.
+#[test]
+fn what_counts_as_steady_is_told_without_a_run() {
+    let folder = Folder::new();
+    for (value, want) in [
+        ("iops:10", "set steady state IOPS threshold to 10.000000"),
+        ("iops:10%", "set steady state threshold to 10.000000%"),
+        ("bw_slope:.1%", "set steady state threshold to 0.100000%"),
+        ("bw:12", "set steady state BW threshold to 12"),
+        ("bw:4k", "set steady state BW threshold to 4096"),
+    ] {
+        let run = folder.fio(&format!("--debug=parse --parse-only --ss={value}"));
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{value}");
+        let lines = of_kind("parse", &run.out);
+        assert!(lines.iter().any(|line| line == want), "{value}: {lines:?}");
+    }
+    let quiet = folder.fio("--parse-only --ss=iops:10");
+    assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
+}
+
 #[test]
 fn data_stay_clean() {
     let folder = Folder::new();

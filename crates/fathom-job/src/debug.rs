@@ -1,7 +1,10 @@
 //! `--debug`: what is told while a run is made ready and goes on.
 
+use crate::lifecycle::{SteadyFigure, SteadyState};
+use crate::plan::{Options, Plan};
 use crate::problem::{Piece, Problem};
 use crate::suggest;
+use crate::table::{self, Findings};
 
 /// What `--debug` asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,39 @@ impl DebugOptions {
             .job
             .map(|job| format!("{program}: set debug jobno {job}\n"));
         self.kinds.iter().map(kind).chain(job).collect()
+    }
+}
+
+/// What `--debug=parse` tells of a plan: each option as it was read, and what counts as steady.
+#[must_use]
+pub fn option_lines(plan: &Plan, process: u32) -> String {
+    let globals = plan.global_options.iter();
+    let globals = globals.map(|(name, value)| (name.as_str(), value.as_str()));
+    let jobs = plan.jobs.iter().flat_map(|job| &job.typed);
+    let own = jobs.map(|typed| (typed.name.as_str(), typed.value.as_str()));
+    let mut read = Options::default();
+    let mut lines = String::new();
+    for (name, value) in globals.chain(own) {
+        let told = format!("handle_option={name}, ptr={value}");
+        lines.push_str(&debug_line("parse", process, &told));
+        let row = table::find(name).filter(|_| matches!(name, "kb_base" | "steadystate"));
+        let done = row.map(|row| row.apply(&mut read, Some(value), &mut Findings::default()));
+        let steady = read.lifecycle.steady.filter(|_| name == "steadystate");
+        if let (Some(Ok(())), Some(steady)) = (done, steady) {
+            lines.push_str(&debug_line("parse", process, &steady_line(steady)));
+        }
+    }
+    lines
+}
+
+/// fio's words for what counts as steady; its own tests look for them.
+fn steady_line(steady: SteadyState) -> String {
+    let limit = steady.limit;
+    match steady.figure {
+        _ if steady.percent => format!("set steady state threshold to {limit:.6}%"),
+        SteadyFigure::Iops => format!("set steady state IOPS threshold to {limit:.6}"),
+        SteadyFigure::Bandwidth => format!("set steady state BW threshold to {limit:.0}"),
+        SteadyFigure::Latency => format!("set steady state LAT threshold to {limit:.0}"),
     }
 }
 

@@ -42,7 +42,7 @@ mod workload;
 // Public items, listed once.
 pub use command_line::parse;
 pub use compatibility::compatibility_markdown;
-pub use debug::{DebugOptions, debug_line};
+pub use debug::{DebugOptions, debug_line, option_lines};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use file::JOB_FILE_BYTES_MAX;
 pub use help::{option_examples, print_options};

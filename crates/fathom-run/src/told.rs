@@ -1,6 +1,6 @@
 //! `--debug`: what is told of a plan before its jobs start.
 
-use fathom_job::{DebugOptions, Job, Plan, debug_line};
+use fathom_job::{DebugOptions, Plan, debug_line, option_lines};
 
 use crate::session::{Event, Session};
 use crate::traced::Trace;
@@ -21,16 +21,10 @@ pub(crate) fn tell_plan(
 
 fn lines(plan: &Plan, setups: &[JobSetup], debug: &DebugOptions, process: u32) -> String {
     let mut lines = String::new();
-    let mut tell = |kind: &str, text: &str| lines.push_str(&debug_line(kind, process, text));
     if debug.tells("parse") {
-        for (name, value) in &plan.global_options {
-            tell("parse", &format!("handle_option={name}, ptr={value}"));
-        }
-        for typed in plan.jobs.iter().flat_map(|job: &Job| &job.typed) {
-            let (name, value) = (&typed.name, &typed.value);
-            tell("parse", &format!("handle_option={name}, ptr={value}"));
-        }
+        lines.push_str(&option_lines(plan, process));
     }
+    let mut tell = |kind: &str, text: &str| lines.push_str(&debug_line(kind, process, text));
     for setup in setups {
         let number = setup.place.number;
         if debug.tells_of("file", number) {
