@@ -4,6 +4,7 @@
 //! final values only. Nothing is written: the file system is looked at through `Look`.
 
 mod content;
+mod files;
 mod pace;
 pub(crate) mod pattern;
 pub(crate) mod priority;
@@ -16,12 +17,11 @@ use std::path::Path;
 
 use fathom_core::{Direction, FileIndex, Nanos};
 use fathom_engine::FileLock;
-use fathom_job::{Job, Options, Plan, ReadWrite, Size, ZoneMode};
+use fathom_job::{Job, Options, Plan};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub(crate) use self::seeds::entropy;
-use self::sizes::{Existing, FileSize, SizeFault, SizeRequest, Sizes};
 use self::ties::Ties;
 use crate::engines;
 use crate::error::Problem;
@@ -164,7 +164,7 @@ fn setup(
     let mut warnings = Warnings::of(job);
     let diskless = engines::is_diskless(&options.ioengine);
     let depth = depth(options);
-    let (files, sizes) = files(job, place, seed, diskless, planned)?;
+    let (files, sizes) = files::files(job, place, seed, diskless, planned)?;
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
             "size_beyond_device",
@@ -223,136 +223,6 @@ fn setup(
     Ok((setup, warnings.list))
 }
 
-/// As in fio, a job without a `filename` works on the device or pipe that has the job's name.
-fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
-    let options = &job.options;
-    let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
-    let is_device = |found| matches!(found, Found::Block { .. } | Found::Stream);
-    if lone && planned.look(&job.name).is_ok_and(is_device) {
-        return vec![job.name.clone()];
-    }
-    fathom_job::file_names(job, clone)
-}
-
-/// The clone's files: names, what lies there, sizes and ranges.
-fn files(
-    job: &Job,
-    place: Place,
-    seed: u64,
-    diskless: bool,
-    planned: &Planned<'_>,
-) -> Result<(Vec<FileSetup>, Sizes), Problem> {
-    let options = &job.options;
-    refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
-    let names = file_names(job, place, diskless, planned)?;
-    let found = names.iter().map(|name| match diskless {
-        true => Ok(Found::Missing),
-        false => planned
-            .look(name)
-            .map_err(|problem| problem.at(job, "filename")),
-    });
-    let found = found.collect::<Result<Vec<_>, _>>()?;
-    let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
-    let request = SizeRequest {
-        size: options.size,
-        io_size: options.io_size,
-        loops: options.loops,
-        filesize: options.filesize,
-        offset: options.offset,
-        offset_increment: options.offset_increment,
-        clone: place.clone,
-        smallest: pattern::smallest(options),
-        offset_align: u64::from(options.files.offset_align),
-        append: options.files.append,
-        fill: options.fill_device,
-        files: &existing,
-    };
-    let mut drawn = 0;
-    let mut draw = |low, high| {
-        drawn += 1;
-        seeds::within(seed, FILE_SIZES + drawn, low, high)
-    };
-    let sizes = sizes::sizes(&request, &mut draw)
-        .map_err(|fault| size_problem(&fault, &names).at(job, size_option(&fault, options)))?;
-    let files = names.into_iter().zip(found).zip(&sizes.files);
-    let files = files.map(|((path, found), size)| file_setup(path, found, *size));
-    let files: Vec<_> = files.collect();
-    refuse_zones(options, &files).map_err(|problem| problem.at(job, "zonemode"))?;
-    Ok((files, sizes))
-}
-
-/// The files by their names, and those of a directory (`opendir`), by name.
-fn file_names(
-    job: &Job,
-    place: Place,
-    diskless: bool,
-    planned: &Planned<'_>,
-) -> Result<Vec<String>, Problem> {
-    let options = &job.options;
-    let Some(folder) = &options.files.opendir else {
-        return Ok(names(job, place.clone, diskless, planned));
-    };
-    let mut names = match options.filename {
-        Some(_) => fathom_job::file_names(job, place.clone),
-        None => Vec::new(),
-    };
-    let problem = |why: String| {
-        let message = format!("{folder}: {why}");
-        Problem::new("directory_without_files", message).at(job, "opendir")
-    };
-    let inside = planned.look.files_in(folder);
-    names.extend(inside.map_err(|error| problem(error.to_string()))?);
-    match names.is_empty() {
-        true => Err(problem("there are no files in it".into())),
-        false => Ok(names),
-    }
-}
-
-fn existing(found: Found) -> Existing {
-    Existing {
-        bytes: found.bytes(),
-        fixed: matches!(found, Found::Block { .. }),
-    }
-}
-
-fn file_setup(path: String, found: Found, size: FileSize) -> FileSetup {
-    FileSetup {
-        path,
-        found,
-        bytes: size.bytes,
-        offset: size.offset,
-        length: size.length,
-    }
-}
-
-fn size_problem(fault: &SizeFault, names: &[String]) -> Problem {
-    let name = |index: usize| names.get(index).map_or("", String::as_str);
-    match *fault {
-        SizeFault::NoSize(file) => {
-            let message = format!("{fault}: {} does not exist or is empty", name(file));
-            Problem::new("no_size", message).hint("add `size=1g`, or name a file that is there")
-        }
-        SizeFault::PercentOfNothing(file) => {
-            let message = format!("`size` is {fault}: {}", name(file));
-            Problem::new("percent_of_nothing", message).hint("give `size` in bytes")
-        }
-        SizeFault::OffsetBehindEnd { file, .. } => {
-            Problem::new("offset_behind_end", format!("{}: {fault}", name(file)))
-        }
-        SizeFault::TooLarge => Problem::new("size_too_large", fault.to_string()),
-    }
-}
-
-/// The option that a size fault is about.
-fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
-    match fault {
-        SizeFault::NoSize(_) => "filename",
-        SizeFault::PercentOfNothing(_) | SizeFault::TooLarge => "size",
-        SizeFault::OffsetBehindEnd { .. } if options.offset == Size::Bytes(0) => "offset_increment",
-        SizeFault::OffsetBehindEnd { .. } => "offset",
-    }
-}
-
 /// What a job works on, in all.
 fn bytes_of(files: &[FileSetup]) -> u64 {
     files.iter().map(|file| file.length).sum()
@@ -370,41 +240,12 @@ fn file_systems(options: &Options, files: &[FileSetup]) -> Vec<FileIndex> {
     new.map(|(number, _)| FileIndex::new(number)).collect()
 }
 
-/// `zonemode=zbd` needs what is not there.
-fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
-    if options.zones.mode != ZoneMode::Zbd {
-        return Ok(());
-    }
-    let plain = files
-        .iter()
-        .find(|file| !matches!(file.found, Found::Block { .. }));
-    let message = match plain {
-        Some(file) => format!(
-            "`zonemode=zbd` needs a zoned block device, and {} is none",
-            file.path
-        ),
-        None => "`zonemode=zbd` is known to fio, not yet to fathom".to_owned(),
-    };
-    Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or leave it out"))
-}
-
 /// One of bytes ends when they are moved, and not before.
 fn ramp(options: &Options) -> Nanos {
     match options.ramp_size {
         0 => options.ramp_time,
         _ => Nanos::new(u64::MAX / 2),
     }
-}
-
-/// What has no size is filled from front to back.
-fn refuse_filling(options: &Options) -> Result<(), Problem> {
-    let endless = options.fill_device && options.size.is_none() && options.filesize.is_none();
-    let writes = options.rw == ReadWrite::Write && !options.random;
-    if endless && !writes {
-        let message = "`fill_device` without a `size` is for sequential writes (`rw=write`)";
-        return Err(Problem::new("fill_device", message).hint("give a `size`"));
-    }
-    Ok(())
 }
 
 /// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).
@@ -510,7 +351,6 @@ impl<'a> Warnings<'a> {
 
 /// What a drawn number is for, so that no two uses share one.
 const START_DELAY: u64 = 1;
-const FILE_SIZES: u64 = 1 << 32;
 
 #[cfg(test)]
 pub(crate) mod tests;

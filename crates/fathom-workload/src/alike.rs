@@ -5,8 +5,8 @@
 //! the same as those of `exchange`, `issue` and `complete`, and give way to them whenever an op is
 //! not what it usually is.
 //!
-//! They are not for the time when ops are in flight from a ramp. `RATED` is a loop of its own for
-//! jobs that have a rate.
+//! They are not for the time when ops are in flight from a ramp. `RATED` and `LOGGED` are loops of
+//! their own for jobs that have a rate and for those whose ops are logged.
 
 use fathom_core::{Completion, Direction, Engine, Op, Submitted, Tick};
 
@@ -46,7 +46,7 @@ impl Alike {
 impl Worker {
     /// See `exchange_some`.
     #[inline(never)]
-    pub(crate) fn exchange_alike<E: Engine, const RATED: bool>(
+    pub(crate) fn exchange_alike<E: Engine, const RATED: bool, const LOGGED: bool>(
         &mut self,
         alike: &Alike,
         engine: &mut E,
@@ -55,7 +55,7 @@ impl Worker {
     ) -> (usize, End) {
         let want = self.wanted_of_full_queue();
         let (offsets, dues) = (self.drawn.offsets(), self.drawn.dues().unwrap_or_default());
-        let pending = self.recorder.pending(alike.direction);
+        let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
         let mut room = pending.room();
         let &Alike { expected, op, .. } = alike;
         let mut start = *now;
@@ -72,6 +72,9 @@ impl Worker {
             if result != expected || !room.put::<RATED>(done, state, start) {
                 end = End::Odd(Completion { slot, result });
                 break;
+            }
+            if LOGGED && let Some(log) = &mut log {
+                log.completed(alike.direction, state, start);
             }
             let mut due = start;
             if RATED {
@@ -155,10 +158,12 @@ impl Worker {
         let mut next = 0;
         while next < taken {
             let upto = taken.min(next + AHEAD);
-            next = if self.recorder.is_rated(alike.direction) {
-                self.add_alike::<true>(alike, next, upto, now)
-            } else {
-                self.add_alike::<false>(alike, next, upto, now)
+            let logged = self.recorder.log.is_some();
+            next = match (self.recorder.is_rated(alike.direction), logged) {
+                (false, false) => self.add_alike::<false, false>(alike, next, upto, now),
+                (true, false) => self.add_alike::<true, false>(alike, next, upto, now),
+                (false, true) => self.add_alike::<false, true>(alike, next, upto, now),
+                (true, true) => self.add_alike::<true, true>(alike, next, upto, now),
             };
             if next < upto {
                 self.complete(engine, self.done[next], now);
@@ -170,7 +175,7 @@ impl Worker {
     /// Counts those of `done` that went as usual, from one up to another, and gives their slots
     /// back; ends at the first that needs care, and says which that is.
     #[inline]
-    fn add_alike<const RATED: bool>(
+    fn add_alike<const RATED: bool, const LOGGED: bool>(
         &mut self,
         alike: &Alike,
         from: usize,
@@ -178,13 +183,16 @@ impl Worker {
         now: Tick,
     ) -> usize {
         let done = &self.done[from..upto];
-        let pending = self.recorder.pending(alike.direction);
+        let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
         let mut room = pending.room();
         let mut good = 0;
         for &Completion { slot, result } in done {
             let state = self.slots.state(slot);
             if result != alike.expected || !room.put::<RATED>(good, state, now) {
                 break;
+            }
+            if LOGGED && let Some(log) = &mut log {
+                log.completed(alike.direction, state, now);
             }
             good += 1;
         }

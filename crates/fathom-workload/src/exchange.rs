@@ -44,10 +44,14 @@ impl Worker {
         let until = until.min(self.clock.next_rule);
         let (done, end) = match self.drawn.alike {
             Some(_) if self.recorder.looks_back() => return self.make_room(engine, now),
-            Some(alike) if self.drawn.dues().is_some() => {
-                self.exchange_alike::<E, true>(&alike, engine, now, until)
-            }
-            Some(alike) => self.exchange_alike::<E, false>(&alike, engine, now, until),
+            Some(alike) => match (self.drawn.dues().is_some(), self.recorder.log.is_some()) {
+                (false, false) => {
+                    self.exchange_alike::<E, false, false>(&alike, engine, now, until)
+                }
+                (true, false) => self.exchange_alike::<E, true, false>(&alike, engine, now, until),
+                (false, true) => self.exchange_alike::<E, false, true>(&alike, engine, now, until),
+                (true, true) => self.exchange_alike::<E, true, true>(&alike, engine, now, until),
+            },
             None => self.exchange_some(engine, now, until),
         };
         self.drawn.advance(done);

@@ -187,13 +187,16 @@ impl Recorder {
         self.pending[direction].is_rated()
     }
 
-    /// Where ops of a direction wait, with a room for more.
+    /// Where ops of a direction wait, with a room for more, and the log.
     #[inline]
-    pub(crate) fn pending(&mut self, direction: Direction) -> &mut Pending {
+    pub(crate) fn pending_and_log(
+        &mut self,
+        direction: Direction,
+    ) -> (&mut Pending, Option<&mut JobLog>) {
         if !self.pending[direction].has_room() {
             self.settle(direction);
         }
-        &mut self.pending[direction]
+        (&mut self.pending[direction], self.log.as_deref_mut())
     }
 
     /// What waits to be counted is counted.

@@ -265,8 +265,6 @@ impl Worker {
     /// Logs to `log` what is measured from now on.
     pub fn log_to(&mut self, log: JobLog) {
         self.recorder.log = Some(Box::new(log));
-        // The log wants to see each op whole.
-        self.drawn.alike = None;
     }
 
     /// How far it has come.
