@@ -59,6 +59,18 @@ fn a_job_below_its_least_rate_fails_once_it_had_time_to_settle() {
     );
 }
 
+/// Each pass takes 282 ms: what is looked at goes on over them.
+#[test]
+fn a_least_rate_is_kept_over_the_passes_of_a_job() {
+    let passes = "--thinktime=1ms --loops=20 --fsync_on_close=1 --rw=write";
+    check(
+        &format!("{passes} --rate_iops_min=2000"),
+        3000..=3022,
+        2_700..=2_760,
+        EIO,
+    );
+}
+
 #[test]
 fn a_least_rate_is_that_of_the_direction() {
     let mixed = format!("{SLOW} --rw=randrw --rwmixread=80");

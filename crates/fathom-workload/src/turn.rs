@@ -211,6 +211,7 @@ impl Worker {
             priorities.clear();
         }
         self.clock.ramp_end = Tick::MAX;
+        self.clock.rate_looked = None;
         self.clock.rate_seen = PerDirection::default();
         if let Some(runtime) = self.config.runtime {
             self.clock.deadline = now + runtime;
@@ -263,7 +264,7 @@ impl Worker {
     /// look, as fio does.
     fn check_rate(&mut self, now: Tick) {
         let window = self.config.rate_cycle.max(Nanos::from_millis(1));
-        let begins = self.clock.rate_check <= self.clock.stretch + RATE_MIN_GRACE;
+        let looked = self.clock.rate_looked.replace(now);
         for direction in Direction::ALL {
             let (ios, bytes) = self.recorder.measured(direction);
             let seen = std::mem::replace(&mut self.clock.rate_seen[direction], (ios, bytes));
@@ -272,10 +273,11 @@ impl Worker {
                 Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least),
                 Some(Pace::Ops(least)) => (ios.saturating_sub(seen.0), least),
             };
-            // The last look was a window before this one was due.
-            let since = window + (now - self.clock.rate_check);
-            let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get());
-            if !begins && self.used[direction] && per_second < u128::from(least) {
+            let Some(since) = looked.map(|looked| now - looked) else {
+                continue;
+            };
+            let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get().max(1));
+            if self.used[direction] && per_second < u128::from(least) {
                 self.fail(JobError {
                     errno: EIO,
                     what: "rate_min",

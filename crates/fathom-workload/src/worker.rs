@@ -114,6 +114,8 @@ pub(crate) struct Clockwork {
     pub(crate) deadline: Tick,
     /// When `rate_min` is checked next.
     pub(crate) rate_check: Tick,
+    /// When it was looked at last; `None` before the first look.
+    pub(crate) rate_looked: Option<Tick>,
     /// When the current stretch of I/O began.
     pub(crate) stretch: Tick,
     /// Ops and bytes at the last rate check.
@@ -350,6 +352,7 @@ impl Clockwork {
             ramp_end: Tick::MAX,
             deadline: Tick::MAX,
             rate_check: Tick::MAX,
+            rate_looked: None,
             stretch: origin,
             rate_seen: PerDirection::new((0, 0), (0, 0), (0, 0)),
         }
