@@ -9,9 +9,11 @@ mod clock;
 mod constant;
 mod driver;
 mod engine;
+mod storage;
 
 // Public items, listed once.
 pub use clock::VirtualClock;
 pub use constant::{Constant, Fault, FaultKind, Stall};
 pub use driver::{Orders, Simulation, Stuck};
 pub use engine::{ModelEngine, ModelFile};
+pub use storage::{Event, JobId, Request, Storage, Taken};
