@@ -5,6 +5,7 @@
 //! serves threads that park and jobs of a simulation.
 #![forbid(unsafe_code)]
 
+mod seeks;
 mod tag_set;
 mod tag_words;
 mod wait_queues;
@@ -16,6 +17,7 @@ mod sync {
 }
 
 // Public items, listed once.
+pub use seeks::{SeekBucket, SeekCounts};
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};
 pub use wait_queues::{WaiterId, Wakes};

@@ -7,6 +7,7 @@
 
 mod clock;
 mod constant;
+mod device;
 mod driver;
 mod engine;
 mod storage;
@@ -14,6 +15,7 @@ mod storage;
 // Public items, listed once.
 pub use clock::VirtualClock;
 pub use constant::{Constant, Fault, FaultKind, Stall};
+pub use device::{Command, Device, Finished};
 pub use driver::{Orders, Simulation, Stuck};
 pub use engine::{ModelEngine, ModelFile};
 pub use storage::{Event, JobId, Request, Storage, Taken};

@@ -1,0 +1,44 @@
+//! What a modelled device is to the queue in front of it.
+
+use fathom_core::{OpKind, Tick};
+
+/// A device that has been given commands and completes each of them once.
+///
+/// Time is told to it and never goes back. Between two calls nothing happens but what
+/// [`Device::next`] has announced.
+pub trait Device: std::fmt::Debug {
+    /// Takes a command. Its tag is not that of another command in flight.
+    fn start(&mut self, command: &Command, now: Tick);
+
+    /// When it has something to do next: a command completes, or some inner step of the model is
+    /// due. `None` if nothing will happen before another command comes.
+    fn next(&self) -> Option<Tick>;
+
+    /// A command that has completed by `now`, in the order in which they did; `None` if there is no
+    /// further one. To be asked until then.
+    fn completed(&mut self, now: Tick) -> Option<Finished>;
+}
+
+/// What a device is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Below the device's queue depth; tells the command from the others in flight.
+    pub tag: u32,
+    /// Reads, writes, discards, or makes durable.
+    pub kind: OpKind,
+    /// Byte offset on the device.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// A command that completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The command's tag, free for another one.
+    pub tag: u32,
+    /// When: at most the `now` it was asked for with.
+    pub at: Tick,
+    /// Bytes moved, or a negated errno.
+    pub result: i32,
+}
