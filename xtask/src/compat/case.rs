@@ -3,6 +3,8 @@
 //! ```text
 //! case a name, unique in its file
 //!   run --rw=randrw --size=64k              words; `--name=t` goes before them if they name no job
+//!   each --bs=4k                            a case of its own with these words behind the others;
+//!                                           more such lines, more cases
 //!   file t.fio                              a file in the folder, its lines further in
 //!     [t]
 //!   mix                                     reads and writes are drawn: their shares within 2 %
@@ -14,6 +16,7 @@
 //!   refused                                 both end with 1, nothing is run
 //!   plain                                   no formats are asked for; exit code and files alone
 //!   output                                  `plain`, and both print the same
+//!   formats                                 the words say which reports there are to be
 //!   alone REASON                            fio must refuse it, ours run it
 //!   without fio REASON                      only ours runs it
 //!   once OPTION                             left out until the program takes this option
@@ -37,6 +40,9 @@ pub(crate) struct Case {
     pub(crate) wanted: Wanted,
     pub(crate) plain: bool,
     pub(crate) output: bool,
+    pub(crate) formats: bool,
+    /// What stands behind the words, a case each.
+    pub(crate) each: Vec<String>,
     pub(crate) mix: bool,
     pub(crate) order: bool,
     pub(crate) ranked: bool,
@@ -107,9 +113,8 @@ impl Case {
             _ => Ok(()),
         };
         match key {
-            "run" => self
-                .words
-                .extend(rest.split_whitespace().map(str::to_owned)),
+            "run" => self.words.extend(words(rest)),
+            "each" => self.each.push(rest.trim().to_owned()),
             "file" => self.files.push((rest.to_owned(), String::new())),
             "mix" => self.mix = true,
             "order" => self.order = true,
@@ -120,6 +125,7 @@ impl Case {
             "refused" => self.wanted = Wanted::Refused,
             "plain" => self.plain = true,
             "output" => (self.plain, self.output) = (true, true),
+            "formats" => self.formats = true,
             "alone" => self.wanted = reason().map(|()| Wanted::Alone)?,
             "without" => self.wanted = reason().map(|()| Wanted::Ours)?,
             "once" => self.once = Some(rest.to_owned()),
@@ -130,6 +136,19 @@ impl Case {
             other => bail!("no line of a case begins with `{other}`"),
         }
         Ok(())
+    }
+
+    /// The case, or one for each of the lines that say so.
+    fn apart(self) -> Vec<Self> {
+        if self.each.is_empty() {
+            return vec![self];
+        }
+        let one = |more: &String| Self {
+            name: format!("{}: {more}", self.name),
+            words: self.words.iter().cloned().chain(words(more)).collect(),
+            ..self.clone()
+        };
+        self.each.iter().map(one).collect()
     }
 
     fn state(&mut self, rest: &str, always: bool) -> Result<()> {
@@ -197,7 +216,11 @@ pub(crate) fn parse(subject: &str, text: &str) -> Result<Vec<Case>> {
             _ => case.take(line.trim()).with_context(place)?,
         }
     }
-    Ok(cases)
+    Ok(cases.into_iter().flat_map(Case::apart).collect())
+}
+
+fn words(line: &str) -> impl Iterator<Item = String> {
+    line.split_whitespace().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -226,6 +249,19 @@ mod tests {
         assert_eq!(stated, [("json:jobs.*", true), ("text", false)]);
         assert_eq!(cases[1].wanted, Wanted::Refused);
         assert_eq!(cases[1].once.as_deref(), Some("bs"));
+    }
+
+    #[test]
+    fn each_line_of_words_is_a_case() {
+        let cases = parse(
+            "x",
+            "case a\n  run --rw=read\n  each --bs=4k\n  each --size=8k\n  mix\n",
+        );
+        let cases = cases.unwrap();
+        let names: Vec<&str> = cases.iter().map(|case| &*case.name).collect();
+        assert_eq!(names, ["x/a: --bs=4k", "x/a: --size=8k"]);
+        assert_eq!(cases[1].words, ["--rw=read", "--size=8k"]);
+        assert!(cases.iter().all(|case| case.mix));
     }
 
     #[test]

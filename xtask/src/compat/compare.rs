@@ -58,7 +58,13 @@ fn same(case: &Case, code: i32, fio: &Ran, ours: &Ran) -> Vec<Difference> {
     if case.plain {
         return found;
     }
+    if code == 0 {
+        let said = ours.stderr.trim_end().replace('\n', " / ");
+        found.extend(Difference::of("stderr", String::new(), said));
+    }
     let [fio_parts, our_parts] = [Parts::of(&fio.stdout), Parts::of(&ours.stdout)];
+    let [fio_order, our_order] = [&fio_parts, &our_parts].map(|parts| parts.order.join(", "));
+    found.extend(Difference::of("reports", fio_order, our_order));
     found.extend(text::difference("text", &fio_parts.text, &our_parts.text));
     found.extend(terse::difference(&fio_parts.terse, &our_parts.terse));
     match [&fio_parts.json, &our_parts.json].map(|part| serde_json::from_str(part)) {
@@ -118,6 +124,8 @@ struct Parts {
     terse: String,
     json: String,
     text: String,
+    /// Which of them come after which.
+    order: Vec<&'static str>,
 }
 
 impl Parts {
@@ -129,11 +137,14 @@ impl Parts {
             let terse = line
                 .strip_prefix(['2', '3', '4', '5'])
                 .is_some_and(|rest| rest.starts_with(';'));
-            let part = match (in_json, terse) {
-                (true, _) => &mut parts.json,
-                (false, true) => &mut parts.terse,
-                (false, false) => &mut parts.text,
+            let (part, name) = match (in_json, terse) {
+                (true, _) => (&mut parts.json, "json"),
+                (false, true) => (&mut parts.terse, "terse"),
+                (false, false) => (&mut parts.text, "text"),
             };
+            if !line.is_empty() && parts.order.last() != Some(&name) {
+                parts.order.push(name);
+            }
             part.push_str(line);
             part.push('\n');
             in_json &= line != "}";
@@ -178,6 +189,7 @@ mod tests {
         assert_eq!(parts.text, "t: (g=0): rw=read\n\nt: (groupid=0)\n");
         assert_eq!(parts.terse, "3;fio-3.33;t;0;0;64\n");
         assert!(parts.json.starts_with("{\n") && parts.json.ends_with("\n}\n"));
+        assert_eq!(parts.order, ["text", "terse", "json", "text"]);
     }
 
     #[test]
@@ -211,6 +223,16 @@ mod tests {
             },
             &["files:t.0.0"],
         );
+        check(
+            Ran {
+                stderr: "fio: a note\n".to_owned(),
+                ..ran(STDOUT)
+            },
+            &["stderr"],
+        );
+        let terse = "3;fio-3.33;t;0;0;64\n";
+        let last = format!("{}{terse}", STDOUT.replace(terse, ""));
+        check(ran(&last), &["reports"]);
         let logs = [("t_lat.1.log".to_owned(), "1, 2, 0\n".to_owned())].into();
         check(
             Ran {

@@ -75,8 +75,10 @@ fn words(case: &Case) -> Vec<String> {
     if !case.plain {
         let json = ["json", "json+"][case.index % 2];
         words.push("--eta=never".to_owned());
-        words.push(format!("--output-format=terse,{json},normal"));
-        words.push(format!("--terse-version={}", 2 + case.index % 4));
+        if !case.formats {
+            words.push(format!("--output-format=terse,{json},normal"));
+            words.push(format!("--terse-version={}", 2 + case.index % 4));
+        }
         let names_a_job = |word: &String| word.trim_start_matches('-').starts_with("name");
         let from_file = case
             .words
