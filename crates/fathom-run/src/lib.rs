@@ -22,6 +22,7 @@ mod launch;
 mod lifecycle;
 mod lint;
 mod logs;
+mod modelled_files;
 mod prepare;
 mod process;
 mod progress;

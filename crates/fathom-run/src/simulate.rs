@@ -1,14 +1,14 @@
-//! The same plan in virtual time: every job on a model of its own, on no clock but the model's.
+//! The same plan in virtual time: on modelled devices, and on no clock but the simulation's.
 //!
 //! The translation, the workers and the collection are those of a real run; nothing is read,
-//! written or waited for. Jobs do not share devices or files here, so it tells what the *jobs* do.
+//! written or waited for.
 
 use std::io;
 
-use fathom_core::{Engine, Tick};
+use fathom_core::Tick;
 use fathom_job::Plan;
 use fathom_record::{RECORD_VERSION, Record};
-use fathom_sim::{Constant, ModelEngine, ModelFile, Orders, Simulation, VirtualClock};
+use fathom_sim::{Constant, ConstantStorage, EngineSpec, Orders, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
@@ -18,6 +18,7 @@ use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
 use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
+use crate::modelled_files::{Home, Placed, place};
 use crate::translate::{JobSetup, translate};
 
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
@@ -43,7 +44,10 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         });
     }
     let logs = MemoryLogs::new(plan, &translation.setups);
-    let results = run_all(plan, &translation.setups, device, &logs)?;
+    let placed = place(&translation.setups, &|_| ONLY_ONE);
+    let storages = vec![ConstantStorage::new(device.clone())];
+    let world = World { storages, placed };
+    let results = run_all(plan, &translation.setups, world, &logs)?;
     let ended = results
         .iter()
         .flatten()
@@ -75,21 +79,37 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
     Ok((record, logs.finish()))
 }
 
+/// Files are on the one device that there is.
+const ONLY_ONE: Home = Home {
+    storage: 0,
+    is_device: false,
+};
+
+/// What the jobs of a plan share.
+struct World<S> {
+    storages: Vec<S>,
+    placed: Placed,
+}
+
 /// Runs the jobs on one clock, each when it may start; `None` for those that never did.
-fn run_all(
+fn run_all<S: Storage>(
     plan: &Plan,
     setups: &[JobSetup],
-    device: &Constant,
+    world: World<S>,
     logs: &MemoryLogs,
 ) -> Result<Vec<Option<Results>>, RunError> {
-    let clock = VirtualClock::new();
-    let mut simulation = Simulation::new(clock.clone());
+    let mut simulation = Simulation::new(world.storages, world.placed.files);
     let mut lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
     let mut started = vec![false; setups.len()];
     let first = lifecycle.ready();
-    for (index, setup) in setups.iter().enumerate() {
+    for ((index, setup), files) in setups.iter().enumerate().zip(world.placed.of_jobs) {
         let job = &plan.jobs[setup.place.section];
-        let engine = model(setup, &job.options.ioengine, device, &clock);
+        let engine = simulation.engine(&EngineSpec {
+            depth: setup.worker.depth,
+            buffer_bytes: setup.buffer_bytes,
+            synchronous: engines::is_synchronous(&job.options.ioengine, setup.worker.depth),
+            files,
+        });
         let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), Tick::ZERO)
             .map_err(|error| {
                 Problem::new("job_makes_no_sense", error.to_string()).at(job, "name")
@@ -111,34 +131,12 @@ fn run_all(
         Orders { start, stop }
     });
     let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
-    let results = ran.into_iter().map(|(results, _)| results);
+    let results = ran.jobs.into_iter().map(|(results, _)| results);
     Ok(started
         .into_iter()
         .zip(results)
         .map(|(started, results)| started.then_some(results))
         .collect())
-}
-
-/// A job's model; its files have content where the job looks at it.
-fn model(setup: &JobSetup, engine: &str, device: &Constant, clock: &VirtualClock) -> ModelEngine {
-    let verifies = setup.worker.verify.is_some();
-    let files = setup.files.iter().map(|file| ModelFile {
-        content: match usize::try_from(file.offset + file.length) {
-            Ok(bytes) if verifies => vec![0; bytes],
-            _ => Vec::new(),
-        },
-    });
-    let depth = setup.worker.depth;
-    let synchronous = engines::is_synchronous(engine, depth);
-    let files = files.collect();
-    ModelEngine::new(
-        clock.clone(),
-        device.clone(),
-        depth,
-        setup.buffer_bytes,
-        synchronous,
-        files,
-    )
 }
 
 /// A file system with nothing in it: sizes come from the plan.

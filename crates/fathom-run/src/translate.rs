@@ -68,7 +68,7 @@ pub(crate) struct FileSetup {
 
 impl FileSetup {
     /// Bytes it will hold when the job starts.
-    fn whole(&self) -> u64 {
+    pub(crate) fn whole(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
     }
 }

@@ -3,7 +3,11 @@
 //! # What it must not be used for
 //! It has no queue, no bandwidth and no geometry: it tells what the *job* does, nothing of a disk.
 
-use fathom_core::{Direction, Nanos, Op, OpKind, Tick};
+use std::collections::VecDeque;
+
+use fathom_core::{Direction, Nanos, OpKind, PerDirection, Tick};
+
+use crate::storage::{Event, JobId, Request, Storage, Taken};
 
 /// A device of constant latency.
 #[derive(Clone, Debug)]
@@ -59,7 +63,7 @@ impl Constant {
     }
 
     /// When an op handed over at `now` completes.
-    pub(crate) fn completes(&self, now: Tick) -> Tick {
+    fn completes(&self, now: Tick) -> Tick {
         let mut end = now + Nanos::new(self.latency.get().max(1));
         for stall in &self.stalls {
             // Work that would be going on while the device stands still is put off by its rest.
@@ -72,23 +76,72 @@ impl Constant {
         end
     }
 
-    /// What comes of the `number`th op of its direction.
-    pub(crate) fn result(&self, op: &Op, number: u64) -> i32 {
-        let OpKind::Data(direction) = op.kind else {
-            return 0;
-        };
-        match self.fault(direction, number) {
-            Some(FaultKind::Error(errno)) => -i32::from(errno),
-            Some(FaultKind::Short(bytes)) => bytes.min(op.length).cast_signed(),
-            Some(FaultKind::Lost) | None => op.length.cast_signed(),
-        }
-    }
-
     /// What goes wrong with the `number`th op of a direction.
-    pub(crate) fn fault(&self, direction: Direction, number: u64) -> Option<FaultKind> {
+    fn fault(&self, direction: Direction, number: u64) -> Option<FaultKind> {
         let mut faults = self.faults.iter();
         let fault = faults.find(|fault| fault.number == number && fault.direction == direction);
         fault.map(|fault| fault.kind)
+    }
+}
+
+/// A device of constant latency with what is in flight in it.
+#[derive(Debug)]
+pub struct ConstantStorage {
+    device: Constant,
+    /// In the order of their completion, which is that of their arrival: all take as long.
+    in_flight: VecDeque<(Tick, Event)>,
+    numbers: PerDirection<u64>,
+}
+
+impl ConstantStorage {
+    /// The device, with nothing in flight.
+    #[must_use]
+    pub fn new(device: Constant) -> Self {
+        Self {
+            device,
+            in_flight: VecDeque::new(),
+            numbers: PerDirection::default(),
+        }
+    }
+
+    /// What will be said of an op.
+    fn answer(&mut self, job: JobId, request: &Request) -> Event {
+        let (slot, whole) = (request.slot, request.length.cast_signed());
+        let OpKind::Data(direction) = request.kind else {
+            let result = 0;
+            return Event::Completed { job, slot, result };
+        };
+        let number = self.numbers[direction];
+        self.numbers[direction] += 1;
+        let result = match self.device.fault(direction, number) {
+            Some(FaultKind::Lost) => {
+                let result = whole;
+                return Event::Forgotten { job, slot, result };
+            }
+            Some(FaultKind::Error(errno)) => -i32::from(errno),
+            Some(FaultKind::Short(bytes)) => bytes.min(request.length).cast_signed(),
+            None => whole,
+        };
+        Event::Completed { job, slot, result }
+    }
+}
+
+impl Storage for ConstantStorage {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+        let answer = self.answer(job, request);
+        self.in_flight
+            .push_back((self.device.completes(now), answer));
+        Taken::Yes
+    }
+
+    fn next(&self) -> Option<Tick> {
+        self.in_flight.front().map(|(at, _)| *at)
+    }
+
+    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+        while self.next().is_some_and(|at| at <= now) {
+            out.extend(self.in_flight.pop_front().map(|(_, event)| event));
+        }
     }
 }
 

@@ -1,161 +1,147 @@
-//! A modelled device behind the engine trait.
+//! A job's side of what jobs share: its queue of ops, its buffers, behind the engine trait.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, PerDirection,
-    Slot, Submitted, SyncKind, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Submitted, SyncKind, Tick,
 };
 
-use crate::constant::FaultKind;
-use crate::{Constant, VirtualClock};
+use crate::files::ModelFile;
+use crate::storage::{JobId, Request, Storage, Taken};
 
-/// A file of a modelled device.
+/// What a job's engine is to be.
 #[derive(Clone, Debug, Default)]
-pub struct ModelFile {
-    /// Its bytes, where they matter (verification); empty: nothing is kept and reads give zeros.
-    pub content: Vec<u8>,
+pub struct EngineSpec {
+    /// Slots.
+    pub depth: u32,
+    /// Bytes of a slot's buffer; kept only where a file has content.
+    pub buffer_bytes: u32,
+    /// It counts as one of the sync family.
+    pub synchronous: bool,
+    /// The job's files, by their numbers in the simulation.
+    pub files: Vec<usize>,
 }
 
-/// One job's view of a modelled device.
+/// One job's engine. It acts only when the driver seats it before the storages of the simulation.
 #[derive(Debug)]
 pub struct ModelEngine {
-    clock: VirtualClock,
-    device: Constant,
     capabilities: Capabilities,
-    files: Vec<ModelFile>,
+    places: Vec<Place>,
     buffers: Vec<u8>,
     buffer_bytes: usize,
+    /// What is laid down; the first `handed_over` are with the storage already.
     prepared: Vec<Op>,
-    in_flight: BinaryHeap<Reverse<(Tick, u64, u32, i32)>>,
-    numbers: PerDirection<u64>,
-    order: u64,
+    handed_over: usize,
+    /// Since when the storage has had no room for the next one.
+    blocked_since: Option<Tick>,
+    /// What each slot was last asked to do, where data move.
+    ops: Vec<Op>,
+    completed: VecDeque<Completion>,
     /// Syncs done, in order; for tests.
     pub syncs: Vec<(SyncKind, FileIndex)>,
     /// How often a file's cached pages were to be dropped; for tests.
     pub invalidations: u32,
 }
 
+/// Where a file of the job is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    file: usize,
+    storage: usize,
+    base: u64,
+}
+
 impl ModelEngine {
-    /// A job's engine of `depth` slots on `device`. With `files` that have content, buffers of
-    /// `buffer_bytes` each are kept and data really move; else ops only take time. `synchronous`
-    /// makes it count as one of the sync family.
-    #[must_use]
-    pub fn new(
-        clock: VirtualClock,
-        device: Constant,
-        depth: u32,
-        buffer_bytes: u32,
-        synchronous: bool,
-        files: Vec<ModelFile>,
-    ) -> Self {
-        let moves_data = files.iter().any(|file| !file.content.is_empty());
-        let (depth, buffer_bytes) = (depth as usize, buffer_bytes as usize);
+    /// The engine that `spec` asks for, on `files` of a simulation.
+    ///
+    /// # Panics
+    /// If there is no file of a number in `spec`.
+    pub(crate) fn new(spec: &EngineSpec, files: &[ModelFile]) -> Self {
+        let place = |&file: &usize| Place {
+            file,
+            storage: files[file].storage,
+            base: files[file].base,
+        };
+        let moves_data = (spec.files.iter()).any(|&file| files[file].content.is_some());
+        let depth = spec.depth as usize;
+        let buffer_bytes = if moves_data { spec.buffer_bytes } else { 0 } as usize;
         Self {
-            clock,
-            device,
             capabilities: Capabilities {
                 name: "model",
-                synchronous,
+                synchronous: spec.synchronous,
                 moves_data,
                 queued_sync: true,
                 queued_trim: true,
             },
-            files,
-            buffers: if moves_data {
-                vec![0; depth * buffer_bytes]
-            } else {
-                Vec::new()
-            },
-            buffer_bytes: if moves_data { buffer_bytes } else { 0 },
+            places: spec.files.iter().map(place).collect(),
+            buffers: vec![0; depth * buffer_bytes],
+            buffer_bytes,
             prepared: Vec::with_capacity(depth),
-            in_flight: BinaryHeap::with_capacity(depth),
-            numbers: PerDirection::default(),
-            order: 0,
+            handed_over: 0,
+            blocked_since: None,
+            ops: vec![NO_OP; if moves_data { depth } else { 0 }],
+            completed: VecDeque::with_capacity(depth),
             syncs: Vec::new(),
             invalidations: 0,
         }
     }
 
-    /// The files, with what was written to them.
+    /// What this engine can do; constant over its life.
     #[must_use]
-    pub fn files(&self) -> &[ModelFile] {
-        &self.files
+    pub const fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
-    /// When `count` ops of those in flight will have completed; `None` if there are not so many.
-    #[must_use]
-    pub fn completes(&self, count: u32) -> Option<Tick> {
-        match count {
-            0 => None,
-            1 => self.in_flight.peek().map(|Reverse(event)| event.0),
-            count => {
-                let mut ticks: Vec<Tick> = self
-                    .in_flight
-                    .iter()
-                    .map(|Reverse(event)| event.0)
-                    .collect();
-                ticks.sort_unstable();
-                ticks.get(count as usize - 1).copied()
-            }
+    /// Ops that can be reaped.
+    pub(crate) fn completed(&self) -> usize {
+        self.completed.len()
+    }
+
+    /// Whether it waits for room in the storage.
+    pub(crate) const fn is_blocked(&self) -> bool {
+        self.blocked_since.is_some()
+    }
+
+    /// An op is done; `moved` says whether its data really were.
+    pub(crate) fn complete(&mut self, done: Completion, moved: bool, files: &mut [ModelFile]) {
+        if self.capabilities.moves_data && moved {
+            self.transfer(done, files);
         }
+        self.completed.push_back(done);
     }
 
     /// Moves the data of an op between its buffer and its file.
-    fn transfer(&mut self, op: &Op, moved: i32) {
-        let (OpKind::Data(direction), Ok(moved)) = (op.kind, usize::try_from(moved)) else {
+    #[cold]
+    fn transfer(&mut self, done: Completion, files: &mut [ModelFile]) {
+        let op = self.ops[done.slot.index()];
+        let (OpKind::Data(direction), Ok(moved)) = (op.kind, usize::try_from(done.result)) else {
             return;
         };
-        let Some(file) = self.files.get_mut(op.file.index()) else {
+        let file = self.places[op.file.index()].file;
+        let Some(content) = &mut files[file].content else {
             return;
         };
-        if !self.capabilities.moves_data || file.content.is_empty() {
-            return;
-        }
-        let Ok(offset) = usize::try_from(op.offset) else {
-            return;
-        };
-        let begin = op.slot.index() * self.buffer_bytes + op.buffer_offset as usize;
-        let Some(place) = file.content.get_mut(offset..offset + moved) else {
-            return;
-        };
-        let buffer = &mut self.buffers[begin..begin + moved];
+        let begin = done.slot.index() * self.buffer_bytes + op.buffer_offset as usize;
         match direction {
-            Direction::Read => buffer.copy_from_slice(place),
-            Direction::Write => place.copy_from_slice(buffer),
-            Direction::Trim => place.fill(0),
+            Direction::Read => content.read(op.offset, &mut self.buffers[begin..begin + moved]),
+            Direction::Write => content.write(op.offset, &self.buffers[begin..begin + moved]),
+            Direction::Trim => content.discard(op.offset, moved),
         }
-    }
-
-    fn launch(&mut self, op: &Op, now: Tick) {
-        let number = match op.kind {
-            OpKind::Data(direction) => {
-                let number = self.numbers[direction];
-                self.numbers[direction] += 1;
-                number
-            }
-            OpKind::Sync(kind) => {
-                self.syncs.push((kind, op.file));
-                0
-            }
-        };
-        let result = self.device.result(op, number);
-        let lost = matches!(op.kind, OpKind::Data(direction)
-            if self.device.fault(direction, number) == Some(FaultKind::Lost));
-        if !lost {
-            self.transfer(op, result);
-        }
-        let end = self.device.completes(now);
-        self.order += 1;
-        self.in_flight
-            .push(Reverse((end, self.order, op.slot.get(), result)));
     }
 }
 
-impl Engine for ModelEngine {
+/// A job's engine before the storages, at one moment.
+pub(crate) struct Seat<'a, S> {
+    pub(crate) engine: &'a mut ModelEngine,
+    pub(crate) storages: &'a mut [S],
+    pub(crate) job: JobId,
+    pub(crate) now: Tick,
+}
+
+impl<S: Storage> Engine for Seat<'_, S> {
     fn capabilities(&self) -> Capabilities {
-        self.capabilities
+        self.engine.capabilities
     }
 
     fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
@@ -167,45 +153,65 @@ impl Engine for ModelEngine {
     }
 
     fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        self.invalidations += 1;
+        self.engine.invalidations += 1;
         Ok(())
     }
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        let begin = slot.index() * self.buffer_bytes;
-        &mut self.buffers[begin..begin + self.buffer_bytes]
+        let begin = slot.index() * self.engine.buffer_bytes;
+        &mut self.engine.buffers[begin..begin + self.engine.buffer_bytes]
     }
 
     fn prepare(&mut self, op: &Op) {
-        self.prepared.push(*op);
+        self.engine.prepared.push(*op);
     }
 
     fn submit(&mut self, _want: u32) -> Submitted {
-        let now = self.clock.now();
-        for index in 0..self.prepared.len() {
-            let op = self.prepared[index];
-            self.launch(&op, now);
+        let engine = &mut *self.engine;
+        while let Some(op) = engine.prepared.get(engine.handed_over) {
+            let place = engine.places[op.file.index()];
+            let request = Request {
+                slot: op.slot,
+                kind: op.kind,
+                offset: match op.kind {
+                    OpKind::Data(_) => place.base + op.offset,
+                    OpKind::Sync(_) => 0,
+                },
+                length: op.length,
+                priority: op.priority,
+            };
+            match self.storages[place.storage].submit(self.job, &request, self.now) {
+                Taken::Yes => engine.handed_over += 1,
+                Taken::Blocked => {
+                    engine.blocked_since.get_or_insert(self.now);
+                    return Submitted::Blocked;
+                }
+            }
+            if let OpKind::Sync(kind) = op.kind {
+                engine.syncs.push((kind, op.file));
+            }
+            if let Some(last) = engine.ops.get_mut(op.slot.index()) {
+                *last = *op;
+            }
         }
-        self.prepared.clear();
-        Submitted::Issued { issue: now, now }
+        engine.prepared.clear();
+        engine.handed_over = 0;
+        // A synchronous call begins when it is made, however long it then waits for room.
+        let blocked = engine.blocked_since.take();
+        let issue = match blocked.filter(|_| engine.capabilities.synchronous) {
+            Some(since) => since,
+            None => self.now,
+        };
+        Submitted::Issued {
+            issue,
+            now: self.now,
+        }
     }
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let now = self.clock.now();
-        let mut taken = 0;
-        while taken < out.len() {
-            match self.in_flight.peek() {
-                Some(Reverse((end, _, slot, result))) if *end <= now => {
-                    out[taken] = Completion {
-                        slot: Slot::new(*slot),
-                        result: *result,
-                    };
-                    taken += 1;
-                }
-                _ => break,
-            }
-            self.in_flight.pop();
-        }
+        let taken = out.len().min(self.engine.completed.len());
+        let done = self.engine.completed.drain(..taken);
+        out.iter_mut().zip(done).for_each(|(to, from)| *to = from);
         taken
     }
 
@@ -214,3 +220,15 @@ impl Engine for ModelEngine {
         Ok(())
     }
 }
+
+/// What a slot is asked to do before it is asked for anything.
+const NO_OP: Op = Op {
+    slot: Slot::new(0),
+    kind: OpKind::Data(Direction::Read),
+    priority: 0,
+    file: FileIndex::new(0),
+    length: 0,
+    buffer_offset: 0,
+    offset: 0,
+    sequence: 0,
+};

@@ -5,17 +5,17 @@
 //! the same results on every host.
 #![forbid(unsafe_code)]
 
-mod clock;
 mod constant;
 mod device;
 mod driver;
 mod engine;
+mod files;
 mod storage;
 
 // Public items, listed once.
-pub use clock::VirtualClock;
-pub use constant::{Constant, Fault, FaultKind, Stall};
+pub use constant::{Constant, ConstantStorage, Fault, FaultKind, Stall};
 pub use device::{Command, Device, Finished};
-pub use driver::{Orders, Simulation, Stuck};
-pub use engine::{ModelEngine, ModelFile};
+pub use driver::{Orders, Ran, Simulation, Stuck};
+pub use engine::{EngineSpec, ModelEngine};
+pub use files::{Content, ModelFile};
 pub use storage::{Event, JobId, Request, Storage, Taken};

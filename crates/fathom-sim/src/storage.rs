@@ -97,6 +97,15 @@ pub enum Event {
         /// Bytes moved, or a negated errno.
         result: i32,
     },
+    /// An op says that it is done, and nothing was moved: a device that lies.
+    Forgotten {
+        /// Whose it was.
+        job: JobId,
+        /// Which.
+        slot: Slot,
+        /// What it says.
+        result: i32,
+    },
     /// A job that was blocked may hand over its op again; it may be blocked again.
     Woken {
         /// Which job.

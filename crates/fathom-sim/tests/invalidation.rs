@@ -3,7 +3,6 @@
 mod common;
 
 use fathom_core::Nanos;
-use fathom_sim::ModelFile;
 use fathom_workload::{Distribution, MapMode, RandomGenerator, WorkerConfig};
 
 /// Runs a job on 1 MiB (256 ops, 25.6 ms a pass); for 100 ms if it is `time_based`.
@@ -13,8 +12,8 @@ fn check(what: &str, change: impl Fn(&mut WorkerConfig), want: u32) {
     config.invalidate = true;
     config.runtime = Some(Nanos::from_millis(100));
     change(&mut config);
-    let content = vec![0; 1 << 20];
-    let (_, engine) = common::run_on(config, common::device(), vec![ModelFile { content }]);
+    let files = vec![common::file_of(&[0; 1 << 20])];
+    let (_, engine, _) = common::run_on(config, common::device(), files);
     assert_eq!(engine.invalidations, want, "{what}");
 }
 

@@ -4,6 +4,7 @@ mod common;
 
 use common::{deep_job, device, job, ms, run};
 use fathom_core::{Nanos, PerDirection, SyncKind, Tick};
+use fathom_sim::Storage;
 use fathom_workload::{MapMode, Mix, SizeChoice, SyncRules, Think, WorkerConfig};
 
 #[test]
@@ -158,7 +159,7 @@ fn syncs_of(full_every: u32, data_every: u32, change: impl FnOnce(&mut WorkerCon
         ..SyncRules::default()
     };
     change(&mut config);
-    let (results, engine) = common::run_on(config, device(), Vec::new());
+    let (results, engine, _) = common::run_on(config, device(), Vec::new());
     assert_eq!(results.sync.summary.count(), engine.syncs.len() as u64);
     let letter = |kind| match kind {
         SyncKind::Full => 'F',
@@ -217,7 +218,7 @@ fn end_fsync_is_made_and_not_counted() {
         at_end: true,
         ..SyncRules::default()
     };
-    let (results, engine) = common::run_on(config, device(), Vec::new());
+    let (results, engine, _) = common::run_on(config, device(), Vec::new());
     assert_eq!(results.sync.summary.count(), 0);
     assert_eq!(engine.syncs.len(), 1);
 }
@@ -277,15 +278,11 @@ fn an_interrupt_reaps_what_is_in_flight() {
     config.time_based = true;
     config.runtime = Some(Nanos::from_secs(100));
     config.rate = PerDirection::all(None);
-    let clock = fathom_sim::VirtualClock::new();
-    let engine = fathom_sim::ModelEngine::new(clock.clone(), device(), 32, 4096, false, Vec::new());
-    let capabilities = fathom_core::Engine::capabilities(&engine);
-    let worker = fathom_workload::Worker::new(config, capabilities, Tick::ZERO).expect("a worker");
-    let mut simulation = fathom_sim::Simulation::new(clock);
-    simulation.add(worker, engine, Tick::ZERO);
+    let mut simulation = common::alone(config, device(), Vec::new());
     simulation.stop_at(Tick::new(1_000_050_000));
-    let (results, engine) = simulation.run().expect("an end").remove(0);
-    assert_eq!(engine.completes(1), None);
+    let mut ran = simulation.run().expect("an end");
+    assert_eq!(ran.storages[0].next(), None, "nothing is left in flight");
+    let (results, _) = ran.jobs.remove(0);
     assert_eq!(results.directions.read.ios % 32, 0);
     assert_eq!(ms(results.directions.read.runtime), 1000);
 }

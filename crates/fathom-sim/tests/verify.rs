@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{device, job, run_on};
+use common::{bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
 use fathom_sim::{Constant, Fault, FaultKind, ModelEngine, ModelFile};
 use fathom_workload::{
@@ -34,14 +34,12 @@ fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
     config
 }
 
-fn on_a_file(config: WorkerConfig) -> (Results, ModelEngine) {
+fn on_a_file(config: WorkerConfig) -> (Results, ModelEngine, Vec<ModelFile>) {
     run_on(config, device(), vec![file(0)])
 }
 
 fn file(byte: u8) -> ModelFile {
-    ModelFile {
-        content: vec![byte; 68 << 10],
-    }
+    file_of(&[byte; 68 << 10])
 }
 
 #[test]
@@ -52,7 +50,7 @@ fn every_write_is_read_back_and_found_good() {
         VerifyMethod::Pattern,
     ] {
         for (random, depth) in [(false, 1), (true, 1), (true, 8)] {
-            let (results, _) = on_a_file(verifying(method, random, depth));
+            let (results, ..) = on_a_file(verifying(method, random, depth));
             assert_eq!(results.error, None);
             assert_eq!(results.directions.write.ios, 16);
             assert_eq!(
@@ -67,7 +65,7 @@ fn every_write_is_read_back_and_found_good() {
 fn each_pass_is_read_back() {
     let mut config = verifying(VerifyMethod::Crc32c, true, 4);
     config.loops = 3;
-    let (results, _) = on_a_file(config);
+    let (results, ..) = on_a_file(config);
     assert_eq!(
         (results.directions.write.ios, results.directions.read.ios),
         (48, 48)
@@ -82,7 +80,7 @@ fn sizes_that_vary_are_read_back_as_they_were_written() {
         min: 4096,
         max: 20_480,
     };
-    let (results, _) = on_a_file(config);
+    let (results, ..) = on_a_file(config);
     assert_eq!(results.error, None);
     let written = &results.directions.write;
     assert_eq!(
@@ -96,7 +94,7 @@ fn without_a_map_the_newest_write_of_each_block_is_read_back() {
     let mut config = verifying(VerifyMethod::Crc32c, true, 1);
     config.pattern.map = MapMode::Off;
     config.bytes_per_pass = 100 * 4096;
-    let (results, _) = on_a_file(config);
+    let (results, ..) = on_a_file(config);
     assert_eq!(results.error, None);
     assert_eq!(results.directions.write.ios, 100);
     // With 100 writes on 16 blocks, hardly one is left out.
@@ -108,7 +106,7 @@ fn a_time_based_job_never_reads_back() {
     let mut config = verifying(VerifyMethod::Crc32c, true, 1);
     config.time_based = true;
     config.runtime = Some(Nanos::from_millis(20));
-    let (results, _) = on_a_file(config);
+    let (results, ..) = on_a_file(config);
     assert_eq!(
         (results.directions.write.ios, results.directions.read.ios),
         (200, 0)
@@ -119,7 +117,7 @@ fn a_time_based_job_never_reads_back() {
 fn the_reads_of_a_mix_are_not_checked() {
     let mut config = verifying(VerifyMethod::Crc32c, true, 1);
     config.pattern.mix = Mix::ReadWrite { read: 50 };
-    let (results, _) = on_a_file(config);
+    let (results, ..) = on_a_file(config);
     assert_eq!(results.error, None);
     assert_eq!(results.directions.read.ios, 16);
 }
@@ -142,7 +140,7 @@ fn faulty(number: u64, kind: FaultKind) -> Constant {
 fn a_lost_write_is_found_though_an_older_one_stands_there() {
     let mut config = verifying(VerifyMethod::Crc32c, false, 1);
     config.loops = 2;
-    let (results, _) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
+    let (results, ..) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
     let error = results.error.expect("an error");
     assert_eq!(
         (error.errno, error.what, error.offset),
@@ -159,7 +157,7 @@ fn a_lost_write_is_found_though_an_older_one_stands_there() {
 #[test]
 fn the_rest_of_a_short_write_keeps_its_stamp() {
     let config = verifying(VerifyMethod::Crc32c, false, 1);
-    let (results, _) = run_on(config, faulty(3, FaultKind::Short(512)), vec![file(0)]);
+    let (results, ..) = run_on(config, faulty(3, FaultKind::Short(512)), vec![file(0)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 16));
 }
 
@@ -172,34 +170,22 @@ fn a_failed_write_is_not_read_back() {
         verify: false,
         ..Tolerate::default()
     };
-    let (results, _) = run_on(config, faulty(3, FaultKind::Error(5)), vec![file(0)]);
+    let (results, ..) = run_on(config, faulty(3, FaultKind::Error(5)), vec![file(0)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 15));
 }
 
 #[test]
 fn a_read_job_checks_what_it_reads() {
-    let (_, engine) = on_a_file(verifying(VerifyMethod::Crc32c, true, 1));
-    let good = engine.files()[0].content.to_vec();
+    let (_, _, files) = on_a_file(verifying(VerifyMethod::Crc32c, true, 1));
+    let good = bytes_of(&files[0], 0, 68 << 10);
     let mut config = verifying(VerifyMethod::Crc32c, false, 4);
     config.pattern.mix = Mix::Read;
-    let (results, _) = run_on(
-        config.clone(),
-        device(),
-        vec![ModelFile {
-            content: good.clone(),
-        }],
-    );
+    let (results, ..) = run_on(config.clone(), device(), vec![file_of(&good)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 16));
 
     let mut bad = good;
     bad[8192 + 1000] ^= 1;
-    let (results, _) = run_on(
-        config.clone(),
-        device(),
-        vec![ModelFile {
-            content: bad.clone(),
-        }],
-    );
+    let (results, ..) = run_on(config.clone(), device(), vec![file_of(&bad)]);
     let error = results.error.expect("an error");
     assert_eq!(
         (error.errno, error.what, error.offset),
@@ -209,7 +195,7 @@ fn a_read_job_checks_what_it_reads() {
     assert!(detail.starts_with("crc32c: verify failed"), "{detail}");
 
     config.tolerate.verify = true;
-    let (results, _) = run_on(config, device(), vec![ModelFile { content: bad }]);
+    let (results, ..) = run_on(config, device(), vec![file_of(&bad)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 16));
     assert_eq!(results.tolerated.expect("one").total, 1);
 }
@@ -219,8 +205,8 @@ fn buffers_hold_what_was_asked_for() {
     let mut config = verifying(VerifyMethod::Crc32c, false, 1);
     config.verify = None;
     config.buffers.fill = BufferFill::Pattern(b"abc".to_vec());
-    let (_, engine) = on_a_file(config.clone());
-    let written = &engine.files()[0].content[4096..8192];
+    let (_, _, files) = on_a_file(config.clone());
+    let written = bytes_of(&files[0], 4096, 4096);
     assert!(
         written
             .iter()
@@ -229,9 +215,9 @@ fn buffers_hold_what_was_asked_for() {
     );
 
     config.buffers.scramble = true;
-    let (_, engine) = on_a_file(config);
+    let (_, _, files) = on_a_file(config);
     assert_eq!(
-        engine.files()[0].content[8192 + 512..][..8],
+        bytes_of(&files[0], 8192 + 512, 8),
         (8192u64 + 512).to_le_bytes()
     );
 }

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use fathom_core::{Nanos, PerDirection, Tick};
-use fathom_sim::{Constant, ModelEngine, ModelFile, Simulation, VirtualClock};
+use fathom_sim::{
+    Constant, ConstantStorage, Content, EngineSpec, ModelEngine, ModelFile, Ran, Simulation,
+};
 use fathom_workload::{
     Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
     Measure, Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules,
@@ -108,15 +110,51 @@ pub(crate) fn run_on(
     config: WorkerConfig,
     device: Constant,
     files: Vec<ModelFile>,
-) -> (Results, ModelEngine) {
-    let clock = VirtualClock::new();
-    let mut simulation = Simulation::new(clock.clone());
-    let synchronous = config.depth == 1;
-    let engine = ModelEngine::new(clock, device, config.depth, 1 << 16, synchronous, files);
-    let capabilities = fathom_core::Engine::capabilities(&engine);
-    let worker = Worker::new(config, capabilities, Tick::ZERO).expect("a job that makes sense");
-    simulation.add(worker, engine, Tick::ZERO);
-    simulation.run().expect("a job that ends").remove(0)
+) -> (Results, ModelEngine, Vec<ModelFile>) {
+    let mut ran = alone(config, device, files).run().expect("a job that ends");
+    let Ran { files, .. } = ran;
+    let (results, engine) = ran.jobs.remove(0);
+    (results, engine, files)
+}
+
+/// One job alone, about to begin.
+#[track_caller]
+pub(crate) fn alone(
+    config: WorkerConfig,
+    device: Constant,
+    mut files: Vec<ModelFile>,
+) -> Simulation<ConstantStorage> {
+    if files.is_empty() {
+        files.push(ModelFile::default());
+    }
+    let spec = EngineSpec {
+        depth: config.depth,
+        buffer_bytes: 1 << 16,
+        synchronous: config.depth == 1,
+        files: vec![0; config.pattern.files.len()],
+    };
+    let mut simulation = Simulation::new(vec![ConstantStorage::new(device)], files);
+    let engine = simulation.engine(&spec);
+    let worker = Worker::new(config, engine.capabilities(), Tick::ZERO);
+    simulation.add(worker.expect("a job that makes sense"), engine, Tick::ZERO);
+    simulation
+}
+
+/// A file that begins with `bytes`.
+pub(crate) fn file_of(bytes: &[u8]) -> ModelFile {
+    ModelFile {
+        content: Some(Content::of(bytes)),
+        ..ModelFile::default()
+    }
+}
+
+/// What stands at `offset` of a file.
+#[track_caller]
+pub(crate) fn bytes_of(file: &ModelFile, offset: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let content = file.content.as_ref().expect("a file with content");
+    content.read(offset, &mut bytes);
+    bytes
 }
 
 /// Milliseconds of a span.

@@ -1,0 +1,90 @@
+//! Where the files of a plan lie on modelled devices.
+
+use std::collections::HashMap;
+
+use fathom_sim::{Content, ModelFile};
+
+use crate::translate::{FileSetup, JobSetup};
+
+/// Where a name leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// The device.
+    pub(crate) storage: usize,
+    /// It is the device itself, not a file on it.
+    pub(crate) is_device: bool,
+}
+
+/// The files of a plan on their devices.
+#[derive(Debug, Default)]
+pub(crate) struct Placed {
+    /// Each of them once.
+    pub(crate) files: Vec<ModelFile>,
+    /// Its path.
+    pub(crate) paths: Vec<String>,
+    /// Those of each setup, by their numbers.
+    pub(crate) of_jobs: Vec<Vec<usize>>,
+    /// Where each device is free from, in bytes.
+    pub(crate) used: HashMap<usize, u64>,
+}
+
+/// Lays the files out one behind the other on their devices, in the order in which jobs name
+/// them. Content is kept of those that a job verifies.
+pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed {
+    let mut placed = Placed::default();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let sizes = sizes(setups);
+    for setup in setups {
+        let mut of_job = Vec::with_capacity(setup.files.len());
+        for file in &setup.files {
+            let number = *numbers.entry(&file.path).or_insert_with(|| {
+                placed.add(&file.path, sizes[file.path.as_str()], home(&file.path))
+            });
+            of_job.push(number);
+            if setup.worker.verify.is_some() {
+                placed.files[number]
+                    .content
+                    .get_or_insert_with(Content::default);
+            }
+        }
+        placed.of_jobs.push(of_job);
+    }
+    placed
+}
+
+impl Placed {
+    fn add(&mut self, path: &str, bytes: u64, home: Home) -> usize {
+        let storage = home.storage;
+        let free = self.used.entry(storage).or_default();
+        let base = if home.is_device {
+            0
+        } else {
+            let end = free.saturating_add(bytes).saturating_add(ALIGN - 1) / ALIGN * ALIGN;
+            std::mem::replace(free, end)
+        };
+        self.files.push(ModelFile {
+            storage,
+            base,
+            content: None,
+        });
+        self.paths.push(path.to_owned());
+        self.files.len() - 1
+    }
+}
+
+/// What each file holds when all jobs have laid out theirs.
+fn sizes(setups: &[JobSetup]) -> HashMap<&str, u64> {
+    let mut sizes = HashMap::new();
+    for file in setups.iter().flat_map(|setup| &setup.files) {
+        let size: &mut u64 = sizes.entry(file.path.as_str()).or_default();
+        *size = (*size).max(file.whole()).max(end(file));
+    }
+    sizes
+}
+
+fn end(file: &FileSetup) -> u64 {
+    file.offset.saturating_add(file.length)
+}
+
+/// Files begin at multiples of this, as on common file systems that give out large extents.
+const ALIGN: u64 = 1 << 20;
