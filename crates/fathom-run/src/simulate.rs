@@ -8,7 +8,7 @@ use std::io;
 use fathom_core::Tick;
 use fathom_job::Plan;
 use fathom_record::{RECORD_VERSION, Record};
-use fathom_sim::{Constant, ConstantStorage, EngineSpec, Orders, Simulation, Storage};
+use fathom_sim::{Constant, Direct, EngineSpec, Orders, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
@@ -45,7 +45,7 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
     }
     let logs = MemoryLogs::new(plan, &translation.setups);
     let placed = place(&translation.setups, &|_| ONLY_ONE);
-    let storages = vec![ConstantStorage::new(device.clone())];
+    let storages = vec![Direct::new(device.clone())];
     let world = World { storages, placed };
     let results = run_all(plan, &translation.setups, world, &logs)?;
     let ended = results

@@ -19,6 +19,20 @@ pub trait Device: std::fmt::Debug {
     fn completed(&mut self, now: Tick) -> Option<Finished>;
 }
 
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn start(&mut self, command: &Command, now: Tick) {
+        (**self).start(command, now);
+    }
+
+    fn next(&self) -> Option<Tick> {
+        (**self).next()
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        (**self).completed(now)
+    }
+}
+
 /// What a device is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {

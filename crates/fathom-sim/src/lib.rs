@@ -7,15 +7,19 @@
 
 mod constant;
 mod device;
+mod direct;
 mod driver;
 mod engine;
+mod faulty;
 mod files;
 mod storage;
 
 // Public items, listed once.
-pub use constant::{Constant, ConstantStorage, Fault, FaultKind, Stall};
+pub use constant::Constant;
 pub use device::{Command, Device, Finished};
+pub use direct::{Direct, Fault, FaultKind};
 pub use driver::{Orders, Ran, Simulation, Stuck};
 pub use engine::{EngineSpec, ModelEngine};
+pub use faulty::{Faults, Faulty, Stall};
 pub use files::{Content, ModelFile};
 pub use storage::{Event, JobId, Request, Storage, Taken};

@@ -2,18 +2,18 @@
 
 mod common;
 
-use common::{deep_job, device, job, run};
+use common::{Rig, deep_job, device, job, run};
 use fathom_core::Direction;
-use fathom_sim::{Constant, Fault, FaultKind};
+use fathom_sim::{Fault, FaultKind};
 use fathom_workload::{Mix, Tolerate};
 
-fn faulty(number: u64, kind: FaultKind) -> Constant {
+fn faulty(number: u64, kind: FaultKind) -> Rig {
     let fault = Fault {
         number,
         direction: Direction::Read,
         kind,
     };
-    Constant {
+    Rig {
         faults: vec![fault],
         ..device()
     }

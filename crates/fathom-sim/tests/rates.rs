@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{deep_job, device, job, ms, run};
+use common::{Rig, deep_job, device, job, ms, run};
 use fathom_core::{Nanos, Tick};
-use fathom_sim::{Constant, Stall};
+use fathom_sim::Stall;
 use fathom_workload::{Mix, Pace, Rate, RateProcess};
 
 fn iops(rate: u64) -> Option<Rate> {
@@ -75,9 +75,10 @@ fn stalled() -> fathom_workload::Results {
         at: Tick::new(2_000_000_000),
         length: Nanos::from_secs(1),
     };
-    let device = Constant {
+    let device = Rig {
         stalls: vec![stall],
-        ..Constant::new(Nanos::from_micros(30))
+        latency: Nanos::from_micros(30),
+        ..device()
     };
     run(config, device)
 }

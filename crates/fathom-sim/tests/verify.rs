@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{bytes_of, device, file_of, job, run_on};
+use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
-use fathom_sim::{Constant, Fault, FaultKind, ModelEngine, ModelFile};
+use fathom_sim::{Fault, FaultKind, ModelEngine, ModelFile};
 use fathom_workload::{
     BufferFill, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig, VerifyMethod,
     WorkerConfig,
@@ -122,13 +122,13 @@ fn the_reads_of_a_mix_are_not_checked() {
     assert_eq!(results.directions.read.ios, 16);
 }
 
-fn faulty(number: u64, kind: FaultKind) -> Constant {
+fn faulty(number: u64, kind: FaultKind) -> Rig {
     let fault = Fault {
         number,
         direction: Direction::Write,
         kind,
     };
-    Constant {
+    Rig {
         faults: vec![fault],
         ..device()
     }

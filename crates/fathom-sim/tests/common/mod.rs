@@ -3,7 +3,8 @@
 
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_sim::{
-    Constant, ConstantStorage, Content, EngineSpec, ModelEngine, ModelFile, Ran, Simulation,
+    Constant, Content, Direct, EngineSpec, Fault, Faults, Faulty, ModelEngine, ModelFile, Ran,
+    Simulation, Stall,
 };
 use fathom_workload::{
     Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
@@ -93,14 +94,38 @@ pub(crate) fn deep_job(depth: u32) -> WorkerConfig {
     config
 }
 
+/// A device, with faults on order.
+#[derive(Clone)]
+pub(crate) struct Rig {
+    pub(crate) latency: Nanos,
+    pub(crate) stalls: Vec<Stall>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Rig {
+    /// What the jobs see of it.
+    fn storage(self) -> Direct<Faulty<Constant>> {
+        let faults = Faults {
+            stalls: self.stalls,
+            ..Faults::default()
+        };
+        let device = Faulty::new(Constant::new(self.latency), faults);
+        Direct::new(device).with_faults(self.faults)
+    }
+}
+
 /// 100 µs an op.
-pub(crate) fn device() -> Constant {
-    Constant::new(Nanos::from_micros(100))
+pub(crate) fn device() -> Rig {
+    Rig {
+        latency: Nanos::from_micros(100),
+        stalls: Vec::new(),
+        faults: Vec::new(),
+    }
 }
 
 /// Runs one job alone; a depth of 1 counts as synchronous.
 #[track_caller]
-pub(crate) fn run(config: WorkerConfig, device: Constant) -> Results {
+pub(crate) fn run(config: WorkerConfig, device: Rig) -> Results {
     run_on(config, device, Vec::new()).0
 }
 
@@ -108,7 +133,7 @@ pub(crate) fn run(config: WorkerConfig, device: Constant) -> Results {
 #[track_caller]
 pub(crate) fn run_on(
     config: WorkerConfig,
-    device: Constant,
+    device: Rig,
     files: Vec<ModelFile>,
 ) -> (Results, ModelEngine, Vec<ModelFile>) {
     let mut ran = alone(config, device, files).run().expect("a job that ends");
@@ -121,9 +146,9 @@ pub(crate) fn run_on(
 #[track_caller]
 pub(crate) fn alone(
     config: WorkerConfig,
-    device: Constant,
+    device: Rig,
     mut files: Vec<ModelFile>,
-) -> Simulation<ConstantStorage> {
+) -> Simulation<Direct<Faulty<Constant>>> {
     if files.is_empty() {
         files.push(ModelFile::default());
     }
@@ -133,7 +158,7 @@ pub(crate) fn alone(
         synchronous: config.depth == 1,
         files: vec![0; config.pattern.files.len()],
     };
-    let mut simulation = Simulation::new(vec![ConstantStorage::new(device)], files);
+    let mut simulation = Simulation::new(vec![device.storage()], files);
     let engine = simulation.engine(&spec);
     let worker = Worker::new(config, engine.capabilities(), Tick::ZERO);
     simulation.add(worker.expect("a job that makes sense"), engine, Tick::ZERO);

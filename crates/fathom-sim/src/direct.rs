@@ -1,0 +1,131 @@
+//! A device without a queue in front of it: whatever is handed over goes to it at once.
+//!
+//! Ops may also go wrong here by their number, which tests use to say exactly what happens when.
+
+use fathom_core::{Direction, OpKind, PerDirection, Slot, Tick};
+
+use crate::device::{Command, Device};
+use crate::storage::{Event, JobId, Request, Storage, Taken};
+
+/// A device that takes any number of commands at once.
+#[derive(Debug)]
+pub struct Direct<D> {
+    device: D,
+    /// Whose command has this tag, and what is to come of it.
+    owners: Vec<(JobId, Slot, Option<FaultKind>)>,
+    free: Vec<u32>,
+    faults: Vec<Fault>,
+    numbers: PerDirection<u64>,
+}
+
+/// An op that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which op of this direction, counted from 0.
+    pub number: u64,
+    /// Of which direction.
+    pub direction: Direction,
+    /// What happens.
+    pub kind: FaultKind,
+}
+
+/// What happens to an op that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It fails with this errno.
+    Error(u16),
+    /// It moves only this many bytes.
+    Short(u32),
+    /// It moves nothing and says that all went well.
+    Lost,
+}
+
+impl<D: Device> Direct<D> {
+    /// Nothing stands before `device`.
+    #[must_use]
+    pub fn new(device: D) -> Self {
+        Self {
+            device,
+            owners: Vec::new(),
+            free: Vec::new(),
+            faults: Vec::new(),
+            numbers: PerDirection::default(),
+        }
+    }
+
+    /// The same, where these ops go wrong.
+    #[must_use]
+    pub fn with_faults(self, faults: Vec<Fault>) -> Self {
+        Self { faults, ..self }
+    }
+
+    /// The device.
+    pub const fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// What goes wrong with the next op of a direction.
+    fn fate(&mut self, kind: OpKind) -> Option<FaultKind> {
+        let OpKind::Data(direction) = kind else {
+            return None;
+        };
+        let number = self.numbers[direction];
+        self.numbers[direction] += 1;
+        let mut faults = self.faults.iter();
+        let fault = faults.find(|fault| fault.number == number && fault.direction == direction);
+        fault.map(|fault| fault.kind)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer commands in flight than that"
+    )]
+    fn tag(&mut self, job: JobId, request: &Request) -> u32 {
+        let owner = (job, request.slot, self.fate(request.kind));
+        if let Some(tag) = self.free.pop() {
+            self.owners[tag as usize] = owner;
+            return tag;
+        }
+        self.owners.push(owner);
+        (self.owners.len() - 1) as u32
+    }
+}
+
+impl<D: Device> Storage for Direct<D> {
+    #[inline]
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+        let tag = self.tag(job, request);
+        let command = Command {
+            tag,
+            kind: request.kind,
+            offset: request.offset,
+            length: request.length,
+        };
+        self.device.start(&command, now);
+        Taken::Yes
+    }
+
+    #[inline]
+    fn next(&self) -> Option<Tick> {
+        self.device.next()
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+        while let Some(finished) = self.device.completed(now) {
+            let (job, slot, fate) = self.owners[finished.tag as usize];
+            self.free.push(finished.tag);
+            let result = match fate {
+                None => finished.result,
+                Some(FaultKind::Error(errno)) => -i32::from(errno),
+                Some(FaultKind::Short(bytes)) => finished.result.min(bytes.cast_signed()),
+                Some(FaultKind::Lost) => {
+                    let result = finished.result;
+                    out.push(Event::Forgotten { job, slot, result });
+                    continue;
+                }
+            };
+            out.push(Event::Completed { job, slot, result });
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Any device, with faults: times in which it stands still, and ops that go wrong by chance.
+//!
+//! * **Stall at T for D**: the device's own clock stands still; what it has, and what comes, waits
+//!   until it is over.
+//! * **Errors**: so many of a million ops of a direction fail, after the usual time.
+//! * **Short transfers**: so many of a million reads and writes move only a part, whole sectors.
+//! * **Lost completions**: so many of a million ops are done and never heard of; the host gives up
+//!   on each after a time-out, as a kernel does.
+//!
+//! # What it must not be used for
+//! Faults are independent of each other and of the load; those of real devices come in clusters.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fathom_core::{Nanos, OpKind, PerDirection, Tick, Xoshiro256};
+
+use crate::device::{Command, Device, Finished};
+
+/// What goes wrong with a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Times in which it does nothing, in their order, not overlapping.
+    pub stalls: Vec<Stall>,
+    /// Ops that fail, in a million of each direction.
+    pub errors_ppm: PerDirection<u32>,
+    /// How: an errno.
+    pub errno: u16,
+    /// Reads and writes of more than a sector that move only a part of it, in a million.
+    pub short_ppm: u32,
+    /// Ops whose completion is lost, in a million.
+    pub lost_ppm: u32,
+    /// How long the host waits for a lost completion before the op fails with `ETIMEDOUT`.
+    pub timeout: Nanos,
+    /// What the chances are drawn from.
+    pub seed: u64,
+}
+
+/// A time in which a device does nothing: what it has, and what comes, waits until it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When it begins.
+    pub at: Tick,
+    /// How long it lasts.
+    pub length: Nanos,
+}
+
+/// A device with faults.
+#[derive(Debug)]
+pub struct Faulty<D> {
+    device: D,
+    faults: Faults,
+    random: Xoshiro256,
+    /// What is to come of the command with this tag.
+    fates: Vec<Fate>,
+    /// Commands that are done, and of which the host hears only when it gives up.
+    lost: BinaryHeap<Reverse<(Tick, u32)>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Good,
+    Error,
+    Short(u32),
+    Lost(Tick),
+}
+
+impl Faults {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let errors = self.errors_ppm.iter().any(|(_, ppm)| *ppm > 0);
+        self.stalls.is_empty() && !errors && self.short_ppm == 0 && self.lost_ppm == 0
+    }
+
+    /// The device's own time when the world's is `now`.
+    fn to_device(&self, now: Tick) -> Tick {
+        let mut stood = 0;
+        for stall in &self.stalls {
+            let passed = now.get().saturating_sub(stall.at.get());
+            stood += passed.min(stall.length.get());
+        }
+        Tick::new(now.get() - stood)
+    }
+
+    /// When the world's time was first such that the device's is `own`.
+    fn to_world(&self, own: Tick) -> Tick {
+        let mut now = own;
+        for stall in &self.stalls {
+            if now > stall.at {
+                now += stall.length;
+            }
+        }
+        now
+    }
+}
+
+impl<D: Device> Faulty<D> {
+    /// `device` with `faults`.
+    #[must_use]
+    pub fn new(device: D, faults: Faults) -> Self {
+        Self {
+            device,
+            random: Xoshiro256::new(faults.seed),
+            faults,
+            fates: Vec::new(),
+            lost: BinaryHeap::new(),
+        }
+    }
+
+    fn draws(&mut self, ppm: u32) -> bool {
+        ppm > 0 && self.random.below(1_000_000) < u64::from(ppm)
+    }
+
+    fn fate(&mut self, command: &Command, now: Tick) -> Fate {
+        if self.draws(self.faults.lost_ppm) {
+            return Fate::Lost(now + self.faults.timeout);
+        }
+        let OpKind::Data(direction) = command.kind else {
+            return Fate::Good;
+        };
+        if self.draws(self.faults.errors_ppm[direction]) {
+            return Fate::Error;
+        }
+        let sectors = u64::from(command.length / SECTOR);
+        if sectors > 1 && self.draws(self.faults.short_ppm) {
+            let moved = 1 + self.random.below(sectors - 1);
+            return Fate::Short(u32::try_from(moved).unwrap_or(1) * SECTOR);
+        }
+        Fate::Good
+    }
+
+    /// A lost command on which the host gives up by `now`.
+    fn given_up(&mut self, now: Tick) -> Option<Finished> {
+        let &Reverse((at, tag)) = self.lost.peek()?;
+        (at <= now).then(|| {
+            self.lost.pop();
+            let result = -ETIMEDOUT;
+            Finished { tag, at, result }
+        })
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn start(&mut self, command: &Command, now: Tick) {
+        let tag = command.tag as usize;
+        if self.fates.len() <= tag {
+            self.fates.resize(tag + 1, Fate::Good);
+        }
+        self.fates[tag] = self.fate(command, now);
+        self.device.start(command, self.faults.to_device(now));
+    }
+
+    fn next(&self) -> Option<Tick> {
+        let done = self.device.next().map(|own| self.faults.to_world(own));
+        let given_up = self.lost.peek().map(|Reverse((at, _))| *at);
+        done.into_iter().chain(given_up).min()
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        while let Some(finished) = self.device.completed(self.faults.to_device(now)) {
+            let at = self.faults.to_world(finished.at);
+            let result = match self.fates[finished.tag as usize] {
+                Fate::Good => finished.result,
+                Fate::Error => -i32::from(self.faults.errno),
+                Fate::Short(bytes) => finished.result.min(bytes.cast_signed()),
+                Fate::Lost(until) => {
+                    self.lost.push(Reverse((until.max(at), finished.tag)));
+                    continue;
+                }
+            };
+            return Some(Finished {
+                at,
+                result,
+                ..finished
+            });
+        }
+        self.given_up(now)
+    }
+}
+
+/// The smallest unit that a device moves, in bytes.
+const SECTOR: u32 = 512;
+/// Connection timed out: what a kernel says of a command that never came back.
+const ETIMEDOUT: i32 = 110;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Constant;
+    use fathom_core::Direction;
+
+    fn write(tag: u32) -> Command {
+        Command {
+            tag,
+            kind: OpKind::Data(Direction::Write),
+            offset: 0,
+            length: 4096,
+        }
+    }
+
+    #[track_caller]
+    fn check(now: u64, want: u64) {
+        let stall = |at, length| Stall {
+            at: Tick::new(at),
+            length: Nanos::new(length),
+        };
+        let faults = Faults {
+            stalls: vec![stall(100, 50), stall(1000, 7)],
+            ..Faults::default()
+        };
+        let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
+        device.start(&write(0), Tick::new(now));
+        let next = device.next().expect("in flight");
+        assert_eq!(next, Tick::new(want));
+        assert_eq!(device.completed(Tick::new(want - 1)), None);
+        assert_eq!(device.completed(next).expect("done").at, next);
+    }
+
+    #[test]
+    fn a_stall_puts_work_off_by_what_is_left_of_it() {
+        check(80, 90);
+        check(90, 100);
+        check(95, 155);
+        check(100, 160);
+        check(140, 160);
+        check(150, 160);
+        check(999, 1016);
+        check(1006, 1017);
+        check(1007, 1017);
+    }
+
+    #[test]
+    fn a_lost_completion_is_given_up_on_after_the_timeout() {
+        let faults = Faults {
+            lost_ppm: 1_000_000,
+            timeout: Nanos::from_secs(30),
+            ..Faults::default()
+        };
+        let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
+        device.start(&write(0), Tick::new(5));
+        assert_eq!(device.completed(Tick::new(15)), None);
+        let at = device.next().expect("a time-out");
+        assert_eq!(at, Tick::new(30_000_000_005));
+        assert_eq!(device.completed(at).expect("it").result, -110);
+    }
+
+    #[test]
+    fn chances_are_met() {
+        let faults = Faults {
+            errors_ppm: PerDirection::new(0, 100_000, 0),
+            errno: 5,
+            short_ppm: 50_000,
+            ..Faults::default()
+        };
+        let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
+        let mut seen = [0_u32; 3];
+        for at in 0..10_000 {
+            device.start(&write(0), Tick::new(100 * at));
+            let end = Tick::new(100 * at + 10);
+            match device.completed(end).expect("done").result {
+                4096 => seen[0] += 1,
+                -5 => seen[1] += 1,
+                moved => {
+                    assert!(moved > 0 && moved % 512 == 0, "{moved}");
+                    seen[2] += 1;
+                }
+            }
+        }
+        assert!(
+            seen[1].abs_diff(1000) < 150 && seen[2].abs_diff(450) < 100,
+            "{seen:?}"
+        );
+    }
+}
