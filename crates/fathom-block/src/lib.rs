@@ -1,10 +1,15 @@
-//! What stands in front of a device: the set of tags that says how many requests it may have, and
-//! who gets the next one.
+//! What stands in front of a device: the queue of requests, the set of tags that says how many there
+//! may be, and who gets the next one.
 //!
 //! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code
 //! serves threads that park and jobs of a simulation.
 #![forbid(unsafe_code)]
 
+mod bio;
+mod deadline;
+mod pieces;
+mod request_queue;
+mod scheduler;
 mod seeks;
 mod tag_set;
 mod tag_words;
@@ -17,6 +22,10 @@ mod sync {
 }
 
 // Public items, listed once.
+pub use bio::{Bio, Class, Limits};
+pub use deadline::DeadlineConfig;
+pub use request_queue::{Command, DonePiece, Progress, QueueConfig, RequestQueue};
+pub use scheduler::SchedulerConfig;
 pub use seeks::{SeekBucket, SeekCounts};
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use fathom_core::{Nanos, OpKind, Tick};
+use fathom_core::{Nanos, Tick};
 
 use crate::device::{Command, Device, Finished};
 
@@ -50,17 +50,5 @@ impl Device for Constant {
             return None;
         }
         self.in_flight.pop_front()
-    }
-}
-
-impl Command {
-    /// What a device says of a command that it has done whole.
-    #[must_use]
-    #[inline]
-    pub const fn whole(&self) -> i32 {
-        match self.kind {
-            OpKind::Data(_) => self.length.cast_signed(),
-            OpKind::Sync(_) => 0,
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a modelled device is to the queue in front of it.
 
-use fathom_core::{OpKind, Tick};
+pub use fathom_block::Command;
+use fathom_core::Tick;
 
 /// A device that has been given commands and completes each of them once.
 ///
@@ -31,19 +32,6 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn completed(&mut self, now: Tick) -> Option<Finished> {
         (**self).completed(now)
     }
-}
-
-/// What a device is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Below the device's queue depth; tells the command from the others in flight.
-    pub tag: u32,
-    /// Reads, writes, discards, or makes durable.
-    pub kind: OpKind,
-    /// Byte offset on the device.
-    pub offset: u64,
-    /// Bytes.
-    pub length: u32,
 }
 
 /// A command that completed.

@@ -1,0 +1,154 @@
+//! What is asked of a request queue, and the pieces it is cut into.
+
+use fathom_core::{IoPriority, OpKind};
+
+/// What one submitter hands over at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bio {
+    /// What it does.
+    pub kind: OpKind,
+    /// Byte offset on the device.
+    pub offset: u64,
+    /// Bytes; 0 for a sync.
+    pub length: u32,
+    /// How urgent it is.
+    pub class: Class,
+    /// Whom its pieces belong to, as the caller counts.
+    pub owner: u32,
+}
+
+/// How urgent a request is; the most urgent class first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Before all others.
+    RealTime,
+    /// What nothing is said of.
+    #[default]
+    BestEffort,
+    /// When there is nothing else to do.
+    Idle,
+}
+
+impl Class {
+    /// The class that a kernel's I/O priority says.
+    #[must_use]
+    pub const fn from_priority(raw: u16) -> Self {
+        match IoPriority::from_raw(raw).class {
+            1 => Self::RealTime,
+            3 => Self::Idle,
+            _ => Self::BestEffort,
+        }
+    }
+
+    /// To index a table of classes with.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// How much one request may carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes (`max_sectors_kb`); at least one page.
+    pub max_bytes: u32,
+    /// Pages in memory that are not next to each other (`max_segments`); at least 1. Here none are.
+    pub max_segments: u32,
+}
+
+impl Limits {
+    /// The most bytes that a request of data may carry.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        let segments = self.max_segments.max(1).saturating_mul(PAGE_BYTES);
+        self.max_bytes.max(PAGE_BYTES).min(segments)
+    }
+
+    /// The size of the first piece of a bio; all of it if it moves no data.
+    #[must_use]
+    pub fn piece(&self, bio: &Bio) -> u32 {
+        if moves_data(bio.kind) {
+            bio.length.min(self.bytes())
+        } else {
+            bio.length
+        }
+    }
+
+    /// How many pieces a bio is cut into; at least 1.
+    #[must_use]
+    pub fn pieces(&self, bio: &Bio) -> u32 {
+        bio.length.div_ceil(self.piece(bio).max(1)).max(1)
+    }
+}
+
+impl Default for Limits {
+    /// As a kernel sets them for a disk that says nothing.
+    fn default() -> Self {
+        Self {
+            max_bytes: 1280 * 1024,
+            max_segments: 1024,
+        }
+    }
+}
+
+/// Whether the kind is limited by what a request may carry.
+const fn moves_data(kind: OpKind) -> bool {
+    use fathom_core::Direction::{Read, Write};
+    matches!(kind, OpKind::Data(Read | Write))
+}
+
+/// Of the machines that are modelled.
+const PAGE_BYTES: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::{Direction, SyncKind};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(limits: (u32, u32), kind: OpKind, length: u32, want: (u32, u32)) {
+        let limits = Limits {
+            max_bytes: limits.0,
+            max_segments: limits.1,
+        };
+        let bio = Bio {
+            kind,
+            offset: 0,
+            length,
+            class: Class::default(),
+            owner: 0,
+        };
+        assert_eq!((limits.piece(&bio), limits.pieces(&bio)), want);
+    }
+
+    #[test]
+    fn data_are_cut_by_sectors_and_by_segments() {
+        let write = OpKind::Data(Direction::Write);
+        check((131_072, 256), write, 1 << 20, (131_072, 8));
+        check((131_072, 256), write, (1 << 20) + 512, (131_072, 9));
+        check((131_072, 16), write, 1 << 20, (65_536, 16));
+        check((131_072, 256), write, 4096, (4096, 1));
+        check((0, 0), write, 8192, (4096, 2));
+    }
+
+    #[test]
+    fn what_moves_no_data_stays_whole() {
+        check(
+            (4096, 1),
+            OpKind::Data(Direction::Trim),
+            1 << 30,
+            (1 << 30, 1),
+        );
+        check((4096, 1), OpKind::Sync(SyncKind::Full), 0, (0, 1));
+    }
+
+    #[test]
+    fn the_class_is_the_kernels() {
+        for (raw, want) in [(0, Class::BestEffort), (0x2000, Class::RealTime)] {
+            assert_eq!(Class::from_priority(raw), want);
+        }
+        assert_eq!(Class::from_priority(0x4004), Class::BestEffort);
+        assert_eq!(Class::from_priority(0x6007), Class::Idle);
+    }
+}

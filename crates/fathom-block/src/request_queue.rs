@@ -1,0 +1,440 @@
+//! The request queue: from what submitters ask for to commands for a device, and back.
+//!
+//! ```text
+//! begin ─► ask ─► split ─► merge? ─► tag ─► plug ─► scheduler ─► dispatch ─► device
+//!           ▲                         │                                        │
+//!           └── woken ◄── who waits ◄─┘◄──────────────── complete ◄────────────┘
+//! ```
+//!
+//! Nothing blocks here and nothing takes time: [`RequestQueue::ask`] does one step of a submission
+//! and says whether there is another one or the submitter has to wait. How long a step takes, and
+//! when a woken submitter runs, is its caller's business; that is what decides who gets which tag.
+//!
+//! Left out: two queued requests between which a gap closes are not merged into one, and nothing
+//! is merged into requests that wait with no scheduler.
+
+use std::collections::VecDeque;
+
+use fathom_core::{Direction, OpKind, SplitMix64, Tick};
+
+use crate::bio::{Bio, Class, Limits};
+use crate::deadline::Queued;
+use crate::pieces::{Part, Pieces};
+use crate::scheduler::{Scheduler, SchedulerConfig};
+use crate::seeks::SeekCounts;
+use crate::tag_set::{Policy, TagSet, TagSetConfig};
+use crate::tag_words::{Hint, Tag};
+use crate::wait_queues::WaiterId;
+
+/// What a queue is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// What one request may carry.
+    pub limits: Limits,
+    /// The order of requests.
+    pub scheduler: SchedulerConfig,
+    /// Tags of the scheduler: requests that are queued or with the device.
+    pub nr_requests: u32,
+    /// Tags of the device: requests that are with it.
+    pub queue_depth: u32,
+    /// Who gets a tag that is freed while others wait.
+    pub policy: Policy,
+    /// Whether the pieces of a split may get their tags together, where the policy knows how.
+    pub together: bool,
+    /// Whether submitters hold back requests until they wait or say that they are done.
+    pub plug: bool,
+    /// Hardware queues of the host. Several requests that go to the device at one moment go queue by
+    /// queue; a submitter that slept goes on in any of them, as its thread does on any processor.
+    pub hardware_queues: u32,
+}
+
+/// What came of one step of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// All of it is queued.
+    Whole,
+    /// Some of it is; ask again for the rest.
+    More,
+    /// There are no tags: ask again once [`RequestQueue::woken`] has named the submitter.
+    Waits,
+}
+
+/// What a device is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Below the device's queue depth; tells the command from the others in flight.
+    pub tag: u32,
+    /// Reads, writes, discards, or makes durable.
+    pub kind: OpKind,
+    /// Byte offset on the device.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+impl Command {
+    /// What a device says of a command that it has done whole.
+    #[must_use]
+    #[inline]
+    pub const fn whole(&self) -> i32 {
+        match self.kind {
+            OpKind::Data(_) => self.length.cast_signed(),
+            OpKind::Sync(_) => 0,
+        }
+    }
+}
+
+/// A piece of a bio that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DonePiece {
+    /// Of its bio.
+    pub owner: u32,
+    /// Bytes asked for.
+    pub length: u32,
+    /// Bytes moved, or a negated errno.
+    pub result: i32,
+}
+
+/// The queue of one device.
+#[derive(Debug)]
+pub struct RequestQueue {
+    config: QueueConfig,
+    tags: TagSet,
+    scheduler: Scheduler,
+    /// Syncs, which no scheduler orders.
+    syncs: VecDeque<u32>,
+    /// By the number of their tag.
+    requests: Box<[Option<Request>]>,
+    pieces: Pieces,
+    submitters: Box<[Submitter]>,
+    free_device_tags: Vec<u32>,
+    /// Which request has which of the device's tags.
+    in_device: Box<[Option<u32>]>,
+    seeks: SeekCounts,
+    random: SplitMix64,
+    woken: Vec<WaiterId>,
+    got: Vec<Tag>,
+    round: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Request {
+    tag: Tag,
+    kind: OpKind,
+    class: Class,
+    offset: u64,
+    length: u32,
+    hardware_queue: u32,
+    /// Whose data it carries, in the order of sectors.
+    part: Part,
+}
+
+#[derive(Debug)]
+struct Submitter {
+    hint: Hint,
+    /// What is not queued yet.
+    rest: Option<Bio>,
+    waits: bool,
+    hardware_queue: u32,
+    /// Requests held back.
+    plug: Vec<u32>,
+}
+
+impl RequestQueue {
+    /// An empty queue for so many submitters.
+    ///
+    /// # Panics
+    /// There are no tags of one kind, or more than 2²⁴.
+    #[must_use]
+    pub fn new(config: QueueConfig, submitters: u32) -> Self {
+        assert!(
+            config.queue_depth > 0,
+            "a device takes at least one command"
+        );
+        let tags = TagSet::new(TagSetConfig {
+            tags: match config.scheduler {
+                SchedulerConfig::None => config.queue_depth,
+                SchedulerConfig::Deadline(_) => config.nr_requests,
+            },
+            waiters: submitters,
+            policy: config.policy,
+            together: config.together,
+        });
+        let submitter = |number: u32| Submitter {
+            hint: tags.hint(number as usize),
+            rest: None,
+            waits: false,
+            hardware_queue: number % config.hardware_queues.max(1),
+            plug: Vec::new(),
+        };
+        Self {
+            scheduler: Scheduler::new(config.scheduler, tags.capacity()),
+            syncs: VecDeque::new(),
+            requests: (0..tags.capacity()).map(|_| None).collect(),
+            pieces: Pieces::default(),
+            submitters: (0..submitters).map(submitter).collect(),
+            free_device_tags: (0..config.queue_depth).rev().collect(),
+            in_device: vec![None; config.queue_depth as usize].into_boxed_slice(),
+            seeks: SeekCounts::new(),
+            random: SplitMix64::new(SEED),
+            woken: Vec::new(),
+            got: Vec::new(),
+            round: Vec::new(),
+            config,
+            tags,
+        }
+    }
+
+    /// A submitter has something new. Nothing is queued before it asks.
+    ///
+    /// # Panics
+    /// It has not finished the last one.
+    pub fn begin(&mut self, who: WaiterId, bio: Bio) {
+        let submitter = &mut self.submitters[who.index()];
+        assert!(submitter.rest.is_none(), "{who:?} is not done yet");
+        submitter.rest = Some(bio);
+    }
+
+    /// One step of a submission: as many pieces as get tags at once.
+    pub fn ask(&mut self, who: WaiterId, now: Tick) -> Progress {
+        if !self.submitters[who.index()].waits {
+            self.merge_first_pieces(who);
+        }
+        let submitter = &mut self.submitters[who.index()];
+        let Some(bio) = submitter.rest else {
+            return Progress::Whole;
+        };
+        let need = self.config.limits.pieces(&bio);
+        let asked = self.tags.get(&mut submitter.hint, who, need, &mut self.got);
+        self.woken.extend_from_slice(asked.wake.waiters());
+        if asked.waits {
+            submitter.waits = true;
+            // A sleeper holds nothing back, or others might wait for it.
+            self.unplug(who, now);
+            return Progress::Waits;
+        }
+        if submitter.waits {
+            submitter.waits = false;
+            let queues = u64::from(self.config.hardware_queues.max(1));
+            let queue = self.random.next_u64() % queues;
+            submitter.hardware_queue = u32::try_from(queue).unwrap_or(0);
+        }
+        let mut got = std::mem::take(&mut self.got);
+        for tag in got.drain(..) {
+            self.queue_piece(who, tag, now);
+        }
+        self.got = got;
+        match self.submitters[who.index()].rest {
+            Some(_) => Progress::More,
+            None => Progress::Whole,
+        }
+    }
+
+    /// What a submitter held back goes to the scheduler.
+    pub fn unplug(&mut self, who: WaiterId, now: Tick) {
+        let mut plug = std::mem::take(&mut self.submitters[who.index()].plug);
+        for id in plug.drain(..) {
+            self.schedule(id, now);
+        }
+        self.submitters[who.index()].plug = plug;
+    }
+
+    /// Whether a submitter holds anything back.
+    #[must_use]
+    pub fn is_plugged(&self, who: WaiterId) -> bool {
+        !self.submitters[who.index()].plug.is_empty()
+    }
+
+    /// What goes to the device now, in its order.
+    pub fn dispatch(&mut self, now: Tick, out: &mut Vec<Command>) {
+        while self.round.len() < self.free_device_tags.len() {
+            let next = self.syncs.pop_front().or_else(|| self.scheduler.take(now));
+            let Some(id) = next else { break };
+            self.round.push(id);
+        }
+        if self.config.hardware_queues > 1 {
+            let requests = &self.requests;
+            let queue = |id: &u32| requests[*id as usize].as_ref().map(|it| it.hardware_queue);
+            self.round.sort_by_key(queue);
+        }
+        let mut round = std::mem::take(&mut self.round);
+        for id in round.drain(..) {
+            out.extend(self.give_to_device(id));
+        }
+        self.round = round;
+    }
+
+    /// The device is done with a command; its pieces are added to `done`.
+    pub fn complete(&mut self, tag: u32, result: i32, done: &mut Vec<DonePiece>) {
+        let id = self.in_device[tag as usize].take();
+        let request = id.and_then(|id| self.requests[id as usize].take());
+        let Some(request) = request else { return };
+        self.free_device_tags.push(tag);
+        self.pieces.finish(request.part, result, done);
+        let wake = self.tags.put(request.tag);
+        self.woken.extend_from_slice(wake.waiters());
+    }
+
+    /// Who may ask again, in the order in which they were woken.
+    pub fn woken(&mut self) -> impl Iterator<Item = WaiterId> + '_ {
+        self.woken.drain(..)
+    }
+
+    /// What the device was given.
+    #[must_use]
+    pub const fn seeks(&self) -> &SeekCounts {
+        &self.seeks
+    }
+
+    /// Forgets what the device was given: a ramp is over.
+    pub const fn restart_seeks(&mut self) {
+        self.seeks.restart();
+    }
+
+    /// What the queue was made from.
+    #[must_use]
+    pub const fn config(&self) -> &QueueConfig {
+        &self.config
+    }
+
+    /// Pieces that become part of requests need no tags.
+    fn merge_first_pieces(&mut self, who: WaiterId) {
+        while let Some(bio) = self.submitters[who.index()].rest {
+            let length = self.config.limits.piece(&bio);
+            if !self.merges(who, &bio, length) {
+                return;
+            }
+            self.seeks.merge();
+            self.submitters[who.index()].rest = cut(bio, length);
+        }
+    }
+
+    fn merges(&mut self, who: WaiterId, bio: &Bio, length: u32) -> bool {
+        let OpKind::Data(direction) = bio.kind else {
+            return false;
+        };
+        // Full pieces, which are most of a large bio, fit nowhere.
+        if length >= self.config.limits.bytes() {
+            return false;
+        }
+        let (class, writes) = (bio.class, direction != Direction::Read);
+        let plugged = self.submitters[who.index()].plug.last().copied();
+        let behind = plugged.or_else(|| self.scheduler.before(class, writes, bio.offset));
+        if behind.is_some_and(|id| self.merge_behind(id, bio, length)) {
+            return true;
+        }
+        let end = bio.offset + u64::from(length);
+        let front = self.scheduler.at(class, writes, end);
+        front.is_some_and(|id| self.merge_in_front(id, bio, length))
+    }
+
+    fn merge_behind(&mut self, id: u32, bio: &Bio, length: u32) -> bool {
+        let Some(request) = self.requests[id as usize].as_mut() else {
+            return false;
+        };
+        let follows = request.offset + u64::from(request.length) == bio.offset;
+        if !follows || !fits(request, bio, length, &self.config.limits) {
+            return false;
+        }
+        self.pieces.append(&mut request.part, bio.owner, length);
+        request.length += length;
+        true
+    }
+
+    fn merge_in_front(&mut self, id: u32, bio: &Bio, length: u32) -> bool {
+        let Some(request) = self.requests[id as usize].as_mut() else {
+            return false;
+        };
+        if !fits(request, bio, length, &self.config.limits) {
+            return false;
+        }
+        self.pieces.prepend(&mut request.part, bio.owner, length);
+        request.length += length;
+        request.offset = bio.offset;
+        self.scheduler.begins_at(id, bio.offset);
+        true
+    }
+
+    fn queue_piece(&mut self, who: WaiterId, tag: Tag, now: Tick) {
+        let submitter = &mut self.submitters[who.index()];
+        let Some(bio) = submitter.rest else {
+            // As many tags come as there are pieces.
+            let wake = self.tags.put(tag);
+            self.woken.extend_from_slice(wake.waiters());
+            return;
+        };
+        let length = self.config.limits.piece(&bio);
+        submitter.rest = cut(bio, length);
+        let id = u32::try_from(tag.index()).unwrap_or(u32::MAX);
+        self.requests[id as usize] = Some(Request {
+            tag,
+            kind: bio.kind,
+            class: bio.class,
+            offset: bio.offset,
+            length,
+            hardware_queue: submitter.hardware_queue,
+            part: self.pieces.one(bio.owner, length),
+        });
+        if self.config.plug {
+            submitter.plug.push(id);
+            if submitter.plug.len() >= MOST_PLUGGED {
+                self.unplug(who, now);
+            }
+        } else {
+            self.schedule(id, now);
+        }
+    }
+
+    fn schedule(&mut self, id: u32, now: Tick) {
+        let Some(request) = &self.requests[id as usize] else {
+            return;
+        };
+        let OpKind::Data(direction) = request.kind else {
+            self.syncs.push_back(id);
+            return;
+        };
+        let queued = Queued {
+            class: request.class,
+            writes: direction != Direction::Read,
+            offset: request.offset,
+            since: now,
+        };
+        self.scheduler.insert(id, queued);
+    }
+
+    fn give_to_device(&mut self, id: u32) -> Option<Command> {
+        let request = self.requests[id as usize].as_ref()?;
+        let tag = self.free_device_tags.pop()?;
+        self.in_device[tag as usize] = Some(id);
+        if matches!(request.kind, OpKind::Data(_)) {
+            let length = u64::from(request.length);
+            self.seeks.dispatch(request.offset, length);
+        }
+        Some(Command {
+            tag,
+            kind: request.kind,
+            offset: request.offset,
+            length: request.length,
+        })
+    }
+}
+
+/// What is left behind the first `length` bytes.
+fn cut(bio: Bio, length: u32) -> Option<Bio> {
+    (bio.length > length).then(|| Bio {
+        offset: bio.offset + u64::from(length),
+        length: bio.length - length,
+        ..bio
+    })
+}
+
+fn fits(request: &Request, bio: &Bio, length: u32, limits: &Limits) -> bool {
+    let alike = (request.kind, request.class) == (bio.kind, bio.class);
+    alike && u64::from(request.length) + u64::from(length) <= u64::from(limits.bytes())
+}
+
+/// A kernel's plug is flushed when it holds so many.
+const MOST_PLUGGED: usize = 32;
+/// Of the only thing here that is drawn: where a woken thread goes on.
+const SEED: u64 = 0x5eed;
