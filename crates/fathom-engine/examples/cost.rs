@@ -71,6 +71,7 @@ fn main() {
                 AnyEngine::Sync(engine) => measure(engine, batch, rounds, clock),
                 AnyEngine::Libaio(engine) => measure(engine, batch, rounds, clock),
                 AnyEngine::Uring(engine) => measure(engine, batch, rounds, clock),
+                AnyEngine::Offload(engine) => measure(*engine, batch, rounds, clock),
                 AnyEngine::Boxed(engine) => measure(engine, batch, rounds, clock),
             };
             println!("{choice:>20}  batch {batch:>2}  {cost:>10.1} ns/op");

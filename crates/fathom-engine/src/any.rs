@@ -4,6 +4,7 @@ use fathom_core::{Engine, EngineError};
 
 use crate::locking::Locking;
 use crate::mmap::Mmap;
+use crate::offload::{Offload, OffloadTold};
 use crate::{EngineConfig, Libaio, Null, Sync, Uring};
 
 /// One of the engines. A driver matches on it once and runs a loop made for what it finds.
@@ -16,6 +17,8 @@ pub enum AnyEngine {
     Libaio(Libaio),
     /// `io_uring`.
     Uring(Uring),
+    /// Any of them, with workers to do its ops.
+    Offload(Box<Offload>),
     /// One that is rare or slow enough to be called through a pointer.
     Boxed(Box<dyn Engine>),
 }
@@ -29,18 +32,36 @@ pub enum AnyEngine {
 /// # Panics
 /// If `depth` or `buffer_bytes` is 0.
 pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
+    start_told(config).map(|(engine, _figures)| engine)
+}
+
+/// The same, with what becomes known of its workers, where it has some.
+///
+/// # Errors
+/// As [`start`].
+///
+/// # Panics
+/// As [`start`].
+pub fn start_told(config: EngineConfig) -> Result<(AnyEngine, Option<OffloadTold>), EngineError> {
     assert!(config.depth > 0 && config.buffer_bytes > 0);
-    if config.options.locks.is_empty() {
-        return start_free(config);
-    }
     let (locks, depth) = (config.options.locks.clone(), config.depth);
-    let inner = start_free(config)?;
-    let locking = Locking::new(inner, &locks, depth);
-    Ok(AnyEngine::Boxed(Box::new(locking)))
+    let engine = start_free(config)?;
+    let told = match &engine {
+        AnyEngine::Offload(engine) => Some(engine.told()),
+        _ => None,
+    };
+    if locks.is_empty() {
+        return Ok((engine, told));
+    }
+    let locking = Locking::new(engine, &locks, depth);
+    Ok((AnyEngine::Boxed(Box::new(locking)), told))
 }
 
 /// One whose ops wait for no locks.
 fn start_free(config: EngineConfig) -> Result<AnyEngine, EngineError> {
+    if let Some(kick) = config.options.offload {
+        return Offload::start(config, kick).map(|engine| AnyEngine::Offload(Box::new(engine)));
+    }
     if let Some(engine) = Sync::start(&config) {
         return engine.map(AnyEngine::Sync);
     }
@@ -77,7 +98,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine.features(),
             Self::Libaio(engine) => engine.features(),
             Self::Uring(engine) => engine.features(),
-            Self::Null(_) | Self::Boxed(_) => Vec::new(),
+            Self::Null(_) | Self::Offload(_) | Self::Boxed(_) => Vec::new(),
         }
     }
 
@@ -88,7 +109,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine.system_calls(),
             Self::Libaio(engine) => engine.system_calls(),
             Self::Uring(engine) => engine.system_calls(),
-            Self::Null(_) | Self::Boxed(_) => 0,
+            Self::Null(_) | Self::Offload(_) | Self::Boxed(_) => 0,
         }
     }
 
@@ -100,6 +121,7 @@ impl AnyEngine {
             Self::Sync(engine) => Box::new(engine),
             Self::Libaio(engine) => Box::new(engine),
             Self::Uring(engine) => Box::new(engine),
+            Self::Offload(engine) => engine,
             Self::Boxed(engine) => engine,
         }
     }
@@ -112,6 +134,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine,
             Self::Libaio(engine) => engine,
             Self::Uring(engine) => engine,
+            Self::Offload(engine) => &mut **engine,
             Self::Boxed(engine) => &mut **engine,
         }
     }

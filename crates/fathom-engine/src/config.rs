@@ -3,7 +3,7 @@
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
-use crate::FileLock;
+use crate::{FileLock, Kick};
 
 /// Everything an engine needs to know; final values, nothing to be looked up.
 #[derive(Clone, Debug)]
@@ -83,6 +83,8 @@ pub struct EngineOptions {
     pub locks: Vec<FileLock>,
     /// All: what the kernel is told of the order in which files are read.
     pub advice: FileAdvice,
+    /// All: ops are done by workers, which are woken so.
+    pub offload: Option<Kick>,
     /// All: how long what is written will live, 1–5 as the kernel counts (`RWH_WRITE_LIFE_NONE` to
     /// `…_EXTREME`); 0 to say nothing.
     pub write_hint: u8,
@@ -124,6 +126,7 @@ impl Default for EngineOptions {
             memory: Memory::default(),
             locks: Vec::new(),
             advice: FileAdvice::ByOrder,
+            offload: None,
             write_hint: 0,
         }
     }

@@ -12,14 +12,16 @@ mod libaio;
 mod locking;
 mod mmap;
 mod null;
+mod offload;
 mod sync;
 mod uring;
 
 // Public items, listed once.
-pub use any::{AnyEngine, start};
+pub use any::{AnyEngine, start, start_told};
 pub use config::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
 pub use libaio::Libaio;
 pub use locking::FileLock;
 pub use null::Null;
+pub use offload::{Kick, Offload, OffloadFigures, OffloadTold};
 pub use sync::Sync;
 pub use uring::Uring;

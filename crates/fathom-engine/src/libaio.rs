@@ -13,6 +13,7 @@ use fathom_sys::rw::{self, RwFlags};
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
 use crate::files::Files;
+use crate::offload::InTurns;
 
 /// One context, its buffers, and the job's files.
 pub struct Libaio {
@@ -105,6 +106,12 @@ impl Libaio {
     fn fail(&mut self, what: &'static str, error: &io::Error) {
         self.broken
             .get_or_insert_with(|| broken(what, "libaio", error));
+    }
+}
+
+impl InTurns for Libaio {
+    fn let_go(&mut self, slot: Slot) {
+        self.context.let_go(slot);
     }
 }
 

@@ -126,6 +126,7 @@ impl Engine for Locking {
             AnyEngine::Sync(engine) => engine.capabilities(),
             AnyEngine::Libaio(engine) => engine.capabilities(),
             AnyEngine::Uring(engine) => engine.capabilities(),
+            AnyEngine::Offload(engine) => engine.capabilities(),
             AnyEngine::Boxed(engine) => engine.capabilities(),
         }
     }

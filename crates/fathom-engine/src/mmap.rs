@@ -16,6 +16,7 @@ use fathom_sys::rw;
 use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
+use crate::offload::InTurns;
 
 /// The job's files, each mapped as a whole while it is open.
 ///
@@ -133,6 +134,12 @@ impl Mmap {
                 Err(self.files.error("mmap", file, &error, hint.into()))
             }
         }
+    }
+}
+
+impl InTurns for Mmap {
+    fn let_go(&mut self, slot: Slot) {
+        self.buffers.let_go(slot);
     }
 }
 

@@ -9,6 +9,7 @@ use fathom_core::{
 use fathom_sys::clock::Clock;
 
 use crate::EngineConfig;
+use crate::offload::InTurns;
 
 /// An engine that does nothing: synchronous with one slot, asynchronous with more.
 #[derive(Debug)]
@@ -45,6 +46,10 @@ impl Null {
     fn place(&self, number: usize) -> usize {
         number & (self.ring.len() - 1)
     }
+}
+
+impl InTurns for Null {
+    fn let_go(&mut self, _slot: Slot) {}
 }
 
 impl Engine for Null {

@@ -14,6 +14,7 @@ use fathom_sys::rw::{self, RwFlags, Vectors};
 
 use crate::error::no_memory;
 use crate::files::Files;
+use crate::offload::InTurns;
 use crate::{EngineConfig, EngineOptions};
 
 /// Any of the synchronous engines; ops are done in `submit`, in the order they were laid down.
@@ -232,6 +233,12 @@ impl Sync {
     #[inline]
     fn complete(&mut self, op: &Op, result: i32) {
         self.done.push(op.slot, result);
+    }
+}
+
+impl InTurns for Sync {
+    fn let_go(&mut self, slot: Slot) {
+        self.buffers.let_go(slot);
     }
 }
 

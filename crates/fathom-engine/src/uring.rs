@@ -14,6 +14,7 @@ use fathom_sys::uring::{MOST_ENTRIES, Ring, RingConfig, RingError};
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
 use crate::files::Files;
+use crate::offload::InTurns;
 
 /// One ring, its buffers, and the job's files.
 pub struct Uring {
@@ -102,6 +103,12 @@ impl Uring {
     fn fail(&mut self, error: &io::Error) {
         self.broken
             .get_or_insert_with(|| broken("io_uring_enter", "io_uring", error));
+    }
+}
+
+impl InTurns for Uring {
+    fn let_go(&mut self, slot: Slot) {
+        self.ring.let_go(slot);
     }
 }
 

@@ -145,7 +145,8 @@ impl Check<'_, '_> {
                 self.error(&value(&written), problem);
             }
         }
-        let engine = engines::find(&self.layer.options.ioengine);
+        let options = &self.layer.options;
+        let engine = engines::find(&options.ioengine).filter(|_| !options.offload);
         if depth > 1 && engine.is_some_and(|engine| engine.synchronous) {
             let why = "both iodepth >= 1 and synchronous I/O engine are selected, \
                        queue depth will be capped at 1";

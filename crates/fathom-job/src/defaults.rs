@@ -6,7 +6,9 @@ use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
     RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
-use crate::workload::{ContentOptions, FileOptions, FileService, MemoryOptions, ZoneOptions};
+use crate::workload::{
+    ContentOptions, FileOptions, FileService, MemoryOptions, OffloadKick, ZoneOptions,
+};
 
 impl Default for Options {
     // tidy: long: one line an option
@@ -39,6 +41,8 @@ impl Default for Options {
             fill_device: false,
             memory: MemoryOptions::default(),
             serialize_overlap: false,
+            offload: false,
+            offload_kick: OffloadKick::Batch,
             rate_ignore_thinktime: false,
             filename: None,
             directory: None,

@@ -58,5 +58,5 @@ pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,
-    MemoryKind, MemoryOptions, RangeSync, ZoneLength, ZoneMode, ZoneOptions,
+    MemoryKind, MemoryOptions, OffloadKick, RangeSync, ZoneLength, ZoneMode, ZoneOptions,
 };

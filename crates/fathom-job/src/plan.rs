@@ -345,6 +345,9 @@ pub struct Options {
     pub fill_device: bool,
     pub memory: crate::workload::MemoryOptions,
     pub serialize_overlap: bool,
+    /// `io_submit_mode=offload`: workers do the ops.
+    pub offload: bool,
+    pub offload_kick: crate::workload::OffloadKick,
     pub rate_ignore_thinktime: bool,
     pub filename: Option<Vec<String>>,
     pub directory: Option<Vec<String>>,

@@ -135,6 +135,17 @@ impl Default for MemoryOptions {
     }
 }
 
+/// `offload_kick`: when a job with workers wakes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffloadKick {
+    /// Once for each batch.
+    Batch,
+    /// Once for each op.
+    Each,
+    /// When it reaps.
+    Reap,
+}
+
 /// What kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {

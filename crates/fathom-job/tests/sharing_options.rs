@@ -2,7 +2,7 @@
 
 mod world;
 
-use fathom_job::{LockFile, RangeSync, ZoneMode};
+use fathom_job::{LockFile, OffloadKick, RangeSync, ZoneMode};
 use world::{check, refuse};
 
 #[test]
@@ -75,8 +75,15 @@ fn ramps_stalls_and_ranges() {
     check("--num_range=1", |_| true);
     refuse("--num_range=2", "not-in-fathom");
     refuse("--num_range=257", "out-of-range");
-    check("--io_submit_mode=inline", |_| true);
-    refuse("--io_submit_mode=offload", "not-yet");
+    check("--io_submit_mode=inline", |o| !o.offload);
+    check("--io_submit_mode=offload", |o| {
+        o.offload && o.offload_kick == OffloadKick::Batch
+    });
+    check("--io_submit_mode=offload --offload_kick=reap", |o| {
+        o.offload_kick == OffloadKick::Reap
+    });
+    refuse("--io_submit_mode=both", "bad-value");
+    refuse("--offload_kick=often", "bad-value");
     refuse("--atomic=1", "not-in-fathom");
 }
 

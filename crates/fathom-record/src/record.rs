@@ -253,6 +253,9 @@ pub struct DirectionRecord {
     /// complete − due; only where a rate was set.
     #[serde(rename = "resp_ns")]
     pub resp: Option<Latency>,
+    /// From being submitted to being taken up by a worker; only where there are workers.
+    #[serde(rename = "queued_ns", default)]
+    pub queued: Option<Latency>,
     /// Ops by I/O priority, where more than the job's own was asked for.
     #[serde(default)]
     pub priorities: Vec<PriorityRecord>,

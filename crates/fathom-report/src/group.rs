@@ -105,6 +105,7 @@ pub(crate) fn merge_direction(group: &mut DirectionRecord, job: &DirectionRecord
     merge_latency(&mut group.lat, job.lat.as_ref());
     merge_latency(&mut group.lag, job.lag.as_ref());
     merge_latency(&mut group.resp, job.resp.as_ref());
+    merge_latency(&mut group.queued, job.queued.as_ref());
     group.bandwidth.add_group(&job.bandwidth);
     group.iops.add_group(&job.iops);
 }

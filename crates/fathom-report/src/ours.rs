@@ -45,9 +45,11 @@ pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
         out.set("log", lines);
     }
     for kind in Direction::ALL {
-        let DirectionRecord { lag, resp, .. } = of_direction(job, kind);
+        let DirectionRecord {
+            lag, resp, queued, ..
+        } = of_direction(job, kind);
         let mut times = Object::new();
-        for (key, record) in [("lag_ns", lag), ("resp_ns", resp)] {
+        for (key, record) in [("lag_ns", lag), ("resp_ns", resp), ("queued_ns", queued)] {
             if record.is_some() {
                 times.set(key, latency(record.as_ref(), &job.display, true, plus));
             }

@@ -164,6 +164,8 @@ fn direction_lines(
     out += &summary_line("resp", direction.resp.as_ref());
     out += &percentile_table("resp", direction.resp.as_ref(), display);
     out += &summary_line("lag", direction.lag.as_ref());
+    // Ours too: how long ops lay with nobody to do them, where workers do.
+    out += &summary_line("queued", direction.queued.as_ref());
     out += &bandwidth_line(&direction.bandwidth, display.kb_base, group);
     out += &iops_line(&direction.iops);
     out

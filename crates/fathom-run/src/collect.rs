@@ -34,7 +34,7 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
         options: typed.collect(),
         rw: rw_name(options).into(),
         engine: options.ioengine.clone(),
-        asynchronous: !engines::is_synchronous(&options.ioengine, setup.worker.depth),
+        asynchronous: !engines::is_synchronous(options, setup.worker.depth),
         priority: priority::of_thread(options).map_or(0, IoPriority::to_raw),
         iodepth: options.iodepth,
         block_sizes: PerDirection::from_fn(|direction| bounds(options, direction)).into(),
@@ -72,6 +72,12 @@ pub(crate) fn complete(
     if let Some(results) = outcome.results {
         record.start_ms = wall_of(results.started);
         measured(&mut record, setup, results);
+    }
+    if let Some(queued) = outcome.queued {
+        let directions = &mut record.directions;
+        directions.read.queued = Some(queued.read);
+        directions.write.queued = Some(queued.write);
+        directions.trim.queued = Some(queued.trim);
     }
     if let Some(fault) = outcome.fault {
         broken(&mut record, &fault);
@@ -172,6 +178,7 @@ fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
         priorities: Vec::new(),
         lag: results.lag,
         resp: results.resp,
+        queued: None,
         bandwidth: results.bandwidth,
         iops: results.iops,
     }

@@ -10,9 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, Step, Tick};
-use fathom_engine::{AnyEngine, EngineConfig, start};
+use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, PerDirection, Step, Tick};
+use fathom_engine::{AnyEngine, EngineConfig, OffloadTold, start_told};
 use fathom_record::Warning;
+use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
@@ -20,6 +21,7 @@ use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
 use crate::affinity::{self, ThreadSettings};
 use crate::gate::Gate;
 use crate::hooks::Hooks;
+use crate::offload;
 use crate::progress::{JobState, ProgressCell};
 use crate::traced::{Say, Trace};
 
@@ -97,6 +99,8 @@ pub(crate) struct Outcome {
     pub(crate) engine: Option<Capabilities>,
     /// What the engine made use of.
     pub(crate) features: Vec<String>,
+    /// How long its ops waited for workers, where there are any.
+    pub(crate) queued: Option<PerDirection<Latency>>,
     /// What is to be said of its commands.
     pub(crate) said: Vec<Warning>,
 }
@@ -145,16 +149,22 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
     trace.begun(outcome.thread_id, guides.say);
     let body = AssertUnwindSafe(|| {
         let _held = affinity::apply(&assignment.thread)?;
+        let (engine, offload) = start_told(assignment.engine)?;
+        outcome.features = engine.features();
         let context = Context {
             guides,
             files: assignment.files,
             hooks: &assignment.hooks,
+            offload: offload.clone(),
         };
-        let engine = start(assignment.engine)?;
-        outcome.features = engine.features();
         let engine = trace.around(engine, outcome.thread_id, guides.say);
         let work = (assignment.worker, assignment.log);
-        dispatch(engine, work, &context, &mut outcome)
+        let ended = dispatch(engine, work, &context, &mut outcome);
+        // The engine is gone, and with it its workers.
+        if let Some(told) = offload {
+            offload::settle(&told.borrow(), assignment.hooks.job(), &mut outcome);
+        }
+        ended
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.fault = ended.err();
@@ -172,6 +182,7 @@ struct Context<'a> {
     guides: &'a Guides<'a>,
     files: u32,
     hooks: &'a Hooks,
+    offload: Option<OffloadTold>,
 }
 
 /// A loop of its own for each engine that is fast; one for all others.
@@ -186,6 +197,7 @@ fn dispatch(
         AnyEngine::Sync(engine) => whole(engine, worker, context, outcome),
         AnyEngine::Libaio(engine) => whole(engine, worker, context, outcome),
         AnyEngine::Uring(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Offload(engine) => whole::<Box<dyn Engine>>(engine, worker, context, outcome),
         AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome),
     }
 }
@@ -202,6 +214,7 @@ fn whole<E: Engine>(
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
     let (invalidate, delay) = (config.invalidate, config.start_delay);
+    let has_ramp = !config.ramp.is_zero();
     open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
         // What tidies up has its turn all the same, as in fio.
         outcome.said.extend(context.hooks.after(&clock));
@@ -236,7 +249,9 @@ fn whole<E: Engine>(
         "io_uring" => thread::kernel_helpers_us(thread_id),
         _ => 0,
     };
+    let told = context.offload.as_ref();
     let so_far = |worker: &Worker, now: Tick| Outcome {
+        queued: told.map(|told| told.borrow().queued.clone()),
         results: worker.results_so_far(now),
         usage: thread::usage().since(before),
         helpers_us: helpers_us(),
@@ -245,7 +260,8 @@ fn whole<E: Engine>(
         engine: Some(capabilities),
         ..Outcome::default()
     };
-    let driven = drive(&mut worker, &mut engine, guides, &so_far);
+    let ramp = told.filter(|_| has_ramp);
+    let driven = drive(&mut worker, &mut engine, guides, &so_far, ramp);
     outcome.usage = thread::usage().since(before);
     outcome.helpers_us = helpers_us();
     outcome.wall = clock.now() - begun;
@@ -270,12 +286,16 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
     Ok(())
 }
 
-/// The loop: a turn, a wait, a turn.
+/// What to answer who asks meanwhile.
+type SoFar<'a> = &'a dyn Fn(&Worker, Tick) -> Outcome;
+
+/// The loop: a turn, a wait, a turn. `ramp`: where the wait for workers is told, until it counts.
 fn drive<E: Engine>(
     worker: &mut Worker,
     engine: &mut E,
     guides: &Guides<'_>,
-    so_far: &dyn Fn(&Worker, Tick) -> Outcome,
+    so_far: SoFar<'_>,
+    mut ramp: Option<&OffloadTold>,
 ) -> Result<(), Fault> {
     let (control, clock) = (guides.control, &guides.shared.clock);
     let mut now = clock.now();
@@ -298,6 +318,11 @@ fn drive<E: Engine>(
             Step::Done => return Ok(()),
         }
         now = clock.now();
+        if let Some(told) = ramp
+            && offload::ramp_is_over(worker, told)
+        {
+            ramp = None;
+        }
         if now >= publish_at {
             guides.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;

@@ -1,8 +1,8 @@
 //! What a job's engine is told, from its options and its setup.
 
 use fathom_core::Direction;
-use fathom_engine::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
-use fathom_job::{FadviseHint, Job, MemoryKind, Options};
+use fathom_engine::{EngineConfig, EngineFile, EngineOptions, FileAdvice, Kick};
+use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
@@ -59,7 +59,16 @@ fn engine_options(options: &Options) -> EngineOptions {
         memory: memory(options),
         advice: advice(options.files.fadvise_hint),
         write_hint: options.files.write_hint,
+        offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineOptions::default()
+    }
+}
+
+const fn kick(kick: OffloadKick) -> Kick {
+    match kick {
+        OffloadKick::Batch => Kick::Batch,
+        OffloadKick::Each => Kick::Each,
+        OffloadKick::Reap => Kick::Reap,
     }
 }
 
@@ -74,6 +83,7 @@ fn memory(options: &Options) -> Memory {
         },
         file: asked.file.clone().map(Into::into),
         shift: asked.align,
+        turns: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is known of each engine before it is started.
 
+use fathom_job::Options;
+
 /// The engines that there are, with what the translation must know of them.
 const ENGINES: &[(&str, Kind)] = &[
     ("io_uring", Kind::Asynchronous),
@@ -33,9 +35,11 @@ pub(crate) fn is_known(name: &str) -> bool {
     kind(name).is_some()
 }
 
-/// Whether the engine does one op at a time at this depth.
-pub(crate) fn is_synchronous(name: &str, depth: u32) -> bool {
-    match kind(name) {
+/// Whether the job's engine does one op at a time at this depth.
+pub(crate) fn is_synchronous(options: &Options, depth: u32) -> bool {
+    match kind(&options.ioengine) {
+        // Its workers do one each.
+        _ if options.offload => false,
         Some(Kind::Synchronous) => true,
         Some(Kind::Null) => depth == 1,
         Some(Kind::Asynchronous) | None => false,

@@ -65,6 +65,11 @@ impl Hooks {
         ))
     }
 
+    /// The job whose they are.
+    pub(crate) fn job(&self) -> &str {
+        &self.job
+    }
+
     fn warning(&self, code: &str, message: String, hint: &str) -> Warning {
         Warning {
             code: code.into(),

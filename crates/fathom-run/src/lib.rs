@@ -41,6 +41,7 @@ pub mod disks;
 pub mod holes;
 pub mod layout;
 pub mod machine;
+mod offload;
 pub mod page_cache;
 pub mod peak;
 pub mod safety;

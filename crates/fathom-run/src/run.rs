@@ -203,7 +203,7 @@ fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Proble
     for setup in setups {
         let job = &plan.jobs[setup.place.section];
         let config = engine_config(job, setup, clock);
-        let asynchronous = !engines::is_synchronous(&config.name, config.depth);
+        let asynchronous = !engines::is_synchronous(&job.options, config.depth);
         let is_new = tried.insert((setup.place.section, config.name.clone()));
         if setup.diskless || !asynchronous || !is_new {
             continue;

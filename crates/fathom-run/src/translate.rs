@@ -251,7 +251,7 @@ fn ramp(options: &Options) -> Nanos {
 /// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).
 fn depth(options: &Options) -> u32 {
     let asked = options.iodepth.max(1);
-    if engines::is_synchronous(&options.ioengine, asked) {
+    if engines::is_synchronous(options, asked) {
         1
     } else {
         asked

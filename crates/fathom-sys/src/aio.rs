@@ -260,6 +260,15 @@ impl Context {
         self.buffers.get(slot)
     }
 
+    /// Lets another thread have its turn with the buffer of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If it is in flight.
+    pub fn let_go(&mut self, slot: Slot) {
+        assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
+        self.buffers.let_go(slot);
+    }
+
     /// How often the kernel was entered since the context was made.
     #[must_use]
     #[inline]

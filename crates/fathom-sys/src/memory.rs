@@ -10,6 +10,11 @@ use fathom_core::Slot;
 
 use crate::system;
 
+mod turns;
+
+pub use turns::BuffersInTurns;
+use turns::Handle;
+
 /// Where buffers lie; by default in private memory of usual pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -21,6 +26,8 @@ pub struct Memory {
     pub file: Option<PathBuf>,
     /// Every buffer begins so many bytes behind the start of a page.
     pub shift: u32,
+    /// In these, which other threads use too, each at its turn; the rest is theirs to say.
+    pub turns: Option<BuffersInTurns>,
 }
 
 /// A buffer for each slot, in one mapping.
@@ -34,16 +41,31 @@ pub struct Memory {
 /// Pages become resident when they are first written, so slots that are never used cost nothing.
 #[derive(Debug)]
 pub struct Buffers {
-    mapping: NonNull<u8>,
-    /// Bytes of the mapping.
-    length: usize,
     /// The first buffer.
     base: NonNull<u8>,
     /// From one buffer to the next: `bytes` rounded up to pages.
     stride: usize,
     /// Of one buffer.
     bytes: usize,
+    /// Slots that may be used without asking: all of them, or none where turns are taken.
     slots: u32,
+    home: Home,
+}
+
+/// What keeps the memory mapped.
+#[derive(Debug)]
+enum Home {
+    /// It is ours alone.
+    Own(#[expect(dead_code, reason = "there to be dropped")] Mapping),
+    /// Others use it too.
+    Shared(Handle),
+}
+
+/// Mapped memory.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
 }
 
 impl Buffers {
@@ -67,6 +89,9 @@ impl Buffers {
     /// # Panics
     /// If there are no slots, or no bytes in them.
     pub fn within(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
+        if let Some(turns) = &memory.turns {
+            return Ok(turns.buffers(slots, bytes));
+        }
         assert!(slots > 0 && bytes > 0, "buffers without bytes");
         let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
         let page = usize::try_from(system::page_size()).map_err(|_| too_large())?;
@@ -78,23 +103,44 @@ impl Buffers {
             .and_then(|length| length.checked_add(shift))
             .and_then(|length| length.checked_next_multiple_of(page.max(memory.huge as usize)))
             .ok_or_else(too_large)?;
-        let mapping = map(memory, length)?;
+        let start = map(memory, length)?;
         // SAFETY: the mapping is longer than `shift` by all the buffers.
-        let base = unsafe { mapping.add(shift) };
+        let base = unsafe { start.add(shift) };
         Ok(Self {
-            mapping,
-            length,
             base,
             stride,
             bytes,
             slots,
+            home: Home::Own(Mapping { start, length }),
         })
     }
 
     /// How many there are.
     #[must_use]
-    pub const fn slots(&self) -> u32 {
-        self.slots
+    pub fn slots(&self) -> u32 {
+        match &self.home {
+            Home::Own(_) => self.slots,
+            Home::Shared(handle) => handle.slots(),
+        }
+    }
+
+    /// Lets another thread have its turn with a slot's buffer; nothing where there are no turns.
+    ///
+    /// # Panics
+    /// If there is no such slot, or another thread has its turn.
+    pub fn let_go(&mut self, slot: Slot) {
+        if let Home::Shared(handle) = &self.home {
+            handle.let_go(slot);
+        }
+    }
+
+    /// Where all of them lie, whosever turn it is, for the kernel to keep.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (*mut u8, usize)> {
+        (0..self.slots() as usize).map(|slot| {
+            // SAFETY: below the number of slots, so within the buffers mapped from `base`.
+            let place = unsafe { self.base.as_ptr().add(slot * self.stride) };
+            (place, self.bytes)
+        })
     }
 
     /// One slot's buffer.
@@ -154,9 +200,24 @@ impl Buffers {
 
     #[inline]
     fn start(&self, slot: Slot) -> *mut u8 {
-        assert!(slot.get() < self.slots, "no slot {}", slot.get());
-        // SAFETY: slot < slots, so the result lies in the slots × stride bytes mapped from `base`.
+        if slot.get() >= self.slots {
+            self.take_turn(slot);
+        }
+        // SAFETY: slot < slots, here or as `take_turn` has seen it, so the result lies in the
+        // slots × stride bytes mapped from `base`.
         unsafe { self.base.as_ptr().add(slot.index() * self.stride) }
+    }
+}
+
+impl Buffers {
+    /// Comes back only if the slot's buffer is there and this handle's to use.
+    #[cold]
+    #[inline(never)]
+    fn take_turn(&self, slot: Slot) {
+        match &self.home {
+            Home::Own(_) => panic!("no slot {}", slot.get()),
+            Home::Shared(handle) => handle.take(slot),
+        }
     }
 }
 
@@ -166,12 +227,12 @@ fn outside(offset: u32, length: u32, bytes: usize) -> ! {
     panic!("an op of {length} bytes from {offset} in a buffer of {bytes}");
 }
 
-impl Drop for Buffers {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `within` with this address and length; nothing refers to
-        // it any more: Rust's references ended with the borrow of `self`, and whoever hands
-        // addresses to the kernel either waits for it or calls `leak`.
-        let failed = unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.length) };
+        // SAFETY: it was mapped with this address and length; nothing refers to it any more:
+        // Rust's references ended with the borrow of the buffers, and whoever hands addresses to
+        // the kernel either waits for it or calls `leak`.
+        let failed = unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
         debug_assert_eq!(failed, 0, "unmapping what was mapped");
     }
 }
@@ -263,6 +324,7 @@ mod tests {
                 file,
                 shift,
                 huge: 0,
+                turns: None,
             };
             let mut buffers = Buffers::within(&memory, 3, 5000).unwrap();
             for slot in 0..3 {

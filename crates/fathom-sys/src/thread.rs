@@ -175,6 +175,19 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What both used.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            user_us: self.user_us + other.user_us,
+            system_us: self.system_us + other.system_us,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            major_faults: self.major_faults + other.major_faults,
+            minor_faults: self.minor_faults + other.minor_faults,
+        }
+    }
+
     /// What was used between `earlier` and this.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {

@@ -268,6 +268,15 @@ impl Ring {
         self.memory.buffers.get(slot)
     }
 
+    /// Lets another thread have its turn with the buffer of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If it is in flight.
+    pub fn let_go(&mut self, slot: Slot) {
+        assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
+        self.memory.buffers.let_go(slot);
+    }
+
     /// Tells the ring that a file of the table was opened (or closed: `None`); needed only where
     /// files are registered.
     ///

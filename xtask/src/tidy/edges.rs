@@ -70,7 +70,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("fathom-record", &["core", "stats"]),
     ("fathom-report", &["record", "core", "stats"]),
     ("fathom-sys", &["core"]),
-    ("fathom-engine", &["sys", "core", "block"]),
+    ("fathom-engine", &["sys", "core", "stats", "block"]),
     ("fathom-net", &["sys", "core", "nvme", "block"]),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (

@@ -12,7 +12,7 @@ use fathom_core::{
     Capabilities, Completion, Direction, Engine, FileIndex, Nanos, Op, OpKind, Slot, Submitted,
     SyncKind, Tick,
 };
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, FileLock, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, FileLock, Kick, start};
 use fathom_sys::clock::Clock;
 
 /// Bytes of an op.
@@ -87,6 +87,26 @@ impl Setup {
         } else {
             add("io_uring", "uncached", &|o| o.uncached = true);
             add("pvsync2", "uncached", &|o| o.uncached = true);
+        }
+        for &name in AnyEngine::names() {
+            for (variant, depth, kick) in [
+                ("offload", 1, Kick::Batch),
+                ("offload", 16, Kick::Batch),
+                ("offload each", 16, Kick::Each),
+                ("offload reap", 16, Kick::Reap),
+            ] {
+                let options = EngineOptions {
+                    offload: Some(kick),
+                    ..base.options.clone()
+                };
+                all.push(Self {
+                    name,
+                    variant,
+                    depth,
+                    options,
+                    ..base.clone()
+                });
+            }
         }
         for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
             // One that nobody else takes.
@@ -379,6 +399,9 @@ impl Bench {
             AnyEngine::Sync(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
             AnyEngine::Libaio(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
             AnyEngine::Uring(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Offload(engine) => {
+                Engine::prepare_alike(&mut **engine, &op, &slots, offset);
+            }
             AnyEngine::Boxed(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
         }
     }

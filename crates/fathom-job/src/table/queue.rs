@@ -7,6 +7,7 @@ use crate::engines;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 use crate::suggest;
+use crate::workload::OffloadKick;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -103,10 +104,37 @@ pub(super) const ROWS: &[Row] = &[
         "io_submit_mode",
         "inline",
         "Who hands ops over",
-        "io_submit_mode=inline",
-        Kind::Choice(&[choice("inline", "the job itself", |_| {})]),
+        "io_submit_mode=offload",
+        Kind::Choice(&[
+            choice("inline", "the job itself", |o| o.offload = false),
+            choice("offload", "workers, so that it never blocks", |o| {
+                o.offload = true;
+            }),
+        ]),
     )
-    .later(&["offload"]),
+    .different(
+        "with `offload` each worker has an engine of its own, there are as many as ops are held \
+         up (at most `iodepth`), and a synchronous engine has `iodepth` ops in flight; latencies \
+         are printed, where fio prints none without `ramp_time`",
+    ),
+    Row::new(
+        "offload_kick",
+        "batch",
+        "With `io_submit_mode=offload`: when the job wakes a worker",
+        "offload_kick=reap",
+        Kind::Choice(&[
+            choice("batch", "once for each batch", |o| {
+                o.offload_kick = OffloadKick::Batch;
+            }),
+            choice("each", "once for each op", |o| {
+                o.offload_kick = OffloadKick::Each;
+            }),
+            choice("reap", "when it looks for completions", |o| {
+                o.offload_kick = OffloadKick::Reap;
+            }),
+        ]),
+    )
+    .different("Fathom's own; workers that are awake wake the next all the same"),
     Row::new(
         "serialize_overlap",
         "0",

@@ -170,6 +170,7 @@ fn direction(shown: &Value) -> DirectionRecord {
         priorities: Vec::new(),
         lag: None,
         resp: None,
+        queued: None,
         bandwidth: samples(
             shown,
             ["bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"],

@@ -96,6 +96,7 @@ fn the_largest_numbers() {
         priorities: Vec::new(),
         lag: Some(latency.clone()),
         resp: Some(latency.clone()),
+        queued: Some(latency.clone()),
         bandwidth: samples,
         iops: samples,
     };

@@ -87,7 +87,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn is_asynchronous(&self) -> bool {
-        !crate::engines::is_synchronous(&self.options.ioengine, 2) && !self.setup.diskless
+        !crate::engines::is_synchronous(self.options, 2) && !self.setup.diskless
     }
 
     pub(super) fn depth(&self) -> u32 {

@@ -177,7 +177,7 @@ fn asked<'a>(
 ) -> Vec<(What, Option<Series>, &'static str, &'a String, &'static str)> {
     let (logs, measure) = (&options.logs, setup.worker.measure);
     let lat = logs.latency.as_ref();
-    let is_async = !engines::is_synchronous(&options.ioengine, setup.worker.depth);
+    let is_async = !engines::is_synchronous(options, setup.worker.depth);
     // Averages come from the samples, which are always taken.
     let averaged = logs.average_ms > 0;
     let bandwidth = averaged || !(options.disable_bw || options.gtod_reduce);

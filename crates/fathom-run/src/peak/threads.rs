@@ -179,7 +179,9 @@ fn one(
         AnyEngine::Uring(engine) => spin(engine, Uring::system_calls, task, shared, cell),
         AnyEngine::Libaio(engine) => spin(engine, Libaio::system_calls, task, shared, cell),
         AnyEngine::Sync(engine) => spin(engine, Sync::system_calls, task, shared, cell),
-        AnyEngine::Null(_) | AnyEngine::Boxed(_) => unreachable!("not one of `PeakEngine`"),
+        AnyEngine::Null(_) | AnyEngine::Offload(_) | AnyEngine::Boxed(_) => {
+            unreachable!("not one of `PeakEngine`")
+        }
     }
     .map_err(|ended| match ended {
         Ended::Op(failure) => op_failed(failure, &targets, config),

@@ -3,8 +3,6 @@
 use std::io;
 use std::mem::ManuallyDrop;
 
-use fathom_core::Slot;
-
 use super::abi::{
     ENTER_REGISTERED_RING, Parameters, REGISTER_BUFFERS, REGISTER_FILES, REGISTER_FILES_UPDATE,
     REGISTER_RING_FDS, SETUP_COOP_TASKRUN, SETUP_CQSIZE, SETUP_DEFER_TASKRUN, SETUP_IOPOLL,
@@ -154,14 +152,11 @@ impl Ring {
     }
 
     fn register_buffers(&mut self) -> io::Result<()> {
-        let buffers = &mut self.memory.buffers;
-        let mut list: Vec<libc::iovec> = (0..buffers.slots())
-            .map(|slot| {
-                let buffer = buffers.get(Slot::new(slot));
-                libc::iovec {
-                    iov_base: buffer.as_mut_ptr().cast(),
-                    iov_len: buffer.len(),
-                }
+        let places = self.memory.buffers.places();
+        let mut list: Vec<libc::iovec> = places
+            .map(|(start, bytes)| libc::iovec {
+                iov_base: start.cast(),
+                iov_len: bytes,
             })
             .collect();
         // SAFETY: the buffers live in `memory` as long as the ring; the kernel holds its own

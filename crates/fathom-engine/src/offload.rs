@@ -1,0 +1,370 @@
+//! `io_submit_mode=offload`: ops are done by workers, so that submitting them never blocks.
+//!
+//! ```text
+//!               batch               share              private
+//!  submit ──► run list ──► worker ──────────► engine (one for each worker)
+//!    ▲                                           │
+//!  reap  ◄── completion list ◄───────────────────┘
+//! ```
+//!
+//! The submitter lays a whole batch on the run list and wakes one worker at most; the woken one
+//! takes its share and wakes the next if anything is left. Where ops are quick one worker takes
+//! many; where they hold workers up the list is split among those that sleep, and more are started,
+//! up to one for each slot. Completions come back over a list without a lock.
+//!
+//! Buffers change hands with their ops. Files are opened by the submitter, so that errors are told
+//! where they are expected, and once more by each worker that has an op on them.
+
+mod cell;
+mod pool;
+mod run_list;
+mod sleepers;
+mod worker;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use fathom_core::{
+    Capabilities, Completion, CompletionReader, Direction, Engine, EngineError, FileIndex, Nanos,
+    Op, OpKind, PerDirection, Slot, Submitted, Tick,
+};
+use fathom_stats::Latency;
+use fathom_sys::clock::Clock;
+use fathom_sys::flight::Ready;
+use fathom_sys::memory::{Buffers, BuffersInTurns, Memory};
+use fathom_sys::thread::Usage;
+
+use crate::EngineConfig;
+use crate::error::no_memory;
+use crate::files::Files;
+pub(crate) use worker::InTurns;
+
+use pool::Pool;
+
+/// What the run list and the sleepers stand on, so that a model checker can stand in for it.
+mod sync {
+    pub(crate) use std::sync::atomic;
+}
+
+/// When the submitter wakes a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kick {
+    /// Once for each batch.
+    #[default]
+    Batch,
+    /// Once for each op.
+    Each,
+    /// When it reaps.
+    Reap,
+}
+
+/// What is known of an offloaded job's workers.
+#[derive(Clone, Debug)]
+pub struct OffloadFigures {
+    /// How long ops lay on the run list, ns.
+    pub queued: PerDirection<Latency>,
+    /// What the workers that have ended used.
+    pub usage: Usage,
+    /// The most workers that there were.
+    pub workers: u32,
+    /// Why there were no more, by the system's number; 0 if none was refused.
+    pub refused: u32,
+}
+
+impl Default for OffloadFigures {
+    fn default() -> Self {
+        Self {
+            queued: PerDirection::from_fn(|_| Latency::new(true)),
+            usage: Usage::default(),
+            workers: 0,
+            refused: 0,
+        }
+    }
+}
+
+/// The figures of an engine that is at work.
+pub type OffloadTold = Rc<RefCell<OffloadFigures>>;
+
+/// An engine whose ops are done by other threads.
+pub struct Offload {
+    config: EngineConfig,
+    capabilities: Capabilities,
+    kick: Kick,
+    clock: Clock,
+    files: Files,
+    buffers: Buffers,
+    /// None when a file was closed: workers keep files open only as long as the submitter does.
+    pool: Option<(Pool, CompletionReader)>,
+    /// Laid down, not yet submitted.
+    batch: Vec<Slot>,
+    /// The op and the issue of each slot, for what is told of its wait.
+    issued: Vec<(OpKind, Tick)>,
+    ready: Ready,
+    /// With the workers.
+    in_flight: u32,
+    figures: OffloadTold,
+}
+
+impl Offload {
+    /// `capabilities` are those of the engine inside.
+    pub(crate) fn start(mut config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
+        let memory = &config.options.memory;
+        let turns = BuffersInTurns::new(memory, config.depth, config.buffer_bytes);
+        let turns = turns.map_err(|error| no_memory(&config, &error))?;
+        config.options.memory = Memory {
+            turns: Some(turns),
+            ..memory.clone()
+        };
+        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
+        let buffers = buffers.map_err(|error| no_memory(&config, &error))?;
+        let files = Files::new(&config);
+        // Files are made by the submitter alone.
+        for file in &mut config.files {
+            file.create = false;
+            file.renew = false;
+        }
+        let mut offload = Self {
+            capabilities: capabilities(&config),
+            kick,
+            clock: config.clock,
+            files,
+            buffers,
+            pool: None,
+            batch: Vec::with_capacity(config.depth as usize),
+            issued: vec![(OpKind::Data(Direction::Read), Tick::ZERO); config.depth as usize],
+            ready: Ready::new(config.depth),
+            in_flight: 0,
+            figures: Rc::default(),
+            config,
+        };
+        offload.start_pool()?;
+        Ok(offload)
+    }
+
+    /// What becomes known of the workers.
+    #[must_use]
+    pub fn told(&self) -> OffloadTold {
+        Rc::clone(&self.figures)
+    }
+
+    fn start_pool(&mut self) -> Result<(), EngineError> {
+        if self.pool.is_none() {
+            self.pool = Some(Pool::start(self.config.clone())?);
+        }
+        Ok(())
+    }
+
+    /// All workers end; files that they had open are closed.
+    fn end_pool(&mut self) {
+        let Some((pool, _)) = self.pool.take() else {
+            return;
+        };
+        let used = pool.end();
+        let (workers, refused) = pool.shared.workers();
+        let mut figures = self.figures.borrow_mut();
+        figures.usage = figures.usage.plus(used);
+        figures.workers = figures.workers.max(workers);
+        figures.refused = figures.refused.max(refused);
+    }
+
+    /// Lays the batch on the run list.
+    fn lay(&mut self) {
+        let Some((pool, _)) = &self.pool else { return };
+        let shared = &pool.shared;
+        shared.list.lay(&self.batch);
+        match self.kick {
+            Kick::Batch => shared.wake_one(),
+            Kick::Each => {
+                for _op in &self.batch {
+                    shared.wake_another();
+                }
+            }
+            Kick::Reap => {}
+        }
+        let issue = self.clock.now();
+        for slot in &self.batch {
+            self.issued[slot.index()].1 = issue;
+        }
+        self.in_flight += u32::try_from(self.batch.len()).unwrap_or(u32::MAX);
+        self.batch.clear();
+    }
+
+    /// Fails the batch, because there is nobody to do it.
+    #[cold]
+    fn refuse(&mut self, error: &EngineError) {
+        let errno = match error.errno {
+            0 => EIO,
+            errno => errno,
+        };
+        for slot in self.batch.drain(..) {
+            self.ready.push(slot, -errno);
+        }
+    }
+
+    /// Takes what the workers have given back.
+    fn collect(&mut self) {
+        let Some((pool, reader)) = &mut self.pool else {
+            return;
+        };
+        let shared = &pool.shared;
+        let (ready, issued) = (&mut self.ready, &self.issued);
+        let mut figures = self.figures.borrow_mut();
+        let count = shared.done.drain(reader, u32::MAX, |slot| {
+            let cell = &shared.cells[slot.index()];
+            let (kind, issue) = issued[slot.index()];
+            if let OpKind::Data(direction) = kind {
+                let queued = cell.begun() - issue;
+                figures.queued[direction].record(queued.get());
+            }
+            ready.push(slot, cell.result());
+        });
+        self.in_flight -= count;
+    }
+}
+
+impl Engine for Offload {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.open(file)
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.end_pool();
+        self.files.close(file)
+    }
+
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files.invalidate(file)
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        match self.capabilities.moves_data {
+            true => self.buffers.get(slot),
+            false => &mut [],
+        }
+    }
+
+    fn prepare(&mut self, op: &Op) {
+        let waiting = self.batch.len() + self.ready.count();
+        assert!(
+            waiting + (self.in_flight as usize) < self.config.depth as usize,
+            "more ops than slots"
+        );
+        if self.capabilities.moves_data {
+            self.buffers.let_go(op.slot);
+            if self.files.descriptor(op.file).is_none() {
+                // No worker could open it either.
+                return self.ready.push(op.slot, -EBADF);
+            }
+        }
+        if self.pool.is_none()
+            && let Err(error) = self.start_pool()
+        {
+            self.batch.push(op.slot);
+            return self.refuse(&error);
+        }
+        if let Some((pool, _)) = &self.pool {
+            pool.shared.cells[op.slot.index()].put(op);
+            self.issued[op.slot.index()].0 = op.kind;
+            self.batch.push(op.slot);
+        }
+    }
+
+    fn submit(&mut self, want: u32) -> Submitted {
+        if !self.batch.is_empty() {
+            self.lay();
+        }
+        let issue = self.clock.now();
+        if want == 0 {
+            return Submitted::Issued { issue, now: issue };
+        }
+        // Submitting and waiting are two things here; an error is kept for the next `wait`.
+        let _told_again = self.wait(want, None);
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        if self.ready.count() == 0 && self.in_flight > 0 {
+            self.collect();
+        }
+        if self.kick == Kick::Reap
+            && let Some((pool, _)) = &self.pool
+            && pool.shared.list.len() > 0
+        {
+            pool.shared.wake_one();
+        }
+        self.ready.take(out)
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        loop {
+            if self.in_flight > 0 {
+                self.collect();
+            }
+            let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
+            if ready >= min.min(ready + self.in_flight) {
+                return Ok(());
+            }
+            let Some((pool, _)) = &self.pool else {
+                return Ok(());
+            };
+            let shared = &pool.shared;
+            if let Some(error) = shared.broken() {
+                return Err(error);
+            }
+            let left = until.map(|until| until - self.clock.now());
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            if self.kick == Kick::Reap {
+                shared.wake_one();
+            }
+            let waiting = shared.list.len() > 0;
+            let most = match (left, waiting) {
+                (left, true) => Some(left.unwrap_or(STUCK).min(STUCK)),
+                (left, false) => left,
+            };
+            match most {
+                Some(most) => thread::park_timeout(Duration::from_nanos(most.get())),
+                None => thread::park(),
+            }
+            if waiting && shared.list.len() > 0 {
+                shared.wake_one();
+                shared.grow(true);
+            }
+        }
+    }
+}
+
+impl Drop for Offload {
+    fn drop(&mut self) {
+        self.end_pool();
+    }
+}
+
+/// What the engine inside can do, as it is seen from outside.
+fn capabilities(config: &EngineConfig) -> Capabilities {
+    let names = crate::AnyEngine::NAMES.into_iter();
+    Capabilities {
+        name: { names }
+            .find(|name| *name == config.name)
+            .unwrap_or("offload"),
+        synchronous: false,
+        moves_data: config.name != "null",
+        // Workers keep no order among them, so what has one waits for the others.
+        queued_sync: false,
+        queued_trim: false,
+    }
+}
+
+/// Ops that nobody has taken for so long are reason enough for one more worker.
+const STUCK: Nanos = Nanos::from_millis(1);
+/// The same on every architecture of Linux.
+const EIO: i32 = 5;
+const EBADF: i32 = 9;

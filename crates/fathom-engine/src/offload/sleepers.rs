@@ -1,0 +1,94 @@
+//! Who sleeps, and who is to be woken: never more than one wake-up under way.
+//!
+//! Whoever lays work down wakes one sleeper; the woken one takes its share and wakes the next if
+//! anything is left. Nothing is lost: a sleeper says that it sleeps, looks at the work once more,
+//! and only then sleeps; who lays work down does so first and looks for sleepers then.
+
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A set of numbered threads that sleep.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    /// A bit for each thread: set while it sleeps and nobody has set out to wake it.
+    words: Box<[AtomicU64]>,
+    /// Somebody was woken and has not yet looked for work.
+    waking: AtomicBool,
+}
+
+impl Sleepers {
+    /// For threads below `threads`; all are awake.
+    pub(crate) fn new(threads: u32) -> Self {
+        let words = threads.div_ceil(u64::BITS);
+        Self {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            waking: AtomicBool::new(false),
+        }
+    }
+
+    /// The calling thread goes to sleep, unless there is work: `has_work` is asked when everybody
+    /// can see that it sleeps. `sleep` may come back at any time.
+    pub(crate) fn sleep(&self, thread: u32, has_work: impl Fn() -> bool, sleep: impl FnOnce()) {
+        let (word, bit) = self.place(thread);
+        // SeqCst, here and wherever the words and `waking` are touched: sleepers and wakers look at
+        // each other's words after they have written their own.
+        word.fetch_or(bit, Ordering::SeqCst);
+        if !has_work() {
+            sleep();
+        }
+        word.fetch_and(!bit, Ordering::SeqCst);
+        // Even where it was not we who were woken: one wake-up too many is better than none.
+        self.waking.store(false, Ordering::SeqCst);
+    }
+
+    /// Chooses one to be woken, the caller wakes it; none if one is on its way already, or if
+    /// nobody sleeps.
+    pub(crate) fn choose(&self, has_work: impl Fn() -> bool) -> Option<u32> {
+        loop {
+            if self.waking.swap(true, Ordering::SeqCst) {
+                return None;
+            }
+            if let Some(thread) = self.pop() {
+                return Some(thread);
+            }
+            self.waking.store(false, Ordering::SeqCst);
+            // Work that was laid down meanwhile relied on the wake-up that did not take place.
+            if !has_work() || self.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Chooses one to be woken, though another may be on its way.
+    pub(crate) fn pop(&self) -> Option<u32> {
+        for (number, word) in (0..).zip(&self.words) {
+            let mut seen = word.load(Ordering::SeqCst);
+            while seen != 0 {
+                let bit = seen & seen.wrapping_neg();
+                let before = word.fetch_and(!bit, Ordering::SeqCst);
+                if before & bit != 0 {
+                    return Some(number * u64::BITS + bit.trailing_zeros());
+                }
+                seen = before & !bit;
+            }
+        }
+        None
+    }
+
+    /// Whether nobody sleeps.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut words = self.words.iter();
+        words.all(|word| word.load(Ordering::SeqCst) == 0)
+    }
+
+    /// How many sleep.
+    pub(crate) fn count(&self) -> u32 {
+        // Relaxed: a guess.
+        let of = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones();
+        self.words.iter().map(of).sum()
+    }
+
+    fn place(&self, thread: u32) -> (&AtomicU64, u64) {
+        let word = &self.words[(thread / u64::BITS) as usize];
+        (word, 1 << (thread % u64::BITS))
+    }
+}

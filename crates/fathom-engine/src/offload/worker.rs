@@ -1,0 +1,250 @@
+//! One worker: takes ops from the run list, does them on an engine of its own, gives them back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+
+use fathom_core::{
+    Completion, Direction, Engine, EngineError, FileIndex, OpKind, Slot, Submitted, Tick,
+};
+use fathom_sys::thread::{self, Usage};
+
+use super::pool::Shared;
+use crate::mmap::Mmap;
+use crate::{EngineConfig, Libaio, Null, Sync, Uring};
+
+/// An engine whose buffers other threads use at their turn.
+pub(crate) trait InTurns: Engine {
+    /// The buffer of a slot that is not in flight is the next thread's.
+    fn let_go(&mut self, slot: Slot);
+}
+
+type Ready = Option<mpsc::SyncSender<Result<(), EngineError>>>;
+
+/// The whole life of a worker; what it used.
+pub(crate) fn run(shared: &Arc<Shared>, number: u32, ready: Ready) -> Usage {
+    // A worker that cannot have its name works without.
+    let _unnamed = thread::set_name(&format!("offload-{number}"));
+    let body = AssertUnwindSafe(|| work(shared, number, ready));
+    if let Err(panic) = catch_unwind(body) {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned());
+        shared.fail(EngineError {
+            what: "internal error",
+            target: text.unwrap_or_default(),
+            errno: 0,
+            hint: "this is a bug in fathom; please report it".into(),
+        });
+    }
+    thread::usage()
+}
+
+/// Makes the worker's engine and serves with it.
+fn work(shared: &Arc<Shared>, number: u32, ready: Ready) {
+    let config = shared.config();
+    if let Some(engine) = Sync::start(config) {
+        return begin(engine, shared, number, ready);
+    }
+    match config.name.as_str() {
+        "null" => begin(Ok(Null::start(config)), shared, number, ready),
+        "mmap" => begin(Mmap::start(config), shared, number, ready),
+        "libaio" => begin(Libaio::start(config), shared, number, ready),
+        "io_uring" => begin(Uring::start(config), shared, number, ready),
+        _ => begin(unknown::<Null>(config), shared, number, ready),
+    }
+}
+
+fn unknown<E>(config: &EngineConfig) -> Result<E, EngineError> {
+    Err(EngineError {
+        what: "start engine",
+        target: format!("`{}`", config.name),
+        errno: 0,
+        hint: "choose another engine".into(),
+    })
+}
+
+fn begin<E: InTurns>(
+    engine: Result<E, EngineError>,
+    shared: &Arc<Shared>,
+    number: u32,
+    ready: Ready,
+) {
+    let engine = match (engine, ready) {
+        (Ok(engine), None) => engine,
+        (Ok(engine), Some(ready)) => {
+            // The pool waits for it.
+            let _heard = ready.send(Ok(()));
+            engine
+        }
+        (Err(error), Some(ready)) => {
+            let _heard = ready.send(Err(error));
+            return;
+        }
+        (Err(error), None) => return shared.refuse(&error),
+    };
+    let config = shared.config();
+    let depth = config.depth as usize;
+    let mut worker = Worker {
+        is_sync: engine.capabilities().synchronous,
+        engine,
+        shared,
+        number,
+        opened: vec![false; config.files.len()],
+        batch: Vec::with_capacity(depth),
+        out: vec![Completion::default(); depth.min(64)],
+        in_flight: 0,
+        prepared: 0,
+    };
+    if let Err(error) = worker.serve() {
+        shared.fail(error);
+    }
+}
+
+struct Worker<'a, E> {
+    engine: E,
+    shared: &'a Arc<Shared>,
+    number: u32,
+    /// The engine does one op at a time.
+    is_sync: bool,
+    /// Files that this engine has open.
+    opened: Vec<bool>,
+    /// Taken from the run list.
+    batch: Vec<Slot>,
+    /// Room for completions.
+    out: Vec<Completion>,
+    /// With this engine.
+    in_flight: u32,
+    /// Of which laid down only.
+    prepared: u32,
+}
+
+impl<E: InTurns> Worker<'_, E> {
+    /// Works until no more comes.
+    fn serve(&mut self) -> Result<(), EngineError> {
+        loop {
+            self.batch.clear();
+            let left = self.shared.take(&mut self.batch);
+            if !self.batch.is_empty() {
+                if left > 0 {
+                    self.shared.wake_one();
+                }
+                self.shared.grow(false);
+                self.execute()?;
+            } else if self.in_flight > 0 {
+                self.engine.wait(1, None)?;
+                self.give_back();
+            } else if self.shared.is_ending() {
+                return Ok(());
+            } else {
+                self.shared.sleep(self.number);
+            }
+        }
+    }
+
+    /// Hands what was taken to the engine.
+    fn execute(&mut self) -> Result<(), EngineError> {
+        let shared = self.shared;
+        if self.batch.len() > 1 && shared.is_slow() {
+            // Where each op is a device's work, in the device's order.
+            let place = |slot: &Slot| shared.cells[slot.index()].place();
+            self.batch.sort_unstable_by_key(place);
+        }
+        let mut now = shared.config().clock.now();
+        let count = self.batch.len();
+        for index in 0..count {
+            let slot = self.batch[index];
+            let cell = &shared.cells[slot.index()];
+            let op = cell.op(slot);
+            if let Err(error) = self.open(op.file) {
+                cell.begin(now);
+                self.refuse(slot, &error);
+                continue;
+            }
+            let alone = !matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write));
+            if alone {
+                now = self.submit(now)?;
+                self.drain()?;
+            }
+            cell.begin(now);
+            self.engine.prepare(&op);
+            self.prepared += 1;
+            if alone || self.is_sync {
+                now = self.submit(now)?;
+            }
+        }
+        self.submit(now)?;
+        Ok(())
+    }
+
+    /// Hands over what is laid down, gives back what has completed; the time after.
+    fn submit(&mut self, before: Tick) -> Result<Tick, EngineError> {
+        if self.prepared == 0 {
+            return Ok(before);
+        }
+        let Submitted::Issued { now, .. } = self.engine.submit(0) else {
+            // Only models and locks block, and neither is found here.
+            return Ok(before);
+        };
+        let took = (now - before).get() / u64::from(self.prepared);
+        self.shared.learn(fathom_core::Nanos::new(took));
+        self.in_flight += self.prepared;
+        self.prepared = 0;
+        self.give_back();
+        // A broken queue gives nothing back: its error is heard here.
+        if self.in_flight > 0 {
+            self.engine.wait(0, Some(Tick::ZERO))?;
+        }
+        Ok(now)
+    }
+
+    /// Waits for all that is with the engine.
+    fn drain(&mut self) -> Result<(), EngineError> {
+        while self.in_flight > 0 {
+            self.engine.wait(1, None)?;
+            self.give_back();
+        }
+        Ok(())
+    }
+
+    /// Gives back what has completed.
+    fn give_back(&mut self) {
+        while self.in_flight > 0 {
+            let count = self.engine.reap(&mut self.out);
+            for &Completion { slot, result } in &self.out[..count] {
+                self.engine.let_go(slot);
+                self.shared.cells[slot.index()].finish(result);
+                self.shared.give_back(slot);
+                self.in_flight -= 1;
+            }
+            if count < self.out.len() {
+                return;
+            }
+        }
+    }
+
+    /// An op fails before it has begun.
+    fn refuse(&mut self, slot: Slot, error: &EngineError) {
+        let errno = match error.errno {
+            0 => EIO,
+            errno => errno,
+        };
+        self.shared.cells[slot.index()].finish(-errno);
+        self.shared.give_back(slot);
+    }
+
+    /// Opens a file when its first op comes.
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        match self.opened.get_mut(file.index()) {
+            Some(opened) if !*opened => {
+                self.engine.open(file)?;
+                *opened = true;
+                Ok(())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The same on every architecture of Linux.
+const EIO: i32 = 5;

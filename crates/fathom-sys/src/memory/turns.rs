@@ -1,0 +1,189 @@
+//! Buffers that several threads use in turn.
+//!
+//! Each thread has its own handle to the same memory. A slot's buffer is one handle's at a time,
+//! from when that handle first touches it until it lets go:
+//!
+//! ```text
+//!            take (compare and exchange)
+//!   nobody's ───────────────────────────► this handle's
+//!            ◄───────────────────────────
+//!            let go (needs the handle for itself, so nothing of it is borrowed)
+//! ```
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_core::Slot;
+
+use super::{Buffers, Home, Memory};
+
+/// Buffers whose handles can be on different threads.
+#[derive(Clone, Debug)]
+pub struct BuffersInTurns(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// What keeps the memory mapped, and says where it is.
+    buffers: Buffers,
+    /// The handle that has the slot of this index; [`NOBODY`].
+    holders: Box<[AtomicU32]>,
+    /// How many handles there have been.
+    handles: AtomicU32,
+}
+
+// SAFETY: of `buffers` only what never changes is read, and the memory behind it is touched
+// through handles alone, of which one at a time has a slot.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+/// One thread's way to the buffers.
+#[derive(Debug)]
+pub(super) struct Handle {
+    shared: Arc<Shared>,
+    /// Not [`NOBODY`], and no other handle's.
+    number: u32,
+}
+
+impl BuffersInTurns {
+    /// Maps `slots` buffers of `bytes` bytes each; nobody has any of them.
+    ///
+    /// # Errors
+    /// As [`Buffers::within`].
+    ///
+    /// # Panics
+    /// If there are no slots, or no bytes in them.
+    pub fn new(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
+        let memory = Memory {
+            turns: None,
+            ..memory.clone()
+        };
+        Ok(Self(Arc::new(Shared {
+            buffers: Buffers::within(&memory, slots, bytes)?,
+            holders: (0..slots).map(|_| AtomicU32::new(NOBODY)).collect(),
+            handles: AtomicU32::new(NOBODY),
+        })))
+    }
+
+    /// One more handle.
+    pub(super) fn buffers(&self, slots: u32, bytes: u32) -> Buffers {
+        let all = &self.0.buffers;
+        assert!(
+            slots == all.slots && bytes as usize == all.bytes,
+            "buffers of another shape"
+        );
+        // Relaxed: only that each number comes once.
+        let number = self.0.handles.fetch_add(1, Ordering::Relaxed) + 1;
+        assert!(number != NOBODY, "more handles than numbers");
+        Buffers {
+            base: all.base,
+            stride: all.stride,
+            bytes: all.bytes,
+            slots: 0,
+            home: Home::Shared(Handle {
+                shared: Arc::clone(&self.0),
+                number,
+            }),
+        }
+    }
+}
+
+impl PartialEq for BuffersInTurns {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for BuffersInTurns {}
+
+impl Handle {
+    pub(super) fn slots(&self) -> u32 {
+        self.shared.buffers.slots
+    }
+
+    /// Comes back only if the slot is this handle's.
+    pub(super) fn take(&self, slot: Slot) {
+        let holder = self.holder(slot);
+        // Acquire: pairs with Release in `let_go`, so that what the other wrote is seen. Relaxed
+        // otherwise: what this handle has it has had since an Acquire.
+        let had =
+            holder.compare_exchange(NOBODY, self.number, Ordering::Acquire, Ordering::Relaxed);
+        if let Err(had) = had {
+            assert_eq!(had, self.number, "{slot:?} is another thread's");
+        }
+    }
+
+    /// Whoever comes next may have the slot; nothing if nobody has it.
+    pub(super) fn let_go(&self, slot: Slot) {
+        let holder = self.holder(slot);
+        // Relaxed: a number of this handle was put there by this thread.
+        let had = holder.load(Ordering::Relaxed);
+        assert!(
+            had == self.number || had == NOBODY,
+            "{slot:?} is another thread's"
+        );
+        if had == self.number {
+            // Release: pairs with Acquire in `take`.
+            holder.store(NOBODY, Ordering::Release);
+        }
+    }
+
+    fn holder(&self, slot: Slot) -> &AtomicU32 {
+        let holder = self.shared.holders.get(slot.index());
+        holder.unwrap_or_else(|| panic!("no slot {}", slot.get()))
+    }
+}
+
+/// The number of no handle.
+const NOBODY: u32 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Buffers, Buffers) {
+        let memory = Memory {
+            turns: Some(BuffersInTurns::new(&Memory::default(), 2, 512).unwrap()),
+            ..Memory::default()
+        };
+        let handle = || Buffers::within(&memory, 2, 512).unwrap();
+        (handle(), handle())
+    }
+
+    #[test]
+    fn what_one_wrote_the_next_reads() {
+        let (mut one, mut other) = pair();
+        assert_eq!((one.slots(), other.slots()), (2, 2));
+        one.get(Slot::new(1)).fill(7);
+        other.get(Slot::new(0)).fill(1);
+        one.let_go(Slot::new(1));
+        assert_eq!(other.get(Slot::new(1)), [7; 512]);
+        other.let_go(Slot::new(1));
+        // Twice is as good as once.
+        other.let_go(Slot::new(1));
+        assert_eq!(one.part(Slot::new(1), 511, 1), [7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "another thread's")]
+    fn a_buffer_is_one_handles_at_a_time() {
+        let (mut one, mut other) = pair();
+        one.get(Slot::new(0)).fill(7);
+        other.get(Slot::new(0)).fill(7);
+    }
+
+    #[test]
+    #[should_panic(expected = "another thread's")]
+    fn nobody_lets_go_of_what_is_not_his() {
+        let (mut one, mut other) = pair();
+        one.get(Slot::new(0)).fill(7);
+        other.let_go(Slot::new(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "no slot 2")]
+    fn a_slot_past_the_end_is_refused() {
+        pair().0.get(Slot::new(2));
+    }
+}
