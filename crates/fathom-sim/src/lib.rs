@@ -12,6 +12,9 @@ mod driver;
 mod engine;
 mod faulty;
 mod files;
+mod hdd;
+mod platter;
+mod stack;
 mod storage;
 
 // Public items, listed once.
@@ -22,4 +25,7 @@ pub use driver::{Orders, Ran, Simulation, Stuck};
 pub use engine::{EngineSpec, ModelEngine};
 pub use faulty::{Faults, Faulty, Stall};
 pub use files::{Content, ModelFile};
+pub use hdd::{Hdd, HddConfig, WriteCache};
+pub use platter::{PlatterConfig, Zone};
+pub use stack::{HostConfig, Stack};
 pub use storage::{Event, JobId, Request, Storage, Taken};

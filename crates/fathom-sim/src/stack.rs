@@ -1,0 +1,321 @@
+//! What stands between jobs and a device: a host whose threads take time, a request queue, tags.
+//!
+//! ```text
+//! job ─► thread ─► request queue ─► device tags ─► device
+//!          ▲            │                             │
+//!          └─ woken ◄───┴──────── completions ◄───────┘
+//! ```
+//!
+//! Threads run side by side. One that is woken runs a while later, each after a time of its own, and
+//! one that got a tag asks for the next one only when it has dealt with the piece: by then others
+//! may have taken it. That is all there is to the collapse of large ops under plain tags.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fathom_block::{
+    Bio, Class, DonePiece, Progress, QueueConfig, RequestQueue, SeekCounts, WaiterId,
+};
+use fathom_core::{Nanos, Slot, SplitMix64, Tick};
+
+use crate::device::{Command, Device};
+use crate::storage::{Event, JobId, Request, Storage, Taken};
+
+/// What a host's threads cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostConfig {
+    /// From one piece of a split op to the next.
+    pub piece: Nanos,
+    /// The least from a wake-up until the thread runs.
+    pub wake: Nanos,
+    /// What each further thread of one wake-up waits beside that: they are woken one by one.
+    pub wake_each: Nanos,
+    /// What a thread waits beside that at most; each time another, all equally likely.
+    pub wake_spread: Nanos,
+    /// What that is drawn from.
+    pub seed: u64,
+}
+
+/// A device behind a request queue.
+#[derive(Debug)]
+pub struct Stack<D> {
+    queue: RequestQueue,
+    device: D,
+    host: HostConfig,
+    random: SplitMix64,
+    threads: Vec<Thread>,
+    ops: Vec<OpState>,
+    free_ops: Vec<u32>,
+    agenda: BinaryHeap<Reverse<(Tick, u64, Next)>>,
+    noted: u64,
+    /// From when on seeks are counted; those before are forgotten.
+    count_from: Option<Tick>,
+    commands: Vec<Command>,
+    done: Vec<DonePiece>,
+}
+
+/// A job's thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    /// The op whose pieces it is queueing.
+    queueing: Option<u32>,
+    /// The op whose pieces were all queued while it slept.
+    queued: Option<u32>,
+    /// It will pull its plug at this moment.
+    unplugs: bool,
+}
+
+/// An op that is not done.
+#[derive(Clone, Copy, Debug)]
+struct OpState {
+    job: JobId,
+    slot: Slot,
+    /// Bytes that are not done; 1 for a sync.
+    left: u32,
+    moved: u32,
+    /// The first error.
+    error: i32,
+    /// The job knows that it was taken.
+    taken: bool,
+}
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    /// Queues the next piece.
+    Ask(JobId),
+    /// Lets go what it held back.
+    Unplug(JobId),
+    /// Hears that its op is done.
+    Hear(u32),
+}
+
+impl<D: Device> Stack<D> {
+    /// `device` behind a queue, for so many jobs.
+    ///
+    /// # Panics
+    /// As [`RequestQueue::new`].
+    #[must_use]
+    pub fn new(queue: QueueConfig, host: HostConfig, device: D, jobs: u32) -> Self {
+        Self {
+            queue: RequestQueue::new(queue, jobs),
+            device,
+            random: SplitMix64::new(host.seed),
+            host,
+            threads: vec![Thread::default(); jobs as usize],
+            ops: Vec::new(),
+            free_ops: Vec::new(),
+            agenda: BinaryHeap::new(),
+            noted: 0,
+            count_from: None,
+            commands: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// The same, where seeks count from a moment on: a ramp is over.
+    #[must_use]
+    pub fn count_seeks_from(self, at: Tick) -> Self {
+        Self {
+            count_from: Some(at),
+            ..self
+        }
+    }
+
+    /// What the device was given.
+    #[must_use]
+    pub const fn seeks(&self) -> &SeekCounts {
+        self.queue.seeks()
+    }
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> &D {
+        &self.device
+    }
+
+    fn note(&mut self, at: Tick, next: Next) {
+        self.noted += 1;
+        self.agenda.push(Reverse((at, self.noted, next)));
+    }
+
+    /// One or more steps of a submission; true when all of the op is queued.
+    fn ask(&mut self, job: JobId, now: Tick) -> bool {
+        let who = waiter(job);
+        let whole = loop {
+            match self.queue.ask(who, now) {
+                Progress::Whole => break true,
+                Progress::Waits => break false,
+                Progress::More if self.host.piece.is_zero() => {}
+                Progress::More => {
+                    self.note(now + self.host.piece, Next::Ask(job));
+                    break false;
+                }
+            }
+        };
+        if whole && self.queue.is_plugged(who) && !self.threads[job.index()].unplugs {
+            // At this moment still, but after whatever else the job submits now.
+            self.threads[job.index()].unplugs = true;
+            self.note(now, Next::Unplug(job));
+        }
+        self.settle(now);
+        whole
+    }
+
+    /// What can go to the device does, and who was woken will run.
+    fn settle(&mut self, now: Tick) {
+        let mut commands = std::mem::take(&mut self.commands);
+        self.queue.dispatch(now, &mut commands);
+        for command in commands.drain(..) {
+            self.device.start(&command, now);
+        }
+        self.commands = commands;
+        let mut before = Nanos::ZERO;
+        for who in self.queue.woken() {
+            let job = JobId::new(u32::try_from(who.index()).unwrap_or(u32::MAX));
+            let at = now + self.host.wake + before + spread(&mut self.random, &self.host);
+            self.noted += 1;
+            self.agenda.push(Reverse((at, self.noted, Next::Ask(job))));
+            before += self.host.wake_each;
+        }
+    }
+
+    fn act(&mut self, next: Next, now: Tick, out: &mut Vec<Event>) {
+        match next {
+            Next::Ask(job) => {
+                if self.ask(job, now) {
+                    let thread = &mut self.threads[job.index()];
+                    thread.queued = thread.queueing.take();
+                    out.push(Event::Woken { job });
+                }
+            }
+            Next::Unplug(job) => {
+                self.threads[job.index()].unplugs = false;
+                self.queue.unplug(waiter(job), now);
+                self.settle(now);
+            }
+            Next::Hear(op) => {
+                let OpState { job, slot, .. } = self.ops[op as usize];
+                let result = self.ops[op as usize].result();
+                self.free_ops.push(op);
+                out.push(Event::Completed { job, slot, result });
+            }
+        }
+    }
+
+    /// All that the device has done by now; then the next commands go to it.
+    fn reap(&mut self, now: Tick) {
+        let mut done = std::mem::take(&mut self.done);
+        while let Some(finished) = self.device.completed(now) {
+            self.queue
+                .complete(finished.tag, finished.result, &mut done);
+        }
+        for piece in done.drain(..) {
+            let op = &mut self.ops[piece.owner as usize];
+            op.left -= piece.length.max(1);
+            op.moved += u32::try_from(piece.result).unwrap_or(0);
+            if piece.result < 0 && op.error == 0 {
+                op.error = piece.result;
+            }
+            if op.left == 0 && op.taken {
+                let wait = self.host.wake + spread(&mut self.random, &self.host);
+                self.note(now + wait, Next::Hear(piece.owner));
+            }
+        }
+        self.done = done;
+        self.settle(now);
+    }
+
+    fn new_op(&mut self, job: JobId, request: &Request) -> u32 {
+        let op = OpState {
+            job,
+            slot: request.slot,
+            left: request.length.max(1),
+            moved: 0,
+            error: 0,
+            taken: false,
+        };
+        if let Some(number) = self.free_ops.pop() {
+            self.ops[number as usize] = op;
+            return number;
+        }
+        self.ops.push(op);
+        u32::try_from(self.ops.len() - 1).unwrap_or(u32::MAX)
+    }
+}
+
+impl OpState {
+    const fn result(&self) -> i32 {
+        if self.error < 0 {
+            self.error
+        } else {
+            self.moved.cast_signed()
+        }
+    }
+}
+
+impl<D: Device> Storage for Stack<D> {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+        if let Some(op) = self.threads[job.index()].queued.take() {
+            self.ops[op as usize].taken = true;
+            if self.ops[op as usize].left == 0 {
+                self.note(now, Next::Hear(op));
+            }
+            return Taken::Yes;
+        }
+        let op = self.new_op(job, request);
+        let bio = Bio {
+            kind: request.kind,
+            offset: request.offset,
+            length: request.length,
+            class: Class::from_priority(request.priority),
+            owner: op,
+        };
+        self.queue.begin(waiter(job), bio);
+        if self.ask(job, now) {
+            self.ops[op as usize].taken = true;
+            Taken::Yes
+        } else {
+            self.threads[job.index()].queueing = Some(op);
+            Taken::Blocked
+        }
+    }
+
+    fn next(&self) -> Option<Tick> {
+        let noted = self.agenda.peek().map(|Reverse((at, ..))| *at);
+        noted.into_iter().chain(self.device.next()).min()
+    }
+
+    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+        if self.count_from.is_some_and(|from| from <= now) {
+            self.count_from = None;
+            self.queue.restart_seeks();
+        }
+        loop {
+            if self.device.next().is_some_and(|at| at <= now) {
+                self.reap(now);
+            }
+            match self.agenda.peek() {
+                Some(&Reverse((at, _, next))) if at <= now => {
+                    self.agenda.pop();
+                    self.act(next, now, out);
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+const fn waiter(job: JobId) -> WaiterId {
+    WaiterId::new(job.get())
+}
+
+/// A part of the time that differs from thread to thread.
+fn spread(random: &mut SplitMix64, host: &HostConfig) -> Nanos {
+    let bound = host.wake_spread.get();
+    Nanos::new(if bound == 0 {
+        0
+    } else {
+        random.next_u64() % bound
+    })
+}
