@@ -20,4 +20,5 @@ pub mod rw;
 pub mod signals;
 pub mod system;
 pub mod thread;
+pub mod tracefs;
 pub mod uring;
