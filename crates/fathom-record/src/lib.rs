@@ -5,7 +5,9 @@ mod context;
 mod lifecycle;
 mod peak;
 mod record;
+mod seeks;
 mod stored;
+mod trace;
 
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
@@ -15,4 +17,8 @@ pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
     PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record, SyncRecord, Tolerated,
 };
+pub use seeks::{SeekDistances, SeekRecord};
 pub use stored::RecordError;
+pub use trace::{
+    TRACE_VERSION, TraceRecord, TracedDirection, UringBatches, UringTraceRecord, UringWork,
+};

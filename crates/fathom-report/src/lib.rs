@@ -15,11 +15,13 @@ mod peak;
 mod percentiles;
 mod priorities;
 mod rate;
+mod seeks;
 mod status;
 mod steady;
 mod terse;
 mod text;
 mod text_latency;
+mod trace;
 mod unified;
 mod worth;
 
@@ -29,9 +31,11 @@ use fathom_record::Record;
 pub use document::json;
 pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
+pub use seeks::seeks;
 pub use status::{Status, status_line};
 pub use terse::terse;
 pub use text::{text, unit_of_work};
+pub use trace::{trace, uring_trace};
 pub use worth::notes;
 
 /// What stands in fio's place for its version, in JSON and before a report: scripts compare the
