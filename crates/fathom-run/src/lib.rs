@@ -29,6 +29,7 @@ mod progress;
 mod refusals;
 mod run;
 mod scheduler;
+mod seeks;
 mod session;
 mod simulate;
 mod told;
@@ -47,6 +48,7 @@ pub mod peak;
 pub mod safety;
 pub mod status;
 pub mod storage;
+pub mod trace;
 
 // Public items, listed once.
 pub use error::{Problem, RunError};
@@ -57,5 +59,6 @@ pub use progress::JobState;
 pub use refusals::refusals;
 pub use run::run;
 pub use scheduler::KeptSchedulers;
+pub use seeks::seek_record;
 pub use session::{Event, JobSnapshot, Session, Snapshot};
 pub use simulate::{LogFiles, simulate, simulate_logged};

@@ -1,0 +1,287 @@
+//! `fathom trace`: what the kernel tells of a block device's requests, and of io_uring.
+//!
+//! ```text
+//! tracing (rings, one per CPU) ─► page (records) ─► follow (one order) ─► requests · uring
+//!                                   format (fields)
+//! ```
+//!
+//! The rings are read as the kernel keeps them, in binary pages. As text (`trace_pipe`) the kernel
+//! would format each record, two thousand instructions and more, on the machine that is being
+//! measured; a page is copied.
+
+mod follow;
+mod format;
+mod page;
+mod requests;
+mod target;
+mod tracing;
+mod uring;
+
+use std::path::Path;
+
+use fathom_record::{TRACE_VERSION, TraceRecord, Warning};
+use fathom_sys::clock::{self, Clock};
+
+use self::follow::{Followed, Following, follow};
+use self::format::{Format, Place};
+use self::requests::{BlockEvent, Kind, Requests, What};
+use self::target::Target;
+use self::tracing::Tracing;
+use crate::block_tree::BlockTree;
+use crate::{Problem, machine, seek_record, storage};
+
+pub use self::uring::trace_uring;
+
+/// How long is traced, and how.
+pub struct TraceConfig<'a> {
+    /// Until it is stopped, if there is none.
+    pub seconds: Option<u32>,
+    /// Of the ring of each processor; 0 for what suits this machine.
+    pub ring_mib: u32,
+    /// How often somebody asked for the end.
+    pub stops: &'a dyn Fn() -> u32,
+}
+
+/// Traces the requests of a block device, a disk or a partition; `begun` is called when the kernel
+/// has begun to record.
+///
+/// # Errors
+/// No such device, or one without requests; no right to trace; a kernel that cannot.
+pub fn trace_device(
+    path: &Path,
+    config: &TraceConfig<'_>,
+    begun: &mut dyn FnMut(),
+) -> Result<TraceRecord, Problem> {
+    let tree = BlockTree::default();
+    let target = Target::at(path, &tree)?;
+    let mut tracing = Tracing::new(config.ring_kib())?;
+    let layouts = enabled(&tracing, &target)?;
+    let mut requests = Requests::default();
+    let followed = follow(
+        &mut tracing,
+        config.following(begun),
+        &|record| layouts.iter().find_map(|layout| layout.decode(record)),
+        &mut |at_ns, event| match event {
+            Some(event) => requests.take(at_ns, event),
+            None => requests.forget_pending(),
+        },
+    )?;
+    let storages = storage::storages_under([path], &tree);
+    Ok(TraceRecord {
+        version: TRACE_VERSION,
+        timestamp_ms: clock::wall_ms(),
+        device: target.name,
+        wall_ns: followed.wall_ns,
+        lost_events: followed.lost,
+        machine: Some(machine::machine(&Clock::monotonic(), storages, Vec::new())),
+        seeks: seek_record(requests.seeks()),
+        directions: requests.directions(),
+        warnings: warnings(&followed),
+    })
+}
+
+/// Has the kernel record the events about the target's requests.
+fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, Problem> {
+    let mut layouts = Vec::new();
+    for (event, what) in EVENTS {
+        let name = format!("block/{event}");
+        // Linux before 5.11 has no `block_rq_merge`; the others are as old as tracefs.
+        match tracing.format(&name)? {
+            Some(format) => layouts.push(Layout::new(event, what, &format)?),
+            None if what == What::RequestMerge => continue,
+            None => return Err(not_offered(event)),
+        }
+        let of_parts = matches!(what, What::BackMerge | What::FrontMerge);
+        tracing.enable(&name, Some(&target.filter(of_parts)))?;
+    }
+    Ok(layouts)
+}
+
+impl TraceConfig<'_> {
+    /// So much of all memory over all processors, within reason for one.
+    fn ring_kib(&self) -> u64 {
+        let mib = match self.ring_mib {
+            0 => (RINGS_MIB / fathom_sys::system::cpus_configured()).clamp(1, 8),
+            mib => mib,
+        };
+        u64::from(mib) << 10
+    }
+
+    fn following<'b>(&'b self, begun: &'b mut dyn FnMut()) -> Following<'b> {
+        Following {
+            seconds: self.seconds,
+            ring_bytes: self.ring_kib() << 10,
+            stops: self.stops,
+            begun,
+        }
+    }
+}
+
+/// Where an event's records have what is needed of them.
+#[derive(Debug)]
+struct Layout {
+    id: u16,
+    what: What,
+    sector: Place,
+    sectors: Place,
+    letters: Place,
+    errno: Option<Place>,
+}
+
+impl Layout {
+    fn new(event: &str, what: What, format: &Format) -> Result<Self, Problem> {
+        let place = |name: &str| format.place(name).ok_or_else(|| no_field(event, name));
+        Ok(Self {
+            id: format.id,
+            what,
+            sector: place("sector")?,
+            sectors: place("nr_sector")?,
+            letters: place("rwbs")?,
+            // Only completions have one.
+            errno: format.place("error"),
+        })
+    }
+
+    /// `None` if the record is another event's.
+    fn decode(&self, record: &[u8]) -> Option<BlockEvent> {
+        if number_of(record)? != self.id {
+            return None;
+        }
+        let errno = self.errno.and_then(|errno| errno.number(record));
+        Some(BlockEvent {
+            what: self.what,
+            kind: Kind::of(self.letters.bytes(record)?),
+            sector: self.sector.number(record)?,
+            sectors: self.sectors.number(record)?,
+            failed: errno.is_some_and(|errno| errno != 0),
+        })
+    }
+}
+
+/// The number of the event that a record is of.
+fn number_of(record: &[u8]) -> Option<u16> {
+    let bytes = record.get(..2)?;
+    Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+fn warnings(followed: &Followed) -> Vec<Warning> {
+    let warning = |code: &str, message: String, hint: &str| Warning {
+        code: code.into(),
+        job: String::new(),
+        message,
+        hint: hint.into(),
+    };
+    let mut warnings = Vec::new();
+    if followed.lost > 0 {
+        warnings.push(warning(
+            "lost_events",
+            format!(
+                "{} events were lost, the rings were full: every count is too low",
+                followed.lost
+            ),
+            "give each processor a larger ring: --buffer MIB",
+        ));
+    }
+    if followed.stopped {
+        let message = "interrupted: traced for less time than was asked for";
+        warnings.push(warning("interrupted", message.into(), ""));
+    }
+    warnings
+}
+
+fn not_offered(event: &str) -> Problem {
+    Problem::new(
+        "not_offered",
+        format!("{event}: not offered by this kernel"),
+    )
+    .hint("trace on a kernel that was built with CONFIG_BLK_DEV_IO_TRACE")
+}
+
+fn no_field(event: &str, name: &str) -> Problem {
+    let message = format!("{event}: this kernel tells it without `{name}`");
+    Problem::new("unknown_layout", message)
+}
+
+/// The events that are recorded, and what each says.
+const EVENTS: [(&str, What); 7] = [
+    ("block_rq_insert", What::Insert),
+    ("block_rq_issue", What::Issue),
+    ("block_rq_requeue", What::Requeue),
+    ("block_rq_complete", What::Complete),
+    ("block_rq_merge", What::RequestMerge),
+    ("block_bio_backmerge", What::BackMerge),
+    ("block_bio_frontmerge", What::FrontMerge),
+];
+
+/// All rings together, MiB.
+const RINGS_MIB: u32 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::page::{Entry, PageLayout, entries};
+    use super::*;
+
+    fn layouts() -> Vec<Layout> {
+        let texts = [
+            include_str!("../tests/data/trace/block_rq_insert"),
+            include_str!("../tests/data/trace/block_rq_issue"),
+            include_str!("../tests/data/trace/block_rq_requeue"),
+            include_str!("../tests/data/trace/block_rq_complete"),
+            include_str!("../tests/data/trace/block_rq_merge"),
+            include_str!("../tests/data/trace/block_bio_backmerge"),
+            include_str!("../tests/data/trace/block_bio_frontmerge"),
+        ];
+        let each = EVENTS.into_iter().zip(texts);
+        let layouts = each.map(|((event, what), text)| {
+            Layout::new(event, what, &Format::parse(text).unwrap()).unwrap()
+        });
+        layouts.collect()
+    }
+
+    /// Recorded on Linux 6.18 with mq-deadline: 16 writes one behind the other of which the first
+    /// eight were given at once, then ten writes and two reads at random, two flushes among them.
+    #[test]
+    fn recorded_pages_are_told_request_by_request() {
+        let header = include_str!("../tests/data/trace/header_page");
+        let layout = PageLayout::parse(header).unwrap();
+        let layouts = layouts();
+        let pages = [
+            &include_bytes!("../tests/data/trace/cpu0.page")[..],
+            include_bytes!("../tests/data/trace/cpu1.page"),
+        ];
+        let mut events = Vec::new();
+        for entry in pages.into_iter().flat_map(|page| entries(page, layout)) {
+            let Entry::Record { at_ns, bytes } = entry else {
+                panic!("nothing was lost");
+            };
+            let event = layouts.iter().find_map(|layout| layout.decode(bytes));
+            events.push((at_ns, event.unwrap()));
+        }
+        events.sort_by_key(|&(at_ns, _)| at_ns);
+        let mut requests = Requests::default();
+        for &(at_ns, event) in &events {
+            requests.take(at_ns, event);
+        }
+        let seeks = seek_record(requests.seeks());
+        let counts = (seeks.dispatched, seeks.merged, seeks.sequential);
+        assert_eq!((events.len(), counts), (76, (21, 7, 8)));
+        assert_eq!(seeks.distances.count.iter().sum::<u64>(), 20);
+        let directions = requests.directions();
+        let found: Vec<_> = (directions.iter())
+            .map(|one| {
+                let complete = one.device_time.all.summary.count();
+                (&one.direction[..], one.requests, one.moved_bytes, complete)
+            })
+            .collect();
+        let want = [
+            ("read", 2, 2 * 4096, 2),
+            ("write", 19, 26 * 4096, 19),
+            ("flush", 2, 0, 2),
+        ];
+        assert_eq!(found, want);
+        // The write of 32 KiB was queued for 5 µs and took 78.
+        let write = &directions[1];
+        assert_eq!(write.queued.all.summary.max() / 1000, 5);
+        assert!(write.device_time.all.summary.max() / 1000 >= 78);
+    }
+}

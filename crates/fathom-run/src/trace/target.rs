@@ -1,0 +1,166 @@
+//! Which requests are a device's: the kernel tells of a whole disk's.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use fathom_sys::files::{DeviceNumber, Kind};
+
+use crate::Problem;
+use crate::block_tree::{BlockDevice, BlockTree};
+use crate::storage;
+
+/// A device to trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Its name, without /dev.
+    pub(super) name: String,
+    /// The whole disk.
+    disk: DeviceNumber,
+    /// The disk and its partitions, under any of whose numbers a merge may be told.
+    numbers: Vec<DeviceNumber>,
+    /// A partition's first sector, and the one behind its last.
+    sectors: Option<(u64, u64)>,
+}
+
+impl Target {
+    /// The device at this path.
+    pub(super) fn at(path: &Path, tree: &BlockTree) -> Result<Self, Problem> {
+        let shown = path.display();
+        let metadata = fs::metadata(path).map_err(|error| {
+            Problem::new("no_device", format!("{shown}: {error}"))
+                .hint("name a block device: `lsblk` lists them")
+        })?;
+        if Kind::of(&metadata) != Kind::Block {
+            return Err(no_block_device(path, tree));
+        }
+        let number = DeviceNumber::of_node(&metadata);
+        let device = tree.device(number).ok_or_else(|| {
+            Problem::new(
+                "no_device",
+                format!("{shown}: the kernel has no block device {number}"),
+            )
+        })?;
+        Self::of(&device)
+    }
+
+    fn of(device: &BlockDevice) -> Result<Self, Problem> {
+        let disk = device.whole();
+        if !disk.folder().join("mq").is_dir() {
+            return Err(no_queue(&disk));
+        }
+        let mut numbers = vec![disk.number];
+        numbers.extend(disk.partitions().iter().map(|partition| partition.number));
+        let number = |name: &str| device.attribute(name)?.parse::<u64>().ok();
+        let sectors = match (*device != disk, number("start"), number("size")) {
+            (true, Some(start), Some(size)) => Some((start, start.saturating_add(size))),
+            _ => None,
+        };
+        Ok(Self {
+            name: device.name.clone(),
+            disk: disk.number,
+            numbers,
+            sectors,
+        })
+    }
+
+    /// The kernel's filter for events about requests, or about parts that are merged into one.
+    pub(super) fn filter(&self, of_parts: bool) -> String {
+        let numbers = match of_parts {
+            true => &self.numbers[..],
+            false => std::slice::from_ref(&self.disk),
+        };
+        let numbers = numbers
+            .iter()
+            .map(|&number| format!("dev == {}", raw(number)));
+        let mut filter = format!("({})", numbers.collect::<Vec<_>>().join(" || "));
+        if let Some((first, end)) = self.sectors {
+            // Writing to a string cannot fail.
+            let _written = write!(filter, " && sector >= {first} && sector < {end}");
+        }
+        filter
+    }
+}
+
+/// A number as the kernel has it inside, where its records come from.
+const fn raw(number: DeviceNumber) -> u32 {
+    number.major << 20 | number.minor
+}
+
+fn no_block_device(path: &Path, tree: &BlockTree) -> Problem {
+    let disks = storage::disks_under([path], tree);
+    let hint = match &disks[..] {
+        [] => "name a block device: `lsblk` lists them".to_owned(),
+        [disk, ..] => format!("it lies on /dev/{}: trace that", disk.name),
+    };
+    Problem::new(
+        "no_device",
+        format!("{}: not a block device", path.display()),
+    )
+    .hint(hint)
+}
+
+/// Devices that pass on what they are given have no requests: RAID, device mapper, zram…
+fn no_queue(disk: &BlockDevice) -> Problem {
+    let message = format!("/dev/{}: has no queue of requests to trace", disk.name);
+    let below: Vec<_> = disk
+        .slaves()
+        .iter()
+        .map(|slave| format!("/dev/{}", slave.name))
+        .collect();
+    let hint = match &below[..] {
+        [] => "trace a disk: `lsblk` lists them".to_owned(),
+        below => format!("trace what it is made of: {}", below.join(", ")),
+    };
+    Problem::new("no_queue", message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_tree::tests::MadeUp;
+
+    #[test]
+    fn a_partition_is_a_span_of_its_disk() {
+        let made_up = MadeUp::new("trace-target");
+        made_up
+            .device("sda", "8:0")
+            .device("sda/sda1", "8:1")
+            .device("sda/sda2", "8:2")
+            .attribute("sda", "mq/0/cpu_list", "0")
+            .attribute("sda/sda2", "start", "2048\n")
+            .attribute("sda/sda2", "size", "1000\n");
+        let tree = made_up.tree();
+        let filters = |name: &str| {
+            let target = Target::of(&tree.named(name).unwrap()).unwrap();
+            [target.filter(false), target.filter(true)]
+        };
+        let all = "(dev == 8388608 || dev == 8388609 || dev == 8388610)";
+        assert_eq!(filters("sda"), ["(dev == 8388608)", all]);
+        let span = " && sector >= 2048 && sector < 3048";
+        let want = ["(dev == 8388608)", all].map(|filter| format!("{filter}{span}"));
+        assert_eq!(filters("sda2"), want);
+    }
+
+    #[test]
+    fn what_has_no_requests_is_refused_with_what_is_below() {
+        let made_up = MadeUp::new("trace-stacked");
+        made_up
+            .device("sda", "8:0")
+            .device("dm-0", "253:0")
+            .device("zram0", "252:0")
+            .stack("dm-0", "sda");
+        let refusal = |name: &str| Target::of(&made_up.tree().named(name).unwrap()).unwrap_err();
+        assert!(refusal("dm-0").hint.unwrap().contains("/dev/sda"));
+        assert!(refusal("zram0").message.contains("/dev/zram0"));
+    }
+
+    #[test]
+    fn a_path_that_is_no_device_is_refused() {
+        let tree = BlockTree::default();
+        let code = |path: &str| Target::at(Path::new(path), &tree).unwrap_err().message;
+        assert!(code("/dev/null").contains("not a block device"));
+        assert!(code("/").contains("not a block device"));
+        assert!(code("/dev/no-such-disk").contains("No such file"));
+    }
+}

@@ -1,0 +1,235 @@
+//! How often io_uring runs work in a task's context, and how much at a time.
+//!
+//! An op of io_uring, as a rule, is completed by the task that submitted it, as *task work*: when
+//! that task next enters or leaves the kernel, or is interrupted for it. Work that comes in
+//! batches costs less of each than work that comes one by one.
+
+use std::fs;
+
+use fathom_record::{TRACE_VERSION, UringBatches, UringTraceRecord, UringWork};
+use fathom_sys::clock::{self, Clock};
+
+use super::follow::follow;
+use super::format::Place;
+use super::tracing::Tracing;
+use super::{TraceConfig, no_field, number_of, warnings};
+use crate::{Problem, machine};
+
+/// Traces io_uring's task work, of one process or of all; `begun` is called when the kernel has
+/// begun to record.
+///
+/// # Errors
+/// No such process; no right to trace; a kernel without any of the events.
+pub fn trace_uring(
+    pid: Option<u32>,
+    config: &TraceConfig<'_>,
+    begun: &mut dyn FnMut(),
+) -> Result<UringTraceRecord, Problem> {
+    let mut tracing = Tracing::new(config.ring_kib())?;
+    if let Some(pid) = pid {
+        tracing.only_threads(&threads_of(pid)?)?;
+    }
+    let layouts = enabled(&tracing)?;
+    let mut batches = [Batches::default(); EVENTS.len()];
+    let followed = follow(
+        &mut tracing,
+        config.following(begun),
+        &|record| layouts.iter().find_map(|layout| layout.decode(record)),
+        &mut |_, event| {
+            if let Some((event, items)) = event {
+                batches[event].add(items);
+            }
+        },
+    )?;
+    let each = EVENTS.iter().zip(batches).enumerate();
+    let work = each.map(|(event, (name, batches))| {
+        let offered = layouts.iter().any(|layout| layout.event == event);
+        batches.record(name, offered)
+    });
+    Ok(UringTraceRecord {
+        version: TRACE_VERSION,
+        timestamp_ms: clock::wall_ms(),
+        pid,
+        wall_ns: followed.wall_ns,
+        lost_events: followed.lost,
+        machine: Some(machine::machine(
+            &Clock::monotonic(),
+            Vec::new(),
+            Vec::new(),
+        )),
+        work: work.collect(),
+        warnings: warnings(&followed),
+    })
+}
+
+/// Has the kernel record those of the events that it has; one at least.
+fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, Problem> {
+    let mut layouts = Vec::new();
+    for (event, name) in EVENTS.into_iter().enumerate() {
+        let path = format!("io_uring/{name}");
+        let Some(format) = tracing.format(&path)? else {
+            continue;
+        };
+        let items = format
+            .place("count")
+            .ok_or_else(|| no_field(name, "count"))?;
+        let id = format.id;
+        layouts.push(Layout { id, event, items });
+        tracing.enable(&path, None)?;
+    }
+    if layouts.is_empty() {
+        let message = format!("{}: not offered by this kernel", EVENTS.join(", "));
+        return Err(Problem::new("not_offered", message)
+            .hint("trace on Linux 5.19 or later, built with CONFIG_IO_URING"));
+    }
+    Ok(layouts)
+}
+
+/// Where the records of one event have the size of the batch.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    id: u16,
+    /// Which of `EVENTS`.
+    event: usize,
+    items: Place,
+}
+
+impl Layout {
+    fn decode(&self, record: &[u8]) -> Option<(usize, u64)> {
+        if number_of(record)? != self.id {
+            return None;
+        }
+        Some((self.event, self.items.number(record)?))
+    }
+}
+
+fn threads_of(pid: u32) -> Result<Vec<u32>, Problem> {
+    let folder = format!("/proc/{pid}/task");
+    let entries = fs::read_dir(&folder).map_err(|error| {
+        Problem::new("no_process", format!("--pid {pid}: {folder}: {error}"))
+            .hint("name a process that runs, or leave it out to trace all of them")
+    })?;
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(numbers.collect())
+}
+
+/// Sizes of batches, by powers of two.
+#[derive(Clone, Copy, Debug)]
+struct Batches {
+    runs: u64,
+    items: u64,
+    counts: [u64; BUCKETS],
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        Self {
+            runs: 0,
+            items: 0,
+            counts: [0; BUCKETS],
+        }
+    }
+}
+
+impl Batches {
+    fn add(&mut self, items: u64) {
+        self.runs += 1;
+        self.items = self.items.saturating_add(items);
+        self.counts[bucket_of(items)] += 1;
+    }
+
+    fn record(&self, event: &str, offered: bool) -> UringWork {
+        let mut batches = UringBatches::default();
+        let used = self.counts.iter().rposition(|&count| count > 0);
+        let used = used.map_or(0, |last| last + 1);
+        for (bucket, &count) in self.counts[..used].iter().enumerate() {
+            let (from, to) = ends_of(bucket);
+            batches.from.push(from);
+            batches.to.push(to);
+            batches.count.push(count);
+        }
+        UringWork {
+            event: event.to_owned(),
+            offered,
+            runs: self.runs,
+            items: self.items,
+            batches,
+        }
+    }
+}
+
+/// 0, 1, 2, 3…4, 5…8 and so on; the last has all that is more.
+fn bucket_of(items: u64) -> usize {
+    match items {
+        0 => 0,
+        items => {
+            let power = u64::BITS - (items - 1).leading_zeros();
+            usize::try_from(power + 1).map_or(BUCKETS - 1, |bucket| bucket.min(BUCKETS - 1))
+        }
+    }
+}
+
+/// The smallest and the largest batch of a bucket.
+const fn ends_of(bucket: usize) -> (u64, u64) {
+    match bucket {
+        0 => (0, 0),
+        1 => (1, 1),
+        bucket => ((1 << (bucket - 2)) + 1, 1 << (bucket - 1)),
+    }
+}
+
+/// The kernel's events that tell of it: by the task as a whole, and by a ring that was set up with
+/// `DEFER_TASKRUN`.
+const EVENTS: [&str; 2] = ["io_uring_task_work_run", "io_uring_local_work_run"];
+
+/// Up to 2³² at a time, which is more than a ring holds.
+const BUCKETS: usize = 34;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::format::Format;
+
+    #[test]
+    fn batches_fall_between_powers_of_two() {
+        for (items, from, to) in [
+            (0, 0, 0),
+            (1, 1, 1),
+            (2, 2, 2),
+            (3, 3, 4),
+            (4, 3, 4),
+            (5, 5, 8),
+            (32, 17, 32),
+            (33, 33, 64),
+        ] {
+            let bucket = bucket_of(items);
+            assert_eq!(ends_of(bucket), (from, to), "{items}");
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn the_batch_is_found_by_its_field() {
+        let text = include_str!("../../tests/data/trace/io_uring_local_work_run");
+        let format = Format::parse(text).unwrap();
+        let layout = Layout {
+            id: format.id,
+            event: 1,
+            items: format.place("count").unwrap(),
+        };
+        let mut record = [0_u8; 24];
+        record[..2].copy_from_slice(&format.id.to_ne_bytes());
+        record[16..20].copy_from_slice(&7_u32.to_ne_bytes());
+        assert_eq!(layout.decode(&record), Some((1, 7)));
+        assert_eq!(layout.decode(&record[..18]), None);
+        record[..2].copy_from_slice(&(format.id + 1).to_ne_bytes());
+        assert_eq!(layout.decode(&record), None);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_refused() {
+        let threads = threads_of(std::process::id()).unwrap();
+        assert!(!threads.is_empty());
+        assert!(threads_of(u32::MAX).unwrap_err().message.contains("--pid"));
+    }
+}
