@@ -14,6 +14,7 @@ use crate::output::{self, Stream};
 use crate::peak::{self, PeakArguments};
 use crate::run_command;
 use crate::table::{self, TableArguments};
+use crate::trace::{self, TraceArguments};
 
 /// fio jobs, at a fraction of the cost, with the truth about latency.
 #[derive(Parser)]
@@ -62,6 +63,8 @@ enum Command {
     Peak(PeakArguments),
     /// Repeat a published measurement and set it beside the published figures
     Table(TableArguments),
+    /// Say what a disk was given and how far apart, or how io_uring ran its work, from the kernel
+    Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
     /// Measure lists and tag sets beside the plain ways to do the same
@@ -110,6 +113,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Table(arguments),
         }) => table::run(&arguments),
+        Ok(Arguments {
+            command: Command::Trace(arguments),
+        }) => trace::run(&arguments),
         Ok(Arguments {
             command: Command::Log(arguments),
         }) => log::run(&arguments),

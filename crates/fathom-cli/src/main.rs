@@ -16,6 +16,7 @@ mod self_test;
 mod status;
 mod surroundings;
 mod table;
+mod trace;
 
 use std::process::ExitCode;
 

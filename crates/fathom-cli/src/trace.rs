@@ -1,0 +1,120 @@
+//! `fathom trace`: what the kernel tells of a block device's requests, and of io_uring.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use fathom_record::Warning;
+use fathom_run::trace::{TraceConfig, trace_device, trace_uring};
+use fathom_sys::signals::Interrupts;
+use serde_json::Value;
+
+use crate::exit::End;
+use crate::output::{self, Data, Stream};
+use crate::peak::explained;
+
+/// What `fathom trace` takes.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TraceArguments {
+    /// How long to trace [default: until Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+    /// Count what io_uring runs as task work, instead of a device's requests
+    #[arg(long)]
+    uring: bool,
+    /// With --uring: only of this process
+    #[arg(
+        long,
+        value_name = "PID",
+        requires = "uring",
+        conflicts_with = "device"
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// The kernel's ring for each processor [default: 256 MiB for all, 1 to 8 for each]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    buffer: Option<u32>,
+    /// Print what was traced as JSON
+    #[arg(long)]
+    json: bool,
+    /// A disk or a partition
+    #[arg(required_unless_present = "uring", conflicts_with = "uring")]
+    device: Option<PathBuf>,
+}
+
+/// Traces and reports.
+pub(crate) fn run(arguments: &TraceArguments) -> End {
+    match trace(arguments) {
+        Ok(interrupted) => End::Ran {
+            failed_jobs: 0,
+            tolerated_errors: 0,
+            interrupted,
+        },
+        Err(error) => {
+            output::print(Stream::Error, &format!("fathom: trace: {error:#}\n"));
+            End::Refused
+        }
+    }
+}
+
+/// Whether it was ended before its time.
+fn trace(arguments: &TraceArguments) -> Result<bool> {
+    let interrupts = Interrupts::install().context("signals")?;
+    let config = TraceConfig {
+        seconds: arguments.seconds,
+        ring_mib: arguments.buffer.unwrap_or(0),
+        stops: &|| interrupts.count(),
+    };
+    let how_long = match arguments.seconds {
+        Some(seconds) => format!("for {seconds} s"),
+        None => "until Ctrl-C".to_owned(),
+    };
+    let begun = |what: &str| {
+        output::print(Stream::Error, &format!("tracing {what} {how_long}\n"));
+    };
+    let (text, warnings) = match &arguments.device {
+        Some(device) => {
+            let mut begun = || begun(&device.display().to_string());
+            let record = trace_device(device, &config, &mut begun).map_err(explained)?;
+            let text = match arguments.json {
+                true => json(serde_json::to_value(&record)?),
+                false => fathom_report::trace(&record),
+            };
+            (text, record.warnings)
+        }
+        None => {
+            let mut begun = || begun("io_uring");
+            let record = trace_uring(arguments.pid, &config, &mut begun).map_err(explained)?;
+            let text = match arguments.json {
+                true => json(serde_json::to_value(&record)?),
+                false => fathom_report::uring_trace(&record),
+            };
+            (text, record.warnings)
+        }
+    };
+    Data::Stdout.add(&text)?;
+    warnings.iter().for_each(tell);
+    Ok(warnings.iter().any(|warning| warning.code == "interrupted"))
+}
+
+fn json(record: Value) -> String {
+    format!("{record:#}\n")
+}
+
+fn tell(warning: &Warning) {
+    let Warning { message, hint, .. } = warning;
+    output::print(Stream::Error, &format!("fathom: trace: {message}\n"));
+    if !hint.is_empty() {
+        output::print(Stream::Error, &format!("hint: {hint}\n"));
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom trace --seconds 10 /dev/sda
+  fathom trace --seconds 10 --json /dev/nvme0n1p2 > trace.json
+  fathom trace --uring --seconds 10
+  fathom trace --uring --pid 4711
+
+Takes root. Exit codes: 0 done; 2 could not do it, or not to the end.";
