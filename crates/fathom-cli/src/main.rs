@@ -13,6 +13,7 @@ mod peak;
 mod report;
 mod run_command;
 mod self_test;
+mod simulate;
 mod status;
 mod surroundings;
 mod table;

@@ -14,6 +14,7 @@ use crate::log;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
 use crate::self_test;
+use crate::simulate;
 use crate::surroundings::Process;
 
 /// Parses and does what was asked.
@@ -54,7 +55,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
 /// What the parser refuses, and what the run would refuse in the jobs that are left.
 fn all_refusals(refusal: &Refusal) -> Diagnostics {
     let mut all = refusal.diagnostics.clone();
-    if !refusal.settings.parse_only {
+    if !refusal.settings.parse_only && refusal.settings.machine.is_none() {
         all.merge(fathom_run::refusals(&refusal.sound, &refusal.settings));
     }
     all
@@ -108,7 +109,7 @@ fn parsed(plan: &Plan, settings: &Settings, dialect: Dialect) -> String {
 }
 
 /// Why there is no report.
-enum Failure {
+pub(crate) enum Failure {
     Refused(RunError),
     NotReported(anyhow::Error),
 }
@@ -122,6 +123,9 @@ fn run_and_report(
 ) -> Result<End, Failure> {
     report.debug(&settings.debug.announcement(name(dialect)));
     report.notes(notes);
+    if let Some(machine) = &settings.machine {
+        return simulate::run(plan, machine, report);
+    }
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
     let (trigger, requests) = (Trigger::new(settings), ReportRequests::new(interrupts));
@@ -172,7 +176,7 @@ fn interrupted(signal: i32) -> Warning {
     }
 }
 
-fn ended(record: &Record, interrupted: bool) -> End {
+pub(crate) fn ended(record: &Record, interrupted: bool) -> End {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
     // fio says nothing of a job whose commands failed, and ends with 0.
     let commands = ["prerun_failed", "postrun_failed"];

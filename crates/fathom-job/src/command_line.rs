@@ -185,6 +185,7 @@ impl Reader<'_> {
             }
             Action::CopyTest => self.try_out(SelfTest::Copies(switch_values::names(given))),
             Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
+            Action::Machine => settings.machine = text.map(str::to_owned),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
             Action::NotYet => return Err(not_yet(switch, spot)),

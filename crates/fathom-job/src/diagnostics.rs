@@ -321,6 +321,27 @@ impl Spot {
     }
 }
 
+impl Origin {
+    /// Bytes of `text`, the content of `file`, as far as they stand in one line.
+    #[must_use]
+    pub fn in_text(file: &str, text: &str, range: Range<usize>) -> Self {
+        let from = boundary(text, range.start.min(text.len()));
+        let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
+        let number = text[..start].matches('\n').count() + 1;
+        let spot = Spot {
+            range: from - start..boundary(text, range.end.clamp(from, end)) - start,
+            line: Arc::new(Line {
+                file: Arc::from(file),
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+                text: text[start..end].to_owned(),
+            }),
+            argument: None,
+        };
+        spot.origin()
+    }
+}
+
 /// A part of a line.
 struct Window {
     text: String,

@@ -55,6 +55,7 @@ pub use plan::{
     RateProcess, ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
 };
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
+pub use suggest::closest;
 pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,

@@ -112,6 +112,8 @@ pub struct Settings {
     pub bandwidth_log: Option<String>,
     /// `--idle-prof`: measure how idle the processors are while the jobs run.
     pub idle_profile: Option<IdleProfile>,
+    /// `--machine`: run in virtual time on the devices that this file describes.
+    pub machine: Option<String>,
 }
 
 /// One of the report's forms.

@@ -1,10 +1,8 @@
 //! "Did you mean": the known word nearest to a misspelt one.
 
 /// The candidate at most half the word's length of edits away, the nearest first, as fio does it.
-pub(crate) fn closest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     if length == 0 || length > LENGTH_MAX {
         return None;

@@ -53,6 +53,7 @@ pub(crate) enum Action {
     ChecksumTest,
     CopyTest,
     InflateLog,
+    Machine,
     /// Not in Fathom, and what to do instead.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -119,6 +120,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("cpuclock-test", 'T', None, CpuClockTest, "Test the processor's clock"),
     switch("crctest", 'G', Optional("name"), ChecksumTest, "Time the checksums"),
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Time copying memory"),
+    switch("machine", NO_LETTER, Required("file"), Machine, "Run in virtual time on modelled devices"),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Windows only"),
 ];
 

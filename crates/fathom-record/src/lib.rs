@@ -15,7 +15,8 @@ pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
-    PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record, SyncRecord, Tolerated,
+    ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,
+    SyncRecord, Tolerated,
 };
 pub use seeks::{SeekDistances, SeekRecord};
 pub use stored::RecordError;

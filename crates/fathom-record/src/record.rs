@@ -35,10 +35,33 @@ pub struct Record {
     pub idleness: Option<Idleness>,
     /// Where it ran; absent in virtual time.
     pub machine: Option<Machine>,
+    /// The modelled machine it ran on in virtual time; absent for a real run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<ModelledMachine>,
     /// What the numbers are worth.
     pub validity: Vec<Validity>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+}
+
+/// A machine that is not there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelledMachine {
+    /// The file that describes it, as it was named.
+    pub file: String,
+    /// Its devices.
+    pub devices: Vec<ModelledDevice>,
+}
+
+/// One device of such a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelledDevice {
+    /// The names that stand for it, as written in the file.
+    pub names: Vec<String>,
+    /// Its model: `hdd`, `ssd`…
+    pub model: String,
+    /// What it holds.
+    pub capacity_bytes: u64,
 }
 
 /// How idle the processors were while the jobs ran.

@@ -2,7 +2,9 @@
 //! meets it: where the run took place, what its numbers are worth, lag and response times.
 
 use fathom_core::Direction;
-use fathom_record::{DirectionRecord, Machine, RECORD_VERSION, Record, Storage, Validity, Warning};
+use fathom_record::{
+    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, Storage, Validity, Warning,
+};
 
 use crate::document::latency;
 use crate::group::Entry;
@@ -17,6 +19,9 @@ pub(crate) fn run(record: &Record) -> Object {
     out.set("elapsed_ms", record.elapsed_ms);
     if let Some(found) = &record.machine {
         out.set("machine", machine(found));
+    }
+    if let Some(found) = &record.modelled {
+        out.set("modelled", modelled(found));
     }
     let validity: Vec<Object> = record.validity.iter().map(validity).collect();
     out.set("validity", validity);
@@ -60,6 +65,26 @@ pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
     }
     out
 }
+
+/// No device has seen these ops, and no clock these times.
+fn modelled(machine: &ModelledMachine) -> Object {
+    let mut out = Object::new();
+    out.set("clock", MODELLED);
+    out.set("machine", machine.file.as_str());
+    let devices = machine.devices.iter().map(|device| {
+        let mut out = Object::new();
+        let names: Vec<&str> = device.names.iter().map(String::as_str).collect();
+        out.set("names", names);
+        out.set("model", device.model.as_str());
+        out.set("capacity_bytes", device.capacity_bytes);
+        out
+    });
+    out.set("devices", devices.collect::<Vec<Object>>());
+    out
+}
+
+/// How a report says that its numbers come from models.
+pub(crate) const MODELLED: &str = "modelled, virtual time";
 
 fn machine(machine: &Machine) -> Object {
     let mut out = Object::new();

@@ -8,6 +8,7 @@ use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_sha
 use crate::document::{error_of, shown_errors};
 use crate::group::{Entry, entries};
 use crate::number::percent;
+use crate::ours::MODELLED;
 use crate::priorities;
 use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::show_disks;
@@ -21,6 +22,9 @@ use crate::worth::notes;
 pub fn text(record: &Record) -> String {
     let entries = entries(record);
     let mut out = String::from("\n");
+    if let Some(machine) = &record.modelled {
+        out += &format!("{MODELLED}: {}\n", machine.file);
+    }
     for entry in &entries {
         let rates = GroupRate::of_group(&entries, entry.job.group_id);
         out += &block(&entries, entry, &record.time, &rates);

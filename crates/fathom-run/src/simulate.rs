@@ -7,7 +7,7 @@ use std::io;
 
 use fathom_core::Tick;
 use fathom_job::Plan;
-use fathom_record::{RECORD_VERSION, Record};
+use fathom_record::{JobRecord, RECORD_VERSION, Record, Warning};
 use fathom_sim::{Constant, Direct, EngineSpec, Orders, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
@@ -18,8 +18,9 @@ use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
 use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
-use crate::modelled_files::{Home, Placed, place};
-use crate::translate::{JobSetup, translate};
+use crate::modelled::{Home, Machine, Placed, place};
+use crate::session::Event;
+use crate::translate::{JobSetup, Translation, translate};
 
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
 ///
@@ -37,36 +38,101 @@ pub type LogFiles = Vec<(String, Vec<u8>)>;
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
-    let translation = translate(plan, &Nothing, &mut || 0);
-    if !translation.problems.is_empty() {
-        return Err(RunError {
-            problems: translation.problems,
-        });
+    let translation = translate(plan, &Nothing, &mut || 0).checked()?;
+    let world = World {
+        storages: vec![Direct::new(device.clone())],
+        placed: place(&translation.setups, &|_| ONLY_ONE),
+    };
+    finish(plan, translation, world)
+}
+
+/// Runs a plan in virtual time on a modelled machine: its files and devices are looked up there,
+/// and nothing of this machine is looked at.
+///
+/// # Errors
+/// What stands in the way of the plan, a name that has no model, a model that no job uses.
+pub fn simulate_on(
+    plan: &Plan,
+    machine: &Machine,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(Record, LogFiles), RunError> {
+    let mut translation = translate(plan, machine, &mut || 0).checked()?;
+    let placed = machine.place(plan, &translation.setups)?;
+    translation.warnings.extend(not_modelled(plan));
+    let planned: Vec<JobRecord> = (translation.setups.iter())
+        .map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
+        .collect();
+    tell(Event::Planned(&planned));
+    for warning in &translation.warnings {
+        tell(Event::Warning(warning));
     }
-    let logs = MemoryLogs::new(plan, &translation.setups);
-    let placed = place(&translation.setups, &|_| ONLY_ONE);
-    let storages = vec![Direct::new(device.clone())];
-    let world = World { storages, placed };
-    let results = run_all(plan, &translation.setups, world, &logs)?;
-    let ended = results
-        .iter()
-        .flatten()
-        .map(|results| results.ended)
-        .max()
-        .unwrap_or(Tick::ZERO);
-    let jobs = translation
-        .setups
-        .iter()
-        .zip(results)
-        .map(|(setup, results)| {
-            let planned = collect::planned(&plan.jobs[setup.place.section], setup);
-            let outcome = results.map(|results| Outcome {
-                wall: results.ended - results.started,
-                results: Some(results),
-                ..Outcome::default()
-            });
-            collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
+    tell(Event::Starting(translation.setups.len()));
+    let storages = machine.storages();
+    let (record, logs) = finish(plan, translation, World { storages, placed })?;
+    let record = Record {
+        modelled: Some(machine.record()),
+        ..record
+    };
+    Ok((record, logs))
+}
+
+impl Translation {
+    /// Itself, or what stands in the way.
+    fn checked(self) -> Result<Self, RunError> {
+        let problems = self.problems;
+        if !problems.is_empty() {
+            return Err(RunError { problems });
+        }
+        Ok(Self { problems, ..self })
+    }
+}
+
+/// What a plan asks for that has no meaning in virtual time.
+fn not_modelled(plan: &Plan) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, job: &str, message: &str, hint: &str| {
+        warnings.push(Warning {
+            code: code.into(),
+            job: job.into(),
+            message: message.into(),
+            hint: hint.into(),
         });
+    };
+    for job in &plan.jobs {
+        let lifecycle = &job.options.lifecycle;
+        if lifecycle.exec_prerun.is_some() || lifecycle.exec_postrun.is_some() {
+            let message = "commands are not run in virtual time";
+            warn("commands_not_run", &job.name, message, "");
+        }
+        if !job.options.direct {
+            let message = "there is no page cache in virtual time: every op goes to the device";
+            let hint = "write `direct=1` to say so";
+            warn("no_page_cache", &job.name, message, hint);
+        }
+    }
+    warnings
+}
+
+/// Runs the jobs and makes the record of what came of them.
+fn finish<S: Storage>(
+    plan: &Plan,
+    translation: Translation,
+    world: World<S>,
+) -> Result<(Record, LogFiles), RunError> {
+    let logs = MemoryLogs::new(plan, &translation.setups);
+    let results = run_all(plan, &translation.setups, world, &logs)?;
+    let ended = results.iter().flatten().map(|results| results.ended);
+    let ended = ended.max().unwrap_or(Tick::ZERO);
+    let jobs = translation.setups.iter().zip(results);
+    let jobs = jobs.map(|(setup, results)| {
+        let planned = collect::planned(&plan.jobs[setup.place.section], setup);
+        let outcome = results.map(|results| Outcome {
+            wall: results.ended - results.started,
+            results: Some(results),
+            ..Outcome::default()
+        });
+        collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
+    });
     let record = Record {
         version: RECORD_VERSION,
         time: "Thu Jan  1 00:00:00 1970".into(),

@@ -20,8 +20,6 @@ pub(crate) struct Home {
 pub(crate) struct Placed {
     /// Each of them once.
     pub(crate) files: Vec<ModelFile>,
-    /// Its path.
-    pub(crate) paths: Vec<String>,
     /// Those of each setup, by their numbers.
     pub(crate) of_jobs: Vec<Vec<usize>>,
     /// Where each device is free from, in bytes.
@@ -37,9 +35,9 @@ pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed 
     for setup in setups {
         let mut of_job = Vec::with_capacity(setup.files.len());
         for file in &setup.files {
-            let number = *numbers.entry(&file.path).or_insert_with(|| {
-                placed.add(&file.path, sizes[file.path.as_str()], home(&file.path))
-            });
+            let number = *numbers
+                .entry(&file.path)
+                .or_insert_with(|| placed.add(sizes[file.path.as_str()], home(&file.path)));
             of_job.push(number);
             if setup.worker.verify.is_some() {
                 placed.files[number]
@@ -53,7 +51,7 @@ pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed 
 }
 
 impl Placed {
-    fn add(&mut self, path: &str, bytes: u64, home: Home) -> usize {
+    fn add(&mut self, bytes: u64, home: Home) -> usize {
         let storage = home.storage;
         let free = self.used.entry(storage).or_default();
         let base = if home.is_device {
@@ -67,7 +65,6 @@ impl Placed {
             base,
             content: None,
         });
-        self.paths.push(path.to_owned());
         self.files.len() - 1
     }
 }

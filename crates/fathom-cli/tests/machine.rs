@@ -1,0 +1,118 @@
+//! `fathom run --machine`: whole runs on machines that are not there.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Folder;
+
+const MACHINE: &str = r#"
+[[device]]
+names = ["/dev/modelled"]
+model = "constant"
+capacity_gib = 1
+[device.constant]
+latency_us = 100
+"#;
+
+const JOB: &str = "--name=j --ioengine=libaio --direct=1 --filename=/dev/modelled --rw=randread \
+                   --bs=4k --iodepth=8 --number_ios=1000";
+
+/// A folder with this machine file.
+fn with(machine: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("m.toml", machine);
+    folder
+}
+
+#[track_caller]
+fn check_refused(machine: &str, job: &str, wants: &[&str]) {
+    let folder = with(machine);
+    let run = folder
+        .fathom(&format!("run --machine m.toml {job}"))
+        .expect(2);
+    for want in wants {
+        assert!(run.err.contains(want), "`{want}` is not in {}", run.err);
+    }
+    assert_eq!(folder.names(), ["m.toml"], "nothing was made");
+}
+
+#[test]
+fn a_device_that_is_not_there_is_measured_and_the_report_says_so() {
+    let folder = with(MACHINE);
+    let words = format!("run --machine m.toml --output-format=json {JOB}");
+    let report = folder.fathom(&words).expect(0).json();
+    let modelled = &report["fathom"]["modelled"];
+    assert_eq!(modelled["clock"], "modelled, virtual time");
+    assert_eq!(modelled["devices"][0]["model"], "constant");
+    assert!(report["fathom"]["machine"].is_null());
+    let read = &report["jobs"][0]["read"];
+    assert_eq!(read["total_ios"], 1000);
+    assert_eq!(read["clat_ns"]["max"], 100_000);
+    // 125 times eight at once.
+    assert_eq!(report["jobs"][0]["job_runtime"], 13);
+
+    let text = folder
+        .fathom(&format!("run --machine m.toml {JOB}"))
+        .expect(0);
+    assert!(
+        text.out.contains("modelled, virtual time: m.toml"),
+        "{}",
+        text.out
+    );
+    assert_eq!(folder.names(), ["m.toml"], "nothing was made");
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let folder = with(MACHINE);
+    let words = format!("run --machine m.toml --output-format=json+ {JOB} --numjobs=3");
+    let first = folder.fathom(&words).expect(0).out;
+    assert_eq!(first, folder.fathom(&words).expect(0).out);
+}
+
+#[test]
+fn what_is_wrong_with_a_machine_is_told_with_its_place() {
+    let typo = MACHINE.replace("latency_us", "latencyus");
+    let wants = [
+        "m.toml:7:1: `latencyus` is no key",
+        "did you mean `latency_us`?",
+    ];
+    check_refused(&typo, JOB, &wants);
+    let zero = MACHINE.replace("= 100", "= 0");
+    check_refused(
+        &zero,
+        JOB,
+        &["m.toml:7:14: `latency_us` must be a number from 0.001"],
+    );
+    let unknown = MACHINE.replace("model = \"constant\"", "model = \"tape\"");
+    check_refused(
+        &unknown,
+        JOB,
+        &["m.toml:4:9: there is no model `tape`", "hint: models: "],
+    );
+    check_refused("[[device]\n", JOB, &["m.toml:1:", "this is no TOML"]);
+    check_refused("", JOB, &["the machine has no device"]);
+}
+
+#[test]
+fn names_must_meet_from_both_sides() {
+    let other = MACHINE.replace("/dev/modelled", "/dev/other");
+    let wants = [
+        "job `j`: m.toml has no model for `/dev/modelled`",
+        "m.toml:3:10: no job uses `/dev/other`",
+    ];
+    check_refused(&other, JOB, &wants);
+    let files = MACHINE.replace("/dev/modelled", "*");
+    let large = "--name=j --rw=read --direct=1 --size=2g";
+    check_refused(
+        &files,
+        large,
+        &["m.toml:2:1: the files on it take 2048 MiB"],
+    );
+    check_refused(
+        &files,
+        "--name=j --ioengine=null --size=1m",
+        &["nothing to model"],
+    );
+}

@@ -1,0 +1,10 @@
+//! Machines that are not there: files of devices, and where a plan's files lie on them.
+
+mod fields;
+mod lookup;
+mod machine_file;
+mod models;
+mod place;
+
+pub use machine_file::Machine;
+pub(crate) use place::{Home, Placed, place};

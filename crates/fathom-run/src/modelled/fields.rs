@@ -1,0 +1,298 @@
+//! A machine file's tables, read key by key: each value within its bounds, each key known, and
+//! whatever is wrong told with its place.
+
+use std::cell::RefCell;
+use std::ops::{Range, RangeInclusive};
+
+use fathom_core::Nanos;
+use fathom_job::{Origin, closest};
+use toml::de::{DeTable, DeValue};
+
+use crate::error::Problem;
+
+/// A machine file and what was found wrong with it.
+pub(super) struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+    /// With where each stands.
+    problems: RefCell<Vec<(usize, Problem)>>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) const fn new(file: &'a str, text: &'a str) -> Self {
+        Self {
+            file,
+            text,
+            problems: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Something is wrong at these bytes.
+    pub(super) fn problem(
+        &self,
+        at: &Range<usize>,
+        code: &'static str,
+        why: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let mut problem = Problem::new(code, why);
+        problem.origin = self.origin(at);
+        let hint = hint.into();
+        if !hint.is_empty() {
+            problem = problem.hint(hint);
+        }
+        self.problems.borrow_mut().push((at.start, problem));
+    }
+
+    pub(super) fn origin(&self, at: &Range<usize>) -> Origin {
+        Origin::in_text(self.file, self.text, at.clone())
+    }
+
+    pub(super) fn has_problems(&self) -> bool {
+        !self.problems.borrow().is_empty()
+    }
+
+    /// All that is wrong, from top to bottom.
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        let mut problems = self.problems.into_inner();
+        problems.sort_by_key(|(at, _)| *at);
+        problems.into_iter().map(|(_, problem)| problem).collect()
+    }
+}
+
+/// One table. Keys are told as known by being asked for; [`Fields::finish`] refuses the others.
+pub(super) struct Fields<'a> {
+    source: &'a Source<'a>,
+    table: &'a DeTable<'a>,
+    /// Where it stands, and how it is called: `device.ssd`.
+    pub(super) span: Range<usize>,
+    name: String,
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(
+        source: &'a Source<'a>,
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            source,
+            table,
+            span,
+            name: name.into(),
+            known: RefCell::default(),
+        }
+    }
+
+    /// A whole number; `default` where the key may be left out.
+    pub(super) fn whole(
+        &self,
+        key: &'static str,
+        bounds: RangeInclusive<u64>,
+        default: Option<u64>,
+    ) -> u64 {
+        let Some((value, span)) = self.find(key, default.is_some()) else {
+            return default.unwrap_or(*bounds.end());
+        };
+        let number = match value {
+            DeValue::Integer(written) => {
+                i128::from_str_radix(&written.as_str().replace('_', ""), written.radix()).ok()
+            }
+            _ => None,
+        };
+        let allowed = i128::from(*bounds.start())..=i128::from(*bounds.end());
+        match number.filter(|number| allowed.contains(number)) {
+            Some(number) => u64::try_from(number).unwrap_or(u64::MAX),
+            None => {
+                let (from, to) = (bounds.start(), bounds.end());
+                self.out_of_bounds(key, &span, &format!("a whole number from {from} to {to}"));
+                *bounds.end()
+            }
+        }
+    }
+
+    /// The same, for what is counted in 32 bits.
+    pub(super) fn count(
+        &self,
+        key: &'static str,
+        bounds: RangeInclusive<u32>,
+        default: Option<u32>,
+    ) -> u32 {
+        let bounds = u64::from(*bounds.start())..=u64::from(*bounds.end());
+        let whole = self.whole(key, bounds, default.map(u64::from));
+        u32::try_from(whole).unwrap_or(u32::MAX)
+    }
+
+    /// A number with or without a fraction.
+    pub(super) fn number(
+        &self,
+        key: &'static str,
+        bounds: RangeInclusive<f64>,
+        default: Option<f64>,
+    ) -> f64 {
+        let Some((value, span)) = self.find(key, default.is_some()) else {
+            return default.unwrap_or(*bounds.end());
+        };
+        let text = match value {
+            DeValue::Integer(written) if written.radix() == 10 => written.as_str(),
+            DeValue::Float(written) => written.as_str(),
+            _ => "",
+        };
+        let number = text.replace('_', "").parse().ok();
+        number
+            .filter(|number| bounds.contains(number))
+            .unwrap_or_else(|| {
+                let (from, to) = (bounds.start(), bounds.end());
+                self.out_of_bounds(key, &span, &format!("a number from {from} to {to}"));
+                *bounds.end()
+            })
+    }
+
+    /// A time that is written in units of `unit`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "bounds are far below 2^53 ns, and not negative"
+    )]
+    pub(super) fn time(
+        &self,
+        key: &'static str,
+        unit: Nanos,
+        bounds: RangeInclusive<f64>,
+        default: Option<f64>,
+    ) -> Nanos {
+        let number = self.number(key, bounds, default);
+        Nanos::new((number * unit.get() as f64).round() as u64)
+    }
+
+    /// A text, with where it stands.
+    pub(super) fn text(
+        &self,
+        key: &'static str,
+        optional: bool,
+    ) -> Option<(&'a str, Range<usize>)> {
+        let (value, span) = self.find(key, optional)?;
+        match value {
+            DeValue::String(text) => Some((text, span)),
+            _ => {
+                self.out_of_bounds(key, &span, "a text in quotes");
+                None
+            }
+        }
+    }
+
+    /// A list of texts that is not empty, with where each stands.
+    pub(super) fn texts(&self, key: &'static str) -> Vec<(&'a str, Range<usize>)> {
+        let Some((value, span)) = self.find(key, false) else {
+            return Vec::new();
+        };
+        let items = value.as_array().into_iter().flatten();
+        let texts: Vec<_> = items
+            .filter_map(|item| Some((item.get_ref().as_str()?, item.span())))
+            .collect();
+        let whole = value.as_array().map_or(0, |items| items.len());
+        if texts.is_empty() || texts.len() != whole {
+            self.out_of_bounds(key, &span, "a list of texts, as in `[\"/dev/sdb\"]`");
+        }
+        texts
+    }
+
+    /// A table in this one.
+    pub(super) fn table(&self, key: &'static str, optional: bool) -> Option<Self> {
+        let (value, span) = self.find(key, optional)?;
+        let name = self.name_of(key);
+        match value {
+            DeValue::Table(table) => Some(Fields::new(self.source, table, span, name)),
+            _ => {
+                self.out_of_bounds(key, &span, &format!("a table: `[{name}]`"));
+                None
+            }
+        }
+    }
+
+    /// A list of tables in this one; empty where there is none.
+    pub(super) fn tables(&self, key: &'static str) -> Vec<Self> {
+        let Some((value, span)) = self.find(key, true) else {
+            return Vec::new();
+        };
+        let name = self.name_of(key);
+        let items = value.as_array().into_iter().flatten();
+        let tables: Vec<_> = items
+            .filter_map(|item| {
+                let table = item.get_ref().as_table()?;
+                Some(Fields::new(self.source, table, item.span(), name.clone()))
+            })
+            .collect();
+        if tables.is_empty() {
+            self.out_of_bounds(key, &span, &format!("tables: `[[{name}]]`"));
+        }
+        tables
+    }
+
+    /// Something is wrong with the value of `key`, or with the table where it has none.
+    pub(super) fn refuse(&self, key: &'static str, why: impl Into<String>, hint: &str) {
+        let found = self.find(key, true).map(|(_, span)| span);
+        let span = found.unwrap_or_else(|| self.span.clone());
+        self.source
+            .problem(&span, "machine_makes_no_sense", why, hint);
+    }
+
+    /// Refuses the keys that nobody asked for.
+    pub(super) fn finish(self) {
+        let known = self.known.take();
+        for key in self.table.keys() {
+            let name = key.get_ref().as_ref();
+            if known.contains(&name) {
+                continue;
+            }
+            let hint = match closest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("keys here: {}", known.join(", ")),
+            };
+            let why = format!("`{name}` is no key of {}", self.name_of_table());
+            self.source
+                .problem(&key.span(), "machine_unknown_key", why, hint);
+        }
+    }
+
+    fn find(&self, key: &'static str, optional: bool) -> Option<(&'a DeValue<'a>, Range<usize>)> {
+        let mut known = self.known.borrow_mut();
+        if !known.contains(&key) {
+            known.push(key);
+        }
+        let mut entries = self.table.iter();
+        if let Some((_, value)) = entries.find(|(name, _)| name.get_ref() == key) {
+            return Some((value.get_ref(), value.span()));
+        }
+        if !optional {
+            let why = format!("{} has no `{key}`", self.name_of_table());
+            let hint = "write it; docs/SIMULATION.md says what it means";
+            self.source
+                .problem(&self.span, "machine_missing_key", why, hint);
+        }
+        None
+    }
+
+    fn out_of_bounds(&self, key: &str, span: &Range<usize>, wanted: &str) {
+        let why = format!("`{key}` must be {wanted}");
+        let hint = "docs/SIMULATION.md says what it means";
+        self.source.problem(span, "machine_bad_value", why, hint);
+    }
+
+    fn name_of(&self, key: &str) -> String {
+        match self.name.as_str() {
+            "" => key.to_owned(),
+            name => format!("{name}.{key}"),
+        }
+    }
+
+    fn name_of_table(&self) -> String {
+        match self.name.as_str() {
+            "" => "a machine file".to_owned(),
+            name => format!("`{name}`"),
+        }
+    }
+}

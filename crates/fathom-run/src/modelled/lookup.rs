@@ -1,0 +1,143 @@
+//! A plan's names on a modelled machine: what lies there, and what is wrong with that.
+
+use std::io;
+
+use fathom_job::Plan;
+use fathom_record::{ModelledDevice, ModelledMachine};
+
+use super::machine_file::{Machine, matches};
+use super::place::{Home, Placed, place};
+use crate::error::{Problem, RunError};
+use crate::found::{Found, Look};
+use crate::translate::JobSetup;
+
+/// Devices are as large as the machine's file says; files are yet to be made.
+impl Look for Machine {
+    fn look(&self, path: &str) -> io::Result<Found> {
+        if !is_device(path) {
+            return Ok(Found::Missing);
+        }
+        // A device without a model is refused with its job, not for having no size.
+        let bytes = self
+            .device_of(path)
+            .map_or(ANY_SIZE, |device| self.devices[device].capacity_bytes);
+        Ok(Found::Block {
+            bytes,
+            logical_block: LOGICAL_BLOCK,
+        })
+    }
+}
+
+impl Machine {
+    /// Where the files of a plan lie.
+    pub(crate) fn place(&self, plan: &Plan, setups: &[JobSetup]) -> Result<Placed, RunError> {
+        let mut problems = self.without_model(plan, setups);
+        problems.extend(self.unused(setups));
+        if !problems.is_empty() {
+            return Err(RunError { problems });
+        }
+        let placed = place(setups, &|path| Home {
+            storage: self.device_of(path).unwrap_or_default(),
+            is_device: is_device(path),
+        });
+        problems.extend(self.too_full(&placed));
+        if problems.is_empty() {
+            Ok(placed)
+        } else {
+            Err(RunError { problems })
+        }
+    }
+
+    /// Itself, as a report tells of it.
+    pub(crate) fn record(&self) -> ModelledMachine {
+        let devices = self.devices.iter().map(|device| ModelledDevice {
+            names: device.names.iter().map(|(name, _)| name.clone()).collect(),
+            model: device.model.name().into(),
+            capacity_bytes: device.capacity_bytes,
+        });
+        ModelledMachine {
+            file: self.file.clone(),
+            devices: devices.collect(),
+        }
+    }
+
+    /// Jobs whose file has no model, once for each name.
+    fn without_model(&self, plan: &Plan, setups: &[JobSetup]) -> Vec<Problem> {
+        let mut told: Vec<&str> = Vec::new();
+        let mut problems = Vec::new();
+        for setup in setups {
+            let job = &plan.jobs[setup.place.section];
+            if setup.diskless {
+                let message = "`ioengine=null` has no device: there is nothing to model";
+                let problem = Problem::new("null_has_no_model", message);
+                let hint = "name an engine that does I/O, as `ioengine=libaio`";
+                problems.push(problem.hint(hint).at(job, "ioengine"));
+                continue;
+            }
+            for file in &setup.files {
+                let path = file.path.as_str();
+                if self.device_of(path).is_some() || told.contains(&path) {
+                    continue;
+                }
+                told.push(path);
+                let message = format!("{} has no model for `{path}`", self.file);
+                let hint = format!("write \"{path}\" into the `names` of a device there");
+                let problem = Problem::new("no_model", message).hint(hint);
+                problems.push(problem.at(job, "filename"));
+            }
+        }
+        problems
+    }
+
+    /// Names that no file of the plan fits.
+    fn unused(&self, setups: &[JobSetup]) -> Vec<Problem> {
+        let paths: Vec<(&str, Option<usize>)> = (setups.iter().flat_map(|setup| &setup.files))
+            .map(|file| (file.path.as_str(), self.device_of(&file.path)))
+            .collect();
+        let mut problems = Vec::new();
+        for (number, device) in self.devices.iter().enumerate() {
+            for (pattern, origin) in &device.names {
+                let fits = |(path, home): &(&str, Option<usize>)| {
+                    *home == Some(number) && matches(pattern, path)
+                };
+                if paths.iter().any(fits) {
+                    continue;
+                }
+                let message = format!("no job uses `{pattern}`");
+                let names: Vec<&str> = paths.iter().map(|(path, _)| *path).take(3).collect();
+                let hint = format!("take it out; the jobs use {}", names.join(", "));
+                let mut problem = Problem::new("unused_model", message).hint(hint);
+                problem.origin = origin.clone();
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+
+    /// Devices that hold less than is laid out on them.
+    fn too_full(&self, placed: &Placed) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (number, device) in self.devices.iter().enumerate() {
+            let used = placed.used.get(&number).copied().unwrap_or_default();
+            if used > device.capacity_bytes {
+                let (need, hold) = (used >> 20, device.capacity_bytes >> 20);
+                let message = format!("the files on it take {need} MiB, and it holds {hold} MiB");
+                let hint = "raise `capacity_gib`, or lower the jobs' `size`";
+                let mut problem = Problem::new("model_too_small", message).hint(hint);
+                problem.origin = device.origin.clone();
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+}
+
+/// Whether a name is a device itself, not a file on one.
+fn is_device(path: &str) -> bool {
+    path.starts_with("/dev/")
+}
+
+/// What direct ops must be multiples of.
+const LOGICAL_BLOCK: u32 = 512;
+/// Of a device that is not in the machine's file.
+const ANY_SIZE: u64 = 1 << 40;
