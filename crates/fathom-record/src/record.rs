@@ -332,6 +332,10 @@ pub struct CpuRecord {
 pub struct DiskRecord {
     /// `vda`, `nvme0n1`…
     pub name: String,
+    /// Names of the disks that a stacked device (`md0`, `dm-0`) is made of; they have entries of
+    /// their own.
+    #[serde(default)]
+    pub parts: Vec<String>,
     /// Read requests completed.
     pub read_ios: u64,
     /// Write requests completed.

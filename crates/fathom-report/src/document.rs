@@ -2,14 +2,14 @@
 
 use fathom_core::IoPriority;
 use fathom_record::{
-    DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record,
-    SyncRecord, Unified,
+    DirectionRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record, SyncRecord, Unified,
 };
 use fathom_stats::Latency;
 
+use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::group::{Entry, entries};
-use crate::json::{Object, Value};
+use crate::json::Object;
 use crate::number::percent;
 use crate::ours;
 use crate::percentiles::percentiles;
@@ -37,7 +37,9 @@ pub fn json(record: &Record, plus: bool) -> String {
         .collect();
     document.set("jobs", jobs);
     if show_disks(record) {
-        let disks: Vec<Object> = record.disks.iter().map(disk).collect();
+        let disks: Vec<Object> = (record.disks.iter())
+            .map(|disk| disks::object(disk, &record.disks))
+            .collect();
         document.set("disk_util", disks);
     }
     if let Some(found) = &record.idleness {
@@ -266,27 +268,6 @@ fn distributions(out: &mut Object, job: &JobRecord) {
 
 fn named<const N: usize>(names: [&str; N], shares: [f64; N]) -> Object {
     names.into_iter().zip(shares).collect()
-}
-
-fn disk(disk: &DiskRecord) -> Object {
-    let counts: [(&str, u64); 9] = [
-        ("read_ios", disk.read_ios),
-        ("write_ios", disk.write_ios),
-        ("read_sectors", disk.read_sectors),
-        ("write_sectors", disk.write_sectors),
-        ("read_merges", disk.read_merges),
-        ("write_merges", disk.write_merges),
-        ("read_ticks", disk.read_ticks_ms),
-        ("write_ticks", disk.write_ticks_ms),
-        ("in_queue", disk.in_queue_ms),
-    ];
-    let mut out = Object::new();
-    out.set("name", disk.name.as_str());
-    for (key, count) in counts {
-        out.set(key, Value::Integer(count));
-    }
-    out.set("util", disk.util_percent);
-    out
 }
 
 fn idleness(found: &Idleness) -> Object {

@@ -4,6 +4,7 @@
 //! The forms are fio's to the blank, because scripts cut them apart; see the golden tests.
 #![forbid(unsafe_code)]
 
+mod disks;
 mod distribution;
 mod document;
 mod group;

@@ -11,9 +11,10 @@
 //! | 5 | each direction ends with its samples of IOPS |
 
 use fathom_core::Direction;
-use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record};
+use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::{Latency, SampleStats};
 
+use crate::disks;
 use crate::distribution::{LatencyShares, depth_shares};
 use crate::document::{error_of, shown_errors};
 use crate::group::{Entry, entries};
@@ -67,7 +68,8 @@ fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_
     }
     latency_shares(line, job);
     if layout > 2 && show_disks(record) {
-        record.disks.iter().for_each(|found| disk(line, found));
+        let fields = |disk| disks::fields(disk, &record.disks);
+        (record.disks.iter().flat_map(fields)).for_each(|field| line.add(field));
     }
     if let Some(errors) = shown_errors(job) {
         line.add(errors.total);
@@ -163,22 +165,6 @@ fn latency_shares(line: &mut Line, job: &JobRecord) {
     }
 }
 
-fn disk(line: &mut Line, disk: &DiskRecord) {
-    line.add(disk.name.as_str());
-    for count in [
-        disk.read_ios,
-        disk.write_ios,
-        disk.read_merges,
-        disk.write_merges,
-        disk.read_ticks_ms,
-        disk.write_ticks_ms,
-        disk.in_queue_ms,
-    ] {
-        line.add(count);
-    }
-    line.add(format!("{:.2}%", disk.util_percent));
-}
-
 /// Fields with semicolons between them.
 #[derive(Default)]
 struct Line(String);
@@ -197,6 +183,8 @@ const PERCENTILE_FIELDS: usize = 20;
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::DiskRecord;
+
     use super::*;
 
     fn record(disks: usize, description: Option<&str>) -> Record {

@@ -1,9 +1,10 @@
 //! The report for people, in fio's lines.
 
 use fathom_core::PerDirection;
-use fathom_record::{DirectionRecord, DiskRecord, Idleness, JobRecord, Record};
+use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
+use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::document::{error_of, shown_errors};
 use crate::group::{Entry, entries};
@@ -37,7 +38,8 @@ pub fn text(record: &Record) -> String {
     }
     if show_disks(record) {
         out += "\nDisk stats (read/write):\n";
-        out.extend(record.disks.iter().map(disk_line));
+        let line = |disk| disks::line(disk, &record.disks);
+        out.extend(record.disks.iter().map(line));
     }
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
     out += &notes(record);
@@ -315,21 +317,4 @@ fn group_status(entries: &[Entry<'_>], group_id: u32) -> String {
         );
     }
     out
-}
-
-fn disk_line(disk: &DiskRecord) -> String {
-    format!(
-        "  {}: ios={}/{}, sectors={}/{}, merge={}/{}, ticks={}/{}, in_queue={}, util={:.2}%\n",
-        disk.name,
-        disk.read_ios,
-        disk.write_ios,
-        disk.read_sectors,
-        disk.write_sectors,
-        disk.read_merges,
-        disk.write_merges,
-        disk.read_ticks_ms,
-        disk.write_ticks_ms,
-        disk.in_queue_ms,
-        disk.util_percent,
-    )
 }

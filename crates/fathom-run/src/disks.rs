@@ -37,7 +37,12 @@ impl DiskWatch {
         let wall_ms = (now - self.since).as_millis();
         let each = self.disks.iter().filter_map(|(disk, before)| {
             let after = Counters::read(disk)?;
-            Some(after.since(before).record(&disk.name, wall_ms))
+            let mut made_of: Vec<String> = parts(disk).map(|part| part.name).collect();
+            made_of.dedup();
+            Some(DiskRecord {
+                parts: made_of,
+                ..after.since(before).record(&disk.name, wall_ms)
+            })
         });
         each.collect()
     }
@@ -51,9 +56,14 @@ fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>)
         return;
     };
     disks.push((disk.clone(), counters));
-    for slave in disk.slaves() {
-        add_with_slaves(&slave.whole(), disks);
+    for part in parts(disk) {
+        add_with_slaves(&part, disks);
     }
+}
+
+/// The whole disks that a stacked device is made of.
+fn parts(disk: &BlockDevice) -> impl Iterator<Item = BlockDevice> {
+    disk.slaves().into_iter().map(|slave| slave.whole())
 }
 
 /// The numbers of a `stat` file that are used, in its order; times in ms.
@@ -115,6 +125,7 @@ impl Counters {
     fn record(self, name: &str, wall_ms: u64) -> DiskRecord {
         DiskRecord {
             name: name.to_owned(),
+            parts: Vec::new(),
             read_ios: self.read_ios,
             write_ios: self.write_ios,
             read_sectors: self.read_sectors,
@@ -203,6 +214,7 @@ mod tests {
         let records = watch.finish(Tick::ZERO + Nanos::from_secs(1));
         let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
         assert_eq!(names, ["md0", "sda"]);
+        assert_eq!(records[0].parts, ["sda"]);
         assert_eq!(records[1].read_ios, 10);
         assert_eq!(records[1].read_sectors, 80);
         assert!((records[1].util_percent - 50.0).abs() < 1e-9);
