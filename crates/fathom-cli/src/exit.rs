@@ -7,6 +7,10 @@ use fathom_job::Dialect;
 pub(crate) enum End {
     /// It printed what was asked for (help, a version, parsed options), or ran nothing on purpose.
     Printed,
+    /// Help was asked for on an engine that has no options: the answer to fio a failure.
+    NothingToShow,
+    /// Help was asked for on an option that there is none of: to fio no failure.
+    NothingKnown,
     /// It ran its jobs and reported.
     Ran {
         /// Jobs that ended with an error.
@@ -28,7 +32,10 @@ pub(crate) enum End {
 /// end. `fio`: as fio's own.
 pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
     match (dialect, end) {
-        (_, End::Printed) => 0,
+        (_, End::Printed) | (Dialect::Fathom, End::NothingToShow) => 0,
+        (Dialect::Fio, End::NothingToShow) => 1,
+        (Dialect::Fio, End::NothingKnown) => 0,
+        (Dialect::Fathom, End::NothingKnown) => 2,
         (_, End::Bug) => 2,
         (Dialect::Fathom, End::Refused | End::NotReported) => 2,
         (Dialect::Fio, End::Refused | End::NotReported) => 1,
@@ -72,6 +79,8 @@ mod tests {
         let cases = [
             // (end, as fathom, as fio)
             (End::Printed, 0, 0),
+            (End::NothingToShow, 0, 1),
+            (End::NothingKnown, 2, 0),
             (ran(0, 0, false), 0, 0),
             (ran(3, 0, false), 1, 3),
             (ran(0, 5, false), 1, 0),

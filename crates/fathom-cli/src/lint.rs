@@ -39,10 +39,8 @@ pub(crate) fn run(words: &[OsString]) -> End {
             });
             tell(&findings, has("--json"))
         }
-        Ok(Invocation::Print(_) | Invocation::SelfTest(_) | Invocation::InflateLog(_)) => {
-            refuse("fathom: lint: there is no job to look at\nhint: `fathom lint --help`\n")
-        }
         Err(refusal) => refuse(&rendered(&refusal.diagnostics, Dialect::Fathom)),
+        Ok(_) => refuse("fathom: lint: there is no job to look at\nhint: `fathom lint --help`\n"),
     }
 }
 

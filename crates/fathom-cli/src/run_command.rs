@@ -31,6 +31,15 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             output::print(Stream::Data, &text);
             End::Printed
         }
+        Ok(Invocation::NoEngineOptions(text)) => {
+            output::print(Stream::Data, &text);
+            End::NothingToShow
+        }
+        Ok(Invocation::NoSuchOption { complaint, closest }) => {
+            output::print(Stream::Error, &complaint);
+            output::print(Stream::Data, &closest);
+            End::NothingKnown
+        }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test),
         Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
         Ok(Invocation::Run {

@@ -147,8 +147,8 @@ impl Reader<'_> {
             }
             Action::Version => self.instead = Some(Invocation::Print(help::version(self.dialect))),
             Action::Help => self.instead = Some(Invocation::Print(help::usage())),
-            Action::OptionHelp => self.instead = Some(Invocation::Print(help::option(text))),
-            Action::EngineHelp => self.instead = Some(Invocation::Print(help::engine(text)?)),
+            Action::OptionHelp => self.instead = Some(help::option(text)),
+            Action::EngineHelp => self.instead = Some(help::engine(text)?),
             Action::ShowCommand => self.show_command = true,
             Action::ReadOnly => settings.read_only = true,
             Action::NoExec => settings.no_exec = true,

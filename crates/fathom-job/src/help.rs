@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::Dialect;
 use crate::engines;
 use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
 use crate::table::{self, ALL_OTHERS, Kind, Row};
+use crate::{Dialect, Invocation};
 
 /// Each option as one would write it, and the names of those that only fio has: words to try the
 /// parser with.
@@ -51,30 +51,24 @@ pub(crate) fn usage() -> String {
 }
 
 /// What `--cmdhelp` prints: one option, or a list of all.
-#[must_use]
-pub fn print_options(name: Option<&str>) -> String {
-    option(name)
-}
-
-pub(crate) fn option(name: Option<&str>) -> String {
+pub(crate) fn option(name: Option<&str>) -> Invocation {
     let name = match name.map(str::trim) {
-        None | Some("" | "all") => return all_options(),
+        None | Some("" | "all") => return Invocation::Print(all_options()),
         Some(name) => name,
     };
     if let Some(row) = table::find(name) {
-        return describe(row);
+        return Invocation::Print(describe(row));
     }
     let names = table::rows().flat_map(Row::names);
     let problem = refuse::option(name, None, "");
     if problem.code != "unknown-option" {
-        return format!("{}\n", problem.why);
+        return Invocation::Print(format!("{}\n", problem.why));
     }
-    match suggest::closest(name, names).and_then(table::find) {
-        Some(row) => format!(
-            "No such command: {name} - showing closest match\n{}",
-            describe(row)
-        ),
-        None => format!("No such command: {name}\n"),
+    let closest = suggest::closest(name, names).and_then(table::find);
+    let shown = closest.map_or("", |_| " - showing closest match");
+    Invocation::NoSuchOption {
+        complaint: format!("No such command: {name}{shown}\n"),
+        closest: closest.map(describe).unwrap_or_default(),
     }
 }
 
@@ -148,9 +142,9 @@ pub(crate) fn range(kind: &Kind) -> Option<String> {
 }
 
 /// What `--enghelp` prints: all engines, an engine's options, or one of them.
-pub(crate) fn engine(name: Option<&str>) -> Result<String, Problem> {
+pub(crate) fn engine(name: Option<&str>) -> Result<Invocation, Problem> {
     let Some(wanted) = name.filter(|name| !name.trim().is_empty()) else {
-        return Ok(all_engines());
+        return Ok(Invocation::Print(all_engines()));
     };
     let pieces = Piece::whole(wanted).split(&[',']);
     let name = pieces[0].trim();
@@ -161,19 +155,21 @@ pub(crate) fn engine(name: Option<&str>) -> Result<String, Problem> {
     let own = || table::rows().filter(|row| row.engines.contains(&engine.name));
     if let Some(option) = pieces.get(1) {
         let found = own().find(|row| row.names().any(|name| name == option.text.trim()));
-        return found.map(describe).ok_or_else(|| {
+        let described = found.map(|row| Invocation::Print(describe(row)));
+        return described.ok_or_else(|| {
             let why = format!("{} has no option `{}` of its own", engine.name, option.text);
             Problem::new("unknown-option", option.range(), why)
         });
     }
     if own().next().is_none() {
-        return Ok(format!("IO engine {} has no options\n", engine.name));
+        let text = format!("IO engine {} has no options\n", engine.name);
+        return Ok(Invocation::NoEngineOptions(text));
     }
     let mut text = String::new();
     for row in own() {
         line(&mut text, &format!("{:<24}: {}", row.name, row.help));
     }
-    Ok(text)
+    Ok(Invocation::Print(text))
 }
 
 fn all_engines() -> String {

@@ -45,7 +45,7 @@ pub use compatibility::compatibility_markdown;
 pub use debug::{DebugOptions, debug_line, option_lines};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use file::JOB_FILE_BYTES_MAX;
-pub use help::{option_examples, print_options};
+pub use help::option_examples;
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFileFormat, LogFull, LogOptions, LogValue};
 pub use names::file_names;

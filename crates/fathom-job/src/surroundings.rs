@@ -78,6 +78,15 @@ pub enum Invocation {
     },
     /// Print this and stop: help, version, or a command line.
     Print(String),
+    /// There is no option of the name that help was asked for.
+    NoSuchOption {
+        /// What to say.
+        complaint: String,
+        /// Help on what was perhaps meant, to print; may be empty.
+        closest: String,
+    },
+    /// The engine that help was asked for has no options of its own: print this and stop.
+    NoEngineOptions(String),
     /// Try this out and stop.
     SelfTest(SelfTest),
     /// Print this compressed log and stop.

@@ -246,14 +246,41 @@ fn help_is_drawn_from_the_table() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(print("--cmdhelp=verify_interval").contains("known to fio, not yet to fathom"));
-    assert!(print("--cmdhelp=iodep").contains("closest match"));
     assert!(print("--cmdhelp").lines().count() > 90);
     assert!(print("--enghelp").contains("\tio_uring\n"));
     assert!(print("--enghelp=libaio").contains("userspace_reap"));
     assert!(print("--enghelp=io_uring,hipri").contains("example: hipri"));
-    assert_eq!(print("--enghelp=null"), "IO engine null has no options\n");
     refuse("--enghelp=nox", &["0:1 unknown-engine"]);
     assert!(print("--help").contains("--parse-only"));
+}
+
+#[test]
+fn help_on_what_there_is_not_says_so() {
+    let world = World::default();
+    let asked = |line: &str| world.parse(line);
+    let Ok(Invocation::NoEngineOptions(text)) = asked("--enghelp=null") else {
+        panic!("null: options");
+    };
+    assert_eq!(text, "IO engine null has no options\n");
+    for (name, said, shown) in [
+        (
+            "iodep",
+            "No such command: iodep - showing closest match\n",
+            "iodepth: ",
+        ),
+        ("bogus", "No such command: bogus\n", ""),
+    ] {
+        let Ok(Invocation::NoSuchOption { complaint, closest }) =
+            asked(&format!("--cmdhelp={name}"))
+        else {
+            panic!("{name}: an option");
+        };
+        assert_eq!(complaint, said);
+        assert!(
+            closest.contains(shown) && closest.is_empty() == shown.is_empty(),
+            "{closest}"
+        );
+    }
 }
 
 #[test]
