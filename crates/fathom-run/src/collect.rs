@@ -96,10 +96,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         record.error_text.get_or_insert(text);
     }
     record.latency_target = latency_target(setup, &results);
-    record.tolerated = results.tolerated.as_ref().map(|tolerated| Tolerated {
-        total: tolerated.total,
-        first: tolerated.first.errno,
-    });
+    record.tolerated = counted_errors(setup, &results);
     record.depth_level = depth_buckets(&results.depth_at_issue);
     record.depth_submit = results.submit_sizes;
     record.depth_complete = results.complete_sizes;
@@ -124,6 +121,24 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         .each()
         .map(|direction| direction.runtime_ms);
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
+}
+
+/// What was tolerated. As in fio the error that ended the job is one of them where errors of ops of
+/// its kind were to be tolerated, and this one could not be (`ENOSPC`).
+fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
+    let tolerate = &setup.worker.tolerate;
+    let last = results.error.as_ref().filter(|error| match error.what {
+        "read" => tolerate.read,
+        "write" | "trim" => tolerate.write,
+        "verify" => tolerate.verify,
+        _ => false,
+    });
+    let tolerated = results.tolerated.as_ref();
+    let first = tolerated.map(|tolerated| &tolerated.first).or(last)?;
+    Some(Tolerated {
+        total: tolerated.map_or(0, |tolerated| tolerated.total) + u64::from(last.is_some()),
+        first: first.errno,
+    })
 }
 
 /// What came of the search for a depth.

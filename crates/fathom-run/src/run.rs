@@ -143,7 +143,12 @@ fn end_logs(
     let mut warnings = finished.warnings;
     warnings.extend(broken);
     let ended = outcomes.iter().flatten();
-    warnings.extend(ended.flat_map(|outcome| outcome.said.iter().cloned()));
+    for warning in ended.flat_map(|outcome| &outcome.said) {
+        // Clones have the same to say.
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
     for warning in &warnings {
         (session.tell)(Event::Lost(warning));
     }
