@@ -85,28 +85,43 @@ impl Data {
         Ok(())
     }
 
+    /// Shows what there is so far: whole reports, while the run goes on.
+    pub(crate) fn show(&self) -> Result<()> {
+        match self {
+            Self::File { path, text } if !is_special(path) => {
+                // Not synced: that would have a part in what is measured.
+                place(path, |file| file.write_all(text.as_bytes()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Puts the file in place; readers see the old one or the whole new one.
     pub(crate) fn finish(self) -> Result<()> {
         let Self::File { path, text } = self else {
             return Ok(());
         };
-        let name = path.display().to_string();
         if is_special(&path) {
             let written = File::create(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-            return written.with_context(|| format!("--output: {name}"));
+            return written.with_context(|| format!("--output: {}", path.display()));
         }
-        let beside = beside(&path);
-        let written = File::create(&beside).and_then(|mut file| {
+        place(&path, |file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
-        });
-        let placed = written.and_then(|()| fs::rename(&beside, &path));
-        if placed.is_err() {
-            // It may be there half-written, or not at all.
-            let _gone = fs::remove_file(&beside);
-        }
-        placed.with_context(|| format!("--output: {name}"))
+        })
     }
+}
+
+/// Writes a file under another name, and renames it.
+fn place(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let beside = beside(path);
+    let written = File::create(&beside).and_then(|mut file| write(&mut file));
+    let placed = written.and_then(|()| fs::rename(&beside, path));
+    if placed.is_err() {
+        // It may be there half-written, or not at all.
+        let _gone = fs::remove_file(&beside);
+    }
+    placed.with_context(|| format!("--output: {}", path.display()))
 }
 
 /// A pipe or a device has no name to rename to.
@@ -135,8 +150,11 @@ mod tests {
         data.add("{\n").unwrap();
         assert!(!path.exists());
         data.add("}\n").unwrap();
-        data.finish().unwrap();
+        data.show().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n}\n");
+        data.add("{}\n").unwrap();
+        data.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\n}\n{}\n");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(&folder).unwrap();
         assert!(Data::new(path.to_str()).check().is_err());

@@ -152,6 +152,8 @@ impl Report {
             Event::Interim(record) => {
                 self.status.clear();
                 self.formats(record);
+                let shown = self.data.show();
+                self.failed = self.failed.take().or(shown.err());
             }
             Event::Stopping => {
                 self.status.clear();
