@@ -107,6 +107,11 @@ fn push_switches(text: &mut String) {
                 "same; counted by the kernel, not by threads that fill the idle time"
             }
             Action::Ignored => "same: accepted and ignored",
+            Action::Debug => {
+                "stricter: a name that is none is refused; `parse`, `file`, `random`, `process` \
+                 and `io` tell what tools read, and less than fio; the others tell nothing"
+            }
+            Action::TriggerTimeout => "same, but that no state of a verification is saved",
             Action::ShowCommand => {
                 "stricter: a job with errors is refused; fio prints what it could read"
             }
@@ -152,6 +157,15 @@ What holds everywhere:
 * Flags take nothing, `=1` or `=0`; `true`, `yes` and other numbers are errors.
 * On the command line, a value that is itself an option (`--size --rw=read`), and two options glued
   together (`--direct=1--ioengine=libaio`), are errors.
+
+What differs in counts, and belongs to no option:
+
+* An op that failed is not among `total_ios`; fio counts what was issued.
+* An op at the very end of a ramp, or of the pass that a ramp ends in, may be counted here and not
+  in fio, or the other way round.
+* Where only a later job of a group has `group_reporting`, fio adds an empty entry of the group
+  4294967295 to its reports; here there is none.
+* The same message of several clones is told once.
 
 ## Options
 ";

@@ -79,7 +79,8 @@ pub(super) const ROWS: &[Row] = &[
         "Begin at the end of what the files hold",
         "file_append=1",
         Kind::Bool(|o, v| o.files.append = v),
-    ),
+    )
+    .different("every pass of `loops` writes again behind what there was; fio does one pass"),
     Row::new(
         "fill_device",
         "0",

@@ -13,7 +13,8 @@ pub(super) const ROWS: &[Row] = &[
         "Start only when all clones of the job of this name have ended",
         "wait_for=prepare",
         Kind::Text(|o, text| o.lifecycle.wait_for = Some(text.to_owned())),
-    ),
+    )
+    .stricter("a job that comes later is refused; fio says so, runs nothing and ends with 0"),
     Row::new(
         "exitall",
         "0",
