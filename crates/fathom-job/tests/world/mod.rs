@@ -131,3 +131,14 @@ impl Surroundings for World {
         8192
     }
 }
+
+/// The options are accepted, with this note.
+#[track_caller]
+pub(crate) fn note(options: &str, code: &str) {
+    let notes = World::default().notes(&format!("--name=x {options}"));
+    let codes: Vec<_> = notes
+        .iter()
+        .filter_map(|note| note.split(' ').nth(1))
+        .collect();
+    assert_eq!(codes, [code], "{options}");
+}

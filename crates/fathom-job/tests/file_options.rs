@@ -1,0 +1,157 @@
+//! What the values of options mean that are about files, memory and content.
+
+mod world;
+
+use fathom_job::{DedupeMode, FadviseHint, Fallocate, MemoryKind, Verify};
+use world::{World, check, note, refuse};
+
+#[test]
+fn files() {
+    check("--filename=a:b --nrfiles=1", |o| o.nrfiles == 1);
+    check("--nrfiles=1 --filename=a:b", |o| o.nrfiles == 2);
+    refuse("--filename=:", "no-value");
+    check("--directory=/a:/b", |o| {
+        o.directory == Some(vec!["/a".into(), "/b".into()])
+    });
+    check("--filename_format=$jobnum", |o| {
+        o.filename_format == "$jobnum"
+    });
+    check("--nr_files=4", |o| o.nrfiles == 4);
+    for (word, mode) in [
+        ("none", Fallocate::None),
+        ("0", Fallocate::None),
+        ("native", Fallocate::Native),
+        ("posix", Fallocate::Posix),
+        ("1", Fallocate::Posix),
+        ("keep", Fallocate::Keep),
+        ("truncate", Fallocate::Truncate),
+    ] {
+        check(&format!("--fallocate={word}"), |o| o.fallocate == mode);
+    }
+    check("--fsync=3 --fdatasync=4", |o| {
+        (o.fsync, o.fdatasync) == (3, 4)
+    });
+    check("--end_fsync=1 --fsync_on_close=1", |o| {
+        o.end_fsync && o.fsync_on_close
+    });
+    check("--sync=dsync", |o| o.sync == 2);
+    check("--sync=1", |o| o.sync == 1);
+    refuse("--sync=2", "bad-value");
+    check("--create_serialize=0 --create_fsync=0", |o| {
+        !o.create_serialize && !o.create_fsync
+    });
+    check("--create_on_open=1 --create_only=1", |o| {
+        o.create_on_open && o.create_only
+    });
+    check("--allow_file_create=0", |o| !o.allow_file_create);
+    check("--allow_mounted_write=1", |o| o.allow_mounted_write);
+    check("--unlink=1 --overwrite=1", |o| o.unlink && o.overwrite);
+    check("--invalidate=0 --pre_read=1", |o| {
+        !o.invalidate && o.pre_read
+    });
+}
+
+#[test]
+fn content_and_verification() {
+    check("--zero_buffers --refill_buffers", |o| {
+        o.zero_buffers && o.refill_buffers
+    });
+    check("--scramble_buffers=0", |o| {
+        o.scramble_buffers == Some(false)
+    });
+    check("--buffer_pattern=0xab", |o| {
+        o.buffer_pattern == Some(vec![0xab]) && o.scramble_buffers == Some(false)
+    });
+    refuse("--buffer_pattern=abc", "bad-pattern");
+    refuse("--buffer_pattern='missing'", "no-pattern-file");
+    refuse("--buffer_pattern='missing", "bad-pattern");
+    check("--verify=crc32c-intel", |o| o.verify == Verify::Crc32c);
+    check("--verify=md5 --do_verify=0", |o| {
+        o.verify == Verify::Md5 && !o.do_verify
+    });
+    check("--verify=pattern --verify_pattern=0xff", |o| {
+        o.verify == Verify::Pattern && o.verify_pattern == Some(vec![0xff])
+    });
+    refuse("--verify=pattern", "no-pattern");
+    refuse("--verify_pattern=0xff", "not-yet");
+    refuse("--verify=sha1", "not-yet");
+    refuse("--verify=none", "bad-value");
+    refuse("--verify=md5 --rw=write --bs=32", "bs-too-small");
+    note(
+        "--verify=md5 --rw=write --time_based --runtime=1",
+        "no-verify-phase",
+    );
+    note("--verifysort=1", "ignored");
+}
+
+#[test]
+fn content_that_compresses_and_repeats() {
+    check("--buffer_compress_percentage=40", |o| {
+        o.content.compress_percentage == Some(40) && o.content.compress_chunk == 512
+    });
+    check("--buffer_compress_chunk=4k", |o| {
+        o.content.compress_chunk == 4096
+    });
+    check("--dedupe_percentage=30 --dedupe_mode=working_set", |o| {
+        o.content.dedupe_percentage == 30 && o.content.dedupe_mode == DedupeMode::WorkingSet
+    });
+    refuse("--dedupe_percentage=101", "out-of-range");
+    let set = "--dedupe_percentage=70 --dedupe_mode=working_set --dedupe_working_set_percentage";
+    check(&format!("{set}=30"), |o| {
+        o.content.dedupe_working_set_percentage == 30
+    });
+    refuse(&format!("{set}=31"), "contradiction");
+    refuse("--buffer_compress_percentage=101", "out-of-range");
+}
+
+#[test]
+fn memory_and_files() {
+    check("--mem=malloc", |o| o.memory.kind == MemoryKind::Private);
+    check("--iomem=mmapshared:/tmp/x:y --mem_align=512", |o| {
+        o.memory.file.as_deref() == Some("/tmp/x:y") && o.memory.align == 512
+    });
+    check("--mem=shmhuge --hugepage-size=1g", |o| {
+        (o.memory.kind, o.memory.hugepage_size) == (MemoryKind::SharedHuge, 1 << 30)
+    });
+    refuse("--mem=shm:x", "bad-value");
+    refuse("--mem=mmap:", "bad-value");
+    refuse("--mem=cudamalloc", "not-yet");
+    refuse("--hugepage-size=3m", "bad-page-size");
+    check("--opendir=/tmp", |o| {
+        o.files.opendir.as_deref() == Some("/tmp")
+    });
+    check("--fadvise_hint=noreuse --write_hint=long", |o| {
+        (o.files.fadvise_hint, o.files.write_hint) == (FadviseHint::NoReuse, 4)
+    });
+    check("--offset_align=1m --file_append=1", |o| {
+        (o.files.offset_align, o.files.append) == (1 << 20, true)
+    });
+    check("--fill_fs=1 --filetype=file --unique_filename=0", |o| {
+        o.fill_device
+    });
+    check("--serialize_overlap=1 --rate_ignore_thinktime=1", |o| {
+        o.serialize_overlap && o.rate_ignore_thinktime
+    });
+    refuse("--write_hint=brief", "bad-value");
+}
+
+#[test]
+fn a_pattern_from_a_file_is_read_however_long_it_is() {
+    let world = World::default()
+        .with_file("p", "abc")
+        .with_file("long", vec![7; 600]);
+    let pattern = |value: &str| {
+        let plan = world.plan(&format!("--name=x --buffer_pattern={value}"));
+        plan.jobs[0]
+            .options
+            .buffer_pattern
+            .clone()
+            .expect("a pattern")
+    };
+    assert_eq!(pattern("'p'\"xy\"'p'"), b"abcxyabc");
+    assert_eq!(pattern("'long'"), [7; 600]);
+    assert_eq!(pattern("'long'1").len(), 601);
+    let plan = world.plan("--name=x --verify=pattern --verify_pattern='p'1");
+    let verified = plan.jobs[0].options.verify_pattern.as_deref();
+    assert_eq!(verified, Some(b"abc\x01".as_slice()));
+}
