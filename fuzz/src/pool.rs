@@ -39,12 +39,10 @@ impl Pool {
         if inputs.is_empty() {
             bail!("{}: there is no corpus", corpus.display());
         }
-        let words = option_examples().map(str::to_owned);
+        let pieces = PIECES.lines().chain(UNPRINTABLE.iter().copied());
         Ok(Self {
             inputs,
-            words: words
-                .chain(PIECES.iter().map(|&piece| piece.into()))
-                .collect(),
+            words: option_examples().chain(pieces).map(str::to_owned).collect(),
             known: BTreeSet::new(),
             learnt: 0,
         })
@@ -86,80 +84,11 @@ impl Pool {
 /// Larger ones only slow the search down.
 const LEARNT_BYTES_MAX: usize = 16 << 10;
 
-/// What the examples of options do not have.
-const PIECES: &[&str] = &[
-    "[a]",
-    "[global]",
-    "[",
-    "]",
-    "include j.fio",
-    "include ",
-    "${",
-    "${N}",
-    "${HOME}",
-    "$ncpus",
-    "$pagesize",
-    "(",
-    ")",
-    "(4*(",
-    "+",
-    "*",
-    "/",
-    "-",
-    "--",
-    ",",
-    ":",
-    ",,",
-    "\"",
-    "'",
-    "\\:",
-    "\\",
-    "=",
-    "#",
-    ";",
-    "%",
-    "0x",
-    "0",
-    "1",
-    "-1",
-    "18446744073709551615",
-    "18446744073709551616",
-    "9223372036854775808",
-    "4294967296",
-    "1e9",
-    "0.5",
-    "1.5g",
-    "100%",
-    "101%",
-    "4z",
-    "kib",
-    "t",
-    "p",
-    "é",
-    "\u{202e}",
-    "\0",
-    "\t",
-    "\r\n",
-    "--name=",
-    "--name=global",
-    "-",
-    "--section=a",
-    "--showcmd",
-    "--parse-only",
-    "--cmdhelp=",
-    "--enghelp=libaio,",
-    "--output-format=json,",
-    "--debug=",
-    "-rP",
-    "ioengine=io_uring",
-    "ioengine=libaio",
-    "ioengine=null",
-    "numjobs=4096",
-    "random_distribution=",
-    "bssplit=",
-    "$jobname.$jobnum.$filenum",
-    "j.fio",
-];
+/// What the examples of options do not have, a piece a line.
+const PIECES: &str = include_str!("../pieces.txt");
+
+/// Pieces that no line of text can hold.
+const UNPRINTABLE: &[&str] = &["\u{202e}", "\0", "\t", "\r\n"];
 
 #[cfg(test)]
 mod tests {

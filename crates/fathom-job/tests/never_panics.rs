@@ -2,51 +2,22 @@
 
 mod world;
 
-use fathom_job::{Dialect, parse};
+use fathom_job::{Dialect, option_examples, parse};
 use proptest::prelude::*;
 use world::{World, file};
 
 /// Pieces that job files and command lines are made of.
 fn piece() -> impl Strategy<Value = String> {
+    let words: Vec<&str> = option_examples().chain(PIECES.lines()).collect();
     prop_oneof![
         "[a-z_]{1,12}=?[-0-9a-z.:,/%()*+^\"]{0,12}",
-        prop::sample::select(vec![
-            "[a]",
-            "[global]",
-            "[",
-            "]",
-            "include j.fio",
-            "include ",
-            "bs=",
-            "size=(4*",
-            "${",
-            "${X}",
-            "rw=randrw:8",
-            "bssplit=4k/50:8k,4k",
-            "ioengine=io_uring",
-            "hipri",
-            "numjobs=4096",
-            "cpus_allowed=0-3",
-            "percentile_list=1:2",
-            "buffer_pattern=\"a",
-            "filename=a\\:b:c",
-            "verify_pattern=0x",
-            "--",
-            "-",
-            "--name=x",
-            "-rP",
-            "--re",
-            "--output-format=json",
-            "--section=a",
-            "--cmdhelp=bs",
-            "--enghelp=libaio,",
-            "--direct=1--rw=x",
-            "name=é",
-        ])
-        .prop_map(str::to_owned),
+        prop::sample::select(words).prop_map(str::to_owned),
         ".{0,16}",
     ]
 }
+
+/// The words of the fuzzer.
+const PIECES: &str = include_str!("../../../fuzz/pieces.txt");
 
 proptest! {
     #[test]
