@@ -85,6 +85,9 @@ pub struct EngineOptions {
     pub advice: FileAdvice,
     /// All: ops are done by workers, which are woken so.
     pub offload: Option<Kick>,
+    /// All: files are opened so that reading them leaves their access time alone, where the kernel
+    /// allows it (a file of one's own).
+    pub keep_access_time: bool,
     /// All: how long what is written will live, 1–5 as the kernel counts (`RWH_WRITE_LIFE_NONE` to
     /// `…_EXTREME`); 0 to say nothing.
     pub write_hint: u8,
@@ -127,6 +130,7 @@ impl Default for EngineOptions {
             locks: Vec::new(),
             advice: FileAdvice::ByOrder,
             offload: None,
+            keep_access_time: false,
             write_hint: 0,
         }
     }

@@ -23,6 +23,7 @@ pub(crate) struct Files {
     direct: bool,
     sync: u8,
     advice: FileAdvice,
+    keep_access_time: bool,
     write_hint: u8,
 }
 
@@ -36,6 +37,7 @@ impl Files {
             direct: config.direct,
             sync: config.sync_flag,
             advice: config.options.advice,
+            keep_access_time: config.options.keep_access_time,
             write_hint: config.options.write_hint,
         }
     }
@@ -59,6 +61,7 @@ impl Files {
             create: asked.create && may_create(Path::new(&asked.path)),
             direct: self.direct,
             sync: self.sync,
+            keep_access_time: self.keep_access_time,
             ..Access::default()
         };
         let opened = files::open(Path::new(&asked.path), access)

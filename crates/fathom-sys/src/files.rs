@@ -32,7 +32,8 @@ pub struct Access {
     pub direct: bool,
     /// Every write is durable when it returns: 1 for `O_SYNC`, 2 for `O_DSYNC`, 0 for neither.
     pub sync: u8,
-    /// Leave the access time alone (`O_NOATIME`); refused by the kernel for other users' files.
+    /// Leave the access time alone (`O_NOATIME`) where the kernel allows it: not for other users'
+    /// files.
     pub keep_access_time: bool,
 }
 
@@ -57,14 +58,22 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
         _ => 0,
     };
     let writes = access.write_only || access.read_write;
-    OpenOptions::new()
-        .read(!access.write_only)
-        .write(writes)
-        .create(access.create && !access.exclusive)
-        .create_new(access.create && access.exclusive)
-        .mode(0o644)
-        .custom_flags(flags)
-        .open(path)
+    let open_with = |flags| {
+        OpenOptions::new()
+            .read(!access.write_only)
+            .write(writes)
+            .create(access.create && !access.exclusive)
+            .create_new(access.create && access.exclusive)
+            .mode(0o644)
+            .custom_flags(flags)
+            .open(path)
+    };
+    match open_with(flags) {
+        Err(error) if access.keep_access_time && error.raw_os_error() == Some(libc::EPERM) => {
+            open_with(flags & !libc::O_NOATIME)
+        }
+        opened => opened,
+    }
 }
 
 /// What kind of thing a path names.
@@ -404,5 +413,22 @@ pub(crate) mod tests {
         };
         assert!(logical_block_size(&device).unwrap() >= 512);
         size(&device).unwrap();
+    }
+
+    #[test]
+    fn reading_leaves_the_access_time_alone_where_asked() {
+        let (scratch, file) = Scratch::new("access-time");
+        (&file).write_all(b"content").unwrap();
+        // Older than the last change: every mount that keeps access times would bring it up to date.
+        let old = std::fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH);
+        file.set_times(old).unwrap();
+        let access = Access {
+            keep_access_time: true,
+            ..Access::default()
+        };
+        let content = io::read_to_string(open(&scratch.0, access).unwrap()).unwrap();
+        assert_eq!(content, "content");
+        let accessed = scratch.0.metadata().unwrap().accessed().unwrap();
+        assert_eq!(accessed, std::time::UNIX_EPOCH);
     }
 }

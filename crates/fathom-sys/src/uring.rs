@@ -5,6 +5,7 @@
 //! and the ownership of buffers are here.
 
 mod abi;
+mod call;
 mod enter;
 mod entry;
 mod ops;
@@ -160,7 +161,7 @@ impl Ring {
     ///
     /// # Errors
     /// What `io_uring_enter(2)` said; the ring can no longer be used.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, want: u32) -> io::Result<()> {
         let want = want.min(self.rings.in_flight());
         if self.mode.kernel_thread {
@@ -187,7 +188,7 @@ impl Ring {
     /// complete at once (from the page cache) leave no such work, and then looking for it is a
     /// twentieth of what a no-op costs. So every now and then we submit without, and see whether
     /// work is left; `reap` runs it then.
-    #[inline]
+    #[inline(always)]
     fn events_flag(&mut self, want: u32) -> u32 {
         if want > 0 || self.mode.polled {
             return ENTER_GETEVENTS;
@@ -203,7 +204,7 @@ impl Ring {
     ///
     /// # Panics
     /// If the kernel completes an op that is not in flight.
-    #[inline]
+    #[inline(always)]
     pub fn reap(&mut self, out: &mut [Completion]) -> usize {
         let mut count = 0;
         if self.ready.count() > 0 {
@@ -221,7 +222,7 @@ impl Ring {
     }
 
     /// Whether completions may be had by entering the kernel.
-    #[inline]
+    #[inline(always)]
     fn has_hidden_work(&self, found: usize) -> bool {
         if self.mode.polled {
             return found == 0;
@@ -229,6 +230,8 @@ impl Ring {
         self.rings.submission.work_is_waiting()
     }
 
+    #[cold]
+    #[inline(never)]
     fn look_for_work(&mut self, out: &mut [Completion]) -> usize {
         if self.with_kernel() == 0 {
             return 0;
@@ -320,7 +323,7 @@ impl Ring {
         self.rings.in_flight() - self.rings.submission.unpublished()
     }
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, out: &mut [Completion]) -> usize {
         self.rings.completion.take(out, &mut self.in_flight)
     }

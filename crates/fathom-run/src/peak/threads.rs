@@ -268,6 +268,7 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
             hipri: config.polled,
             nops: config.nops,
             register_ring: config.register_ring,
+            keep_access_time: true,
             ..EngineOptions::default()
         },
         clock: if config.latency {

@@ -8,6 +8,7 @@ use crate::clock;
 
 use super::Ring;
 use super::abi::{ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument};
+use super::call;
 
 impl Ring {
     /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
@@ -42,7 +43,7 @@ impl Ring {
     }
 
     /// `io_uring_enter(2)`; returns how many entries the kernel took.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, submit: u32, min: u32, flags: u32) -> io::Result<u32> {
         // SAFETY: there is no argument.
         unsafe { self.enter_with(submit, min, flags, std::ptr::null()) }
@@ -66,7 +67,7 @@ impl Ring {
 
     /// # Safety
     /// `argument` is null, or with `ENTER_EXT_ARG` a live one.
-    #[inline]
+    #[inline(always)]
     unsafe fn enter_with(
         &mut self,
         submit: u32,
@@ -83,17 +84,16 @@ impl Ring {
         // SAFETY: the caller vouches for the argument. What the entries name is kept alive by
         // `push`.
         let taken = unsafe {
-            libc::syscall(
-                libc::SYS_io_uring_enter,
+            call::io_uring_enter(
                 self.enter_fd,
                 submit,
                 min,
                 flags | self.enter_flags,
-                argument,
+                argument.cast(),
                 size,
             )
         };
-        u32::try_from(taken).map_err(|_negative| io::Error::last_os_error())
+        u32::try_from(taken).map_err(|_negative| io::Error::from_raw_os_error(-taken))
     }
 }
 

@@ -239,7 +239,7 @@ impl CompletionQueue {
     ///
     /// # Panics
     /// If one is for an op that is not in flight.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, out: &mut [Completion], in_flight: &mut InFlight) -> usize {
         let count = (self.len() as usize).min(out.len());
         let (entries, mask, mut head) = (self.entries, self.mask, self.head);

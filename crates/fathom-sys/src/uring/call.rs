@@ -1,0 +1,81 @@
+//! `io_uring_enter(2)` without a function around it.
+//!
+//! The kernel leaves the processor's predictor of returns cleared where it defends itself against
+//! speculation, so each function that is returned from after the call is a wrong guess. libc's
+//! `syscall` is one such function, and stores the error where another thread cannot see it, to be
+//! fetched from there again.
+
+use std::ffi::c_void;
+
+/// How many entries the kernel took, or the negated error number.
+///
+/// # Safety
+/// As the call itself: `argument` is null or what `flags` say it is, of `size` bytes, and what the
+/// entries of the ring name is alive.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn io_uring_enter(
+    fd: i32,
+    submit: u32,
+    min: u32,
+    flags: u32,
+    argument: *const c_void,
+    size: usize,
+) -> i32 {
+    let result: i64;
+    // SAFETY: the kernel's calling convention: arguments in these six registers, the result in
+    // rax; rcx and r11 are overwritten, the stack is not used. The caller vouches for the rest.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_io_uring_enter => result,
+            in("rdi") fd,
+            in("rsi") submit,
+            in("rdx") min,
+            in("r10") flags,
+            in("r8") argument,
+            in("r9") size,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    narrow(result)
+}
+
+/// The same, where we have not written it out.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(super) unsafe fn io_uring_enter(
+    fd: i32,
+    submit: u32,
+    min: u32,
+    flags: u32,
+    argument: *const c_void,
+    size: usize,
+) -> i32 {
+    // SAFETY: the caller vouches for it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_io_uring_enter,
+            fd,
+            submit,
+            min,
+            flags,
+            argument,
+            size,
+        )
+    };
+    match result {
+        -1 => -std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO),
+        taken => narrow(taken),
+    }
+}
+
+/// Counts and error numbers are small.
+#[inline(always)]
+fn narrow(result: i64) -> i32 {
+    i32::try_from(result).unwrap_or(-libc::EOVERFLOW)
+}
