@@ -1,20 +1,22 @@
 //! `io_uring`: submission and completion rings shared with the kernel.
 
 use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
     Submitted, SyncKind, Tick,
 };
 use fathom_sys::clock::Clock;
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{self, Access, DeviceNumber, Kind};
 use fathom_sys::rw::{self, RwFlags};
 use fathom_sys::uring::{MOST_ENTRIES, Ring, RingConfig, RingError};
 
-use crate::EngineConfig;
 use crate::error::{broken, no_memory};
 use crate::files::Files;
 use crate::offload::InTurns;
+use crate::{EngineConfig, EngineFile};
 
 /// One ring, its buffers, and the job's files.
 pub struct Uring {
@@ -42,6 +44,7 @@ impl Uring {
             kernel_thread: options.sqthread_poll,
             kernel_thread_cpu: options.sqthread_poll_cpu,
             polled: options.hipri,
+            by_workers: !options.nops && needs_workers(&config.files),
             vectored: !options.nonvectored,
             force_async: options.force_async,
             nops: options.nops,
@@ -181,7 +184,7 @@ impl Engine for Uring {
         self.ring.push_alike(op, slots, offset, file);
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, want: u32) -> Submitted {
         if self.alone.is_some() {
             return self.submit_alone();
@@ -193,7 +196,7 @@ impl Engine for Uring {
         Submitted::Issued { issue: now, now }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reap(&mut self, out: &mut [Completion]) -> usize {
         self.ring.reap(out)
     }
@@ -236,6 +239,19 @@ impl Uring {
         self.files.close(file)?;
         Err(refused)
     }
+}
+
+/// Whether the kernel will have the job's ops done by worker threads, because the driver of a device
+/// cannot say that an op would wait. One file speaks for all: a job's files lie side by side.
+fn needs_workers(files: &[EngineFile]) -> bool {
+    let Some(path) = files.first().map(|file| Path::new(&file.path)) else {
+        return false;
+    };
+    // Others might wait for somebody when they are opened.
+    let plain = std::fs::metadata(path)
+        .is_ok_and(|metadata| matches!(Kind::of(&metadata), Kind::Regular | Kind::Block));
+    let opened = plain.then(|| files::open(path, Access::default()));
+    matches!(opened, Some(Ok(opened)) if !rw::takes_nowait(Some(opened.as_fd())))
 }
 
 /// What can be seen to be wrong without asking the kernel.
@@ -373,6 +389,24 @@ mod tests {
         check_hint("io_uring_setup", ENOSYS, "", "5.11");
         check_hint("register buffers", ENOMEM, "0", "65536 KiB must be locked");
         assert_eq!(hint("io_uring_setup", EINVAL, &config(), "0"), "");
+    }
+
+    #[track_caller]
+    fn check_workers(path: &str, want: bool) {
+        let path = path.into();
+        let file = EngineFile {
+            path,
+            ..EngineFile::default()
+        };
+        assert_eq!(needs_workers(&[file]), want);
+    }
+
+    #[test]
+    fn a_driver_that_cannot_refuse_to_wait_needs_workers() {
+        check_workers("/proc/version", true);
+        check_workers("/dev/null", false);
+        check_workers("/no/such/file", false);
+        assert!(!needs_workers(&[]));
     }
 
     #[track_caller]

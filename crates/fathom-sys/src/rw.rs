@@ -109,6 +109,16 @@ pub fn preadv(file: Descriptor<'_>, buffer: &mut [u8], offset: u64, flags: RwFla
     }
 }
 
+/// Whether an op on this file can be made to fail rather than wait (`RWF_NOWAIT`). Where it cannot,
+/// io_uring has every op done by a worker thread of the kernel's.
+#[must_use]
+pub fn takes_nowait(file: Descriptor<'_>) -> bool {
+    // Behind the end of any file: the kernel looks at the flag, and there is nothing to read.
+    let offset = i64::MAX.cast_unsigned() - 0xffff;
+    let flags = RwFlags::new(false, true, false);
+    preadv(file, &mut [0], offset, flags) != -libc::EOPNOTSUPP
+}
+
 /// `pwritev(2)` with a vector of one, or `pwritev2(2)` if there are flags.
 #[inline]
 pub fn pwritev(file: Descriptor<'_>, buffer: &[u8], offset: u64, flags: RwFlags) -> i32 {

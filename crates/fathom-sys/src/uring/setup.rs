@@ -36,6 +36,8 @@ pub struct RingConfig {
     pub kernel_thread_cpu: Option<u32>,
     /// Poll for completions.
     pub polled: bool,
+    /// Ops are done by the kernel's workers, so completions come from other threads.
+    pub by_workers: bool,
     /// Vectors of one instead of plain reads and writes.
     pub vectored: bool,
     /// Every so many ops one goes to a kernel worker; 0 never.
@@ -109,6 +111,9 @@ impl Ring {
             let registered = ring.register_files(config.files);
             registered.map_err(step("register files"))?;
             ring.features.push("registered files");
+        }
+        if config.by_workers {
+            ring.features.push("kernel workers (no RWF_NOWAIT)");
         }
         ring.features.extend(config.flags.names());
         Ok(ring)
@@ -221,6 +226,10 @@ fn build(config: &RingConfig) -> io::Result<Built> {
 /// The flags of an age, as far as they suit what the ring is to be.
 fn flags(age: u32, config: &RingConfig) -> u32 {
     let mut flags = age | SETUP_CQSIZE;
+    if config.by_workers && flags & SETUP_DEFER_TASKRUN != 0 {
+        // Each of them would wake us by itself to have its completion put into the ring.
+        flags = flags & !SETUP_DEFER_TASKRUN | SETUP_COOP_TASKRUN;
+    }
     if config.kernel_thread {
         // That thread runs the completion work itself.
         flags &= !(SETUP_COOP_TASKRUN | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG);
