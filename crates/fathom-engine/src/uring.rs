@@ -241,8 +241,8 @@ impl Uring {
     }
 }
 
-/// Whether the kernel will have the job's ops done by worker threads, because the driver of a device
-/// cannot say that an op would wait. One file speaks for all: a job's files lie side by side.
+/// Whether the kernel will have the job's ops done by worker threads, because the driver of a
+/// device cannot say that an op would wait. One file speaks for all: they lie side by side.
 fn needs_workers(files: &[EngineFile]) -> bool {
     let Some(path) = files.first().map(|file| Path::new(&file.path)) else {
         return false;

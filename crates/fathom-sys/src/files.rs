@@ -419,7 +419,7 @@ pub(crate) mod tests {
     fn reading_leaves_the_access_time_alone_where_asked() {
         let (scratch, file) = Scratch::new("access-time");
         (&file).write_all(b"content").unwrap();
-        // Older than the last change: every mount that keeps access times would bring it up to date.
+        // Older than the last change: a mount that keeps access times would bring it up to date.
         let old = std::fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH);
         file.set_times(old).unwrap();
         let access = Access {
