@@ -1,0 +1,461 @@
+//! A flash drive: channels with dies, each of which reads, programs or erases one thing at a time.
+//!
+//! ```text
+//! write ─► link ─► buffer ─► page ─► channel ─► die: program … and what cleaning adds
+//! read  ─► die: sense ─► channel ─► link
+//! ```
+//!
+//! * A write is done when all of it is in the buffer; a full buffer makes it wait for programs.
+//! * A die prefers reads to programs, but does not interrupt what it does.
+//! * When a die has few erased blocks left it cleans: each page that it programs for a host brings
+//!   with it a share of what is valid in the block that has the least of it.
+//! * A sync waits for what is in the buffer, unless the buffer outlives a power failure.
+//!
+//! # What it must not be used for
+//! No mapping cache, no read cache, no program suspension, no caching of a page in two kinds of
+//! cells, no wear: a real drive's firmware decides much of its tail.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use fathom_core::{Direction, Nanos, OpKind, Tick};
+
+use crate::device::{Command, Device, Finished};
+use crate::flash_map::{FlashLayout, FlashMap, KEPT_FREE};
+
+/// What a flash drive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SsdConfig {
+    /// What hosts see, in bytes.
+    pub capacity: u64,
+    /// Flash beyond that, in hundredths of it.
+    pub spare_percent: u32,
+    /// Ways to the flash that work at once.
+    pub channels: u32,
+    /// Dies on each.
+    pub dies_per_channel: u32,
+    /// Bytes that a die reads or programs at once (with all its planes); a multiple of 4096.
+    pub page_bytes: u32,
+    /// Pages that are erased together.
+    pub pages_per_block: u32,
+    /// From the cells into the die's register.
+    pub read: Nanos,
+    /// From the register into the cells.
+    pub program: Nanos,
+    /// Of one block.
+    pub erase: Nanos,
+    /// Of each channel.
+    pub channel_bytes_per_second: u64,
+    /// Between host and drive, each way.
+    pub link_bytes_per_second: u64,
+    /// What the controller adds to each command.
+    pub command: Nanos,
+    /// Writes that it holds before they are programmed; at least two pages.
+    pub buffer_bytes: u64,
+    /// The buffer outlives a power failure: syncs have nothing to wait for.
+    pub buffer_is_safe: bool,
+    /// Overwritten at random for long, so that it has to clean from the beginning.
+    pub worn: bool,
+    /// A die that is slower, and how many times.
+    pub slow_die: Option<(u32, u32)>,
+}
+
+/// A flash drive.
+#[derive(Debug)]
+pub struct Ssd {
+    config: SsdConfig,
+    map: FlashMap,
+    dies: Vec<Die>,
+    /// When each channel, and the link to the host and from it, is free.
+    channels: Vec<Tick>,
+    link: [Tick; 2],
+    agenda: BinaryHeap<Reverse<(Tick, u64, Next)>>,
+    noted: u64,
+    /// Pages that each command still waits for.
+    reads: Vec<(u32, u32)>,
+    done: VecDeque<Finished>,
+    /// Units that wait for their page to be full.
+    staged: Vec<u64>,
+    next_die: u32,
+    buffered: u64,
+    /// Writes that are not yet all in the buffer: command, and units that are.
+    entering: VecDeque<(Command, u64)>,
+    /// Syncs, and how many programs must have ended.
+    syncs: VecDeque<(u32, u64)>,
+    programs_begun: u64,
+    programs_ended: u64,
+}
+
+#[derive(Debug, Default)]
+struct Die {
+    busy: bool,
+    /// Pages to be read: tag, bytes.
+    reads: VecDeque<(u32, u32)>,
+    programs: VecDeque<Vec<u64>>,
+    reads_in_a_row: u32,
+    cleaning: Option<Cleaning>,
+}
+
+/// A block that is being emptied.
+#[derive(Debug)]
+struct Cleaning {
+    block: u32,
+    left: Vec<u64>,
+    /// Units to be moved with each page of the host.
+    quota: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    /// A die has read a page of this many bytes for this command.
+    Sensed { die: u32, tag: u32, bytes: u32 },
+    /// A die has programmed a page with so many units of hosts.
+    Programmed { die: u32, units: u32 },
+    /// A page is with the host.
+    Arrived { tag: u32 },
+    /// A command is done.
+    Done { tag: u32, result: i32 },
+}
+
+impl Ssd {
+    /// A drive with nothing in flight.
+    #[must_use]
+    pub fn new(config: SsdConfig) -> Self {
+        let dies = config.channels * config.dies_per_channel;
+        let map = FlashMap::new(layout(&config));
+        Self {
+            map,
+            dies: (0..dies).map(|_| Die::default()).collect(),
+            channels: vec![Tick::ZERO; config.channels as usize],
+            link: [Tick::ZERO; 2],
+            agenda: BinaryHeap::new(),
+            noted: 0,
+            reads: Vec::new(),
+            done: VecDeque::new(),
+            staged: Vec::new(),
+            next_die: 0,
+            buffered: 0,
+            entering: VecDeque::new(),
+            syncs: VecDeque::new(),
+            programs_begun: 0,
+            programs_ended: 0,
+            config,
+        }
+    }
+
+    const fn count(&self) -> u32 {
+        self.config.channels * self.config.dies_per_channel
+    }
+
+    fn note(&mut self, at: Tick, next: Next) {
+        self.noted += 1;
+        self.agenda.push(Reverse((at, self.noted, next)));
+    }
+
+    fn finish_at(&mut self, at: Tick, command: &Command) {
+        let result = command.whole();
+        let tag = command.tag;
+        self.note(at, Next::Done { tag, result });
+    }
+
+    /// Hands the pages of a read to their dies.
+    fn read(&mut self, command: &Command, now: Tick) {
+        let page_units = u64::from(self.config.page_bytes / UNIT_BYTES);
+        let first = command.offset / UNIT;
+        let last = (command.offset + u64::from(command.length).max(1) - 1) / UNIT;
+        let mut pages: Vec<(u32, u32)> = Vec::new();
+        let mut before = None;
+        for unit in first..=last {
+            let place = (self.map.block_of(unit), unit / page_units);
+            if before == Some(place) {
+                if let Some((_, bytes)) = pages.last_mut() {
+                    *bytes += UNIT_BYTES;
+                }
+                continue;
+            }
+            before = Some(place);
+            // What was never written is read as if it had been written once, in order.
+            let dies = u64::from(self.count());
+            let die = match place.0 {
+                Some(block) => self.map.die_of(block),
+                None => u32::try_from(place.1 % dies).unwrap_or_default(),
+            };
+            pages.push((die, UNIT_BYTES));
+        }
+        self.expect(command, pages.len());
+        for (die, bytes) in pages {
+            self.dies[die as usize]
+                .reads
+                .push_back((command.tag, bytes));
+            self.work(die, now + self.config.command);
+        }
+    }
+
+    fn expect(&mut self, command: &Command, pages: usize) {
+        let tag = command.tag as usize;
+        if self.reads.len() <= tag {
+            self.reads.resize(tag + 1, (0, 0));
+        }
+        self.reads[tag] = (u32::try_from(pages).unwrap_or(u32::MAX), command.length);
+    }
+
+    /// Lets writes into the buffer while there is room.
+    fn enter(&mut self, now: Tick) {
+        while let Some((command, inside)) = self.entering.front().copied() {
+            let first = command.offset / UNIT;
+            let units = units_of(&command);
+            let mut inside = inside;
+            while inside < units && self.buffered + UNIT <= self.config.buffer_bytes {
+                self.buffered += UNIT;
+                self.stage(first + inside, now);
+                inside += 1;
+            }
+            if inside < units {
+                self.entering[0].1 = inside;
+                return;
+            }
+            self.entering.pop_front();
+            let begun = self.link[0].max(now + self.config.command);
+            let rate = self.config.link_bytes_per_second;
+            self.link[0] = begun + transfer(u64::from(command.length), rate);
+            self.finish_at(self.link[0], &command);
+        }
+    }
+
+    fn stage(&mut self, unit: u64, now: Tick) {
+        self.staged.push(unit);
+        if self.staged.len() as u64 * UNIT == u64::from(self.config.page_bytes) {
+            self.program_staged(now);
+        }
+    }
+
+    fn program_staged(&mut self, now: Tick) {
+        let units = std::mem::take(&mut self.staged);
+        let die = self.next_die;
+        self.next_die = (die + 1) % self.count();
+        self.programs_begun += 1;
+        self.dies[die as usize].programs.push_back(units);
+        self.work(die, now);
+    }
+
+    /// A die that is idle begins with what is next.
+    fn work(&mut self, die: u32, now: Tick) {
+        let state = &mut self.dies[die as usize];
+        if state.busy {
+            return;
+        }
+        let programs_wait = !state.programs.is_empty();
+        let patient = state.reads_in_a_row < READS_IN_A_ROW || !programs_wait;
+        if patient && let Some((tag, bytes)) = state.reads.pop_front() {
+            state.busy = true;
+            state.reads_in_a_row += 1;
+            let at = now + self.slowed(die, self.config.read);
+            self.note(at, Next::Sensed { die, tag, bytes });
+        } else if let Some(units) = state.programs.pop_front() {
+            state.busy = true;
+            state.reads_in_a_row = 0;
+            self.program(die, &units, now);
+        }
+    }
+
+    fn program(&mut self, die: u32, units: &[u64], now: Tick) {
+        let cleaning = self.clean(die);
+        for &unit in units {
+            // Cleaning keeps blocks free; without room a unit would stay where it was.
+            let _has_room = self.map.write(unit, die);
+        }
+        let moved = self.over_channel(die, u64::from(self.config.page_bytes), now);
+        let at = moved + self.slowed(die, self.config.program + cleaning);
+        let units = u32::try_from(units.len()).unwrap_or(u32::MAX);
+        self.note(at, Next::Programmed { die, units });
+    }
+
+    /// Moves a share of what is valid in the block that is being emptied; says how long it takes.
+    fn clean(&mut self, die: u32) -> Nanos {
+        let mut took = 0;
+        let page_units = (self.config.page_bytes / UNIT_BYTES) as usize;
+        loop {
+            let mut cleaning = match self.dies[die as usize].cleaning.take() {
+                Some(cleaning) => cleaning,
+                None if self.map.free_blocks(die) >= KEPT_FREE as usize => break,
+                None => match self.begin_cleaning(die, page_units) {
+                    Some(cleaning) => cleaning,
+                    None => break,
+                },
+            };
+            let share = cleaning.left.len() - cleaning.quota.min(cleaning.left.len());
+            let mut moved = 0_usize;
+            for unit in cleaning.left.split_off(share) {
+                if self.map.block_of(unit) == Some(cleaning.block) && self.map.write(unit, die) {
+                    moved += 1;
+                }
+            }
+            let pages = moved.div_ceil(page_units) as u64;
+            took += pages * (self.config.read.get() + self.config.program.get());
+            if !cleaning.left.is_empty() {
+                self.dies[die as usize].cleaning = Some(cleaning);
+                break;
+            }
+            self.map.erase(cleaning.block);
+            took += self.config.erase.get();
+        }
+        Nanos::new(took)
+    }
+
+    fn begin_cleaning(&self, die: u32, page_units: usize) -> Option<Cleaning> {
+        let (block, left) = self.map.victim(die)?;
+        let full = page_units * self.config.pages_per_block as usize;
+        let won = full - left.len();
+        // Emptied before the host has written what is won by it.
+        let quota = (left.len() * page_units).div_ceil(won).max(page_units);
+        Some(Cleaning { block, left, quota })
+    }
+
+    /// When so many bytes are over the channel of a die.
+    fn over_channel(&mut self, die: u32, bytes: u64, now: Tick) -> Tick {
+        let channel = (die % self.config.channels) as usize;
+        let begun = self.channels[channel].max(now);
+        let rate = self.config.channel_bytes_per_second;
+        self.channels[channel] = begun + transfer(bytes, rate);
+        self.channels[channel]
+    }
+
+    fn slowed(&self, die: u32, time: Nanos) -> Nanos {
+        match self.config.slow_die {
+            Some((slow, times)) if slow == die => Nanos::new(time.get() * u64::from(times)),
+            _ => time,
+        }
+    }
+
+    fn sync(&mut self, command: &Command, now: Tick) {
+        if !self.staged.is_empty() {
+            self.program_staged(now);
+        }
+        if self.config.buffer_is_safe || self.programs_ended == self.programs_begun {
+            return self.finish_at(now + self.config.command, command);
+        }
+        self.syncs.push_back((command.tag, self.programs_begun));
+    }
+
+    fn happen(&mut self, next: Next, now: Tick) {
+        match next {
+            Next::Sensed { die, tag, bytes } => {
+                self.dies[die as usize].busy = false;
+                let over = self.over_channel(die, u64::from(bytes), now);
+                let rate = self.config.link_bytes_per_second;
+                self.link[1] = self.link[1].max(over) + transfer(u64::from(bytes), rate);
+                self.note(self.link[1], Next::Arrived { tag });
+                self.work(die, now);
+            }
+            Next::Programmed { die, units } => {
+                self.dies[die as usize].busy = false;
+                self.buffered -= u64::from(units) * UNIT;
+                self.programs_ended += 1;
+                self.end_syncs(now);
+                self.work(die, now);
+                self.enter(now);
+            }
+            Next::Arrived { tag } => {
+                let (pages, length) = &mut self.reads[tag as usize];
+                *pages -= 1;
+                if *pages == 0 {
+                    let result = length.cast_signed();
+                    self.done.push_back(Finished {
+                        tag,
+                        at: now,
+                        result,
+                    });
+                }
+            }
+            Next::Done { tag, result } => {
+                self.done.push_back(Finished {
+                    tag,
+                    at: now,
+                    result,
+                });
+            }
+        }
+    }
+
+    /// Programs end in any order, so a sync waits until as many have ended as had begun.
+    fn end_syncs(&mut self, now: Tick) {
+        while let Some(&(tag, wanted)) = self.syncs.front() {
+            if self.programs_ended < wanted {
+                return;
+            }
+            self.syncs.pop_front();
+            self.note(now, Next::Done { tag, result: 0 });
+        }
+    }
+}
+
+impl Device for Ssd {
+    fn start(&mut self, command: &Command, now: Tick) {
+        match command.kind {
+            OpKind::Data(Direction::Read) => self.read(command, now),
+            OpKind::Data(Direction::Write) => {
+                self.entering.push_back((*command, 0));
+                self.enter(now);
+            }
+            OpKind::Data(Direction::Trim) => {
+                let first = command.offset / UNIT;
+                (first..first + units_of(command)).for_each(|unit| self.map.discard(unit));
+                self.finish_at(now + self.config.command, command);
+            }
+            OpKind::Sync(_) => self.sync(command, now),
+        }
+    }
+
+    fn next(&self) -> Option<Tick> {
+        if let Some(finished) = self.done.front() {
+            return Some(finished.at);
+        }
+        self.agenda.peek().map(|Reverse((at, _, _))| *at)
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        while self.done.is_empty() {
+            let &Reverse((at, _, next)) = self.agenda.peek()?;
+            if at > now {
+                return None;
+            }
+            self.agenda.pop();
+            self.happen(next, at);
+        }
+        self.done.pop_front()
+    }
+}
+
+fn layout(config: &SsdConfig) -> FlashLayout {
+    let units_per_block = config.page_bytes / UNIT_BYTES * config.pages_per_block;
+    let dies = config.channels * config.dies_per_channel;
+    let units = config.capacity / UNIT;
+    let flash = units + units * u64::from(config.spare_percent) / 100;
+    let blocks = flash.div_ceil(u64::from(units_per_block) * u64::from(dies));
+    FlashLayout {
+        dies,
+        units_per_block,
+        units,
+        blocks_per_die: u32::try_from(blocks).unwrap_or(u32::MAX / 2) + KEPT_FREE + 1,
+        worn: config.worn,
+    }
+}
+
+/// Units that a command touches; what it covers only a part of counts whole.
+fn units_of(command: &Command) -> u64 {
+    let end = command.offset + u64::from(command.length);
+    end.div_ceil(UNIT) - command.offset / UNIT
+}
+
+fn transfer(bytes: u64, bytes_per_second: u64) -> Nanos {
+    let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
+    Nanos::new(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// What is mapped, in bytes.
+const UNIT: u64 = 4096;
+/// The same, to count the bytes of a page with.
+const UNIT_BYTES: u32 = 4096;
+
+/// Reads that may pass a program one after the other: guess, there is no source.
+const READS_IN_A_ROW: u32 = 16;
