@@ -19,9 +19,14 @@ pub(super) fn forget_earlier(logs: &LogPlan) {
 pub(super) fn said(written: &Written) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let breaks_off = written.failed.iter().any(Option::is_some);
+    let short: Vec<_> = written
+        .jobs()
+        .filter(|(_, lines)| lines.dropped > 0)
+        .collect();
+    let names = short.iter().map(|(job, lines)| (&*job.name, *lines));
+    warnings.extend(dropped(&names.collect::<Vec<_>>(), breaks_off));
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
-    for (job, lines) in written.jobs().filter(|(_, lines)| lines.dropped > 0) {
-        warnings.push(dropped(job, lines, breaks_off));
+    for (job, lines) in short {
         for prefix in &job.prefixes {
             let note = note(job, lines);
             match notes.iter_mut().find(|(known, _)| known == prefix) {
@@ -43,8 +48,9 @@ pub(super) fn said(written: &Written) -> Vec<Warning> {
     warnings
 }
 
-/// What a log that broke off could not take counts as dropped: then the hint would be a wrong one.
-fn dropped(job: &JobLogs, lines: Lines, breaks_off: bool) -> Warning {
+/// One for all jobs: each one's numbers stand in the notes and in the report's data. What a log that
+/// broke off could not take counts as dropped: then the hint would be a wrong one.
+fn dropped(short: &[(&str, Lines)], breaks_off: bool) -> Option<Warning> {
     let (why, hint) = if breaks_off {
         (
             "a log broke off, or they came faster than they could be written",
@@ -56,16 +62,22 @@ fn dropped(job: &JobLogs, lines: Lines, breaks_off: bool) -> Warning {
             "log averages (`log_avg_msec=100`), or let the job wait (`log_full=wait`)",
         )
     };
-    Warning {
+    let dropped: u64 = short.iter().map(|(_, lines)| lines.dropped).sum();
+    let all: u64 = short
+        .iter()
+        .map(|(_, lines)| lines.kept + lines.dropped)
+        .sum();
+    let (job, whose) = match short {
+        [] => return None,
+        [(job, _)] => ((*job).to_owned(), "its logs".to_owned()),
+        jobs => (String::new(), format!("the logs of {} jobs", jobs.len())),
+    };
+    Some(Warning {
         code: "log_dropped".into(),
-        job: job.name.clone(),
-        message: format!(
-            "{} of {} lines of its logs were dropped: {why}",
-            lines.dropped,
-            lines.kept + lines.dropped
-        ),
+        job,
+        message: format!("{dropped} of {all} lines of {whose} were dropped: {why}"),
         hint: hint.into(),
-    }
+    })
 }
 
 fn broken(path: &str, error: &io::Error) -> Warning {
@@ -101,6 +113,24 @@ fn escaped(c: char) -> Vec<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_jobs_have_one_hint() {
+        let lines = |kept, dropped| Lines { kept, dropped };
+        let told = |short: &[(&str, Lines)]| {
+            let warning = dropped(short, false)?;
+            assert!(warning.hint.contains("log_full=wait"));
+            let (said, _why) = warning.message.split_once(" were dropped: ")?;
+            Some((warning.job, said.to_owned()))
+        };
+        assert_eq!(told(&[]), None);
+        let one = ("a".to_owned(), "2 of 5 lines of its logs".to_owned());
+        assert_eq!(told(&[("a", lines(3, 2))]), Some(one));
+        let all = [("a", lines(3, 2)), ("a", lines(1, 4)), ("b", lines(0, 1))];
+        let three = "7 of 11 lines of the logs of 3 jobs".to_owned();
+        assert_eq!(told(&all), Some((String::new(), three)));
+        assert_eq!(dropped(&all, true).unwrap().hint, "");
+    }
 
     #[test]
     fn names_are_escaped() {
