@@ -130,10 +130,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             }
             End::Refused
         }
-        Err(error) => {
-            output::print(Stream::Data, &error.render().to_string());
-            End::Printed
-        }
+        Err(help) => output::show(&help.render().to_string(), "fathom", End::Printed),
     }
 }
 

@@ -18,8 +18,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
         (words.iter().cloned()).partition(|word| word == "--json" || word == "--rules");
     let has = |switch: &str| own.iter().any(|word| word == switch);
     if has("--rules") {
-        output::print(Stream::Data, &rules(has("--json")));
-        return End::Printed;
+        return output::show(&rules(has("--json")), NAME, End::Printed);
     }
     let words = match texts(&words) {
         Ok(words) => words,
@@ -58,21 +57,19 @@ fn of_parser(note: &Diagnostic) -> Finding {
 }
 
 fn tell(findings: &[Finding], as_data: bool) -> End {
-    if as_data {
-        let list: Vec<_> = findings.iter().map(data).collect();
-        output::print(
-            Stream::Data,
-            &format!("{:#}\n", json!({ "findings": list })),
-        );
-    } else if findings.is_empty() {
-        output::print(Stream::Error, "fathom: lint: nothing found\n");
-    } else {
-        output::print(Stream::Data, &text(findings));
-    }
-    End::Ran {
+    let end = End::Ran {
         failed_jobs: findings.len(),
         tolerated_errors: 0,
         interrupted: false,
+    };
+    if as_data {
+        let list: Vec<_> = findings.iter().map(data).collect();
+        output::show(&format!("{:#}\n", json!({ "findings": list })), NAME, end)
+    } else if findings.is_empty() {
+        output::print(Stream::Error, "fathom: lint: nothing found\n");
+        end
+    } else {
+        output::show(&text(findings), NAME, end)
     }
 }
 
@@ -129,6 +126,9 @@ fn data(finding: &Finding) -> Value {
         "fix": hint,
     })
 }
+
+/// Who speaks.
+const NAME: &str = "fathom: lint";
 
 fn rules(as_data: bool) -> String {
     if as_data {

@@ -6,7 +6,7 @@ use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output;
 
 /// What `fathom micro` takes.
 #[derive(Args, Clone, Debug)]
@@ -38,11 +38,8 @@ enum Name {
 pub(crate) fn run(arguments: &MicroArguments) -> End {
     let Some(name) = arguments.name else {
         let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
-        output::print(
-            Stream::Data,
-            &micro_experiments().iter().map(one).collect::<String>(),
-        );
-        return End::Printed;
+        let list: String = micro_experiments().iter().map(one).collect();
+        return output::show(&list, "fathom: micro", End::Printed);
     };
     let clock = Clock::calibrated();
     let begun = clock.now();
@@ -60,8 +57,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
     } else {
         table.text()
     };
-    output::print(Stream::Data, &text);
-    End::Printed
+    output::show(&text, "fathom: micro", End::Printed)
 }
 
 fn processors() -> u32 {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::exit::End;
+
 /// One of the two streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -24,6 +26,21 @@ pub(crate) fn print(stream: Stream, text: &str) {
         Stream::Data => write_all(&mut io::stdout().lock(), text),
         Stream::Error => write_all(&mut io::stderr().lock(), text),
     };
+}
+
+/// Prints what was asked for, of which there is nothing else, and ends so; or otherwise, if it
+/// cannot be written, which is told under the program's name.
+pub(crate) fn show(text: &str, program: &str, end: End) -> End {
+    match Data::Stdout.add(text) {
+        Ok(()) => end,
+        Err(error) => not_written(&error, program),
+    }
+}
+
+/// Says why there is no report where it was to go.
+pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> End {
+    print(Stream::Error, &format!("{program}: {error:#}\n"));
+    End::NotReported
 }
 
 fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {

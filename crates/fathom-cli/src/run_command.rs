@@ -27,20 +27,15 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         }
     };
     match parse(&words, dialect, &Process) {
-        Ok(Invocation::Print(text)) => {
-            output::print(Stream::Data, &text);
-            End::Printed
-        }
+        Ok(Invocation::Print(text)) => output::show(&text, name(dialect), End::Printed),
         Ok(Invocation::NoEngineOptions(text)) => {
-            output::print(Stream::Data, &text);
-            End::NothingToShow
+            output::show(&text, name(dialect), End::NothingToShow)
         }
         Ok(Invocation::NoSuchOption { complaint, closest }) => {
             output::print(Stream::Error, &complaint);
-            output::print(Stream::Data, &closest);
-            End::NothingKnown
+            output::show(&closest, name(dialect), End::NothingKnown)
         }
-        Ok(Invocation::SelfTest(test)) => self_test::run(&test),
+        Ok(Invocation::SelfTest(test)) => self_test::run(&test, dialect),
         Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
         Ok(Invocation::Run {
             plan,
@@ -76,11 +71,11 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         if dialect == Dialect::Fathom {
             output::print(Stream::Error, &rendered(notes, dialect));
         }
-        let stream = match dialect {
-            Dialect::Fio => Stream::Data,
-            Dialect::Fathom => Stream::Error,
-        };
-        output::print(stream, &parsed(plan, settings, dialect));
+        let parsed = parsed(plan, settings, dialect);
+        if dialect == Dialect::Fio {
+            return output::show(&parsed, name(dialect), End::Printed);
+        }
+        output::print(Stream::Error, &parsed);
         return End::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
@@ -94,17 +89,11 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
             report.refuse(&rendered(&error.diagnostics(), dialect));
             End::Refused
         }
-        Err(Failure::NotReported(error)) => {
-            output::print(Stream::Error, &format!("{}: {error:#}\n", name(dialect)));
-            return End::NotReported;
-        }
+        Err(Failure::NotReported(error)) => return output::not_written(&error, name(dialect)),
     };
     match report.finish() {
         Ok(()) => end,
-        Err(error) => {
-            output::print(Stream::Error, &format!("{}: {error:#}\n", name(dialect)));
-            End::NotReported
-        }
+        Err(error) => output::not_written(&error, name(dialect)),
     }
 }
 

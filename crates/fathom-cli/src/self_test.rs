@@ -3,15 +3,16 @@
 use std::hint::black_box;
 
 use fathom_core::Nanos;
-use fathom_job::SelfTest;
+use fathom_job::{Dialect, SelfTest};
 use fathom_sys::clock::Clock;
 use md5::{Digest, Md5};
 
 use crate::exit::End;
 use crate::output::{self, Stream};
+use crate::run_command::name;
 
 /// Tries it out and prints what came of it.
-pub(crate) fn run(test: &SelfTest) -> End {
+pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
     let result = match test {
         SelfTest::CpuClock => cpu_clock(),
         SelfTest::Checksums(names) => each(names, &CHECKSUMS, "checksum", checksum),
@@ -25,10 +26,7 @@ pub(crate) fn run(test: &SelfTest) -> End {
         }
     };
     match result {
-        Ok(text) => {
-            output::print(Stream::Data, &text);
-            End::Printed
-        }
+        Ok(text) => output::show(&text, name(dialect), End::Printed),
         Err(why) => {
             output::print(Stream::Error, &format!("{why}\n"));
             End::Refused

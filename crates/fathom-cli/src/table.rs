@@ -48,8 +48,7 @@ pub(crate) fn run(arguments: &TableArguments) -> End {
 
 fn make(arguments: &TableArguments) -> Result<End> {
     let Some(name) = &arguments.name else {
-        output::print(Stream::Data, &list());
-        return Ok(End::Printed);
+        return Ok(output::show(&list(), "fathom: table", End::Printed));
     };
     if !experiments().iter().any(|known| known.name == name) {
         bail!("{name}: no such table\nhint: `fathom table` lists them");

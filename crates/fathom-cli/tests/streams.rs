@@ -239,3 +239,55 @@ fn some_things_are_tried_out_without_a_job() {
     assert_eq!(run.code, Some(code));
     assert!(said.starts_with("cs: reliable_tsc: "), "{run:#?}");
 }
+
+#[test]
+fn what_cannot_be_printed_is_no_success() {
+    let folder = Folder::new();
+    folder.write(
+        "job.fio",
+        "[t]\nrw=read\nsize=1m\nioengine=sync\niodepth=4\n",
+    );
+    let bin = env!("CARGO_BIN_EXE_fathom");
+    for words in [
+        "--help",
+        "--version",
+        "table",
+        "micro",
+        "micro tags --threads 1 --repeats 1",
+        "lint --rules",
+        "lint --json job.fio",
+        "lint job.fio",
+        "run --version",
+        "run --cmdhelp=bs",
+        "run --crctest=crc32c",
+        "run --showcmd job.fio",
+    ] {
+        let into = |path: &str| {
+            let file = std::fs::OpenOptions::new().write(true).open(path).ok()?;
+            let mut command = folder.command(bin, words);
+            command.stdout(Stdio::from(file)).stderr(Stdio::piped());
+            Some(Run::from(command.output().unwrap()))
+        };
+        let Some(run) = into("/dev/full") else {
+            println!("skipped: no /dev/full");
+            return;
+        };
+        let run = run.expect(2);
+        assert!(run.err.contains("standard output: "), "{words}: {run:#?}");
+        assert_ne!(into("/dev/null").unwrap().code, Some(2), "{words}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let folder = Folder::new();
+    for words in ["--help", "table", "run --cmdhelp"] {
+        // Nobody reads: the pipe is closed before the program begins.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+        command.stdout(Stdio::from(writer)).stderr(Stdio::piped());
+        let run = Run::from(command.output().unwrap()).expect(0);
+        assert_eq!(run.err, "", "{words}");
+    }
+}
