@@ -61,7 +61,7 @@ impl Files {
             create: asked.create && may_create(Path::new(&asked.path)),
             direct: self.direct,
             sync: self.sync,
-            keep_access_time: self.keep_access_time,
+            keep_access_time: self.keep_access_time || is_device(Path::new(&asked.path)),
             ..Access::default()
         };
         let opened = files::open(Path::new(&asked.path), access)
@@ -167,6 +167,11 @@ impl Files {
         let error = io::Error::from_raw_os_error(EBADF);
         self.error(what, file, &error, String::new())
     }
+}
+
+/// Not a regular file: reading it leaves its node's access time alone, as in fio.
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
 /// Whether a missing file may be made: not among the device nodes, where it would be a file in
