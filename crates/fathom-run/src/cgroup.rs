@@ -123,6 +123,26 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_enters_a_group_that_has_its_weight() {
+        let folder = std::env::temp_dir().join(format!("fathom-cgroup-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let group = |weight| Group {
+            folder: folder.clone(),
+            weight,
+        };
+        fs::write(folder.join("tasks"), "").unwrap();
+        group(None).enter(7).unwrap();
+        // A kernel whose controller has no weights is not passed over.
+        let (place, _) = group(Some(200)).enter(8).unwrap_err();
+        assert!(place.ends_with("blkio.weight"), "{place}");
+        fs::write(folder.join("blkio.weight"), "").unwrap();
+        group(Some(200)).enter(9).unwrap();
+        let held = ["blkio.weight", "tasks"].map(|name| fs::read_to_string(folder.join(name)));
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(held.map(Result::unwrap), ["200", "9"]);
+    }
+
+    #[test]
     fn names_that_lead_elsewhere_are_refused() {
         for name in ["..", "../x", "/x", "", "a/../b"] {
             let mut options = Options::default();

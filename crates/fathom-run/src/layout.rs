@@ -46,7 +46,7 @@ pub struct LayoutJob {
     pub fsync: bool,
     /// `allow_file_create`.
     pub may_create: bool,
-    /// What was written stays in the page cache (`invalidate=0`).
+    /// What was written stays in the page cache (`invalidate=0` and, as in fio, `create_fsync=0`).
     pub keep_cached: bool,
     /// Beside other such jobs, after those that come one after the other (`create_serialize=0`).
     pub in_parallel: bool,

@@ -82,7 +82,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
         fallocate: options.fallocate,
         fsync: options.create_fsync,
         may_create: options.allow_file_create,
-        keep_cached: !options.invalidate,
+        keep_cached: !options.invalidate && !options.create_fsync,
         in_parallel: !options.create_serialize,
     }
 }
