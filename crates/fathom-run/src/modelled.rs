@@ -5,6 +5,7 @@ mod lookup;
 mod machine_file;
 mod models;
 mod place;
+mod queues;
 
 pub use machine_file::Machine;
 pub(crate) use place::{Home, Placed, place};

@@ -67,7 +67,8 @@ pub fn simulate_on(
         tell(Event::Warning(warning));
     }
     tell(Event::Starting(translation.setups.len()));
-    let storages = machine.storages();
+    let jobs = u32::try_from(translation.setups.len()).unwrap_or(u32::MAX);
+    let storages = machine.storages(jobs);
     let (record, logs) = finish(plan, translation, World { storages, placed })?;
     let record = Record {
         modelled: Some(machine.record()),

@@ -168,6 +168,35 @@ impl<'a> Fields<'a> {
         Nanos::new((number * unit.get() as f64).round() as u64)
     }
 
+    /// Yes or no.
+    pub(super) fn flag(&self, key: &'static str, default: bool) -> bool {
+        match self.find(key, true) {
+            None => default,
+            Some((DeValue::Boolean(flag), _)) => *flag,
+            Some((_, span)) => {
+                self.out_of_bounds(key, &span, "`true` or `false`");
+                default
+            }
+        }
+    }
+
+    /// One of several words; the first where the key may be left out.
+    pub(super) fn choice(
+        &self,
+        key: &'static str,
+        words: &[&'static str],
+        optional: bool,
+    ) -> &'static str {
+        let Some((text, span)) = self.text(key, optional) else {
+            return words[0];
+        };
+        let known = words.iter().find(|word| **word == text);
+        known.copied().unwrap_or_else(|| {
+            self.out_of_bounds(key, &span, &format!("one of: {}", words.join(", ")));
+            words[0]
+        })
+    }
+
     /// A text, with where it stands.
     pub(super) fn text(
         &self,
@@ -198,6 +227,20 @@ impl<'a> Fields<'a> {
             self.out_of_bounds(key, &span, "a list of texts, as in `[\"/dev/sdb\"]`");
         }
         texts
+    }
+
+    /// A list of whole numbers.
+    pub(super) fn wholes(&self, key: &'static str) -> Vec<u64> {
+        let Some((value, span)) = self.find(key, false) else {
+            return Vec::new();
+        };
+        let number = |value: &DeValue<'_>| value.as_integer()?.as_str().parse().ok();
+        let items = value.as_array().into_iter().flatten();
+        let numbers: Vec<u64> = items.filter_map(|item| number(item.get_ref())).collect();
+        if numbers.len() != value.as_array().map_or(usize::MAX, |items| items.len()) {
+            self.out_of_bounds(key, &span, "a list of whole numbers from 0 on");
+        }
+        numbers
     }
 
     /// A table in this one.

@@ -2,14 +2,16 @@
 
 use std::io;
 
+use fathom_core::Direction;
 use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 
 use super::machine_file::{Machine, matches};
+use super::models::Model;
 use super::place::{Home, Placed, place};
 use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
-use crate::translate::JobSetup;
+use crate::translate::{JobSetup, pattern};
 
 /// Devices are as large as the machine's file says; files are yet to be made.
 impl Look for Machine {
@@ -33,6 +35,7 @@ impl Machine {
     pub(crate) fn place(&self, plan: &Plan, setups: &[JobSetup]) -> Result<Placed, RunError> {
         let mut problems = self.without_model(plan, setups);
         problems.extend(self.unused(setups));
+        problems.extend(self.not_recorded(plan, setups));
         if !problems.is_empty() {
             return Err(RunError { problems });
         }
@@ -84,6 +87,35 @@ impl Machine {
                 let hint = format!("write \"{path}\" into the `names` of a device there");
                 let problem = Problem::new("no_model", message).hint(hint);
                 problems.push(problem.at(job, "filename"));
+            }
+        }
+        problems
+    }
+
+    /// Jobs that do what a model of recorded latencies has none of.
+    fn not_recorded(&self, plan: &Plan, setups: &[JobSetup]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
+            let job = &plan.jobs[setup.place.section];
+            for device in setup
+                .files
+                .iter()
+                .filter_map(|file| self.device_of(&file.path))
+            {
+                let Model::Distribution(recorded, _) = &self.devices[device].model else {
+                    continue;
+                };
+                let lacks = |direction: &Direction| {
+                    recorded[*direction].is_none() && pattern::uses(&job.options, *direction)
+                };
+                if let Some(direction) = Direction::ALL.iter().find(|lacks_it| lacks(lacks_it)) {
+                    let name = direction.name();
+                    let message = format!("{} has no latencies of a {name}", self.file);
+                    let hint = format!("record some: a table `[device.distribution.{name}]`");
+                    let problem = Problem::new("not_recorded", message).hint(hint);
+                    problems.push(problem.at(job, "rw"));
+                    break;
+                }
             }
         }
         problems

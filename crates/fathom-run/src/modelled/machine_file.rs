@@ -11,13 +11,15 @@
 
 use std::ops::Range;
 
+use fathom_block::QueueConfig;
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_job::Origin;
-use fathom_sim::{Device, Direct, Faults, Faulty, Stall, Storage};
+use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source};
 use super::models::Model;
+use super::queues;
 use crate::error::RunError;
 
 /// A machine: modelled devices under the names that jobs use.
@@ -26,6 +28,7 @@ pub struct Machine {
     /// The file that it was read from, as it was named.
     pub file: String,
     pub(crate) devices: Vec<ModelledDevice>,
+    host: HostConfig,
 }
 
 /// One device of a machine.
@@ -36,6 +39,7 @@ pub(crate) struct ModelledDevice {
     pub(crate) capacity_bytes: u64,
     pub(crate) model: Model,
     faults: Faults,
+    queue: Option<QueueConfig>,
     /// Where it is written.
     pub(crate) origin: Origin,
 }
@@ -54,6 +58,7 @@ impl Machine {
             source.problem(&at, "machine_not_toml", why, "");
         }
         let mut devices = Vec::new();
+        let mut host = HostConfig::default();
         if !source.has_problems() {
             let top = Fields::new(&source, document.get_ref(), 0..0, "");
             let tables = top.tables("device");
@@ -62,6 +67,7 @@ impl Machine {
                 top.refuse("device", "the machine has no device", hint);
             }
             devices.extend(tables.into_iter().map(|fields| device(&source, fields)));
+            host = queues::host(&top);
             top.finish();
         }
         let problems = source.into_problems();
@@ -71,6 +77,7 @@ impl Machine {
         Ok(Self {
             file: file.to_owned(),
             devices: devices.into_iter().flatten().collect(),
+            host,
         })
     }
 
@@ -83,20 +90,22 @@ impl Machine {
         self.devices.iter().position(fits)
     }
 
-    /// The machine's devices, new.
-    pub(crate) fn storages(&self) -> Vec<Box<dyn Storage>> {
-        self.devices.iter().map(ModelledDevice::storage).collect()
+    /// The machine's devices, new, for so many jobs.
+    pub(crate) fn storages(&self, jobs: u32) -> Vec<Box<dyn Storage>> {
+        let each = self.devices.iter();
+        each.map(|device| device.storage(self.host, jobs)).collect()
     }
 }
 
 impl ModelledDevice {
-    fn storage(&self) -> Box<dyn Storage> {
-        let device = self.model.device(self.capacity_bytes);
-        if self.faults.is_empty() {
-            Box::new(Direct::new(device))
-        } else {
-            let faulty: Box<dyn Device> = Box::new(Faulty::new(device, self.faults.clone()));
-            Box::new(Direct::new(faulty))
+    fn storage(&self, host: HostConfig, jobs: u32) -> Box<dyn Storage> {
+        let mut device = self.model.device();
+        if !self.faults.is_empty() {
+            device = Box::new(Faulty::new(device, self.faults.clone()));
+        }
+        match self.queue {
+            Some(queue) => Box::new(Stack::new(queue, host, device, jobs)),
+            None => Box::new(Direct::new(device)),
         }
     }
 }
@@ -117,6 +126,7 @@ fn device(source: &Source<'_>, fields: Fields<'_>) -> Option<ModelledDevice> {
     let capacity_gib = fields.number("capacity_gib", 0.001..=1_000_000.0, None);
     let model = Model::read(&fields, capacity_bytes(capacity_gib));
     let faults = faults(&fields);
+    let queue = queues::queue(&fields);
     let span: Range<usize> = fields.span.clone();
     fields.finish();
     let origin_of = |(name, span): (&str, Range<usize>)| (name.to_owned(), source.origin(&span));
@@ -125,6 +135,7 @@ fn device(source: &Source<'_>, fields: Fields<'_>) -> Option<ModelledDevice> {
         capacity_bytes: capacity_bytes(capacity_gib),
         model: model?,
         faults,
+        queue,
         origin: source.origin(&span),
     })
 }

@@ -1,7 +1,12 @@
 //! The models that a machine file may name, and their parameters.
 
-use fathom_core::Nanos;
-use fathom_sim::{Constant, Device};
+use std::ops::RangeInclusive;
+
+use fathom_core::{Nanos, PerDirection};
+use fathom_sim::{
+    Constant, Device, Drawn, Hdd, HddConfig, PlatterConfig, Recorded, Ssd, SsdConfig, WriteCache,
+    Zone,
+};
 
 use super::fields::Fields;
 
@@ -9,47 +14,190 @@ use super::fields::Fields;
 #[derive(Clone, Debug)]
 pub(crate) enum Model {
     /// Every op takes as long.
-    Constant {
-        /// How long.
-        latency: Nanos,
-    },
+    Constant(Nanos),
+    /// Latencies that were recorded, and what they are drawn from.
+    Distribution(PerDirection<Option<Recorded>>, u64),
+    /// A hard disk.
+    Hdd(HddConfig),
+    /// A flash drive.
+    Ssd(SsdConfig),
 }
 
 impl Model {
     /// The model that a `[[device]]` names, from the table of that name.
-    pub(super) fn read(device: &Fields<'_>, _capacity_bytes: u64) -> Option<Self> {
+    pub(super) fn read(device: &Fields<'_>, capacity: u64) -> Option<Self> {
         let (name, _) = device.text("model", false)?;
-        let parameters = |name| device.table(name, false);
-        match name {
-            "constant" => Some(constant(parameters("constant")?)),
-            _ => {
-                let why = format!("there is no model `{name}`");
-                device.refuse("model", why, &format!("models: {}", MODELS.join(", ")));
-                None
-            }
-        }
+        let Some(known) = MODELS.into_iter().find(|known| *known == name) else {
+            let why = format!("there is no model `{name}`");
+            device.refuse("model", why, &format!("models: {}", MODELS.join(", ")));
+            return None;
+        };
+        let fields = device.table(known, false)?;
+        let model = match known {
+            "constant" => Self::Constant(fields.time("latency_us", US, 0.001..=1e9, None)),
+            "distribution" => distribution(&fields),
+            "hdd" => Self::Hdd(hdd(&fields, capacity)),
+            _ => Self::Ssd(ssd(&fields, capacity)),
+        };
+        fields.finish();
+        Some(model)
     }
 
     /// Its name.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
-            Self::Constant { .. } => "constant",
+            Self::Constant(_) => "constant",
+            Self::Distribution(..) => "distribution",
+            Self::Hdd(_) => "hdd",
+            Self::Ssd(_) => "ssd",
         }
     }
 
-    /// A new device of `capacity_bytes`.
-    pub(super) fn device(&self, _capacity_bytes: u64) -> Box<dyn Device> {
+    /// A new device.
+    pub(super) fn device(&self) -> Box<dyn Device> {
         match self {
-            Self::Constant { latency } => Box::new(Constant::new(*latency)),
+            Self::Constant(latency) => Box::new(Constant::new(*latency)),
+            Self::Distribution(recorded, seed) => Box::new(Drawn::new(recorded.clone(), *seed)),
+            Self::Hdd(config) => Box::new(Hdd::new(config.clone())),
+            Self::Ssd(config) => Box::new(Ssd::new(config.clone())),
         }
     }
 }
 
-fn constant(fields: Fields<'_>) -> Model {
-    let latency = fields.time("latency_us", US, 0.001..=1e9, None);
-    fields.finish();
-    Model::Constant { latency }
+fn distribution(fields: &Fields<'_>) -> Model {
+    let recorded = |key| {
+        let table = fields.table(key, true)?;
+        let (latencies, counts) = (table.wholes("latency_ns"), table.wholes("count"));
+        if latencies.len() != counts.len() {
+            let why = "`latency_ns` and `count` must be lists of one length";
+            table.refuse("count", why, "give each latency its count");
+        }
+        let recorded = Recorded::new(latencies.into_iter().zip(counts));
+        if recorded.is_none() {
+            table.refuse("count", "nothing was counted", "give latencies and counts");
+        }
+        table.finish();
+        recorded
+    };
+    let each = PerDirection::new(recorded("read"), recorded("write"), recorded("trim"));
+    if each.iter().all(|(_, recorded)| recorded.is_none()) {
+        let why = "there are no latencies";
+        fields.refuse(
+            "read",
+            why,
+            "write `[device.distribution.read]`, or of `write`",
+        );
+    }
+    Model::Distribution(each, fields.whole("seed", 0..=u64::MAX, Some(1)))
 }
 
-const MODELS: [&str; 1] = ["constant"];
+fn hdd(fields: &Fields<'_>, capacity: u64) -> HddConfig {
+    let zones = zones(fields, capacity);
+    let write_cache = fields.table("write_cache", true).map(|cache| {
+        let write_cache = WriteCache {
+            bytes: cache.whole("size_mib", 1..=65_536, None) << 20,
+            writes: cache.count("writes", 1..=65_536, None),
+            bytes_per_second: rate(&cache, "fill_mb_per_s"),
+        };
+        cache.finish();
+        write_cache
+    });
+    let milliseconds = |key, bounds: RangeInclusive<f64>| fields.time(key, MS, bounds, None);
+    HddConfig {
+        platter: PlatterConfig {
+            capacity,
+            rpm: fields.count("rpm", 1..=100_000, None),
+            zones,
+            settle: milliseconds("settle_ms", 0.0..=1000.0),
+            seek_root: milliseconds("seek_root_ms", 0.0..=1000.0),
+            seek_linear: milliseconds("seek_linear_ms", 0.0..=1000.0),
+        },
+        overhead: fields.time("overhead_us", US, 0.0..=1e6, Some(0.0)),
+        looks_at: fields.count("looks_at", 1..=65_536, None),
+        reports_together: fields.count("reports_together", 1..=65_536, Some(1)),
+        write_cache,
+    }
+}
+
+/// Evenly wide zones, from the rate of the outermost to that of the innermost.
+fn zones(fields: &Fields<'_>, capacity: u64) -> Vec<Zone> {
+    let outer = rate(fields, "outer_mb_per_s");
+    let inner = rate(fields, "inner_mb_per_s");
+    if inner > outer {
+        let why = "the innermost tracks cannot hold more than the outermost";
+        fields.refuse("inner_mb_per_s", why, "exchange the two rates");
+    }
+    let count = fields.whole("zones", 1..=1000, Some(16));
+    let lost = outer.saturating_sub(inner);
+    let zone = |number: u64| Zone {
+        from: capacity / count * number,
+        bytes_per_second: outer - lost * number / (count - 1).max(1),
+    };
+    (0..count).map(zone).collect()
+}
+
+fn ssd(fields: &Fields<'_>, capacity: u64) -> SsdConfig {
+    let page_bytes = fields.count("page_kib", 4..=1024, None) * 1024;
+    if !page_bytes.is_multiple_of(4096) {
+        fields.refuse("page_kib", "`page_kib` must be a multiple of 4", "");
+    }
+    let buffer_bytes = fields.whole("buffer_kib", 8..=16 << 20, None) << 10;
+    if buffer_bytes < 2 * u64::from(page_bytes) {
+        let why = "the buffer holds less than two pages: no page would ever be full";
+        fields.refuse("buffer_kib", why, "raise `buffer_kib`");
+    }
+    let (channels, dies_per_channel) = (
+        fields.count("channels", 1..=1024, None),
+        fields.count("dies_per_channel", 1..=1024, None),
+    );
+    let microseconds = |key| fields.time(key, US, 0.001..=1e6, None);
+    let config = SsdConfig {
+        capacity,
+        spare_percent: fields.count("spare_percent", 3..=300, None),
+        channels,
+        dies_per_channel,
+        page_bytes,
+        pages_per_block: fields.count("pages_per_block", 1..=65_536, None),
+        read: microseconds("read_us"),
+        program: microseconds("program_us"),
+        erase: microseconds("erase_us"),
+        channel_bytes_per_second: rate(fields, "channel_mb_per_s"),
+        link_bytes_per_second: rate(fields, "link_mb_per_s"),
+        command: fields.time("command_us", US, 0.0..=1e6, None),
+        buffer_bytes,
+        buffer_is_safe: fields.flag("buffer_is_safe", false),
+        worn: fields.flag("worn", false),
+        slow_die: slow_die(fields, channels * dies_per_channel),
+    };
+    let block = u64::from(page_bytes) * u64::from(config.pages_per_block);
+    let dies = u64::from(channels * dies_per_channel);
+    if capacity < 8 * block * dies || capacity / block > 1 << 22 {
+        let why = "the capacity is not between 8 blocks a die and 4 Mi blocks in all";
+        let hint = "change `capacity_gib`, the dies, or `pages_per_block`";
+        fields.refuse("pages_per_block", why, hint);
+    }
+    config
+}
+
+/// A die that is slower than the others, and how many times.
+fn slow_die(fields: &Fields<'_>, dies: u32) -> Option<(u32, u32)> {
+    let slow = fields.table("slow_die", true)?;
+    let die = slow.count("die", 0..=dies.saturating_sub(1), None);
+    let times = slow.count("times", 1..=100_000, None);
+    slow.finish();
+    Some((die, times))
+}
+
+/// A rate in millions of bytes each second.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounds are far below 2^53, and not negative"
+)]
+fn rate(fields: &Fields<'_>, key: &'static str) -> u64 {
+    (fields.number(key, 0.001..=1e6, None) * 1e6) as u64
+}
+
+const MODELS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
 const US: Nanos = Nanos::from_micros(1);
+const MS: Nanos = Nanos::from_millis(1);
