@@ -1,7 +1,7 @@
 //! `fathom micro`: the program's own structures beside the plain ways to do the same.
 
 use clap::{Args, ValueEnum};
-use fathom_lab::{Micro, micro_experiments, tags, task_list};
+use fathom_lab::{Micro, Table, micro_experiments, tags, task_list};
 use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
@@ -41,17 +41,12 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
         let list: String = micro_experiments().iter().map(one).collect();
         return output::show(&list, "fathom: micro", End::Printed);
     };
-    let clock = Clock::calibrated();
-    let begun = clock.now();
-    let asked = Micro {
-        threads: arguments.threads.unwrap_or_else(processors),
-        repeats: arguments.repeats,
-        now_ns: &|| (clock.now() - begun).get(),
+    let measure = match name {
+        Name::TaskList => task_list,
+        Name::Tags => tags,
     };
-    let table = match name {
-        Name::TaskList => task_list(&asked),
-        Name::Tags => tags(&asked),
-    };
+    let threads = arguments.threads.unwrap_or_else(processors);
+    let table = measured(threads, arguments.repeats, measure);
     let text = if arguments.json {
         table.json()
     } else {
@@ -60,7 +55,19 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
     output::show(&text, "fathom: micro", End::Printed)
 }
 
-fn processors() -> u32 {
+/// Measures with the real clock.
+pub(crate) fn measured(threads: u32, repeats: u32, measure: fn(&Micro<'_>) -> Table) -> Table {
+    let clock = Clock::calibrated();
+    let begun = clock.now();
+    measure(&Micro {
+        threads,
+        repeats,
+        now_ns: &|| (clock.now() - begun).get(),
+    })
+}
+
+/// The processors that may be used, at most 8.
+pub(crate) fn processors() -> u32 {
     let count = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     u32::try_from(count).unwrap_or(8).clamp(1, 8)
 }

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use fathom_lab::{LogEntries, Table, UringIrq, experiments, log_entries, uring_irq};
+use fathom_lab::{
+    AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, log_entries, task_list_table,
+    uring_irq,
+};
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
 use crate::exit::End;
+use crate::micro::{measured, processors};
 use crate::output::{self, Data, Stream};
 use crate::peak::explained;
 
@@ -19,7 +23,7 @@ use crate::peak::explained;
 pub(crate) struct TableArguments {
     /// Which table; without it they are listed
     name: Option<String>,
-    /// The file or block device that is measured; only read
+    /// The file or block device that is measured, only read; for aio-submit a folder
     target: Option<PathBuf>,
     /// Print the rows as data
     #[arg(long)]
@@ -53,15 +57,30 @@ fn make(arguments: &TableArguments) -> Result<End> {
     if !experiments().iter().any(|known| known.name == name) {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
     }
-    let Some(target) = &arguments.target else {
-        bail!("{name}: no target\nhint: name a file or a block device to read from");
-    };
     if let Some(path) = &arguments.svg {
         check_place(path)?;
     }
+    if name == "task-list" {
+        let table = measured(processors().max(2), REPEATS, task_list_table);
+        return print(&table, arguments, 0);
+    }
+    let Some(target) = &arguments.target else {
+        bail!(
+            "{name}: no target\nhint: name a file or a block device to read from; for aio-submit a \
+             folder on the disk"
+        );
+    };
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
-    let table = if name == "log-entries" {
+    let table = if name == "aio-submit" {
+        let asked = AioSubmit {
+            folder: target.clone(),
+            seconds: arguments.seconds,
+            fathom: std::env::current_exe().context("this program's path")?,
+        };
+        let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
+        aio_submit(&asked, &mut tell, &stops)
+    } else if name == "log-entries" {
         let asked = LogEntries {
             target: target.clone(),
             seconds: arguments.seconds,
@@ -79,20 +98,23 @@ fn make(arguments: &TableArguments) -> Result<End> {
         let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
         uring_irq(&asked, &mut tell, &stops)
     };
-    let table = table.map_err(explained)?;
+    print(&table.map_err(explained)?, arguments, interrupts.count())
+}
+
+fn print(table: &Table, arguments: &TableArguments, stops: u32) -> Result<End> {
     let text = if arguments.json {
         table.json()
     } else {
         table.text()
     };
     if let Some(path) = &arguments.svg {
-        draw(&table, path)?;
+        draw(table, path)?;
     }
     Data::Stdout.add(&text)?;
     Ok(End::Ran {
         failed_jobs: 0,
         tolerated_errors: 0,
-        interrupted: interrupts.count() > 0,
+        interrupted: stops > 0,
     })
 }
 
@@ -142,4 +164,9 @@ Examples:
   fathom table
   fathom table uring-irq /dev/nvme0n1
   fathom table uring-irq --seconds 2 --json --svg irq.svg /dev/nvme0n1
-  fathom table log-entries --seconds 60 /dev/sda";
+  fathom table log-entries --seconds 60 /dev/sda
+  fathom table aio-submit --seconds 10 /var/tmp
+  fathom table task-list --json";
+
+/// Of each way in `task-list`: the medians of so many are some percent apart.
+const REPEATS: u32 = 21;

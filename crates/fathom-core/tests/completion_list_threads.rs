@@ -21,9 +21,9 @@ mod sync {
     pub(crate) use loom::sync::atomic;
 }
 
-/// Two threads push, each its own slots in ascending order; a third drains in batches of `limit`
+/// Two threads push, each its own slots in ascending order, so many at once; a third drains in batches of `limit`
 /// and sleeps when there is nothing. A lost wake-up is a deadlock, which loom reports.
-fn check(pushed: [&'static [u32]; 2], limit: u32) {
+fn check(pushed: [&'static [u32]; 2], limit: u32, batch: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);
     model.check(move || {
@@ -34,8 +34,9 @@ fn check(pushed: [&'static [u32]; 2], limit: u32) {
         let producers = pushed.map(|slots| {
             let (list, main) = (Arc::clone(&list), main.clone());
             thread::spawn(move || {
-                for &slot in slots {
-                    if list.push(Slot::new(slot)) {
+                let slots: Vec<Slot> = slots.iter().copied().map(Slot::new).collect();
+                for batch in slots.chunks(batch) {
+                    if list.push_all(batch) {
                         main.unpark();
                     }
                 }
@@ -71,13 +72,19 @@ fn drain_all(
 
 #[test]
 fn two_producers_lose_nothing_and_wake_the_reader() {
-    check([&[0], &[1]], 4);
-    check([&[0, 2], &[1]], 4);
+    check([&[0], &[1]], 4, 1);
+    check([&[0, 2], &[1]], 4, 1);
 }
 
 #[test]
 fn batches_of_one_lose_nothing_either() {
-    check([&[0, 2], &[1]], 1);
+    check([&[0, 2], &[1]], 1, 1);
+}
+
+#[test]
+fn what_is_pushed_together_stays_together() {
+    check([&[0, 2], &[1]], 4, 2);
+    check([&[0, 2, 3], &[1]], 1, 3);
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub enum Kick {
     Batch,
     /// Once for each op.
     Each,
+    /// Once for each batch, by a timer that goes off at once.
+    Delayed,
     /// When it reaps.
     Reap,
 }
@@ -151,7 +153,7 @@ impl Offload {
 
     fn start_pool(&mut self) -> Result<(), EngineError> {
         if self.pool.is_none() {
-            self.pool = Some(Pool::start(self.config.clone())?);
+            self.pool = Some(Pool::start(self.config.clone(), self.kick)?);
         }
         Ok(())
     }
@@ -181,6 +183,7 @@ impl Offload {
                     shared.wake_another();
                 }
             }
+            Kick::Delayed => shared.kick_later(),
             Kick::Reap => {}
         }
         let issue = self.clock.now();

@@ -142,6 +142,8 @@ pub enum OffloadKick {
     Batch,
     /// Once for each op.
     Each,
+    /// Once for each batch, by a timer that goes off at once.
+    Delayed,
     /// When it reaps.
     Reap,
 }

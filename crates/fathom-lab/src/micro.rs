@@ -12,7 +12,8 @@ use std::thread;
 use crate::table::{Cell, Experiment};
 
 pub use tags::tags;
-pub use task_list::task_list;
+pub(crate) use task_list::EXPERIMENT as TASK_LIST;
+pub use task_list::{task_list, task_list_table};
 
 /// What can be chosen of a microbenchmark.
 #[derive(Clone, Copy)]

@@ -22,7 +22,12 @@ pub const fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 2] = [crate::uring_irq::EXPERIMENT, crate::log_entries::EXPERIMENT];
+const EXPERIMENTS: [Experiment; 4] = [
+    crate::uring_irq::EXPERIMENT,
+    crate::log_entries::EXPERIMENT,
+    crate::aio_submit::EXPERIMENT,
+    crate::micro::TASK_LIST,
+];
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]

@@ -68,6 +68,7 @@ const fn kick(kick: OffloadKick) -> Kick {
     match kick {
         OffloadKick::Batch => Kick::Batch,
         OffloadKick::Each => Kick::Each,
+        OffloadKick::Delayed => Kick::Delayed,
         OffloadKick::Reap => Kick::Reap,
     }
 }

@@ -20,5 +20,6 @@ pub mod rw;
 pub mod signals;
 pub mod system;
 pub mod thread;
+pub mod timer;
 pub mod tracefs;
 pub mod uring;

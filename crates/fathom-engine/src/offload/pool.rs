@@ -1,12 +1,15 @@
 //! The workers: started when there is need of them, woken when there is work, joined at the end.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 
 use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot};
 use fathom_sys::thread::Usage;
+use fathom_sys::timer::Timer;
 
+use super::Kick;
 use super::cell::Cell;
 use super::run_list::RunList;
 use super::sleepers::Sleepers;
@@ -34,6 +37,8 @@ pub(crate) struct Shared {
     cost_ns: AtomicU64,
     /// What makes a worker: each makes an engine of its own from it.
     config: EngineConfig,
+    /// Set by the submitter, waited for by a thread that wakes a worker then.
+    timer: Option<Timer>,
     rare: Mutex<Rare>,
     is_broken: AtomicBool,
 }
@@ -52,8 +57,15 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool with its first worker, which has made its engine.
-    pub(crate) fn start(config: EngineConfig) -> Result<(Self, CompletionReader), EngineError> {
+    pub(crate) fn start(
+        config: EngineConfig,
+        kick: Kick,
+    ) -> Result<(Self, CompletionReader), EngineError> {
         let depth = config.depth;
+        let timer = match kick {
+            Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
+            Kick::Batch | Kick::Each | Kick::Reap => None,
+        };
         let most = depth.min(MOST_WORKERS);
         let (done, reader) = CompletionList::new(depth);
         let shared = Arc::new(Shared {
@@ -68,12 +80,14 @@ impl Pool {
             ending: AtomicBool::new(false),
             cost_ns: AtomicU64::new(0),
             config,
+            timer,
             rare: Mutex::default(),
             is_broken: AtomicBool::new(false),
         });
         let (sender, ready) = mpsc::sync_channel(1);
         let pool = Self { shared };
         pool.shared.start_worker(Some(sender))?;
+        pool.shared.start_kicker()?;
         match ready.recv() {
             Ok(Ok(())) => Ok((pool, reader)),
             Ok(Err(error)) => Err(error),
@@ -85,6 +99,7 @@ impl Pool {
     pub(crate) fn end(&self) -> Usage {
         let shared = &self.shared;
         shared.ending.store(true, Ordering::SeqCst);
+        shared.kick_later();
         let mut used = Usage::default();
         loop {
             for thread in shared.threads.iter().filter_map(OnceLock::get) {
@@ -127,15 +142,42 @@ impl Shared {
                 Ok(())
             }
             Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(EAGAIN);
-                self.refused.store(errno.unsigned_abs(), Ordering::Relaxed);
-                Err(EngineError {
-                    what: "start worker",
-                    target: "io_submit_mode=offload".into(),
-                    errno,
-                    hint: "raise `ulimit -u`, or the pids.max of the control group".into(),
-                })
+                let error = refused(&error);
+                self.refuse(&error);
+                Err(error)
             }
+        }
+    }
+
+    /// The thread that waits for the timer, if there is one.
+    fn start_kicker(self: &Arc<Self>) -> Result<(), EngineError> {
+        if self.timer.is_none() {
+            return Ok(());
+        }
+        let shared = Arc::clone(self);
+        let body = move || {
+            while let Some(timer) = shared.timer.as_ref().filter(|_| !shared.is_ending()) {
+                if let Err(error) = timer.wait() {
+                    shared.fail(no_timer(&error));
+                    break;
+                }
+                shared.wake_one();
+            }
+            fathom_sys::thread::usage()
+        };
+        let spawned = thread::Builder::new().stack_size(STACK).spawn(body);
+        let join = spawned.map_err(|error| refused(&error))?;
+        self.rare().joins.push(join);
+        Ok(())
+    }
+
+    /// Has a worker woken by the timer.
+    pub(crate) fn kick_later(&self) {
+        if let Some(timer) = &self.timer
+            && timer.set(Nanos::ZERO).is_err()
+        {
+            // The slow way is better than none.
+            self.wake_one();
         }
     }
 
@@ -197,8 +239,8 @@ impl Shared {
     }
 
     /// Gives ops back, their results laid down.
-    pub(crate) fn give_back(&self, slot: Slot) {
-        if self.done.push(slot) {
+    pub(crate) fn give_back(&self, slots: &[Slot]) {
+        if self.done.push_all(slots) {
             self.owner.unpark();
         }
     }
@@ -252,6 +294,24 @@ impl Shared {
 
     fn rare(&self) -> MutexGuard<'_, Rare> {
         self.rare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused(error: &io::Error) -> EngineError {
+    EngineError {
+        what: "start worker",
+        target: "io_submit_mode=offload".into(),
+        errno: error.raw_os_error().unwrap_or(EAGAIN),
+        hint: "raise `ulimit -u`, or the pids.max of the control group".into(),
+    }
+}
+
+fn no_timer(error: &io::Error) -> EngineError {
+    EngineError {
+        what: "timerfd",
+        target: "offload_kick=delayed".into(),
+        errno: error.raw_os_error().unwrap_or(0),
+        hint: "raise `ulimit -n`, or leave offload_kick out".into(),
     }
 }
 

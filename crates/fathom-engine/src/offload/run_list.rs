@@ -10,7 +10,7 @@
 
 use fathom_core::Slot;
 
-use super::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Slots that were laid down and not yet taken.
 #[derive(Debug)]
@@ -43,16 +43,18 @@ impl RunList {
             next += 1;
         }
         // Release: pairs with Acquire in `take`, so that who takes sees the places, and what the
-        // submitter wrote of the ops. SeqCst: comes before the look for somebody who sleeps, as
+        // submitter wrote of the ops.
+        self.tail.0.store(next, Ordering::Release);
+        // Pairs with those of the sleepers: the look for somebody who sleeps comes after this, as
         // the sleeper's look at the list comes after he has said that he sleeps.
-        self.tail.0.store(next, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// How many are there to be taken, at least for a moment.
     pub(crate) fn len(&self) -> u64 {
-        // SeqCst: pairs with `lay`, see there.
-        let tail = self.tail.0.load(Ordering::SeqCst);
-        tail.saturating_sub(self.head.0.load(Ordering::SeqCst))
+        // Acquire: pairs with Release in `lay`.
+        let tail = self.tail.0.load(Ordering::Acquire);
+        tail.saturating_sub(self.head.0.load(Ordering::Acquire))
     }
 
     /// Takes the oldest, as many as `share` allows of those that are there; appends them to `to`.
@@ -63,8 +65,8 @@ impl RunList {
         // seen with an older tail.
         let mut head = self.head.0.load(Ordering::Acquire);
         loop {
-            // Acquire: pairs with Release in `lay`. SeqCst: see there.
-            let tail = self.tail.0.load(Ordering::SeqCst);
+            // Acquire: pairs with Release in `lay`.
+            let tail = self.tail.0.load(Ordering::Acquire);
             let there = tail.saturating_sub(head);
             let count = share(there).min(there);
             if count == 0 {

@@ -4,7 +4,7 @@
 //! anything is left. Nothing is lost: a sleeper says that it sleeps, looks at the work once more,
 //! and only then sleeps; who lays work down does so first and looks for sleepers then.
 
-use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// A set of numbered threads that sleep.
 #[derive(Debug)]
@@ -29,29 +29,36 @@ impl Sleepers {
     /// can see that it sleeps. `sleep` may come back at any time.
     pub(crate) fn sleep(&self, thread: u32, has_work: impl Fn() -> bool, sleep: impl FnOnce()) {
         let (word, bit) = self.place(thread);
-        // SeqCst, here and wherever the words and `waking` are touched: sleepers and wakers look at
-        // each other's words after they have written their own.
-        word.fetch_or(bit, Ordering::SeqCst);
+        // AcqRel: who wakes this thread sees that it sleeps; the fences do the rest.
+        word.fetch_or(bit, Ordering::AcqRel);
+        // Pairs with the one in `RunList::lay`: either that look for sleepers sees this one, or
+        // this one sees the work.
+        fence(Ordering::SeqCst);
         if !has_work() {
             sleep();
         }
-        word.fetch_and(!bit, Ordering::SeqCst);
+        word.fetch_and(!bit, Ordering::AcqRel);
         // Even where it was not we who were woken: one wake-up too many is better than none.
-        self.waking.store(false, Ordering::SeqCst);
+        self.waking.store(false, Ordering::Release);
+        // As above: who saw a wake-up under way had laid its work down before this look at it.
+        fence(Ordering::SeqCst);
     }
 
     /// Chooses one to be woken, the caller wakes it; none if one is on its way already, or if
     /// nobody sleeps.
     pub(crate) fn choose(&self, has_work: impl Fn() -> bool) -> Option<u32> {
         loop {
-            if self.waking.swap(true, Ordering::SeqCst) {
+            // AcqRel: pairs with Release in `sleep`.
+            if self.waking.swap(true, Ordering::AcqRel) {
                 return None;
             }
             if let Some(thread) = self.pop() {
                 return Some(thread);
             }
-            self.waking.store(false, Ordering::SeqCst);
+            self.waking.store(false, Ordering::Release);
             // Work that was laid down meanwhile relied on the wake-up that did not take place.
+            // Pairs with the one in `RunList::lay`.
+            fence(Ordering::SeqCst);
             if !has_work() || self.is_empty() {
                 return None;
             }
@@ -61,10 +68,10 @@ impl Sleepers {
     /// Chooses one to be woken, though another may be on its way.
     pub(crate) fn pop(&self) -> Option<u32> {
         for (number, word) in (0..).zip(&self.words) {
-            let mut seen = word.load(Ordering::SeqCst);
+            let mut seen = word.load(Ordering::Acquire);
             while seen != 0 {
                 let bit = seen & seen.wrapping_neg();
-                let before = word.fetch_and(!bit, Ordering::SeqCst);
+                let before = word.fetch_and(!bit, Ordering::AcqRel);
                 if before & bit != 0 {
                     return Some(number * u64::BITS + bit.trailing_zeros());
                 }
@@ -77,7 +84,7 @@ impl Sleepers {
     /// Whether nobody sleeps.
     pub(crate) fn is_empty(&self) -> bool {
         let mut words = self.words.iter();
-        words.all(|word| word.load(Ordering::SeqCst) == 0)
+        words.all(|word| word.load(Ordering::Acquire) == 0)
     }
 
     /// How many sleep.

@@ -93,6 +93,7 @@ fn begin<E: InTurns>(
         opened: vec![false; config.files.len()],
         batch: Vec::with_capacity(depth),
         out: vec![Completion::default(); depth.min(64)],
+        back: Vec::with_capacity(depth.min(64)),
         in_flight: 0,
         prepared: 0,
     };
@@ -113,6 +114,8 @@ struct Worker<'a, E> {
     batch: Vec<Slot>,
     /// Room for completions.
     out: Vec<Completion>,
+    /// Completed, on their way back.
+    back: Vec<Slot>,
     /// With this engine.
     in_flight: u32,
     /// Of which laid down only.
@@ -211,12 +214,14 @@ impl<E: InTurns> Worker<'_, E> {
     fn give_back(&mut self) {
         while self.in_flight > 0 {
             let count = self.engine.reap(&mut self.out);
+            self.back.clear();
             for &Completion { slot, result } in &self.out[..count] {
                 self.engine.let_go(slot);
                 self.shared.cells[slot.index()].finish(result);
-                self.shared.give_back(slot);
+                self.back.push(slot);
                 self.in_flight -= 1;
             }
+            self.shared.give_back(&self.back);
             if count < self.out.len() {
                 return;
             }
@@ -230,7 +235,7 @@ impl<E: InTurns> Worker<'_, E> {
             errno => errno,
         };
         self.shared.cells[slot.index()].finish(-errno);
-        self.shared.give_back(slot);
+        self.shared.give_back(&[slot]);
     }
 
     /// Opens a file when its first op comes.

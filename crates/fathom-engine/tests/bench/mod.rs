@@ -93,6 +93,7 @@ impl Setup {
                 ("offload", 1, Kick::Batch),
                 ("offload", 16, Kick::Batch),
                 ("offload each", 16, Kick::Each),
+                ("offload delayed", 16, Kick::Delayed),
                 ("offload reap", 16, Kick::Reap),
             ] {
                 let options = EngineOptions {

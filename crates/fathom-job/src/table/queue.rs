@@ -129,6 +129,9 @@ pub(super) const ROWS: &[Row] = &[
             choice("each", "once for each op", |o| {
                 o.offload_kick = OffloadKick::Each;
             }),
+            choice("delayed", "once for each batch, by a timer of 0", |o| {
+                o.offload_kick = OffloadKick::Delayed;
+            }),
             choice("reap", "when it looks for completions", |o| {
                 o.offload_kick = OffloadKick::Reap;
             }),

@@ -8,7 +8,7 @@ use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
 use super::{Micro, NOTE, Way, columns, per_second, rows, span_ns};
-use crate::table::{Experiment, Table};
+use crate::table::{Cell, Experiment, Table};
 
 /// This experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -68,6 +68,25 @@ pub fn task_list(asked: &Micro<'_>) -> Table {
     }
 }
 
+/// The same, with what was published beside it.
+#[must_use]
+pub fn task_list_table(asked: &Micro<'_>) -> Table {
+    let mut table = task_list(asked);
+    table.columns.push("published_ratio_to_spin_lock".into());
+    for row in &mut table.rows {
+        let several = row
+            .first()
+            .is_some_and(|threads| *threads != Cell::Count(1));
+        let published = match row.get(1) {
+            Some(Cell::Text(way)) if several && way == "spin lock" => Cell::Ratio(1.0),
+            Some(Cell::Text(way)) if several && way == "lock-free" => Cell::Ratio(PUBLISHED),
+            _ => Cell::Missing,
+        };
+        row.push(published);
+    }
+    table
+}
+
 /// What one thread adds.
 struct Slots(u32);
 
@@ -109,12 +128,29 @@ impl SpinLocked {
     }
 }
 
-/// Of each thread in one repeat: some milliseconds.
-const ADDS: u32 = 100_000;
+/// Of each thread in one repeat: 10 ms and more, so that all of them are at it at the same time; in a
+/// hundredth of it one thread is done before the next has been woken.
+const ADDS: u32 = 1_000_000;
+
+/// About 20 % more adds; on how many threads was not said.
+const PUBLISHED: f64 = 1.2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_published_is_of_several_threads() {
+        let table = task_list_table(&Micro {
+            threads: 2,
+            repeats: 1,
+            now_ns: &|| 1,
+        });
+        let last = |row: usize| table.rows[row].last().cloned();
+        assert_eq!(last(1), Some(Cell::Missing));
+        assert_eq!(last(5), Some(Cell::Ratio(1.2)));
+        assert_eq!(table.rows[5].len(), table.columns.len());
+    }
 
     #[test]
     fn each_number_of_threads_has_a_row_for_each_way() {

@@ -1,0 +1,143 @@
+//! The run list and the sleepers under every order in which threads can run, and every value that
+//! the memory model lets them read. Both are the program's own files, with loom's atomics under
+//! them.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use loom::thread;
+
+#[path = "../src/offload/run_list.rs"]
+mod run_list;
+#[path = "../src/offload/sleepers.rs"]
+mod sleepers;
+
+/// What the library has here is `std::sync::atomic`.
+mod sync {
+    pub(crate) use loom::sync::atomic;
+}
+
+use fathom_core::Slot;
+use run_list::RunList;
+use sleepers::Sleepers;
+
+struct Shared {
+    list: RunList,
+    sleepers: Sleepers,
+    ending: AtomicBool,
+    /// How often each slot was taken.
+    taken: [AtomicU32; SLOTS],
+}
+
+/// One worker as in the pool: takes its share, wakes the next if anything is left, sleeps.
+fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Thread) {
+    let mut batch = Vec::with_capacity(SLOTS);
+    loop {
+        batch.clear();
+        let others = u64::from(shared.sleepers.count());
+        let share = |there: u64| there.div_ceil(others + 1);
+        let left = shared.list.take(&mut batch, share);
+        if !batch.is_empty() {
+            if left > 0 {
+                wake(shared);
+            }
+            for slot in &batch {
+                shared.taken[slot.index()].fetch_add(1, Ordering::SeqCst);
+                owner.unpark();
+            }
+        } else if shared.ending.load(Ordering::SeqCst) {
+            return;
+        } else {
+            let has_work = || shared.list.len() > 0 || shared.ending.load(Ordering::SeqCst);
+            shared.sleepers.sleep(number, has_work, thread::park);
+        }
+    }
+}
+
+/// Batches are laid down by one thread and taken by workers. A lost wake-up is a deadlock, which
+/// loom reports.
+fn check(workers: u32, batches: &'static [&'static [u32]]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(PREEMPTIONS);
+    model.check(move || {
+        let shared = Arc::new(Shared {
+            list: RunList::new(2),
+            sleepers: Sleepers::new(workers),
+            ending: AtomicBool::new(false),
+            taken: std::array::from_fn(|_| AtomicU32::new(0)),
+        });
+        let owner = thread::current();
+        let handles: Arc<loom::sync::Mutex<Vec<thread::Thread>>> = Arc::default();
+        let wake = {
+            let handles = Arc::clone(&handles);
+            move |shared: &Shared| {
+                if let Some(number) = shared.sleepers.choose(|| shared.list.len() > 0) {
+                    let handles = handles.lock().expect("nobody panics with it");
+                    handles[number as usize].unpark();
+                }
+            }
+        };
+        let joins: Vec<_> = {
+            // Nobody can be woken before all are known.
+            let mut known = handles.lock().expect("nobody else has it");
+            (0..workers)
+                .map(|number| {
+                    let (shared, owner) = (Arc::clone(&shared), owner.clone());
+                    let wake = wake.clone();
+                    let join = thread::spawn(move || work(&shared, number, &wake, &owner));
+                    known.push(join.thread().clone());
+                    join
+                })
+                .collect()
+        };
+        for batch in batches {
+            let slots: Vec<Slot> = batch.iter().copied().map(Slot::new).collect();
+            shared.list.lay(&slots);
+            wake(&shared);
+        }
+        let wanted: u32 = batches
+            .iter()
+            .map(|batch| u32::try_from(batch.len()).unwrap_or(0))
+            .sum();
+        let taken = |shared: &Shared| -> u32 {
+            shared
+                .taken
+                .iter()
+                .map(|count| count.load(Ordering::SeqCst))
+                .sum()
+        };
+        while taken(&shared) < wanted {
+            thread::park();
+        }
+        shared.ending.store(true, Ordering::SeqCst);
+        for handle in handles.lock().expect("nobody panics with it").iter() {
+            handle.unpark();
+        }
+        for join in joins {
+            let ended = join.join();
+            assert!(ended.is_ok(), "a worker panicked");
+        }
+        for batch in batches {
+            for &slot in *batch {
+                let count = shared.taken[slot as usize].load(Ordering::SeqCst);
+                assert_eq!(count, 1, "slot {slot} was taken {count} times");
+            }
+        }
+    });
+}
+
+#[test]
+fn one_worker_takes_each_slot_once_and_sleeps_through_nothing() {
+    check(1, &[&[0], &[1]]);
+    check(1, &[&[0, 1]]);
+}
+
+#[test]
+fn two_workers_share_a_batch() {
+    check(2, &[&[0, 1]]);
+}
+
+const SLOTS: usize = 2;
+
+/// How often a thread may be interrupted where it could have gone on: with two each weakened
+/// ordering that was tried is found, in seconds instead of hours.
+const PREEMPTIONS: usize = 2;
