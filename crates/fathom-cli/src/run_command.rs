@@ -122,7 +122,7 @@ fn run_and_report(
     report.debug(&settings.debug.announcement(name(dialect)));
     report.notes(notes);
     if let Some(machine) = &settings.machine {
-        return simulate::run(plan, machine, report);
+        return simulate::run(plan, machine, settings.seeks, report);
     }
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;

@@ -8,11 +8,18 @@ use crate::exit::End;
 use crate::report::Report;
 use crate::run_command::{Failure, ended};
 
-/// Runs a plan on the machine that `file` describes, and reports.
-pub(crate) fn run(plan: &Plan, file: &str, report: &mut Report) -> Result<End, Failure> {
+/// Runs a plan on the machine that `file` describes, and reports; with `seeks`, what its devices
+/// were given too.
+pub(crate) fn run(
+    plan: &Plan,
+    file: &str,
+    seeks: bool,
+    report: &mut Report,
+) -> Result<End, Failure> {
     let machine = machine(file)?;
     let tell = &mut |event: fathom_run::Event<'_>| report.hear(plan, &event, 0);
-    let (mut record, logs) = simulate_on(plan, &machine, tell).map_err(Failure::Refused)?;
+    let simulated = simulate_on(plan, &machine, seeks, tell);
+    let (mut record, logs) = simulated.map_err(Failure::Refused)?;
     record.warnings.splice(0..0, report.take_warnings());
     report.tell_record(&record);
     write(&logs).map_err(Failure::NotReported)?;

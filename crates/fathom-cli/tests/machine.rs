@@ -38,6 +38,44 @@ fn check_refused(machine: &str, job: &str, wants: &[&str]) {
 }
 
 #[test]
+fn what_a_modelled_device_was_given_is_told_where_asked_for() {
+    let folder = with(MACHINE);
+    let words = "run --machine m.toml --seeks --name=j --ioengine=psync --direct=1 --size=4m \
+                 --filename=/dev/modelled --bs=4k";
+    let seeks = |job: &str| {
+        let words = format!("{words} {job} --output-format=json");
+        let report = folder.fathom(&words).expect(0).json();
+        report["fathom"]["modelled"]["devices"][0]["seeks"].clone()
+    };
+    let read = seeks("--rw=read");
+    assert_eq!(
+        (&read["dispatched"], &read["sequential"]),
+        (&1024.into(), &1023.into())
+    );
+    assert_eq!(read["distances"]["count"], serde_json::json!([1023]));
+    // From the end of each to the beginning of the next.
+    let apart = seeks("--rw=read:8k --number_ios=100");
+    assert_eq!(apart["sequential"], 0, "{apart}");
+    let counts = serde_json::json!([0, 0, 0, 99]);
+    assert_eq!(apart["distances"]["count"], counts);
+    // What went before the ramp was over is not counted: an op takes 100 µs.
+    let ramped = seeks("--rw=read --ramp_time=10ms --time_based --runtime=10ms");
+    assert!(
+        (100..=102).contains(&ramped["dispatched"].as_u64().unwrap()),
+        "{ramped}"
+    );
+
+    let text = folder.fathom(&format!("{words} --rw=read")).expect(0).out;
+    let told = "\n/dev/modelled:\nseeks: 1024 dispatched, 0 merged, 100.0% followed";
+    assert!(text.contains(told), "{text}");
+    let without = folder.fathom(&format!("{words} --rw=read").replace("--seeks ", ""));
+    assert!(!without.expect(0).out.contains("seeks"));
+    // Of a real device the kernel tells.
+    let real = folder.fathom("run --seeks --name=j --ioengine=null --rw=read --size=1m");
+    assert!(real.expect(2).err.contains("fathom trace"));
+}
+
+#[test]
 fn a_device_that_is_not_there_is_measured_and_the_report_says_so() {
     let folder = with(MACHINE);
     let words = format!("run --machine m.toml --output-format=json {JOB}");

@@ -186,6 +186,7 @@ impl Reader<'_> {
             Action::CopyTest => self.try_out(SelfTest::Copies(switch_values::names(given))),
             Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
             Action::Machine => settings.machine = text.map(str::to_owned),
+            Action::Seeks => settings.seeks = true,
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
             Action::NotYet => return Err(not_yet(switch, spot)),
@@ -215,6 +216,7 @@ impl Reader<'_> {
             file::read(&mut self.builder, &path, &spot);
         }
         self.unmatched_sections();
+        self.seeks_of_a_model();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.diagnostics.has_errors() {
@@ -247,6 +249,18 @@ impl Reader<'_> {
                 notes: diagnostics,
             }
         })
+    }
+
+    /// Of a real device the kernel knows more than we do.
+    fn seeks_of_a_model(&mut self) {
+        let settings = &self.builder.settings;
+        if settings.seeks && settings.machine.is_none() {
+            self.builder.error_without_place(
+                "seeks-without-machine",
+                "`--seeks` tells of modelled devices: there is no `--machine`".to_owned(),
+                "on a real device, as root: `fathom trace DEVICE` beside the run",
+            );
+        }
     }
 
     /// A report, or errors under fio's name, must not be written over what is read.

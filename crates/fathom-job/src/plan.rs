@@ -114,6 +114,8 @@ pub struct Settings {
     pub idle_profile: Option<IdleProfile>,
     /// `--machine`: run in virtual time on the devices that this file describes.
     pub machine: Option<String>,
+    /// `--seeks`: say what the modelled devices were given, and how far apart.
+    pub seeks: bool,
 }
 
 /// One of the report's forms.

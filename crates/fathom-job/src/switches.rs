@@ -54,6 +54,7 @@ pub(crate) enum Action {
     CopyTest,
     InflateLog,
     Machine,
+    Seeks,
     /// Not in Fathom, and what to do instead.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -121,6 +122,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("crctest", 'G', Optional("name"), ChecksumTest, "Time the checksums"),
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Time copying memory"),
     switch("machine", NO_LETTER, Required("file"), Machine, "Run in virtual time on modelled devices"),
+    switch("seeks", NO_LETTER, None, Seeks, "With --machine: say how far apart requests were"),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Windows only"),
 ];
 

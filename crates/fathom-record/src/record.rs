@@ -7,7 +7,9 @@ use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencyTargetRecord, Machine, SteadyStateRecord, Unified, Validity, Warning};
+use crate::{
+    LatencyTargetRecord, Machine, SeekRecord, SteadyStateRecord, Unified, Validity, Warning,
+};
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -62,6 +64,9 @@ pub struct ModelledDevice {
     pub model: String,
     /// What it holds.
     pub capacity_bytes: u64,
+    /// What it was given, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeks: Option<SeekRecord>,
 }
 
 /// How idle the processors were while the jobs ran.

@@ -3,7 +3,8 @@
 
 use fathom_core::Direction;
 use fathom_record::{
-    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, Storage, Validity, Warning,
+    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, SeekRecord, Storage,
+    Validity, Warning,
 };
 
 use crate::document::latency;
@@ -77,9 +78,28 @@ fn modelled(machine: &ModelledMachine) -> Object {
         out.set("names", names);
         out.set("model", device.model.as_str());
         out.set("capacity_bytes", device.capacity_bytes);
+        if let Some(found) = &device.seeks {
+            out.set("seeks", seeks(found));
+        }
         out
     });
     out.set("devices", devices.collect::<Vec<Object>>());
+    out
+}
+
+fn seeks(found: &SeekRecord) -> Object {
+    let mut out = Object::new();
+    out.set("dispatched", found.dispatched);
+    out.set("merged", found.merged);
+    out.set("sequential", found.sequential);
+    if let Some(ratio) = found.sequential_ratio {
+        out.set("sequential_ratio", ratio);
+    }
+    let mut distances = Object::new();
+    distances.set("from_kib", found.distances.from_kib.clone());
+    distances.set("to_kib", found.distances.to_kib.clone());
+    distances.set("count", found.distances.count.clone());
+    out.set("distances", distances);
     out
 }
 

@@ -12,6 +12,7 @@ use crate::number::percent;
 use crate::ours::MODELLED;
 use crate::priorities;
 use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::seeks::seeks;
 use crate::show_disks;
 use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
@@ -41,9 +42,20 @@ pub fn text(record: &Record) -> String {
         let line = |disk| disks::line(disk, &record.disks);
         out.extend(record.disks.iter().map(line));
     }
+    out += &modelled_seeks(record);
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
     out += &notes(record);
     out
+}
+
+/// What each modelled device was given, where that was asked for.
+fn modelled_seeks(record: &Record) -> String {
+    let devices = record.modelled.iter().flat_map(|machine| &machine.devices);
+    let told = devices.filter_map(|device| {
+        let seeks = seeks(device.seeks.as_ref()?);
+        Some(format!("\n{}:\n{seeks}", device.names.join(", ")))
+    });
+    told.collect()
 }
 
 fn idleness(found: &Idleness) -> String {

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fathom_core::Tick;
+use fathom_core::{Nanos, Tick};
 use fathom_job::Plan;
 use fathom_record::{JobRecord, RECORD_VERSION, Record, Warning};
 use fathom_sim::{Constant, Direct, EngineSpec, Orders, Simulation, Storage};
@@ -19,6 +19,7 @@ use crate::found::{Found, Look};
 use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};
+use crate::seeks::seek_record;
 use crate::session::Event;
 use crate::translate::{JobSetup, Translation, translate};
 
@@ -43,17 +44,20 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         storages: vec![Direct::new(device.clone())],
         placed: place(&translation.setups, &|_| ONLY_ONE),
     };
-    finish(plan, translation, world)
+    let (record, logs, _storages) = finish(plan, translation, world)?;
+    Ok((record, logs))
 }
 
 /// Runs a plan in virtual time on a modelled machine: its files and devices are looked up there,
-/// and nothing of this machine is looked at.
+/// and nothing of this machine is looked at. With `seeks` the record says what each device was
+/// given, and how far apart.
 ///
 /// # Errors
 /// What stands in the way of the plan, a name that has no model, a model that no job uses.
 pub fn simulate_on(
     plan: &Plan,
     machine: &Machine,
+    seeks: bool,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Record, LogFiles), RunError> {
     let mut translation = translate(plan, machine, &mut || 0).checked()?;
@@ -68,10 +72,23 @@ pub fn simulate_on(
     }
     tell(Event::Starting(translation.setups.len()));
     let jobs = u32::try_from(translation.setups.len()).unwrap_or(u32::MAX);
-    let storages = machine.storages(jobs);
-    let (record, logs) = finish(plan, translation, World { storages, placed })?;
+    let mut storages = machine.storages(jobs);
+    if seeks {
+        let ramps = translation.setups.iter().map(|setup| setup.worker.ramp);
+        let from = Tick::ZERO + ramps.max().unwrap_or(Nanos::ZERO);
+        for storage in &mut storages {
+            storage.count_seeks(from);
+        }
+    }
+    let (record, logs, storages) = finish(plan, translation, World { storages, placed })?;
+    let mut modelled = machine.record();
+    if seeks {
+        for (device, storage) in modelled.devices.iter_mut().zip(&storages) {
+            device.seeks = storage.seeks().map(seek_record);
+        }
+    }
     let record = Record {
-        modelled: Some(machine.record()),
+        modelled: Some(modelled),
         ..record
     };
     Ok((record, logs))
@@ -114,14 +131,14 @@ fn not_modelled(plan: &Plan) -> Vec<Warning> {
     warnings
 }
 
-/// Runs the jobs and makes the record of what came of them.
+/// Runs the jobs and makes the record of what came of them; gives the storages back.
 fn finish<S: Storage>(
     plan: &Plan,
     translation: Translation,
     world: World<S>,
-) -> Result<(Record, LogFiles), RunError> {
+) -> Result<(Record, LogFiles, Vec<S>), RunError> {
     let logs = MemoryLogs::new(plan, &translation.setups);
-    let results = run_all(plan, &translation.setups, world, &logs)?;
+    let (results, storages) = run_all(plan, &translation.setups, world, &logs)?;
     let ended = results.iter().flatten().map(|results| results.ended);
     let ended = ended.max().unwrap_or(Tick::ZERO);
     let jobs = translation.setups.iter().zip(results);
@@ -143,7 +160,7 @@ fn finish<S: Storage>(
         warnings: translation.warnings,
         ..Record::default()
     };
-    Ok((record, logs.finish()))
+    Ok((record, logs.finish(), storages))
 }
 
 /// Files are on the one device that there is.
@@ -158,13 +175,16 @@ struct World<S> {
     placed: Placed,
 }
 
-/// Runs the jobs on one clock, each when it may start; `None` for those that never did.
+/// What came of each job, `None` for those that never started, and the storages.
+type RanAll<S> = (Vec<Option<Results>>, Vec<S>);
+
+/// Runs the jobs on one clock, each when it may start.
 fn run_all<S: Storage>(
     plan: &Plan,
     setups: &[JobSetup],
     world: World<S>,
     logs: &MemoryLogs,
-) -> Result<Vec<Option<Results>>, RunError> {
+) -> Result<RanAll<S>, RunError> {
     let mut simulation = Simulation::new(world.storages, world.placed.files);
     let mut lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
     let mut started = vec![false; setups.len()];
@@ -199,11 +219,9 @@ fn run_all<S: Storage>(
     });
     let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
     let results = ran.jobs.into_iter().map(|(results, _)| results);
-    Ok(started
-        .into_iter()
-        .zip(results)
-        .map(|(started, results)| started.then_some(results))
-        .collect())
+    let results = started.into_iter().zip(results);
+    let results = results.map(|(started, results)| started.then_some(results));
+    Ok((results.collect(), ran.storages))
 }
 
 /// A file system with nothing in it: sizes come from the plan.

@@ -2,6 +2,7 @@
 //!
 //! Ops may also go wrong here by their number, which tests use to say exactly what happens when.
 
+use fathom_block::SeekCounts;
 use fathom_core::{Direction, OpKind, PerDirection, Slot, Tick};
 
 use crate::device::{Command, Device};
@@ -16,6 +17,8 @@ pub struct Direct<D> {
     free: Vec<u32>,
     faults: Vec<Fault>,
     numbers: PerDirection<u64>,
+    /// Distances, and from when on they are counted.
+    seeks: Option<(Tick, SeekCounts)>,
 }
 
 /// An op that goes wrong.
@@ -50,6 +53,7 @@ impl<D: Device> Direct<D> {
             free: Vec::new(),
             faults: Vec::new(),
             numbers: PerDirection::default(),
+            seeks: None,
         }
     }
 
@@ -76,6 +80,17 @@ impl<D: Device> Direct<D> {
         fault.map(|fault| fault.kind)
     }
 
+    #[cold]
+    fn count_seek(&mut self, request: &Request, now: Tick) {
+        let (OpKind::Data(_), Some((from, seeks))) = (request.kind, &mut self.seeks) else {
+            return;
+        };
+        seeks.dispatch(request.offset, request.length.into());
+        if now < *from {
+            seeks.restart();
+        }
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         reason = "there are fewer commands in flight than that"
@@ -94,6 +109,9 @@ impl<D: Device> Direct<D> {
 impl<D: Device> Storage for Direct<D> {
     #[inline]
     fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+        if self.seeks.is_some() {
+            self.count_seek(request, now);
+        }
         let tag = self.tag(job, request);
         let command = Command {
             tag,
@@ -127,5 +145,13 @@ impl<D: Device> Storage for Direct<D> {
             };
             out.push(Event::Completed { job, slot, result });
         }
+    }
+
+    fn count_seeks(&mut self, from: Tick) {
+        self.seeks = Some((from, SeekCounts::new()));
+    }
+
+    fn seeks(&self) -> Option<&SeekCounts> {
+        self.seeks.as_ref().map(|(_, seeks)| seeks)
     }
 }

@@ -304,6 +304,14 @@ impl<D: Device> Storage for Stack<D> {
             }
         }
     }
+
+    fn count_seeks(&mut self, from: Tick) {
+        self.count_from = Some(from);
+    }
+
+    fn seeks(&self) -> Option<&SeekCounts> {
+        Some(self.queue.seeks())
+    }
 }
 
 const fn waiter(job: JobId) -> WaiterId {

@@ -7,6 +7,7 @@
 //! The driver moves the clock from one moment to the next in which something happens. It never
 //! calls `advance` past `next`, so what `advance` puts out happens at the `now` it was given.
 
+use fathom_block::SeekCounts;
 use fathom_core::{OpKind, Slot, Tick};
 
 /// What stands behind the engines of any number of jobs.
@@ -20,6 +21,12 @@ pub trait Storage {
 
     /// What happens up to `now`, in its order, is added to `out`. `now` is at most `next`.
     fn advance(&mut self, now: Tick, out: &mut Vec<Event>);
+
+    /// Has the distances between requests counted, those of before `from` forgotten.
+    fn count_seeks(&mut self, from: Tick);
+
+    /// What the device was given; `None` where nobody asked for it.
+    fn seeks(&self) -> Option<&SeekCounts>;
 }
 
 impl<S: Storage + ?Sized> Storage for Box<S> {
@@ -33,6 +40,14 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
 
     fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
         (**self).advance(now, out);
+    }
+
+    fn count_seeks(&mut self, from: Tick) {
+        (**self).count_seeks(from);
+    }
+
+    fn seeks(&self) -> Option<&SeekCounts> {
+        (**self).seeks()
     }
 }
 

@@ -22,12 +22,18 @@ const RUNS: &[&str] = &[
     "--name=t --ioengine=null --rw=read --size=64k --create_only=1",
     "--name=t --rw=read --size=64k --filename=f --rate_iops_min=1000000000 --time_based \
      --runtime=4",
+    "--machine=m.toml --seeks --name=t --rw=randread --size=64k --direct=1",
 ];
+
+/// For the one of them that runs on it.
+const MACHINE: &str = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
+                       [device.constant]\nlatency_us = 100\n";
 
 #[test]
 fn every_document_is_as_published() {
     let schema = published();
     let folder = Folder::new();
+    folder.write("m.toml", MACHINE);
     let mut seen = Vec::new();
     for line in RUNS {
         let run = folder.fathom(&format!("run --output-format=json --eta=never {line}"));
@@ -40,6 +46,7 @@ fn every_document_is_as_published() {
     }
     for key in [
         "fathom.machine.storage.path",
+        "fathom.modelled.devices.seeks.distances",
         "fathom.warnings.code",
         "fathom.validity.figures",
         "fathom.error_text",

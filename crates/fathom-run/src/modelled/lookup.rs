@@ -57,6 +57,7 @@ impl Machine {
             names: device.names.iter().map(|(name, _)| name.clone()).collect(),
             model: device.model.name().into(),
             capacity_bytes: device.capacity_bytes,
+            seeks: None,
         });
         ModelledMachine {
             file: self.file.clone(),
