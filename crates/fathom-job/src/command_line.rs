@@ -121,6 +121,7 @@ impl Reader<'_> {
         }
     }
 
+    // tidy: long: a flat table, an arm for each switch
     fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();

@@ -121,7 +121,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("cpuclock-test", 'T', None, CpuClockTest, "Test the processor's clock"),
     switch("crctest", 'G', Optional("name"), ChecksumTest, "Time the checksums"),
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Time copying memory"),
-    switch("machine", NO_LETTER, Required("file"), Machine, "Run in virtual time on modelled devices"),
+    switch("machine", NO_LETTER, Required("file"), Machine, "Run in virtual time on models"),
     switch("seeks", NO_LETTER, None, Seeks, "With --machine: say how far apart requests were"),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Windows only"),
 ];

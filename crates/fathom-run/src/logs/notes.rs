@@ -48,8 +48,8 @@ pub(super) fn said(written: &Written) -> Vec<Warning> {
     warnings
 }
 
-/// One for all jobs: each one's numbers stand in the notes and in the report's data. What a log that
-/// broke off could not take counts as dropped: then the hint would be a wrong one.
+/// One for all jobs: each one's numbers stand in the notes and in the report's data. What a log
+/// that broke off could not take counts as dropped: then the hint would be a wrong one.
 fn dropped(short: &[(&str, Lines)], breaks_off: bool) -> Option<Warning> {
     let (why, hint) = if breaks_off {
         (
