@@ -192,29 +192,34 @@ fn dispatch(
     context: &Context<'_>,
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
+    let unwatched = |_: &Worker| {};
+    let mut ramp = offload::Ramp::new(&worker.0, context.offload.as_ref());
+    let watched = |worker: &Worker| ramp.look(worker);
     match engine {
-        AnyEngine::Null(engine) => whole(engine, worker, context, outcome),
-        AnyEngine::Sync(engine) => whole(engine, worker, context, outcome),
-        AnyEngine::Libaio(engine) => whole(engine, worker, context, outcome),
-        AnyEngine::Uring(engine) => whole(engine, worker, context, outcome),
-        AnyEngine::Offload(engine) => whole::<Box<dyn Engine>>(engine, worker, context, outcome),
-        AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome),
+        AnyEngine::Null(engine) => whole(engine, worker, context, outcome, unwatched),
+        AnyEngine::Sync(engine) => whole(engine, worker, context, outcome, unwatched),
+        AnyEngine::Libaio(engine) => whole(engine, worker, context, outcome, unwatched),
+        AnyEngine::Uring(engine) => whole(engine, worker, context, outcome, unwatched),
+        AnyEngine::Offload(engine) => {
+            whole::<Box<dyn Engine>, _>(engine, worker, context, outcome, watched)
+        }
+        AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome, watched),
     }
 }
 
-/// Everything between the engine's start and its end.
-fn whole<E: Engine>(
+/// Everything between the engine's start and its end; `watch` sees the worker after every turn.
+fn whole<E: Engine, W: FnMut(&Worker)>(
     mut engine: E,
     (config, log): (WorkerConfig, Option<JobLog>),
     context: &Context<'_>,
     outcome: &mut Outcome,
+    watch: W,
 ) -> Result<(), Fault> {
     let guides = context.guides;
     let clock = guides.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
     let (invalidate, delay) = (config.invalidate, config.start_delay);
-    let has_ramp = !config.ramp.is_zero();
     open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
         // What tidies up has its turn all the same, as in fio.
         outcome.said.extend(context.hooks.after(&clock));
@@ -260,8 +265,7 @@ fn whole<E: Engine>(
         engine: Some(capabilities),
         ..Outcome::default()
     };
-    let ramp = told.filter(|_| has_ramp);
-    let driven = drive(&mut worker, &mut engine, guides, &so_far, ramp);
+    let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
     outcome.usage = thread::usage().since(before);
     outcome.helpers_us = helpers_us();
     outcome.wall = clock.now() - begun;
@@ -289,13 +293,13 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
 /// What to answer who asks meanwhile.
 type SoFar<'a> = &'a dyn Fn(&Worker, Tick) -> Outcome;
 
-/// The loop: a turn, a wait, a turn. `ramp`: where the wait for workers is told, until it counts.
+/// The loop: a turn, a wait, a turn.
 fn drive<E: Engine>(
     worker: &mut Worker,
     engine: &mut E,
     guides: &Guides<'_>,
     so_far: SoFar<'_>,
-    mut ramp: Option<&OffloadTold>,
+    mut watch: impl FnMut(&Worker),
 ) -> Result<(), Fault> {
     let (control, clock) = (guides.control, &guides.shared.clock);
     let mut now = clock.now();
@@ -318,11 +322,7 @@ fn drive<E: Engine>(
             Step::Done => return Ok(()),
         }
         now = clock.now();
-        if let Some(told) = ramp
-            && offload::ramp_is_over(worker, told)
-        {
-            ramp = None;
-        }
+        watch(worker);
         if now >= publish_at {
             guides.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;

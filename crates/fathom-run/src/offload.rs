@@ -4,17 +4,32 @@ use fathom_core::PerDirection;
 use fathom_engine::{OffloadFigures, OffloadTold};
 use fathom_record::Warning;
 use fathom_stats::Latency;
-use fathom_workload::{Phase, Worker};
+use fathom_workload::{Phase, Worker, WorkerConfig};
 
 use crate::drive::Outcome;
 
-/// Whether the ramp is over; forgets what was counted during it, as the worker does.
-pub(crate) fn ramp_is_over(worker: &Worker, told: &OffloadTold) -> bool {
-    if matches!(worker.progress().phase, Phase::Delayed | Phase::Ramp) {
-        return false;
+/// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
+pub(crate) struct Ramp<'a> {
+    /// Where it is counted, until the ramp is over.
+    told: Option<&'a OffloadTold>,
+}
+
+impl<'a> Ramp<'a> {
+    pub(crate) fn new(config: &WorkerConfig, told: Option<&'a OffloadTold>) -> Self {
+        Self {
+            told: told.filter(|_| !config.ramp.is_zero()),
+        }
     }
-    told.borrow_mut().queued = PerDirection::from_fn(|_| Latency::new(true));
-    true
+
+    /// Whether it is over by now.
+    pub(crate) fn look(&mut self, worker: &Worker) {
+        if let Some(told) = self.told
+            && !matches!(worker.progress().phase, Phase::Delayed | Phase::Ramp)
+        {
+            told.borrow_mut().queued = PerDirection::from_fn(|_| Latency::new(true));
+            self.told = None;
+        }
+    }
 }
 
 /// Adds what the workers have left behind.
