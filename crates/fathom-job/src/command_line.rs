@@ -125,6 +125,7 @@ impl Reader<'_> {
     fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();
+        let names = || switch_values::names(given);
         if text == Some("") && matches!(switch.argument, Argument::Required(_)) {
             let why = format!("`--{}` needs a value", switch.name);
             return Err(Problem::new("no-value", 0..0, why));
@@ -181,10 +182,8 @@ impl Reader<'_> {
                 None => self.try_out(SelfTest::UnitOfWork),
             },
             Action::CpuClockTest => self.try_out(SelfTest::CpuClock),
-            Action::ChecksumTest => {
-                self.try_out(SelfTest::Checksums(switch_values::names(given)));
-            }
-            Action::CopyTest => self.try_out(SelfTest::Copies(switch_values::names(given))),
+            Action::ChecksumTest => self.try_out(SelfTest::Checksums(names())),
+            Action::CopyTest => self.try_out(SelfTest::Copies(names())),
             Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
             Action::Machine => settings.machine = text.map(str::to_owned),
             Action::Seeks => settings.seeks = true,

@@ -59,7 +59,9 @@ pub(crate) fn taken(programs: &Programs) -> Result<Options> {
     let names = help
         .lines()
         .filter_map(|line| line.split_whitespace().next());
-    Ok(names.map(str::to_owned).collect())
+    // A long name has no blank before the colon.
+    let names = names.map(|name| name.trim_end_matches(':').to_owned());
+    Ok(names.collect())
 }
 
 /// Key and value.
@@ -137,7 +139,6 @@ const UNTRIED: &[(&str, &str)] = &[
         "needs a mounted device that may be written",
     ),
     ("hipri", "needs a device with queues that are polled"),
-    ("no-exec", "fio has no such switch"),
     ("help", "each prints its own text"),
     ("crctest", "seconds of a processor's time; tested by itself"),
     (

@@ -179,8 +179,9 @@ pub(super) const ROWS: &[Row] = &[
     .aliases(&["fileoffset"])
     .stricter(SIZES)
     .different(
-        "an offset behind the end is refused, fio does nothing and reports success; a percentage \
-         of a file that is not there yet is one of the size that it will have, in fio nothing",
+        "an offset at the end of a file is refused as one behind it is, where fio does nothing and \
+         reports success; a percentage of a file that is not there yet is one of the size that it \
+         will have, in fio nothing",
     ),
     Row::new(
         "offset_increment",
