@@ -12,7 +12,6 @@ use std::ffi::c_void;
 /// # Safety
 /// As the call itself: `argument` is null or what `flags` say it is, of `size` bytes, and what the
 /// entries of the ring name is alive.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn io_uring_enter(
     fd: i32,
@@ -23,6 +22,7 @@ pub(super) unsafe fn io_uring_enter(
     size: usize,
 ) -> i32 {
     let result: i64;
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: the kernel's calling convention: arguments in these six registers, the result in
     // rax; rcx and r11 are overwritten, the stack is not used. The caller vouches for the rest.
     unsafe {
@@ -40,42 +40,17 @@ pub(super) unsafe fn io_uring_enter(
             options(nostack),
         );
     }
-    narrow(result)
-}
-
-/// The same, where we have not written it out.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(super) unsafe fn io_uring_enter(
-    fd: i32,
-    submit: u32,
-    min: u32,
-    flags: u32,
-    argument: *const c_void,
-    size: usize,
-) -> i32 {
-    // SAFETY: the caller vouches for it.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_io_uring_enter,
-            fd,
-            submit,
-            min,
-            flags,
-            argument,
-            size,
-        )
-    };
-    match result {
-        -1 => -std::io::Error::last_os_error()
-            .raw_os_error()
-            .unwrap_or(libc::EIO),
-        taken => narrow(taken),
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let number = libc::SYS_io_uring_enter;
+        // SAFETY: the caller vouches for it.
+        let taken = unsafe { libc::syscall(number, fd, submit, min, flags, argument, size) };
+        let error = || std::io::Error::last_os_error().raw_os_error();
+        result = match taken {
+            -1 => -i64::from(error().unwrap_or(libc::EIO)),
+            taken => i64::from(taken),
+        };
     }
-}
-
-/// Counts and error numbers are small.
-#[inline(always)]
-fn narrow(result: i64) -> i32 {
+    // Counts and error numbers are small.
     i32::try_from(result).unwrap_or(-libc::EOVERFLOW)
 }
