@@ -216,7 +216,8 @@ fn read(path: &Path) -> Result<String, Problem> {
 fn failed(path: &Path, error: &io::Error) -> Problem {
     let name = path.display().to_string();
     match error.kind() {
-        ErrorKind::PermissionDenied => not_permitted(&name, error),
+        // Containers have it mounted for reading only, if at all.
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => not_permitted(&name, error),
         ErrorKind::OutOfMemory => Problem::new("no_memory", format!("{name}: {error}"))
             .hint("take smaller rings: `--buffer 1` is 1 MiB for each processor"),
         _ => Problem::new("tracefs", format!("{name}: {error}")),
@@ -225,7 +226,7 @@ fn failed(path: &Path, error: &io::Error) -> Problem {
 
 fn not_permitted(name: &str, error: &io::Error) -> Problem {
     Problem::new("not_permitted", format!("{name}: {error}"))
-        .hint("run it as root: the kernel lets nobody else trace")
+        .hint("run it as root, outside of containers: the kernel lets nobody else trace")
 }
 
 fn unknown_layout(path: &Path) -> Problem {
