@@ -183,7 +183,9 @@ impl<S: Storage> Simulation<S> {
                 break;
             }
         }
-        let left = |job: &Job| !matches!(job.state, State::Done | State::Waiting);
+        let left = |job: &Job| {
+            !matches!(job.state, State::Done | State::Waiting) || job.engine.has_in_flight()
+        };
         if let Some(job) = self.jobs.iter().position(left) {
             return Err(Stuck { job, at: self.now });
         }

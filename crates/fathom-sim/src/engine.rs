@@ -38,6 +38,8 @@ pub struct ModelEngine {
     /// What each slot was last asked to do, where data move.
     ops: Vec<Op>,
     completed: VecDeque<Completion>,
+    /// Slots whose op is with a storage.
+    in_flight: Vec<bool>,
     /// Syncs done, in order; for tests.
     pub syncs: Vec<(SyncKind, FileIndex)>,
     /// How often a file's cached pages were to be dropped; for tests.
@@ -82,6 +84,7 @@ impl ModelEngine {
             blocked_since: None,
             ops: vec![NO_OP; if moves_data { depth } else { 0 }],
             completed: VecDeque::with_capacity(depth),
+            in_flight: vec![false; depth],
             syncs: Vec::new(),
             invalidations: 0,
         }
@@ -103,8 +106,18 @@ impl ModelEngine {
         self.blocked_since.is_some()
     }
 
+    /// Whether an op of this job is with a storage.
+    pub(crate) fn has_in_flight(&self) -> bool {
+        self.in_flight.contains(&true)
+    }
+
     /// An op is done; `moved` says whether its data really were.
+    ///
+    /// # Panics
+    /// If the op is not in flight: a model completed it twice, and no result could be trusted.
     pub(crate) fn complete(&mut self, done: Completion, moved: bool, files: &mut [ModelFile]) {
+        let in_flight = std::mem::take(&mut self.in_flight[done.slot.index()]);
+        assert!(in_flight, "a model completed an op that was not in flight");
         if self.capabilities.moves_data && moved {
             self.transfer(done, files);
         }
@@ -181,7 +194,10 @@ impl<S: Storage> Engine for Seat<'_, S> {
                 priority: op.priority,
             };
             match self.storages[place.storage].submit(self.job, &request, self.now) {
-                Taken::Yes => engine.handed_over += 1,
+                Taken::Yes => {
+                    engine.handed_over += 1;
+                    engine.in_flight[op.slot.index()] = true;
+                }
                 Taken::Blocked => {
                     engine.blocked_since.get_or_insert(self.now);
                     return Submitted::Blocked;

@@ -55,6 +55,8 @@ pub struct Faulty<D> {
     fates: Vec<Fate>,
     /// Commands that are done, and of which the host hears only when it gives up.
     lost: BinaryHeap<Reverse<(Tick, u32)>>,
+    /// The latest time that it was told.
+    now: Tick,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,16 @@ impl Faults {
     pub fn is_empty(&self) -> bool {
         let errors = self.errors_ppm.iter().any(|(_, ppm)| *ppm > 0);
         self.stalls.is_empty() && !errors && self.short_ppm == 0 && self.lost_ppm == 0
+    }
+
+    /// When the stall is over that has begun before `now`.
+    fn stall_over(&self, now: Tick) -> Option<Tick> {
+        let mut ends = self
+            .stalls
+            .iter()
+            .map(|stall| (stall.at, stall.at + stall.length));
+        let around = ends.find(|(at, end)| *at < now && now < *end);
+        around.map(|(_, end)| end)
     }
 
     /// The device's own time when the world's is `now`.
@@ -105,6 +117,7 @@ impl<D: Device> Faulty<D> {
             faults,
             fates: Vec::new(),
             lost: BinaryHeap::new(),
+            now: Tick::ZERO,
         }
     }
 
@@ -143,6 +156,7 @@ impl<D: Device> Faulty<D> {
 
 impl<D: Device> Device for Faulty<D> {
     fn start(&mut self, command: &Command, now: Tick) {
+        self.now = now;
         let tag = command.tag as usize;
         if self.fates.len() <= tag {
             self.fates.resize(tag + 1, Fate::Good);
@@ -152,12 +166,19 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn next(&self) -> Option<Tick> {
-        let done = self.device.next().map(|own| self.faults.to_world(own));
+        // What takes no time at all, and came in a stall, would else be done before it came.
+        let earliest = self.faults.stall_over(self.now).unwrap_or(self.now);
+        let done = self.device.next();
+        let done = done.map(|own| self.faults.to_world(own).max(earliest));
         let given_up = self.lost.peek().map(|Reverse((at, _))| *at);
         done.into_iter().chain(given_up).min()
     }
 
     fn completed(&mut self, now: Tick) -> Option<Finished> {
+        self.now = now;
+        if self.faults.stall_over(now).is_some() {
+            return self.given_up(now);
+        }
         while let Some(finished) = self.device.completed(self.faults.to_device(now)) {
             let at = self.faults.to_world(finished.at);
             let result = match self.fates[finished.tag as usize] {
@@ -228,6 +249,41 @@ mod tests {
         check(999, 1016);
         check(1006, 1017);
         check(1007, 1017);
+    }
+
+    /// Seed 135 of the plans in virtual time: a trim of no time at all, in a stall.
+    #[test]
+    fn what_takes_no_time_is_not_done_before_a_stall_is_over() {
+        #[derive(Debug, Default)]
+        struct AtOnce(Option<Finished>);
+        impl Device for AtOnce {
+            fn start(&mut self, command: &Command, now: Tick) {
+                let (tag, result) = (command.tag, command.whole());
+                self.0 = Some(Finished {
+                    tag,
+                    at: now,
+                    result,
+                });
+            }
+            fn next(&self) -> Option<Tick> {
+                self.0.map(|finished| finished.at)
+            }
+            fn completed(&mut self, now: Tick) -> Option<Finished> {
+                self.0.take_if(|finished| finished.at <= now)
+            }
+        }
+        let faults = Faults {
+            stalls: vec![Stall {
+                at: Tick::new(100),
+                length: Nanos::new(50),
+            }],
+            ..Faults::default()
+        };
+        let mut device = Faulty::new(AtOnce::default(), faults);
+        device.start(&write(0), Tick::new(120));
+        assert_eq!(device.next(), Some(Tick::new(150)));
+        assert_eq!(device.completed(Tick::new(120)), None);
+        assert!(device.completed(Tick::new(150)).is_some());
     }
 
     #[test]
