@@ -35,6 +35,8 @@ pub struct Simulation<S> {
     agenda: BinaryHeap<Reverse<(Tick, u64, JobId)>>,
     noted: u64,
     events: Vec<Event>,
+    /// How often anything has happened since the clock last moved.
+    at_once: u64,
     stop_at: Option<Tick>,
 }
 
@@ -118,6 +120,7 @@ impl<S: Storage> Simulation<S> {
             agenda: BinaryHeap::new(),
             noted: 0,
             events: Vec::new(),
+            at_once: 0,
             stop_at: None,
         }
     }
@@ -182,6 +185,10 @@ impl<S: Storage> Simulation<S> {
             if !self.move_on() {
                 break;
             }
+            // A model whose ops take no time would keep the clock where it is for ever.
+            if self.at_once > u64::from(TURNS_AT_ONE_MOMENT) + 1000 * self.jobs.len() as u64 {
+                break;
+            }
         }
         let left = |job: &Job| {
             !matches!(job.state, State::Done | State::Waiting) || job.engine.has_in_flight()
@@ -222,6 +229,7 @@ impl<S: Storage> Simulation<S> {
     /// If `to` is in the past: an event was lost, and no result after it could be trusted.
     fn advance(&mut self, to: Tick) {
         assert!(to >= self.now, "virtual time ran backwards");
+        self.at_once = if to > self.now { 0 } else { self.at_once + 1 };
         self.now = to;
     }
 

@@ -120,6 +120,12 @@ impl Hdd {
         }
     }
 
+    /// What a command takes that moves nothing. If it took no time, a job of nothing else would
+    /// never end.
+    fn reply(&self) -> Nanos {
+        self.config.overhead.max(Nanos::from_micros(1))
+    }
+
     fn report(&mut self, tag: u32, result: i32, at: Tick) {
         self.order += 1;
         self.reports.push(Reverse((at, self.order, tag, result)));
@@ -266,7 +272,7 @@ impl Hdd {
                 break;
             }
             self.syncs.pop_front();
-            self.report(tag, 0, now + self.config.overhead);
+            self.report(tag, 0, now + self.reply());
         }
     }
 }
@@ -276,12 +282,12 @@ impl Device for Hdd {
         let end = command.offset.saturating_add(u64::from(command.length));
         match command.kind {
             _ if end > self.config.platter.capacity => {
-                self.report(command.tag, -OUT_OF_RANGE, now + self.config.overhead);
+                self.report(command.tag, -OUT_OF_RANGE, now + self.reply());
             }
             OpKind::Data(Direction::Read) => self.put_down(command, Some(command.tag)),
             OpKind::Data(Direction::Write) => self.write(command, now),
             OpKind::Data(Direction::Trim) => {
-                self.report(command.tag, command.whole(), now + self.config.overhead);
+                self.report(command.tag, command.whole(), now + self.reply());
             }
             OpKind::Sync(_) => {
                 self.syncs.push_back((command.tag, self.order));
