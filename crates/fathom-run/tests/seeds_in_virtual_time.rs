@@ -43,7 +43,7 @@ fn check(machine: &str, words: &str) {
 
 fn run(machine: &str, words: &str) -> Record {
     let machine = Machine::parse("machine", machine).unwrap_or_else(|error| panic!("{error}"));
-    let ran = simulate_on(&plan(words), &machine, &mut |_| {});
+    let ran = simulate_on(&plan(words), &machine, false, &mut |_| {});
     ran.unwrap_or_else(|error| panic!("{error}")).0
 }
 
