@@ -160,8 +160,8 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
             .ring_loop
             .is_none()
             .then_some("no t_io_uring in the path (`make t/io_uring` in fio's sources makes it)"),
-        Method::Logged(_) if !programs.can_pin() => Some("no taskset"),
-        Method::Logged(_) => (programs.cores.len() < 2).then_some("needs two cores"),
+        Method::With(_) if !programs.can_pin() => Some("no taskset"),
+        Method::With(_) => (programs.cores.len() < 2).then_some("needs two cores"),
         Method::HalfRate | Method::Peak(_) => None,
     };
     let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);

@@ -80,9 +80,9 @@ impl Bench {
                 || self.ring_loop(row, raw),
                 || self.peak(row, words),
             )),
-            Method::Logged(words) => {
-                let without = || self.logged(row, &[]);
-                let with = || self.logged(row, words);
+            Method::With(words) => {
+                let without = || self.with(row, &[]);
+                let with = || self.with(row, words);
                 let (other, fathom) = in_turn(fathom_first, without, with)?;
                 let both = other.into_iter().zip(fathom);
                 Ok(both.map(|(other, fathom)| Pair { other, fathom }).collect())
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     /// One run with these words of I/O logs: a value for each check.
-    fn logged(&self, row: &Row, words: &[&str]) -> Result<Vec<f64>> {
+    fn with(&self, row: &Row, words: &[&str]) -> Result<Vec<f64>> {
         self.warm(row)?;
         let folder = LogFolder::new()?;
         let prefix = folder.0.join("log");

@@ -194,7 +194,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "log",
         what: "null, randread 4k, depth 32, no random map, every op in three logs \
                (write_lat_log), in memory, two cores",
-        method: Method::Logged(LATENCY_LOGS),
+        method: Method::With(LATENCY_LOGS),
         job: NULL,
         on: On::Nothing,
         checks: &[
@@ -211,9 +211,54 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        name: "offload-null",
+        what: "null, randread 4k, depth 256, no random map, batches of 32, done by workers \
+               (io_submit_mode=offload), two cores: 120 ns for each op",
+        method: Method::With(OFFLOAD),
+        job: &[
+            "--ioengine=null",
+            "--rw=randread",
+            "--bs=4k",
+            "--size=1g",
+            "--iodepth=256",
+            "--iodepth_batch=32",
+            "--iodepth_batch_complete_max=32",
+            "--norandommap",
+        ],
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::Iops,
+            beside: "the job itself",
+            figure: Figure::Floor(1e9 / 120.0),
+        }],
+    },
+    Row {
+        name: "offload-cached",
+        what: "libaio, randread 4k from the page cache, depth 32, batches of 8, done by workers, \
+               two cores",
+        method: Method::With(OFFLOAD),
+        job: &[
+            "--ioengine=libaio",
+            "--rw=randread",
+            "--bs=4k",
+            "--filename=FILE",
+            "--invalidate=0",
+            "--iodepth=32",
+            "--iodepth_batch=8",
+            "--iodepth_batch_complete_max=8",
+            "--norandommap",
+        ],
+        on: On::CachedFile,
+        checks: &[Check {
+            measure: Measure::Iops,
+            beside: "the job itself",
+            figure: Figure::AtLeast(0.9),
+        }],
+    },
+    Row {
         name: "log-3m",
         what: "the same at rate_iops=3m",
-        method: Method::Logged(LATENCY_LOGS),
+        method: Method::With(LATENCY_LOGS),
         job: NULL_3M,
         on: On::Nothing,
         checks: &[Check {
@@ -225,7 +270,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "log-3m-memory",
         what: "resident memory: null at rate_iops=3m, every op in three logs",
-        method: Method::Logged(LATENCY_LOGS),
+        method: Method::With(LATENCY_LOGS),
         job: NULL_3M,
         on: On::Nothing,
         checks: &[Check {
@@ -237,7 +282,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "log-100k",
         what: "psync, randread 4k from the page cache at rate_iops=100000, every op in logs",
-        method: Method::Logged(LATENCY_LOGS),
+        method: Method::With(LATENCY_LOGS),
         job: &[
             "--ioengine=psync",
             "--rw=randread",
@@ -385,6 +430,8 @@ const NULL_BATCH_8: &[&str] = &[
     "--iodepth_batch=8",
     "--iodepth_batch_complete_max=32",
 ];
+/// Ops are done by workers.
+const OFFLOAD: &[&str] = &["--io_submit_mode=offload"];
 const URING_CACHED: &[&str] = &[
     "--ioengine=io_uring",
     "--rw=randread",
@@ -482,7 +529,7 @@ mod tests {
                     Method::HalfRate | Method::Peak(_) | Method::RingLoop(..) => {
                         check.measure == Measure::Iops
                     }
-                    Method::Logged(_) => matches!(
+                    Method::With(_) => matches!(
                         check.measure,
                         Measure::Iops
                             | Measure::PeakMemory

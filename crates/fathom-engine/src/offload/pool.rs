@@ -1,5 +1,6 @@
 //! The workers: started when there is need of them, woken when there is work, joined at the end.
 
+use std::hint::spin_loop;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
@@ -220,21 +221,31 @@ impl Shared {
         }
     }
 
-    /// A worker has nothing to do.
+    /// A worker has nothing to do. Where ops are quick the next ones are quick to come: it looks for
+    /// them a while before it sleeps, for to be woken takes longer.
     pub(crate) fn sleep(&self, number: u32) {
+        for _ in 0..LOOKS {
+            if self.is_slow() {
+                break;
+            }
+            if self.list.len() > 0 {
+                return;
+            }
+            spin_loop();
+        }
         let _set_already = self.threads[number as usize].set(thread::current());
         let has_work = || self.list.len() > 0 || self.is_ending();
         self.sleepers.sleep(number, has_work, thread::park);
     }
 
-    /// Takes a worker's share of the run list: what is left.
-    pub(crate) fn take(&self, to: &mut Vec<Slot>) -> u64 {
+    /// Takes a worker's share of the run list, `most` where ops are quick: what is left.
+    pub(crate) fn take(&self, to: &mut Vec<Slot>, most: u64) -> u64 {
         let slow = self.is_slow();
         let others = u64::from(self.sleepers.count());
         self.list.take(to, |there| match slow {
             // Each sleeper gets as much.
             true => there.div_ceil(others + 1),
-            false => there.min(CHUNK),
+            false => there.min(most),
         })
     }
 
@@ -328,11 +339,10 @@ fn ended_early() -> EngineError {
 const MOST_WORKERS: u32 = 1024;
 /// One at work, and one to be woken when that one is held up.
 const STAND_BY: u32 = 2;
-/// Ops that a worker takes at once where they are quick: one in the middle is not held up long, and
-/// taking them costs little for each. A guess.
-const CHUNK: u64 = 16;
 /// From here on an op is worth the waking of another worker, which costs some microseconds.
 const SLOW_NS: u64 = 50_000;
+/// Turns of a loop, two microseconds: as long as it takes to fall asleep. A guess.
+const LOOKS: u32 = 50;
 /// Bytes of a worker's stack: it calls a dozen functions deep at most.
 const STACK: usize = 256 << 10;
 /// The same on every architecture of Linux.

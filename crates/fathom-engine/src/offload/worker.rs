@@ -85,8 +85,10 @@ fn begin<E: InTurns>(
     };
     let config = shared.config();
     let depth = config.depth as usize;
+    let is_sync = engine.capabilities().synchronous;
     let mut worker = Worker {
-        is_sync: engine.capabilities().synchronous,
+        is_sync,
+        chunk: if is_sync { CHUNK } else { BATCH },
         engine,
         shared,
         number,
@@ -108,6 +110,8 @@ struct Worker<'a, E> {
     number: u32,
     /// The engine does one op at a time.
     is_sync: bool,
+    /// Ops that it takes at once where they are quick.
+    chunk: u64,
     /// Files that this engine has open.
     opened: Vec<bool>,
     /// Taken from the run list.
@@ -127,7 +131,7 @@ impl<E: InTurns> Worker<'_, E> {
     fn serve(&mut self) -> Result<(), EngineError> {
         loop {
             self.batch.clear();
-            let left = self.shared.take(&mut self.batch);
+            let left = self.shared.take(&mut self.batch, self.chunk);
             if !self.batch.is_empty() {
                 if left > 0 {
                     self.shared.wake_one();
@@ -251,5 +255,10 @@ impl<E: InTurns> Worker<'_, E> {
     }
 }
 
+/// Of ops that are done one by one: the last is not held up long, and taking them costs little for
+/// each. A guess.
+const CHUNK: u64 = 16;
+/// Of ops that are handed over together: larger batches are rare.
+const BATCH: u64 = 64;
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
