@@ -40,7 +40,7 @@ pub fn kernel() -> Kernel {
 fn text(field: &[libc::c_char]) -> String {
     let bytes: Vec<u8> = field
         .iter()
-        .map(|&character| character.cast_unsigned())
+        .map(|&character| character.to_ne_bytes()[0])
         .collect();
     let text = CStr::from_bytes_until_nul(&bytes).map(CStr::to_string_lossy);
     text.map(Into::into).unwrap_or_default()
