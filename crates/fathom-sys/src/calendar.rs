@@ -4,7 +4,7 @@
 /// `Sat Nov 21 21:41:00 2026`.
 #[must_use]
 pub fn ctime(ms: u64) -> String {
-    let seconds = libc::time_t::try_from(ms / 1_000).unwrap_or(libc::time_t::MAX);
+    let seconds = (ms / 1_000).try_into().unwrap_or(i32::MAX.into());
     // SAFETY: `tm` is a plain C struct of integers and a pointer, for which zeros are a value.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both addresses are of live values of the right types. It fails only for years that

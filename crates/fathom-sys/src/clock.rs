@@ -264,7 +264,7 @@ fn timeofday_ns() -> u64 {
 /// As the kernel takes it; times past what it can hold become the latest it can.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_sec: (ns / 1_000_000_000).try_into().unwrap_or(i32::MAX.into()),
         tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
     }
 }

@@ -283,9 +283,9 @@ fn signed(bytes: u64) -> io::Result<libc::off_t> {
 }
 
 /// `_IO(0x12, 97)`, `_IO(0x12, 104)` and `_IOR(0x12, 114, size_t)` of <linux/fs.h>.
-const BLKFLSBUF: libc::c_ulong = 0x1261;
-const BLKSSZGET: libc::c_ulong = 0x1268;
-const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+const BLKFLSBUF: libc::Ioctl = 0x1261;
+const BLKSSZGET: libc::Ioctl = 0x1268;
+const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
 #[cfg(test)]
 pub(crate) mod tests {
     use std::io::Write;
