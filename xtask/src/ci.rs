@@ -111,7 +111,11 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
 /// The README's test command, unit and documentation tests alike; then the tests of this tool.
 fn test(root: &Path, long: bool) -> Result<()> {
     let cases: &[(&str, &str)] = if long {
-        &[("PROPTEST_CASES", LONG_CASES), ("FATHOM_DEVICE_TESTS", "1")]
+        &[
+            ("PROPTEST_CASES", LONG_CASES),
+            ("FATHOM_DEVICE_TESTS", "1"),
+            ("FATHOM_SIM_SEEDS", LONG_SEEDS),
+        ]
     } else {
         &[]
     };
@@ -211,3 +215,5 @@ fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
 
 /// Random cases per property in a long run; proptest's own default is 256.
 const LONG_CASES: &str = "4096";
+/// Random plans in virtual time in a long run; 200 else.
+const LONG_SEEDS: &str = "600";

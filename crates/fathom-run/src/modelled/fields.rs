@@ -312,7 +312,7 @@ impl<'a> Fields<'a> {
         }
         if !optional {
             let why = format!("{} has no `{key}`", self.name_of_table());
-            let hint = "write it; docs/SIMULATION.md says what it means";
+            let hint = "write it; docs/MACHINE_FILES.md says what it means";
             self.source
                 .problem(&self.span, "machine_missing_key", why, hint);
         }
@@ -321,7 +321,7 @@ impl<'a> Fields<'a> {
 
     fn out_of_bounds(&self, key: &str, span: &Range<usize>, wanted: &str) {
         let why = format!("`{key}` must be {wanted}");
-        let hint = "docs/SIMULATION.md says what it means";
+        let hint = "docs/MACHINE_FILES.md says what it means";
         self.source.problem(span, "machine_bad_value", why, hint);
     }
 
