@@ -5,9 +5,9 @@
 //!                       or from the oldest request, if that one has waited too long
 //! ```
 //!
-//! Within a class reads go first until writes were passed over `writes_starved` times. Which request
-//! follows in the order of sectors is settled when its predecessor leaves: one that comes between
-//! the two later waits for the next sweep.
+//! Within a class reads go first until writes were passed over `writes_starved` times. Which
+//! request follows in the order of sectors is settled when its predecessor leaves: one that comes
+//! between the two later waits for the next sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What stands in front of a device: the queue of requests, the set of tags that says how many there
-//! may be, and who gets the next one.
+//! What stands in front of a device: the queue of requests, the set of tags that says how many
+//! there may be, and who gets the next one.
 //!
 //! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code
 //! serves threads that park and jobs of a simulation.

@@ -43,8 +43,8 @@ pub struct QueueConfig {
     pub together: bool,
     /// Whether submitters hold back requests until they wait or say that they are done.
     pub plug: bool,
-    /// Hardware queues of the host. Several requests that go to the device at one moment go queue by
-    /// queue; a submitter that slept goes on in any of them, as its thread does on any processor.
+    /// Hardware queues of the host. Several requests that go to the device at one moment go queue
+    /// by queue; a submitter that slept goes on in any of them, as its thread does on any core.
     pub hardware_queues: u32,
 }
 

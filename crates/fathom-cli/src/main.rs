@@ -17,6 +17,7 @@ mod simulate;
 mod status;
 mod surroundings;
 mod table;
+mod table_hdd;
 mod trace;
 
 use std::process::ExitCode;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_lab::{
-    AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, log_entries, task_list_table,
-    uring_irq,
+    AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
+    hdd_tags, log_entries, task_list_table, uring_irq,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
@@ -16,6 +16,7 @@ use crate::exit::End;
 use crate::micro::{measured, processors};
 use crate::output::{self, Data, Stream};
 use crate::peak::explained;
+use crate::table_hdd::HddArguments;
 
 /// What `fathom table` takes.
 #[derive(Args, Clone, Debug)]
@@ -37,6 +38,8 @@ pub(crate) struct TableArguments {
     /// The core that uring-irq is measured on [default: the last one there is]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
+    #[command(flatten)]
+    hdd: HddArguments,
 }
 
 /// Measures and prints.
@@ -60,21 +63,35 @@ fn make(arguments: &TableArguments) -> Result<End> {
     if let Some(path) = &arguments.svg {
         check_place(path)?;
     }
-    if name == "task-list" {
-        let table = measured(processors().max(2), REPEATS, task_list_table);
-        return print(&table, arguments, 0);
+    if name != "hdd-tags" {
+        arguments.hdd.refuse_for(name)?;
     }
-    let Some(target) = &arguments.target else {
-        bail!(
+    let table = match name.as_str() {
+        "hdd-single" => Some(hdd_single()),
+        "hdd-seeks" => Some(hdd_seeks()),
+        "hdd-tags" => Some(hdd_tags(&arguments.hdd.asked()?)),
+        "task-list" => Some(measured(processors().max(2), REPEATS, task_list_table)),
+        _ => None,
+    };
+    match (table, &arguments.target) {
+        (Some(_), Some(_)) if name.starts_with("hdd") => {
+            bail!("{name}: is modelled and has no target\nhint: leave it out")
+        }
+        (Some(table), _) => print(&table, arguments, 0),
+        (None, None) => bail!(
             "{name}: no target\nhint: name a file or a block device to read from; for aio-submit a \
              folder on the disk"
-        );
-    };
+        ),
+        (None, Some(target)) => measure(arguments, name, target),
+    }
+}
+
+fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End> {
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
     let table = if name == "aio-submit" {
         let asked = AioSubmit {
-            folder: target.clone(),
+            folder: target.to_owned(),
             seconds: arguments.seconds,
             fathom: std::env::current_exe().context("this program's path")?,
         };
@@ -82,7 +99,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
         aio_submit(&asked, &mut tell, &stops)
     } else if name == "log-entries" {
         let asked = LogEntries {
-            target: target.clone(),
+            target: target.to_owned(),
             seconds: arguments.seconds,
             fathom: std::env::current_exe().context("this program's path")?,
             fio: "fio".into(),
@@ -91,7 +108,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
         log_entries(&asked, &mut tell, &stops)
     } else {
         let asked = UringIrq {
-            target: target.clone(),
+            target: target.to_owned(),
             cpu: arguments.cpu.unwrap_or_else(last_cpu),
             seconds: arguments.seconds,
         };
@@ -166,7 +183,9 @@ Examples:
   fathom table uring-irq --seconds 2 --json --svg irq.svg /dev/nvme0n1
   fathom table log-entries --seconds 60 /dev/sda
   fathom table aio-submit --seconds 10 /var/tmp
-  fathom table task-list --json";
+  fathom table task-list --json
+  fathom table hdd-tags
+  fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
 
 /// Of each way in `task-list`: the medians of so many are some percent apart.
 const REPEATS: u32 = 21;

@@ -3,16 +3,27 @@
 #![forbid(unsafe_code)]
 
 mod aio_submit;
+mod closed_loop;
+mod hdd_seeks;
+mod hdd_single;
+mod hdd_tags;
 mod log_entries;
+mod machines;
 mod micro;
 mod plot;
+mod published;
 mod table;
 mod throttle;
 mod uring_irq;
 
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};
+pub use fathom_block::Policy;
+pub use hdd_seeks::hdd_seeks;
+pub use hdd_single::hdd_single;
+pub use hdd_tags::{HddTags, hdd_tags};
 pub use log_entries::{LogEntries, log_entries};
+pub use machines::LabMachine;
 pub use micro::{Micro, micro_experiments, tags, task_list, task_list_table};
 pub use plot::{Panel, Series, svg};
 pub use table::{Cell, Experiment, Table, experiments};

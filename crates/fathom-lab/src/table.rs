@@ -22,11 +22,14 @@ pub const fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 4] = [
+const EXPERIMENTS: [Experiment; 7] = [
     crate::uring_irq::EXPERIMENT,
     crate::log_entries::EXPERIMENT,
     crate::aio_submit::EXPERIMENT,
     crate::micro::TASK_LIST,
+    crate::hdd_single::EXPERIMENT,
+    crate::hdd_tags::EXPERIMENT,
+    crate::hdd_seeks::EXPERIMENT,
 ];
 
 /// One value of a row.
@@ -38,6 +41,8 @@ pub enum Cell {
     Count(u64),
     /// A number that is printed whole.
     Rate(f64),
+    /// A number that is printed with one decimal.
+    Tenths(f64),
     /// A number of times.
     Ratio(f64),
     /// Not measured.
@@ -110,6 +115,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Count(number) => number.to_string(),
             Self::Rate(number) => format!("{number:.0}"),
+            Self::Tenths(number) => format!("{number:.1}"),
             Self::Ratio(number) => format!("{number:.3}"),
             Self::Missing => "-".into(),
         }
@@ -120,6 +126,7 @@ impl Cell {
             Self::Text(text) => json!(text),
             Self::Count(number) => json!(number),
             Self::Rate(number) => json!(number.round()),
+            Self::Tenths(number) => json!((number * 10.0).round() / 10.0),
             Self::Ratio(number) => json!((number * 1e3).round() / 1e3),
             Self::Missing => Value::Null,
         }

@@ -193,10 +193,10 @@ fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> Series {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
-const fn value(cell: &Cell) -> Option<f64> {
+pub(crate) const fn value(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Count(number) => Some(*number as f64),
-        Cell::Rate(number) | Cell::Ratio(number) => Some(*number),
+        Cell::Rate(number) | Cell::Tenths(number) | Cell::Ratio(number) => Some(*number),
         Cell::Text(_) | Cell::Missing => None,
     }
 }

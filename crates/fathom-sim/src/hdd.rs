@@ -5,9 +5,9 @@
 //!   are skewed such that what goes on where the last command ended needs no wait, if it was there
 //!   in time; else its place has just passed, and comes again after a whole turn.
 //! * **Zones**: tracks farther out hold more.
-//! * **Native command queueing**: of its oldest commands it takes the one it reaches first, but goes
-//!   on with what continues the last one wherever that stands in the queue, and begins a row of
-//!   commands at its beginning.
+//! * **Native command queueing**: of its oldest commands it takes the one it reaches first, but
+//!   goes on with what continues the last one wherever that stands in the queue, and begins a row
+//!   of commands at its beginning.
 //! * **Write cache**: off, a write is done when it is on the platter; on, when it is in the cache,
 //!   from where the disk writes it in the order it likes.
 //!
@@ -56,6 +56,8 @@ pub struct Hdd {
     platter: Platter,
     /// What is to be done on the platter, the oldest first.
     waiting: Vec<Work>,
+    /// Where each of it ends, sorted, while the disk chooses.
+    ends: Vec<u64>,
     current: Option<(Work, Tick)>,
     /// Where the last work ended, when, and whether it read.
     head: u64,
@@ -105,6 +107,7 @@ impl Hdd {
             platter: Platter::new(&config.platter),
             config,
             waiting: Vec::new(),
+            ends: Vec::new(),
             current: None,
             head: 0,
             free_at: Tick::ZERO,
@@ -185,7 +188,7 @@ impl Hdd {
     }
 
     /// What to do next.
-    fn choose(&self, at: Tick) -> Option<usize> {
+    fn choose(&mut self, at: Tick) -> Option<usize> {
         let only_commands =
             self.stalled.is_empty() && self.waiting.iter().any(|it| it.tag.is_some());
         let allowed = |work: &Work| !only_commands || work.tag.is_some();
@@ -193,6 +196,9 @@ impl Hdd {
         if let Some(place) = self.waiting.iter().position(follows) {
             return Some(place);
         }
+        self.ends.clear();
+        self.ends.extend(self.waiting.iter().map(Work::end));
+        self.ends.sort_unstable();
         let mut looked_at = 0;
         let mut first = None;
         let mut best: Option<(Nanos, usize)> = None;
@@ -215,7 +221,7 @@ impl Hdd {
 
     /// Whether other work ends where this begins, so that this comes after it.
     fn continues_another(&self, work: &Work) -> bool {
-        self.waiting.iter().any(|other| other.end() == work.offset)
+        self.ends.binary_search(&work.offset).is_ok()
     }
 
     /// From `at` until the first byte passes under the head.

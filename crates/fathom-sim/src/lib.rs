@@ -5,6 +5,7 @@
 //! the same results on every host.
 #![forbid(unsafe_code)]
 
+mod array;
 mod constant;
 mod device;
 mod direct;
@@ -21,6 +22,7 @@ mod stack;
 mod storage;
 
 // Public items, listed once.
+pub use array::Array;
 pub use constant::Constant;
 pub use device::{Command, Device, Finished};
 pub use direct::{Direct, Fault, FaultKind};

@@ -6,9 +6,9 @@
 //!          └─ woken ◄───┴──────── completions ◄───────┘
 //! ```
 //!
-//! Threads run side by side. One that is woken runs a while later, each after a time of its own, and
-//! one that got a tag asks for the next one only when it has dealt with the piece: by then others
-//! may have taken it. That is all there is to the collapse of large ops under plain tags.
+//! Threads run side by side. One that is woken runs a while later, each after a time of its own,
+//! and one that got a tag asks for the next one only when it has dealt with the piece: by then
+//! others may have taken it. That is all there is to the collapse of large ops under plain tags.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -81,7 +81,9 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ),
     (
         "fathom-lab",
-        &["run", "record", "report", "stats", "job", "core", "block"],
+        &[
+            "run", "record", "report", "stats", "job", "core", "block", "sim",
+        ],
     ),
     ("fathom-cli", &["*"]),
     ("fathom-fuzz", &["job", "core", "sys"]),

@@ -14,7 +14,7 @@ use std::ops::Range;
 use fathom_block::QueueConfig;
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_job::Origin;
-use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
+use fathom_sim::{Device, Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source};
@@ -88,6 +88,13 @@ impl Machine {
             names.any(|(pattern, _)| matches(pattern, name))
         };
         self.devices.iter().position(fits)
+    }
+
+    /// The first device, new, with what stands in front of it; nothing if it has no queue.
+    #[must_use]
+    pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn Device>)> {
+        let device = self.devices.first()?;
+        Some((self.host, device.queue?, device.model.device()))
     }
 
     /// The machine's devices, new, for so many jobs.

@@ -1,0 +1,135 @@
+//! What `fathom table hdd-tags` takes.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use fathom_core::Direction;
+use fathom_lab::{HddTags, LabMachine, Policy};
+
+/// Options of the table hdd-tags; without them it is as published.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of hdd-tags")]
+pub(crate) struct HddArguments {
+    /// Numbers of jobs, a row each [default: 1,2,4,…,512]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(LabMachine::MOST_JOBS)))]
+    numjobs: Vec<u32>,
+    /// Scheduler tags [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    nr_requests: Option<u32>,
+    /// What the jobs do [default: randwrite]
+    #[arg(long, value_name = "WHAT")]
+    rw: Option<Rw>,
+    /// The disk's write cache [default: off]
+    #[arg(long, value_name = "WHETHER")]
+    write_cache: Option<Switch>,
+    /// What the jobs share [default: hdd]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<MachineName>,
+    /// Who gets a tag, two columns each [default: plain,fair]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    policy: Vec<PolicyName>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rw {
+    Randwrite,
+    Randread,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MachineName {
+    /// The published disk
+    Hdd,
+    /// That disk behind one command at a time
+    Usb,
+    /// Eight such disks
+    Array,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PolicyName {
+    /// First come, first served, one tag at a time
+    Plain,
+    /// Waiters first, all tags of an op at once
+    Fair,
+    /// The same, queue by queue
+    FairRoundrobin,
+    /// The pieces of an op may exceed the tags
+    Elastic,
+}
+
+impl HddArguments {
+    /// What is asked for.
+    pub(crate) fn asked(&self) -> Result<HddTags> {
+        let default = HddTags::default();
+        let policies: Vec<Policy> = self.policy.iter().map(|name| name.policy()).collect();
+        let twice = |(at, policy): (usize, &Policy)| policies[..at].contains(policy);
+        if policies.iter().enumerate().any(twice) {
+            bail!("--policy: the same policy twice\nhint: name each once");
+        }
+        Ok(HddTags {
+            numjobs: or(&self.numjobs, default.numjobs),
+            policies: or(&policies, default.policies),
+            nr_requests: self.nr_requests.unwrap_or(default.nr_requests),
+            direction: match self.rw {
+                Some(Rw::Randread) => Direction::Read,
+                Some(Rw::Randwrite) | None => Direction::Write,
+            },
+            write_cache: matches!(self.write_cache, Some(Switch::On)),
+            machine: self.machine.map_or(default.machine, MachineName::machine),
+        })
+    }
+
+    /// Other tables have none of these options.
+    pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
+        let given = [
+            ("--numjobs", !self.numjobs.is_empty()),
+            ("--nr-requests", self.nr_requests.is_some()),
+            ("--rw", self.rw.is_some()),
+            ("--write-cache", self.write_cache.is_some()),
+            ("--machine", self.machine.is_some()),
+            ("--policy", !self.policy.is_empty()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                bail!("{name}: has no {option}\nhint: it is an option of hdd-tags")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn or<T: Clone>(given: &[T], default: Vec<T>) -> Vec<T> {
+    if given.is_empty() {
+        default
+    } else {
+        given.to_vec()
+    }
+}
+
+impl MachineName {
+    const fn machine(self) -> LabMachine {
+        match self {
+            Self::Hdd => LabMachine::Hdd,
+            Self::Usb => LabMachine::Usb,
+            Self::Array => LabMachine::Array,
+        }
+    }
+}
+
+impl PolicyName {
+    const fn policy(self) -> Policy {
+        match self {
+            Self::Plain => Policy::Plain,
+            Self::Fair => Policy::Fair,
+            Self::FairRoundrobin => Policy::FairRoundRobin,
+            Self::Elastic => Policy::Elastic,
+        }
+    }
+}

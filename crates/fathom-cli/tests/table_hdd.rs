@@ -1,0 +1,78 @@
+//! `fathom table hdd-…`: modelled tables beside the published figures, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Folder;
+use serde_json::Value;
+
+#[track_caller]
+fn rows(arguments: &str) -> Vec<Value> {
+    let run = Folder::new().fathom(&format!("table {arguments} --json"));
+    let table = run.expect(0).json();
+    table["rows"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_tags_table_has_what_was_asked_for_beside_what_was_published() {
+    let rows = rows("hdd-tags --numjobs 1,16");
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["numjobs"], 1);
+    for (name, published) in [("plain", 64.8), ("fair", 65.6)] {
+        let modelled = rows[1][format!("{name}_mib_s")].as_f64().unwrap();
+        assert!(
+            (modelled / published - 1.0).abs() < 0.25,
+            "{name}: {modelled}"
+        );
+        assert_eq!(rows[1][format!("published_{name}_mib_s")], published);
+        let ratio = &rows[0][format!("{name}_sequential_ratio")];
+        assert!(ratio.as_f64().unwrap() >= 0.85, "{name}: {ratio}");
+    }
+}
+
+#[test]
+fn other_questions_have_no_published_answer() {
+    for asked in [
+        "--rw randread",
+        "--write-cache on",
+        "--machine usb",
+        "--machine array",
+        "--nr-requests 256",
+    ] {
+        let rows = rows(&format!("hdd-tags --numjobs 8 {asked}"));
+        assert!(rows[0]["plain_mib_s"].as_f64().unwrap() > 0.0, "{asked}");
+        assert_eq!(rows[0]["published_plain_mib_s"], Value::Null, "{asked}");
+    }
+    let rows = rows("hdd-tags --numjobs 8 --policy elastic,fair-roundrobin");
+    assert!(rows[0]["fair_roundrobin_mib_s"].as_f64().unwrap() > 0.0);
+    assert!(rows[0].get("plain_mib_s").is_none());
+}
+
+#[test]
+fn a_picture_is_drawn() {
+    let folder = Folder::new();
+    folder.fathom("table hdd-single --svg single.svg").expect(0);
+    let picture = std::fs::read_to_string(folder.path().join("single.svg")).unwrap();
+    assert!(picture.contains("<polyline"));
+}
+
+#[track_caller]
+fn check_refused(arguments: &str, want: &str) {
+    let run = Folder::new()
+        .fathom(&format!("table {arguments}"))
+        .expect(2);
+    assert!(run.err.contains(want), "{arguments}: {}", run.err);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    check_refused("hdd-tags --numjobs 0", "--numjobs");
+    check_refused("hdd-tags --numjobs 901", "--numjobs");
+    check_refused("hdd-tags --nr-requests 0", "--nr-requests");
+    check_refused("hdd-tags --machine floppy", "possible values: hdd");
+    check_refused("hdd-tags --policy fair,fair", "the same policy twice");
+    check_refused("hdd-tags data", "is modelled and has no target");
+    check_refused("hdd-single --numjobs 3", "it is an option of hdd-tags");
+    check_refused("uring-irq", "no target");
+}

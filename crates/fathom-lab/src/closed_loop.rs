@@ -1,0 +1,89 @@
+//! Jobs that each have one op in flight and begin the next when it is done, on a modelled storage.
+//!
+//! What a psync job does that draws random offsets and nothing else, in virtual time.
+
+use fathom_core::{Direction, Nanos, OpKind, Slot, Tick, Xoshiro256, stream_seed};
+use fathom_sim::{Event, JobId, Request, Storage, Taken};
+
+/// What the jobs do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) jobs: u32,
+    pub(crate) direction: Direction,
+    /// Bytes of an op.
+    pub(crate) block: u32,
+    /// Bytes from where one job's part begins to where the next one's does; a part is as long.
+    pub(crate) stride: u64,
+    /// What is not counted.
+    pub(crate) ramp: Nanos,
+    /// What is.
+    pub(crate) runtime: Nanos,
+}
+
+/// Runs the jobs; how many bytes they moved after the ramp.
+pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
+    let jobs = (0..load.jobs).map(|number| Job::new(number, load));
+    let mut jobs: Vec<Job> = jobs.collect();
+    for job in &mut jobs {
+        job.begin(storage, load, Tick::ZERO);
+    }
+    let (begin, end) = (
+        Tick::ZERO + load.ramp,
+        Tick::ZERO + load.ramp + load.runtime,
+    );
+    let mut bytes = 0;
+    let mut events = Vec::new();
+    while let Some(now) = storage.next().filter(|now| *now <= end) {
+        storage.advance(now, &mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::Completed { job, result, .. } => {
+                    if now >= begin {
+                        bytes += u64::try_from(result).unwrap_or(0);
+                    }
+                    jobs[job.index()].begin(storage, load, now);
+                }
+                Event::Woken { job } => jobs[job.index()].submit(storage, now),
+                Event::Forgotten { .. } => {}
+            }
+        }
+    }
+    bytes
+}
+
+struct Job {
+    id: JobId,
+    random: Xoshiro256,
+    request: Request,
+}
+
+impl Job {
+    fn new(number: u32, load: &Load) -> Self {
+        Self {
+            id: JobId::new(number),
+            random: Xoshiro256::new(stream_seed(SEED, number.into())),
+            request: Request {
+                slot: Slot::new(0),
+                kind: OpKind::Data(load.direction),
+                offset: 0,
+                length: load.block,
+                priority: 0,
+            },
+        }
+    }
+
+    fn begin<S: Storage>(&mut self, storage: &mut S, load: &Load, now: Tick) {
+        let block = u64::from(load.block);
+        let place = self.random.below(load.stride / block) * block;
+        self.request.offset = u64::from(self.id.get()) * load.stride + place;
+        self.submit(storage, now);
+    }
+
+    fn submit<S: Storage>(&mut self, storage: &mut S, now: Tick) {
+        // Blocked: it comes again when it is woken.
+        let (Taken::Yes | Taken::Blocked) = storage.submit(self.id, &self.request, now);
+    }
+}
+
+/// Any would do.
+const SEED: u64 = 1;

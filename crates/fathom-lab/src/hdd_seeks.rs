@@ -1,0 +1,113 @@
+//! How far a modelled hard disk's arm moves from one request to the next, beside what was
+//! published.
+
+use fathom_block::{Policy, SeekCounts};
+
+use crate::hdd_tags::{HddTags, cell};
+use crate::plot::{Panel, Series};
+use crate::published::rows;
+use crate::table::{Cell, Experiment, Table};
+
+/// This experiment.
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hdd-seeks",
+    about: "distances between requests that follow each other: 512 jobs, plain tags, nr_requests \
+            2048, a hard disk, modelled",
+    origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
+             (v3): Linux 5.18-rc1, traced",
+};
+
+/// Runs it in virtual time.
+#[must_use]
+pub fn hdd_seeks() -> Table {
+    let asked = HddTags {
+        nr_requests: 2048,
+        ..HddTags::default()
+    };
+    let (mib_s, seeks) = cell(&asked, 512, Policy::Plain, true);
+    table(&seeks, mib_s)
+}
+
+fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
+    let published = rows::<3>(PUBLISHED);
+    let published: Vec<f64> = published.iter().map(|row| row[2].unwrap_or(0.0)).collect();
+    let published_all: f64 = published.iter().sum();
+    let buckets: Vec<_> = seeks.buckets().collect();
+    let all: f64 = buckets.iter().map(|bucket| number(bucket.count)).sum();
+    let mut lines = [Series::default(), Series::default()];
+    lines[0].name = "modelled".into();
+    lines[1].name = "published".into();
+    let mut table_rows = Vec::new();
+    for place in 0..buckets.len().max(published.len()) {
+        let count = buckets.get(place).map_or(0, |bucket| bucket.count);
+        let known = published.get(place).copied();
+        let to_kib = 1_u64 << place;
+        let share = number(count) / all.max(1.0) * 100.0;
+        let known_share = known.map(|known| known / published_all * 100.0);
+        lines[0].points.push((number(to_kib), share));
+        lines[1]
+            .points
+            .extend(known_share.map(|share| (number(to_kib), share)));
+        table_rows.push(vec![
+            Cell::Count(if place == 0 { 0 } else { to_kib / 2 }),
+            Cell::Count(to_kib),
+            Cell::Count(count),
+            Cell::Tenths(share),
+            known.map_or(Cell::Missing, Cell::Rate),
+            known_share.map_or(Cell::Missing, Cell::Tenths),
+        ]);
+    }
+    Table {
+        experiment: EXPERIMENT,
+        columns: COLUMNS.map(String::from).to_vec(),
+        rows: table_rows,
+        notes: vec![
+            format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),
+            "modelled jobs lie 1 GiB apart and cover 512 GiB, the published ones about 100 GB: \
+             long seeks are as much longer"
+                .into(),
+        ],
+        panels: vec![Panel {
+            across: "distance up to, KiB".into(),
+            up: "percent of requests".into(),
+            series: lines.to_vec(),
+        }],
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+const fn number(count: u64) -> f64 {
+    count as f64
+}
+
+const COLUMNS: [&str; 6] = [
+    "from_kib",
+    "to_kib",
+    "count",
+    "percent",
+    "published_count",
+    "published_percent",
+];
+
+const PUBLISHED: &str = include_str!("../reference/hdd-seek-distances.csv");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_stand_beside_the_published_ones() {
+        let mut seeks = SeekCounts::new();
+        seeks.dispatch(0, 1024);
+        seeks.dispatch(1024, 1024);
+        seeks.dispatch(2048 + 128 * 1024, 1024);
+        let table = table(&seeks, 1.0);
+        assert_eq!(table.rows.len(), 28);
+        assert_eq!(
+            table.rows[0][2..5],
+            [Cell::Count(1), Cell::Tenths(50.0), Cell::Rate(48_753.0)]
+        );
+        assert_eq!(table.rows[7][..3], [64, 128, 1].map(Cell::Count));
+        assert_eq!(table.rows[7][4], Cell::Rate(4975.0));
+    }
+}

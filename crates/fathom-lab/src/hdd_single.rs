@@ -1,0 +1,112 @@
+//! One job that writes blocks of different sizes at random to a modelled hard disk.
+
+use fathom_block::Policy;
+use fathom_core::{Direction, Nanos};
+
+use crate::closed_loop::{Load, closed_loop};
+use crate::hdd_tags::mib_per_second;
+use crate::machines::{LabMachine, Setup};
+use crate::plot::{Panel, Series};
+use crate::published::{error_percent, mean_and_worst, rows};
+use crate::table::{Cell, Experiment, Table};
+
+/// This experiment.
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hdd-single",
+    about: "one job, random writes of 128 KiB to 4 MiB to a hard disk without write cache, \
+            modelled",
+    origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
+             (v3): Linux 5.18-rc1, one hard disk, max_sectors_kb 1280",
+};
+
+/// Runs all block sizes in virtual time.
+#[must_use]
+pub fn hdd_single() -> Table {
+    let mut errors = Vec::new();
+    let mut lines = [Series::default(), Series::default()];
+    let mut table_rows = Vec::new();
+    for [block, published] in rows::<2>(PUBLISHED) {
+        let (Some(kib), Some(published)) = (block, published) else {
+            continue;
+        };
+        let modelled = modelled(kib);
+        errors.push(error_percent(modelled, published));
+        lines[0].points.push((kib, modelled));
+        lines[1].points.push((kib, published));
+        table_rows.push(vec![
+            Cell::Rate(kib),
+            Cell::Tenths(modelled),
+            Cell::Tenths(published),
+            Cell::Tenths(error_percent(modelled, published)),
+        ]);
+    }
+    lines[0].name = "modelled".into();
+    lines[1].name = "published".into();
+    let (mean, worst) = mean_and_worst(&errors).unwrap_or_default();
+    Table {
+        experiment: EXPERIMENT,
+        columns: COLUMNS.map(String::from).to_vec(),
+        rows: table_rows,
+        notes: vec![
+            "modelled, virtual time: 110 s after a ramp of 10 s".into(),
+            format!("error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to these"),
+        ],
+        panels: vec![Panel {
+            across: "block, KiB".into(),
+            up: "MiB/s".into(),
+            series: lines.to_vec(),
+        }],
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a published block size, a small whole number"
+)]
+fn modelled(kib: f64) -> f64 {
+    let load = Load {
+        jobs: 1,
+        direction: Direction::Write,
+        block: kib as u32 * 1024,
+        stride: 1 << 30,
+        ramp: Nanos::from_secs(10),
+        runtime: Nanos::from_secs(110),
+    };
+    let setup = Setup {
+        machine: LabMachine::Hdd,
+        write_cache: false,
+        policy: Policy::Plain,
+        together: true,
+        nr_requests: 64,
+        max_sectors_kib: 1280,
+        jobs: 1,
+    };
+    mib_per_second(closed_loop(&mut setup.stack(), &load), load.runtime)
+}
+
+const COLUMNS: [&str; 4] = [
+    "block_kib",
+    "modelled_mib_s",
+    "published_mib_s",
+    "error_percent",
+];
+
+const PUBLISHED: &str = include_str!("../reference/hdd-single-io.csv");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_writes_blocks_as_fast_as_published() {
+        let table = hdd_single();
+        assert_eq!(table.rows.len(), 7);
+        for row in &table.rows {
+            let Cell::Tenths(error) = row[3] else {
+                panic!("no error in {row:?}");
+            };
+            assert!(error.abs() <= 15.0, "{row:?}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Several devices that look like one: what is asked is spread over them chunk by chunk, as in a
+//! RAID of level 0.
+//!
+//! # What it must not be used for
+//! There is no parity, no mirror, and no controller that has a cache or gets in the way.
+
+use fathom_core::Tick;
+
+use crate::device::{Command, Device, Finished};
+
+/// An array of like devices.
+#[derive(Debug)]
+pub struct Array<D> {
+    members: Vec<Member<D>>,
+    chunk: u64,
+    /// By tag: parts that are not done, and what came of the others.
+    open: Vec<(u32, i32)>,
+}
+
+#[derive(Debug)]
+struct Member<D> {
+    device: D,
+    /// Which command has this tag of the member.
+    owners: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl<D: Device> Array<D> {
+    /// An array with chunks of so many bytes.
+    ///
+    /// # Panics
+    /// There are no devices, or chunks have no bytes.
+    #[must_use]
+    pub fn new(devices: Vec<D>, chunk: u64) -> Self {
+        assert!(!devices.is_empty() && chunk > 0, "an array has chunks");
+        let member = |device| Member {
+            device,
+            owners: Vec::new(),
+            free: Vec::new(),
+        };
+        Self {
+            members: devices.into_iter().map(member).collect(),
+            chunk,
+            open: Vec::new(),
+        }
+    }
+
+    /// The part of a command up to the end of a chunk goes to its member.
+    fn start_part(&mut self, part: &Command, now: Tick) {
+        let count = self.members.len() as u64;
+        let (chunk, within) = (part.offset / self.chunk, part.offset % self.chunk);
+        let number = usize::try_from(chunk % count).unwrap_or(0);
+        let offset = chunk / count * self.chunk + within;
+        self.members[number].start(&Command { offset, ..*part }, now);
+        self.open[part.tag as usize].0 += 1;
+    }
+}
+
+impl<D: Device> Member<D> {
+    fn start(&mut self, part: &Command, now: Tick) {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.owners.push(0);
+            u32::try_from(self.owners.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.owners[tag as usize] = part.tag;
+        self.device.start(&Command { tag, ..*part }, now);
+    }
+}
+
+impl<D: Device> Device for Array<D> {
+    fn start(&mut self, command: &Command, now: Tick) {
+        let tags = self.open.len().max(command.tag as usize + 1);
+        self.open.resize(tags, (0, 0));
+        self.open[command.tag as usize] = (0, 0);
+        if command.length == 0 {
+            // A sync is everybody's.
+            for member in &mut self.members {
+                member.start(command, now);
+                self.open[command.tag as usize].0 += 1;
+            }
+            return;
+        }
+        let (mut offset, end) = (command.offset, command.offset + u64::from(command.length));
+        while offset < end {
+            let to = end.min((offset / self.chunk + 1) * self.chunk);
+            let length = u32::try_from(to - offset).unwrap_or(u32::MAX);
+            let part = Command {
+                offset,
+                length,
+                ..*command
+            };
+            self.start_part(&part, now);
+            offset = to;
+        }
+    }
+
+    fn next(&self) -> Option<Tick> {
+        let members = self.members.iter();
+        members.filter_map(|member| member.device.next()).min()
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        for member in &mut self.members {
+            while let Some(part) = member.device.completed(now) {
+                member.free.push(part.tag);
+                let tag = member.owners[part.tag as usize];
+                let (left, result) = &mut self.open[tag as usize];
+                *left -= 1;
+                *result = if *result < 0 || part.result < 0 {
+                    part.result.min(*result)
+                } else {
+                    *result + part.result
+                };
+                if *left == 0 {
+                    let (at, result) = (part.at, *result);
+                    return Some(Finished { tag, at, result });
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::{Direction, Nanos, OpKind, SyncKind};
+
+    use super::*;
+    use crate::Constant;
+
+    /// What an array of two with chunks of 8 makes of a command: result, and commands to each.
+    #[track_caller]
+    fn check(kind: OpKind, offset: u64, length: u32, want: i32, parts: [usize; 2]) {
+        let devices = vec![Constant::new(Nanos::new(5)), Constant::new(Nanos::new(5))];
+        let mut array = Array::new(devices, 8);
+        let command = Command {
+            tag: 3,
+            kind,
+            offset,
+            length,
+        };
+        array.start(&command, Tick::ZERO);
+        let tags = array.members.iter().map(|member| member.owners.len());
+        assert_eq!(tags.collect::<Vec<_>>(), parts);
+        assert_eq!(array.next(), Some(Tick::new(5)));
+        let finished = array.completed(Tick::new(5));
+        let want = Finished {
+            tag: 3,
+            at: Tick::new(5),
+            result: want,
+        };
+        assert_eq!(finished, Some(want));
+        assert_eq!(array.completed(Tick::new(5)), None);
+    }
+
+    #[test]
+    fn a_command_is_spread_by_chunks_and_is_done_when_all_parts_are() {
+        let write = OpKind::Data(Direction::Write);
+        check(write, 0, 8, 8, [1, 0]);
+        check(write, 12, 4, 4, [0, 1]);
+        check(write, 4, 20, 20, [2, 1]);
+        check(OpKind::Sync(SyncKind::Full), 0, 0, 0, [1, 1]);
+    }
+}

@@ -1,0 +1,137 @@
+//! The hard disk: when each command ends, worked out by hand.
+
+use fathom_core::{Direction, Nanos, OpKind, SyncKind, Tick};
+use fathom_sim::{Command, Device, Hdd, HddConfig, PlatterConfig, WriteCache, Zone};
+
+/// A turn is 8 ms, a track 1 MB, a seek 1 ms however far.
+fn disk(looks_at: u32, write_cache: bool) -> Hdd {
+    Hdd::new(HddConfig {
+        platter: PlatterConfig {
+            capacity: 1 << 40,
+            rpm: 7500,
+            zones: vec![Zone {
+                from: 0,
+                bytes_per_second: 125_000_000,
+            }],
+            settle: Nanos::from_millis(1),
+            seek_root: Nanos::ZERO,
+            seek_linear: Nanos::ZERO,
+        },
+        overhead: Nanos::ZERO,
+        looks_at,
+        reports_together: 1,
+        write_cache: write_cache.then_some(WriteCache {
+            bytes: 250_000,
+            writes: 64,
+            bytes_per_second: 1_000_000_000,
+        }),
+    })
+}
+
+const WRITE: OpKind = OpKind::Data(Direction::Write);
+const READ: OpKind = OpKind::Data(Direction::Read);
+
+/// Commands of 125 kB at parts of an eighth of a track, all at 0; tags and µs of their ends.
+#[track_caller]
+fn check(mut disk: Hdd, commands: &[(OpKind, u64)], want: &[(u32, u64)]) {
+    for (tag, &(kind, eighth)) in (0..).zip(commands) {
+        let length = if matches!(kind, OpKind::Sync(_)) {
+            0
+        } else {
+            125_000
+        };
+        let command = Command {
+            tag,
+            kind,
+            offset: eighth * 125_000,
+            length,
+        };
+        disk.start(&command, Tick::ZERO);
+    }
+    let mut seen = Vec::new();
+    while let Some(next) = disk.next() {
+        while let Some(finished) = disk.completed(next) {
+            assert_eq!(finished.at, next);
+            seen.push((finished.tag, finished.at.get() / 1000));
+        }
+    }
+    assert_eq!(seen, want);
+}
+
+#[test]
+fn a_seek_is_followed_by_a_turn_to_the_place() {
+    check(disk(1, false), &[(WRITE, 4)], &[(0, 5000)]);
+    check(disk(1, false), &[(WRITE, 1)], &[(0, 2000)]);
+    // The arm arrives when the place has just passed.
+    check(disk(1, false), &[(WRITE, 8)], &[(0, 9000)]);
+}
+
+#[test]
+fn what_goes_on_where_the_last_ended_needs_no_seek() {
+    check(
+        disk(1, false),
+        &[(WRITE, 4), (WRITE, 5)],
+        &[(0, 5000), (1, 6000)],
+    );
+    let others = [(WRITE, 4), (WRITE, 20), (WRITE, 5)];
+    check(
+        disk(1, false),
+        &others,
+        &[(0, 5000), (2, 6000), (1, 13_000)],
+    );
+}
+
+#[test]
+fn of_those_it_looks_at_it_takes_what_it_reaches_first() {
+    let commands = [(WRITE, 4), (WRITE, 104), (WRITE, 206), (WRITE, 307)];
+    let in_order = [(0, 5000), (1, 9000), (2, 15_000), (3, 20_000)];
+    check(disk(1, false), &commands, &in_order);
+    let nearest = [(0, 5000), (2, 7000), (1, 9000), (3, 12_000)];
+    check(disk(2, false), &commands, &nearest);
+}
+
+#[test]
+fn a_cached_write_is_done_at_once_and_a_sync_when_it_is_on_the_platter() {
+    let sync = OpKind::Sync(SyncKind::Full);
+    check(
+        disk(1, true),
+        &[(WRITE, 4), (sync, 0)],
+        &[(0, 125), (1, 5000)],
+    );
+    // The cache has room for two.
+    let writes = [(WRITE, 4), (WRITE, 5), (WRITE, 6)];
+    check(disk(1, true), &writes, &[(0, 125), (1, 250), (2, 5125)]);
+}
+
+#[test]
+fn reads_that_go_on_were_read_ahead() {
+    let mut disk = disk(1, false);
+    let mut read = |offset, now, want| {
+        let command = Command {
+            tag: 0,
+            kind: READ,
+            offset,
+            length: 125_000,
+        };
+        disk.start(&command, Tick::new(now));
+        let end = disk.next().unwrap();
+        assert!(disk.completed(end).is_some());
+        assert_eq!(end.get(), want);
+    };
+    read(500_000, 0, 5_000_000);
+    read(625_000, 5_100_000, 6_000_000);
+    read(750_000, 9_000_000, 9_000_001);
+}
+
+#[test]
+fn what_lies_behind_the_end_is_refused() {
+    let mut disk = disk(1, false);
+    let command = Command {
+        tag: 1,
+        kind: READ,
+        offset: 1 << 40,
+        length: 512,
+    };
+    disk.start(&command, Tick::ZERO);
+    assert_eq!(disk.completed(Tick::ZERO).map(|it| it.result), Some(-5));
+}
