@@ -21,8 +21,9 @@ mod sync {
     pub(crate) use loom::sync::atomic;
 }
 
-/// Two threads push, each its own slots in ascending order, so many at once; a third drains in batches of `limit`
-/// and sleeps when there is nothing. A lost wake-up is a deadlock, which loom reports.
+/// Two threads push, each its own slots in ascending order, so many at once; a third drains in
+/// batches of `limit` and sleeps when there is nothing. A lost wake-up is a deadlock, which loom
+/// reports.
 fn check(pushed: [&'static [u32]; 2], limit: u32, batch: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);

@@ -12,9 +12,9 @@ use crate::throttle::Throttle;
 /// This experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "aio-submit",
-    about: "random reads and writes of 4 KiB at depth 32, submitted by the job itself and by workers",
-    origin: "kernel and linux-aio lists, July 2012, \"Make io_submit non-blocking\": libaio, a disk \
-             with ext4 and a RAM disk",
+    about: "random reads and writes of 4 KiB at depth 32, submitted by the job and by workers",
+    origin: "kernel and linux-aio lists, July 2012, \"Make io_submit non-blocking\": libaio, \
+             a disk with ext4 and a RAM disk",
 };
 
 /// What can be chosen of it.

@@ -20,8 +20,8 @@ static COUNTING: CountingAllocator = CountingAllocator;
 
 const OPS: u64 = 100_000;
 const FILE_BYTES: u64 = 4 << 20;
-/// A job starts a worker itself when nobody else can: some allocations for the thread, and at most 16
-/// threads. One for each op would be 100,000.
+/// A job starts a worker itself when nobody else can: some allocations for the thread, and at most
+/// 16 threads. One for each op would be 100,000.
 const MOST_OF_WORKERS: u64 = 16 * 10;
 
 // tidy: long: one line a field

@@ -50,8 +50,8 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// A device with these latencies. An op of a direction that has none takes as long as a read, or
-    /// else as a write; a sync takes as long as a write.
+    /// A device with these latencies. An op of a direction that has none takes as long as a read,
+    /// or else as a write; a sync takes as long as a write.
     #[must_use]
     pub fn new(recorded: PerDirection<Option<Recorded>>, seed: u64) -> Self {
         Self {

@@ -34,8 +34,8 @@ pub(crate) enum Method {
     /// `fathom peak` with the second words, beside fio's own ring loop `t/io_uring` with the
     /// first, both on what the row reads, if that is anything.
     RingLoop(&'static [&'static str], &'static [&'static str]),
-    /// The job with these words added, beside the job without: on two cores, as logs are written and
-    /// ops are offloaded by other threads. `LOG` stands for the prefix of the logs' names.
+    /// The job with these words added, beside the job without: on two cores, as logs are written
+    /// and ops are offloaded by other threads. `LOG` stands for the prefix of the logs' names.
     With(&'static [&'static str]),
     /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
     Counted,

@@ -221,8 +221,8 @@ impl Shared {
         }
     }
 
-    /// A worker has nothing to do. Where ops are quick the next ones are quick to come: it looks for
-    /// them a while before it sleeps, for to be woken takes longer.
+    /// A worker has nothing to do. Where ops are quick the next ones are quick to come: it looks
+    /// for them a while before it sleeps, for to be woken takes longer.
     pub(crate) fn sleep(&self, number: u32) {
         for _ in 0..LOOKS {
             if self.is_slow() {

@@ -88,6 +88,14 @@ impl Setup {
             add("io_uring", "uncached", &|o| o.uncached = true);
             add("pvsync2", "uncached", &|o| o.uncached = true);
         }
+        all.extend(Self::offloaded(base));
+        all.extend(Self::locked(base));
+        all
+    }
+
+    /// Every engine's ops done by workers.
+    fn offloaded(base: &Self) -> Vec<Self> {
+        let mut all = Vec::new();
         for &name in AnyEngine::names() {
             for (variant, depth, kick) in [
                 ("offload", 1, Kick::Batch),
@@ -109,6 +117,12 @@ impl Setup {
                 });
             }
         }
+        all
+    }
+
+    /// Ops that wait for locks.
+    fn locked(base: &Self) -> Vec<Self> {
+        let mut all = Vec::new();
         for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
             // One that nobody else takes.
             let locks = vec![FileLock::new(false)];

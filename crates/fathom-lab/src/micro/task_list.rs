@@ -128,8 +128,8 @@ impl SpinLocked {
     }
 }
 
-/// Of each thread in one repeat: 10 ms and more, so that all of them are at it at the same time; in a
-/// hundredth of it one thread is done before the next has been woken.
+/// Of each thread in one repeat: 10 ms and more, so that all of them are at it at the same time; in
+/// a hundredth of it one thread is done before the next has been woken.
 const ADDS: u32 = 1_000_000;
 
 /// About 20 % more adds; on how many threads was not said.
