@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use fathom_core::Nanos;
 use fathom_job::{Options, Plan};
+use fathom_sys::clock::{Clock, sleep_until};
 
 use crate::error::Problem;
 
@@ -63,9 +65,16 @@ impl Made {
     }
 
     /// Removes them; what somebody else has put into them keeps them there.
-    pub(crate) fn clear(self) {
+    pub(crate) fn clear(self, clock: &Clock) {
         for folder in self.0 {
-            let _gone = fs::remove_dir(folder);
+            // A thread that has been joined may still be on its way out of its group.
+            for _ in 0..TRIES {
+                match fs::remove_dir(&folder) {
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                    Ok(()) | Err(_) => break,
+                }
+                sleep_until(clock, clock.now() + BETWEEN);
+            }
         }
     }
 }
@@ -108,6 +117,10 @@ fn put(file: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).open(file)?;
     io::Write::write_all(&mut file, text.as_bytes())
 }
+
+/// How often, and how far apart, a group that is busy is tried to be removed: 0.2 s in all.
+const TRIES: u32 = 100;
+const BETWEEN: Nanos = Nanos::from_millis(2);
 
 #[cfg(test)]
 mod tests {

@@ -92,7 +92,7 @@ pub fn run(
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     prepare::clear(plan, setups);
-    groups.clear();
+    groups.clear(&clock);
     translation.warnings.extend(noted);
     translation.warnings.extend(gtod.warning());
     translation.warnings.extend(warnings);
