@@ -295,12 +295,15 @@ impl Spot {
 
     /// Where it stands, as the plan keeps it.
     pub(crate) fn origin(&self) -> Origin {
-        let before = self.line.text.get(..self.range.start).unwrap_or_default();
-        let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
+        // The command line is one line of many arguments: counting up to each would take for ever.
+        let column = || {
+            let before = self.line.text.get(..self.range.start).unwrap_or_default();
+            u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
+        };
         Origin {
             file: self.line.file.to_string(),
             line: self.line.number,
-            column: self.argument.unwrap_or(column),
+            column: self.argument.unwrap_or_else(column),
             spot: Some(Box::new(self.clone())),
         }
     }
