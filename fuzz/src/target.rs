@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::{Diagnostics, Dialect, Invocation, Surroundings, file_names, parse};
@@ -28,6 +29,9 @@ pub(crate) struct Verdict {
     codes: BTreeSet<&'static str>,
 }
 
+/// The high-water mark is that of the whole process, in which tests run side by side.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 impl Target {
     pub(crate) const ALL: [Self; 2] = [Self::File, Self::Line];
 
@@ -41,6 +45,7 @@ impl Target {
 
     /// Tries an input; an error is the rule that it broke.
     pub(crate) fn try_with(self, input: &[u8], watchdog: &Watchdog) -> Result<Verdict, String> {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         watchdog.begin(self, input);
         let before = high_water::in_use();
         high_water::reset();
