@@ -60,7 +60,8 @@ fn latencies_are_told_with_and_without_a_ramp() {
         let queued = &job["fathom"]["read"]["queued_ns"];
         assert!(mean(queued) > 0.0, "{ramp}");
         let (waited, ios) = (queued["N"].as_u64(), read["total_ios"].as_u64());
-        // What is in flight at the ramp's end is counted by one of them; the ramp has two fifths of all ops.
+        // What is in flight at the end of the ramp is counted by one of them; the ramp has two
+        // fifths of all ops.
         let near = waited
             .zip(ios)
             .map(|(waited, ios)| waited.abs_diff(ios) * 10 <= ios);
