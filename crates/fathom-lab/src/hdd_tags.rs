@@ -191,8 +191,8 @@ fn notes(asked: &HddTags, errors: &[f64]) -> Vec<String> {
     )];
     if let Some((mean, worst)) = mean_and_worst(errors) {
         notes.push(format!(
-            "error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to plain, fair is \
-             predicted"
+            "error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to plain, fair had \
+             no part in it"
         ));
     }
     notes

@@ -97,11 +97,12 @@ pub fn simulate_on(
 impl Translation {
     /// Itself, or what stands in the way.
     fn checked(self) -> Result<Self, RunError> {
-        let problems = self.problems;
-        if !problems.is_empty() {
-            return Err(RunError { problems });
+        if self.problems.is_empty() {
+            return Ok(self);
         }
-        Ok(Self { problems, ..self })
+        Err(RunError {
+            problems: self.problems,
+        })
     }
 }
 
