@@ -12,6 +12,7 @@ mod output;
 mod peak;
 mod report;
 mod run_command;
+mod saved;
 mod self_test;
 mod simulate;
 mod status;

@@ -55,6 +55,8 @@ pub(crate) enum Data {
     Stdout,
     /// A file, written beside its name when all is there, and renamed.
     File {
+        /// The option that names it.
+        option: &'static str,
         /// Its name.
         path: PathBuf,
         /// What it will hold.
@@ -67,27 +69,33 @@ impl Data {
     pub(crate) fn new(output: Option<&str>) -> Self {
         match output {
             None => Self::Stdout,
-            Some(path) => Self::File {
-                path: path.into(),
-                text: String::new(),
-            },
+            Some(path) => Self::file("--output", path),
+        }
+    }
+
+    /// The file that an option names.
+    pub(crate) fn file(option: &'static str, path: &str) -> Self {
+        Self::File {
+            option,
+            path: path.into(),
+            text: String::new(),
         }
     }
 
     /// Whether a file can be written there; asked before a long run, not after it.
     pub(crate) fn check(&self) -> Result<()> {
-        let Self::File { path, .. } = self else {
+        let Self::File { option, path, .. } = self else {
             return Ok(());
         };
         if path.is_dir() {
-            anyhow::bail!("--output: {} is a directory", path.display());
+            anyhow::bail!("{option}: {} is a directory", path.display());
         }
         if is_special(path) {
             return Ok(());
         }
         let beside = beside(path);
-        File::create(&beside).with_context(|| format!("--output: {}", path.display()))?;
-        fs::remove_file(&beside).with_context(|| format!("--output: {}", beside.display()))
+        File::create(&beside).with_context(|| format!("{option}: {}", path.display()))?;
+        fs::remove_file(&beside).with_context(|| format!("{option}: {}", beside.display()))
     }
 
     /// Adds text.
@@ -105,9 +113,9 @@ impl Data {
     /// Shows what there is so far: whole reports, while the run goes on.
     pub(crate) fn show(&self) -> Result<()> {
         match self {
-            Self::File { path, text } if !is_special(path) => {
+            Self::File { option, path, text } if !is_special(path) => {
                 // Not synced: that would have a part in what is measured.
-                place(path, |file| file.write_all(text.as_bytes()))
+                place(option, path, |file| file.write_all(text.as_bytes()))
             }
             _ => Ok(()),
         }
@@ -115,14 +123,14 @@ impl Data {
 
     /// Puts the file in place; readers see the old one or the whole new one.
     pub(crate) fn finish(self) -> Result<()> {
-        let Self::File { path, text } = self else {
+        let Self::File { option, path, text } = self else {
             return Ok(());
         };
         if is_special(&path) {
             let written = File::create(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-            return written.with_context(|| format!("--output: {}", path.display()));
+            return written.with_context(|| format!("{option}: {}", path.display()));
         }
-        place(&path, |file| {
+        place(option, &path, |file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         })
@@ -130,7 +138,7 @@ impl Data {
 }
 
 /// Writes a file under another name, and renames it.
-fn place(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+fn place(option: &str, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let beside = beside(path);
     let written = File::create(&beside).and_then(|mut file| write(&mut file));
     let placed = written.and_then(|()| fs::rename(&beside, path));
@@ -138,7 +146,7 @@ fn place(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result
         // It may be there half-written, or not at all.
         let _gone = fs::remove_file(&beside);
     }
-    placed.with_context(|| format!("--output: {}", path.display()))
+    placed.with_context(|| format!("{option}: {}", path.display()))
 }
 
 /// A pipe or a device has no name to rename to.

@@ -13,6 +13,7 @@ use crate::exit::End;
 use crate::log;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
+use crate::saved;
 use crate::self_test;
 use crate::simulate;
 use crate::surroundings::Process;
@@ -79,7 +80,7 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         return End::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
-    let result = match report.check() {
+    let result = match report.check().and_then(|()| saved::check(settings)) {
         Ok(()) => run_and_report(plan, settings, notes, dialect, &mut report),
         Err(error) => Err(Failure::NotReported(error)),
     };
@@ -122,7 +123,7 @@ fn run_and_report(
     report.debug(&settings.debug.announcement(name(dialect)));
     report.notes(notes);
     if let Some(machine) = &settings.machine {
-        return simulate::run(plan, machine, settings.seeks, report);
+        return simulate::run(plan, settings, machine, report);
     }
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
@@ -159,6 +160,7 @@ fn run_and_report(
         record.warnings.push(interrupted(interrupts.last()));
     }
     report.tell_record(&record);
+    saved::save(plan, settings, None, &record)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

@@ -1,28 +1,29 @@
 //! `fathom run --machine FILE …`: the plan on a machine that is not there, in virtual time.
 
 use anyhow::Context;
-use fathom_job::Plan;
+use fathom_job::{Plan, Settings};
 use fathom_run::{LogFiles, Machine, simulate_on};
 
 use crate::exit::End;
 use crate::report::Report;
 use crate::run_command::{Failure, ended};
+use crate::saved;
 
-/// Runs a plan on the machine that `file` describes, and reports; with `seeks`, what its devices
-/// were given too.
+/// Runs a plan on the machine that `file` describes, and reports.
 pub(crate) fn run(
     plan: &Plan,
+    settings: &Settings,
     file: &str,
-    seeks: bool,
     report: &mut Report,
 ) -> Result<End, Failure> {
     let machine = machine(file)?;
     let tell = &mut |event: fathom_run::Event<'_>| report.hear(plan, &event, 0);
-    let simulated = simulate_on(plan, &machine, seeks, tell);
+    let simulated = simulate_on(plan, &machine, settings.seeks, tell);
     let (mut record, logs) = simulated.map_err(Failure::Refused)?;
     record.warnings.splice(0..0, report.take_warnings());
     report.tell_record(&record);
     write(&logs).map_err(Failure::NotReported)?;
+    saved::save(plan, settings, Some(&machine), &record)?;
     Ok(ended(&record, false))
 }
 

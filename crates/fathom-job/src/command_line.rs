@@ -187,6 +187,7 @@ impl Reader<'_> {
             Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
             Action::Machine => settings.machine = text.map(str::to_owned),
             Action::Seeks => settings.seeks = true,
+            Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
             Action::NotYet => return Err(not_yet(switch, spot)),
@@ -263,19 +264,38 @@ impl Reader<'_> {
         }
     }
 
-    /// A report, or errors under fio's name, must not be written over what is read.
+    /// What is written must not replace what is read, nor each other: a report, or errors under
+    /// fio's name, and saved latencies.
     fn keep_job_files(&mut self) {
         let plain = |path: &str| path.trim_start_matches("./").to_owned();
-        let Some(output) = self.builder.settings.output.as_deref().map(plain) else {
-            return;
-        };
-        let same = |spot: &&Spot| plain(spot.text()) == output && output != "-";
-        if let Some(spot) = self.files.iter().find(same).cloned() {
-            let why = format!("`--output` would replace the job file `{}`", spot.text());
-            let problem = Problem::new("output-is-input", 0..spot.range.len(), why);
-            self.builder.settings.output = None;
-            self.builder
-                .error(&spot, problem.fix("write to another file"));
+        let settings = &self.builder.settings;
+        let output = settings.output.as_deref().map(plain);
+        let saved = settings.save_distribution.as_deref().map(plain);
+        let machine = settings.machine.as_deref().map(plain);
+        if let Some(saved) = &saved {
+            let other = [("report (`--output`)", &output), ("machine file", &machine)];
+            if let Some((what, _)) = other.iter().find(|(_, path)| path.as_ref() == Some(saved)) {
+                let why = format!("`--save-distribution` would replace the {what} `{saved}`");
+                let fix = "save to another file";
+                self.builder.error_without_place("saved-is-taken", why, fix);
+            }
+        }
+        for (option, path) in [("--output", output), ("--save-distribution", saved)] {
+            let same = |spot: &&Spot| path.as_deref() == Some(&plain(spot.text()));
+            let same = self
+                .files
+                .iter()
+                .filter(|spot| spot.text() != "-")
+                .find(same);
+            if let Some(spot) = same.cloned() {
+                let why = format!("`{option}` would replace the job file `{}`", spot.text());
+                let problem = Problem::new("output-is-input", 0..spot.range.len(), why);
+                if option == "--output" {
+                    self.builder.settings.output = None;
+                }
+                let problem = problem.fix("write to another file");
+                self.builder.error(&spot, problem);
+            }
         }
     }
 

@@ -107,7 +107,9 @@ fn push_switches(text: &mut String) {
                 "same; counted by the kernel, not by threads that fill the idle time"
             }
             Action::Ignored => "same: accepted and ignored",
-            Action::Machine | Action::Seeks | Action::NoExec => "Fathom's own",
+            Action::Machine | Action::Seeks | Action::SaveDistribution | Action::NoExec => {
+                "Fathom's own"
+            }
             Action::Debug => {
                 "stricter: a name that is none is refused; `parse`, `file`, `random`, `process` \
                  and `io` tell what tools read, and less than fio; the others tell nothing"

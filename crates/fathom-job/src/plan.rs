@@ -116,6 +116,8 @@ pub struct Settings {
     pub machine: Option<String>,
     /// `--seeks`: say what the modelled devices were given, and how far apart.
     pub seeks: bool,
+    /// `--save-distribution`: write a machine file that gives ops the latencies of this run.
+    pub save_distribution: Option<String>,
 }
 
 /// One of the report's forms.

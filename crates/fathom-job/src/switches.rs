@@ -55,6 +55,7 @@ pub(crate) enum Action {
     InflateLog,
     Machine,
     Seeks,
+    SaveDistribution,
     /// Not in Fathom, and what to do instead.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -123,9 +124,11 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Time copying memory"),
     switch("machine", NO_LETTER, Required("file"), Machine, "Run in virtual time on models"),
     switch("seeks", NO_LETTER, None, Seeks, "With --machine: say how far apart requests were"),
+    switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Windows only"),
 ];
 
+const SAVED: &str = "Save what ops took as a machine file for --machine";
 const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and gather the JSON";
 const GONE: &str = "write `write_lat_log=PREFIX` into the job; fio refuses this switch too";
 const PROFILE: &str = "write its jobs into a job file";

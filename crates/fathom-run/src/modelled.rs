@@ -7,5 +7,6 @@ mod models;
 mod place;
 mod queues;
 
+pub(crate) use lookup::is_device;
 pub use machine_file::Machine;
 pub(crate) use place::{Home, Placed, place};

@@ -166,7 +166,7 @@ impl Machine {
 }
 
 /// Whether a name is a device itself, not a file on one.
-fn is_device(path: &str) -> bool {
+pub(crate) fn is_device(path: &str) -> bool {
     path.starts_with("/dev/")
 }
 

@@ -1,0 +1,36 @@
+//! `--save-distribution FILE`: what a run's ops took, as a machine file for `--machine`.
+
+use anyhow::{Context, Result};
+use fathom_job::{Plan, Settings};
+use fathom_record::Record;
+use fathom_run::{Machine, distribution_file};
+
+use crate::output::Data;
+use crate::run_command::Failure;
+
+/// Whether the file can be written, if one is asked for; looked at before a long run.
+pub(crate) fn check(settings: &Settings) -> Result<()> {
+    file(settings).map_or(Ok(()), |file| file.check())
+}
+
+/// Writes the file, if one is asked for; `machine` is what the plan ran on if that was modelled.
+pub(crate) fn save(
+    plan: &Plan,
+    settings: &Settings,
+    machine: Option<&Machine>,
+    record: &Record,
+) -> Result<(), Failure> {
+    let Some(mut file) = file(settings) else {
+        return Ok(());
+    };
+    let text = distribution_file(plan, machine, record).map_err(Failure::Refused)?;
+    let written = file.add(&text).and_then(|()| file.finish());
+    written
+        .context("the latencies are not saved")
+        .map_err(Failure::NotReported)
+}
+
+fn file(settings: &Settings) -> Option<Data> {
+    let path = settings.save_distribution.as_deref()?;
+    Some(Data::file("--save-distribution", path))
+}
