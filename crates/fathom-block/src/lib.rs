@@ -26,7 +26,7 @@ pub use bio::{Bio, Class, Limits};
 pub use deadline::DeadlineConfig;
 pub use request_queue::{Command, DonePiece, Progress, QueueConfig, RequestQueue};
 pub use scheduler::SchedulerConfig;
-pub use seeks::{SeekBucket, SeekCounts};
+pub use seeks::{SeekBucket, SeekCounts, moves_data};
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};
 pub use wait_queues::{WaiterId, Wakes};

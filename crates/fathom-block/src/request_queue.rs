@@ -21,7 +21,7 @@ use crate::bio::{Bio, Class, Limits};
 use crate::deadline::Queued;
 use crate::pieces::{Part, Pieces};
 use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::seeks::SeekCounts;
+use crate::seeks::{SeekCounts, moves_data};
 use crate::tag_set::{Policy, TagSet, TagSetConfig};
 use crate::tag_words::{Hint, Tag};
 use crate::wait_queues::WaiterId;
@@ -305,7 +305,9 @@ impl RequestQueue {
             if !self.merges(who, &bio, length) {
                 return;
             }
-            self.seeks.merge();
+            if moves_data(bio.kind) {
+                self.seeks.merge();
+            }
             self.submitters[who.index()].rest = cut(bio, length);
         }
     }
@@ -407,7 +409,7 @@ impl RequestQueue {
         let request = self.requests[id as usize].as_ref()?;
         let tag = self.free_device_tags.pop()?;
         self.in_device[tag as usize] = Some(id);
-        if matches!(request.kind, OpKind::Data(_)) {
+        if moves_data(request.kind) {
             let length = u64::from(request.length);
             self.seeks.dispatch(request.offset, length);
         }

@@ -1,6 +1,15 @@
 //! What a disk saw: how many requests, how many of them where the one before had ended, and how far
 //! apart the others were.
 
+use fathom_core::{Direction, OpKind};
+
+/// Whether seeks are counted of it: reads and writes, as of a real device; trims and syncs move no
+/// arm.
+#[must_use]
+pub const fn moves_data(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Data(Direction::Read | Direction::Write))
+}
+
 /// Counts of dispatched requests and of the distances between them.
 ///
 /// A distance goes from the end of one request to the beginning of the next, forwards or back.

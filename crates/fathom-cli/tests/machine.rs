@@ -58,6 +58,8 @@ fn what_a_modelled_device_was_given_is_told_where_asked_for() {
     assert_eq!(apart["sequential"], 0, "{apart}");
     let counts = serde_json::json!([0, 0, 0, 99]);
     assert_eq!(apart["distances"]["count"], counts);
+    // Trims move no arm, as `fathom trace` has it.
+    assert_eq!(seeks("--rw=trim --number_ios=100")["dispatched"], 0);
     // What went before the ramp was over is not counted: an op takes 100 µs.
     let ramped = seeks("--rw=read --ramp_time=10ms --time_based --runtime=10ms");
     assert!(

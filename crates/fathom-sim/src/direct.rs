@@ -2,7 +2,7 @@
 //!
 //! Ops may also go wrong here by their number, which tests use to say exactly what happens when.
 
-use fathom_block::SeekCounts;
+use fathom_block::{SeekCounts, moves_data};
 use fathom_core::{Direction, OpKind, PerDirection, Slot, Tick};
 
 use crate::device::{Command, Device};
@@ -82,9 +82,12 @@ impl<D: Device> Direct<D> {
 
     #[cold]
     fn count_seek(&mut self, request: &Request, now: Tick) {
-        let (OpKind::Data(_), Some((from, seeks))) = (request.kind, &mut self.seeks) else {
+        let Some((from, seeks)) = &mut self.seeks else {
             return;
         };
+        if !moves_data(request.kind) {
+            return;
+        }
         seeks.dispatch(request.offset, request.length.into());
         if now < *from {
             seeks.restart();
