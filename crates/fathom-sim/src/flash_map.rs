@@ -4,8 +4,6 @@
 //! worn drive begins as one that was overwritten at random for long: blocks are the emptier the
 //! older they are, `u^x` full for age `x` in 0…1, with `u` such that all of the data fit.
 
-use std::collections::HashMap;
-
 /// What a drive's flash is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlashLayout {
@@ -22,8 +20,7 @@ pub(crate) struct FlashLayout {
 #[derive(Debug)]
 pub(crate) struct FlashMap {
     layout: FlashLayout,
-    /// The block of each unit that was written or let go since the beginning.
-    written: HashMap<u64, u32>,
+    written: Written,
     blocks: Vec<Block>,
     /// Of each die: erased blocks, and the one that is written.
     free: Vec<Vec<u32>>,
@@ -31,6 +28,13 @@ pub(crate) struct FlashMap {
     /// For a worn drive: the first of the scattered units that each block began with.
     first: Vec<u64>,
     scatter: Scatter,
+}
+
+/// The block of each unit that was written or let go since the beginning, in pieces that take
+/// memory only when one of their units was.
+#[derive(Debug)]
+struct Written {
+    pieces: Vec<Option<Box<[u32; PIECE]>>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,7 +51,7 @@ impl FlashMap {
         let count = layout.dies * layout.blocks_per_die;
         let mut map = Self {
             layout,
-            written: HashMap::new(),
+            written: Written::new(layout.units),
             blocks: vec![Block::default(); count as usize],
             free: vec![Vec::new(); layout.dies as usize],
             open: vec![None; layout.dies as usize],
@@ -78,10 +82,10 @@ impl FlashMap {
 
     /// The block that holds a unit; `None` if none does.
     pub(crate) fn block_of(&self, unit: u64) -> Option<u32> {
-        match self.written.get(&unit) {
-            Some(&NOWHERE) => None,
-            Some(&block) => Some(block),
-            None => self.original(unit),
+        match self.written.at(unit) {
+            NOWHERE => None,
+            UNTOUCHED => self.original(unit),
+            block => Some(block),
         }
     }
 
@@ -89,17 +93,23 @@ impl FlashMap {
     pub(crate) fn discard(&mut self, unit: u64) {
         if let Some(block) = self.block_of(unit) {
             self.blocks[block as usize].valid -= 1;
-            self.written.insert(unit, NOWHERE);
+            self.written.set(unit, NOWHERE);
         }
     }
 
     /// A unit is written to the block of a die that is open. False if there is no room.
     pub(crate) fn write(&mut self, unit: u64, die: u32) -> bool {
+        // Past the end there is nothing to keep.
+        if unit >= self.layout.units {
+            return true;
+        }
         let Some(block) = self.open_block(die) else {
             return false;
         };
-        self.discard(unit);
-        self.written.insert(unit, block);
+        if let Some(before) = self.block_of(unit) {
+            self.blocks[before as usize].valid -= 1;
+        }
+        self.written.set(unit, block);
         let into = &mut self.blocks[block as usize];
         into.valid += 1;
         into.held.push(unit);
@@ -155,7 +165,7 @@ impl FlashMap {
     }
 
     fn original(&self, unit: u64) -> Option<u32> {
-        if !self.layout.worn {
+        if !self.layout.worn || unit >= self.layout.units {
             return None;
         }
         let number = self.scatter.to(unit);
@@ -213,6 +223,34 @@ impl FlashMap {
         }
         self.first.push(next);
     }
+}
+
+impl Written {
+    fn new(units: u64) -> Self {
+        let pieces = usize::try_from(units).unwrap_or(usize::MAX).div_ceil(PIECE);
+        Self {
+            pieces: vec![None; pieces],
+        }
+    }
+
+    /// Where a unit is: a block, `NOWHERE`, or `UNTOUCHED`.
+    fn at(&self, unit: u64) -> u32 {
+        let (piece, within) = place_of(unit);
+        let piece = self.pieces.get(piece).and_then(Option::as_ref);
+        piece.map_or(UNTOUCHED, |piece| piece[within])
+    }
+
+    fn set(&mut self, unit: u64, place: u32) {
+        let (piece, within) = place_of(unit);
+        let piece = self.pieces[piece].get_or_insert_with(|| Box::new([UNTOUCHED; PIECE]));
+        piece[within] = place;
+    }
+}
+
+/// The piece of a unit, and its place within.
+fn place_of(unit: u64) -> (usize, usize) {
+    let unit = usize::try_from(unit).unwrap_or(usize::MAX);
+    (unit / PIECE, unit % PIECE)
 }
 
 /// How full the oldest block is, where blocks are `share` full on average: the `u` with
@@ -285,6 +323,12 @@ fn inverse(factor: u64, units: u64) -> u64 {
 
 /// In place of a block, for what was let go.
 const NOWHERE: u32 = u32::MAX;
+
+/// In place of a block, for what is as it was at the beginning.
+const UNTOUCHED: u32 = u32::MAX - 1;
+
+/// Units of a piece of the map: 4 KiB of it, so 4 MiB of the drive.
+const PIECE: usize = 1024;
 
 /// Blocks of a die that are erased at the beginning: one to write, one to clean into.
 pub(crate) const KEPT_FREE: u32 = 2;
