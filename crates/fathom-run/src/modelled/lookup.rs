@@ -7,7 +7,6 @@ use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 
 use super::machine_file::{Machine, matches};
-use super::models::Model;
 use super::place::{Home, Placed, place};
 use crate::error::{Problem, RunError};
 use crate::found::{Found, Look};
@@ -103,7 +102,7 @@ impl Machine {
                 .iter()
                 .filter_map(|file| self.device_of(&file.path))
             {
-                let Model::Distribution(recorded, _) = &self.devices[device].model else {
+                let Some(recorded) = self.devices[device].model.recorded() else {
                     continue;
                 };
                 let lacks = |direction: &Direction| {

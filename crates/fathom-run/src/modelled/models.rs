@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use fathom_core::{Nanos, PerDirection};
 use fathom_sim::{
-    Constant, Device, Drawn, Hdd, HddConfig, PlatterConfig, Recorded, Ssd, SsdConfig, WriteCache,
-    Zone,
+    Array, Constant, Device, Drawn, Hdd, HddConfig, PlatterConfig, Recorded, Ssd, SsdConfig,
+    WriteCache, Zone,
 };
 
 use super::fields::Fields;
@@ -21,15 +21,33 @@ pub(crate) enum Model {
     Hdd(HddConfig),
     /// A flash drive.
     Ssd(SsdConfig),
+    /// Several of one model, spread over chunk by chunk.
+    Array(Box<ArrayModel>),
+}
+
+/// Like devices that look like one.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayModel {
+    member: Model,
+    members: u32,
+    chunk_bytes: u64,
 }
 
 impl Model {
     /// The model that a `[[device]]` names, from the table of that name.
     pub(super) fn read(device: &Fields<'_>, capacity: u64) -> Option<Self> {
+        Self::read_one_of(&MODELS, device, capacity)
+    }
+
+    /// The same, where only these models make sense.
+    fn read_one_of(models: &[&'static str], device: &Fields<'_>, capacity: u64) -> Option<Self> {
         let (name, _) = device.text("model", false)?;
-        let Some(known) = MODELS.into_iter().find(|known| *known == name) else {
-            let why = format!("there is no model `{name}`");
-            device.refuse("model", why, &format!("models: {}", MODELS.join(", ")));
+        let Some(known) = models.iter().copied().find(|known| *known == name) else {
+            let why = match MODELS.contains(&name) {
+                true => format!("there is no `{name}` of this one"),
+                false => format!("there is no model `{name}`"),
+            };
+            device.refuse("model", why, &format!("models: {}", models.join(", ")));
             return None;
         };
         let fields = device.table(known, false)?;
@@ -37,7 +55,8 @@ impl Model {
             "constant" => Self::Constant(fields.time("latency_us", US, 0.001..=1e9, None)),
             "distribution" => distribution(&fields),
             "hdd" => Self::Hdd(hdd(&fields, capacity)),
-            _ => Self::Ssd(ssd(&fields, capacity)),
+            "ssd" => Self::Ssd(ssd(&fields, capacity)),
+            _ => Self::Array(Box::new(array(&fields, capacity)?)),
         };
         fields.finish();
         Some(model)
@@ -50,16 +69,37 @@ impl Model {
             Self::Distribution(..) => "distribution",
             Self::Hdd(_) => "hdd",
             Self::Ssd(_) => "ssd",
+            Self::Array(_) => "array",
         }
     }
 
     /// A new device.
     pub(super) fn device(&self) -> Box<dyn Device> {
+        self.member(0)
+    }
+
+    /// A new device that is this one of an array: what is drawn by chance is its own.
+    fn member(&self, number: u64) -> Box<dyn Device> {
         match self {
             Self::Constant(latency) => Box::new(Constant::new(*latency)),
-            Self::Distribution(recorded, seed) => Box::new(Drawn::new(recorded.clone(), *seed)),
+            Self::Distribution(recorded, seed) => {
+                Box::new(Drawn::new(recorded.clone(), seed.wrapping_add(number)))
+            }
             Self::Hdd(config) => Box::new(Hdd::new(config.clone())),
             Self::Ssd(config) => Box::new(Ssd::new(config.clone())),
+            Self::Array(array) => {
+                let members = (0..u64::from(array.members)).map(|at| array.member.member(at));
+                Box::new(Array::new(members.collect(), array.chunk_bytes))
+            }
+        }
+    }
+
+    /// Its latencies, if it draws them.
+    pub(super) fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
+        match self {
+            Self::Distribution(recorded, _) => Some(recorded),
+            Self::Array(array) => array.member.recorded(),
+            Self::Constant(_) | Self::Hdd(_) | Self::Ssd(_) => None,
         }
     }
 }
@@ -179,6 +219,22 @@ fn ssd(fields: &Fields<'_>, capacity: u64) -> SsdConfig {
     config
 }
 
+/// Members have their model's table in that of the array. `capacity` is that of all together.
+fn array(fields: &Fields<'_>, capacity: u64) -> Option<ArrayModel> {
+    let members = fields.count("members", 2..=64, None);
+    let chunk_bytes = fields.whole("chunk_kib", 4..=1 << 20, None) << 10;
+    if !chunk_bytes.is_multiple_of(4096) {
+        fields.refuse("chunk_kib", "`chunk_kib` must be a multiple of 4", "");
+    }
+    let chunks = capacity.div_ceil(chunk_bytes).div_ceil(members.into());
+    let member = Model::read_one_of(&MEMBERS, fields, chunks * chunk_bytes)?;
+    Some(ArrayModel {
+        member,
+        members,
+        chunk_bytes,
+    })
+}
+
 /// A die that is slower than the others, and how many times.
 fn slow_die(fields: &Fields<'_>, dies: u32) -> Option<(u32, u32)> {
     let slow = fields.table("slow_die", true)?;
@@ -198,6 +254,8 @@ fn rate(fields: &Fields<'_>, key: &'static str) -> u64 {
     (fields.number(key, 0.001..=1e6, None) * 1e6) as u64
 }
 
-const MODELS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
+const MODELS: [&str; 5] = ["constant", "distribution", "hdd", "ssd", "array"];
+/// What an array may be of.
+const MEMBERS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
