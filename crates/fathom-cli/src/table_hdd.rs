@@ -19,7 +19,7 @@ pub(crate) struct HddArguments {
     /// What the jobs do [default: randwrite]
     #[arg(long, value_name = "WHAT")]
     rw: Option<Rw>,
-    /// The disk's write cache [default: off]
+    /// The write cache of hard disks [default: off]
     #[arg(long, value_name = "WHETHER")]
     write_cache: Option<Switch>,
     /// What the jobs share [default: hdd]
@@ -50,6 +50,8 @@ enum MachineName {
     Usb,
     /// Eight such disks
     Array,
+    /// A flash drive, over a shorter time
+    Ssd,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -73,6 +75,14 @@ impl HddArguments {
         if policies.iter().enumerate().any(twice) {
             bail!("--policy: the same policy twice\nhint: name each once");
         }
+        let machine = self.machine.map_or(default.machine, MachineName::machine);
+        if self.write_cache.is_some() && !machine.has_write_cache() {
+            let name = machine.name();
+            bail!(
+                "--write-cache: `{name}` has a buffer that is always on\n\
+                 hint: leave it out, or name another --machine"
+            );
+        }
         Ok(HddTags {
             numjobs: or(&self.numjobs, default.numjobs),
             policies: or(&policies, default.policies),
@@ -82,7 +92,7 @@ impl HddArguments {
                 Some(Rw::Randwrite) | None => Direction::Write,
             },
             write_cache: matches!(self.write_cache, Some(Switch::On)),
-            machine: self.machine.map_or(default.machine, MachineName::machine),
+            machine,
         })
     }
 
@@ -119,6 +129,7 @@ impl MachineName {
             Self::Hdd => LabMachine::Hdd,
             Self::Usb => LabMachine::Usb,
             Self::Array => LabMachine::Array,
+            Self::Ssd => LabMachine::Ssd,
         }
     }
 }

@@ -38,6 +38,7 @@ fn other_questions_have_no_published_answer() {
         "--write-cache on",
         "--machine usb",
         "--machine array",
+        "--machine ssd",
         "--nr-requests 256",
     ] {
         let rows = rows(&format!("hdd-tags --numjobs 8 {asked}"));
@@ -71,6 +72,7 @@ fn what_makes_no_sense_is_refused() {
     check_refused("hdd-tags --numjobs 901", "--numjobs");
     check_refused("hdd-tags --nr-requests 0", "--nr-requests");
     check_refused("hdd-tags --machine floppy", "possible values: hdd");
+    check_refused("hdd-tags --machine ssd --write-cache on", "always on");
     check_refused("hdd-tags --policy fair,fair", "the same policy twice");
     check_refused("hdd-tags data", "is modelled and has no target");
     check_refused("hdd-single --numjobs 3", "it is an option of hdd-tags");

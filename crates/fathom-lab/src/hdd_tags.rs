@@ -2,6 +2,7 @@
 
 use fathom_block::{Policy, SeekCounts};
 use fathom_core::{Direction, Nanos, Tick};
+use fathom_sim::Storage;
 
 use crate::closed_loop::{Load, closed_loop};
 use crate::machines::{LabMachine, Setup};
@@ -13,7 +14,7 @@ use crate::uring_irq::value;
 /// This experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hdd-tags",
-    about: "1 to 512 jobs, ops of 1 MiB split into eight requests, a hard disk behind a request \
+    about: "1 to 512 jobs, ops of 1 MiB split into eight requests, one device behind a request \
             queue, modelled: who gets the next tag",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1 before (plain) and after (fair), 96 cores, one hard disk, random \
@@ -139,22 +140,30 @@ pub(crate) fn cell(
         max_sectors_kib: 128,
         jobs,
     };
+    let (ramp, runtime) = asked.machine.times();
     let load = Load {
         jobs,
         direction: asked.direction,
         block: 1 << 20,
-        stride: 1 << 30,
-        ramp: Nanos::from_secs(10),
-        runtime: Nanos::from_secs(110),
+        stride: asked.machine.stride(),
+        ramp,
+        runtime,
     };
-    let mut stack = setup.stack().count_seeks_from(Tick::ZERO + load.ramp);
+    let mut stack = setup.stack();
+    stack.count_seeks(Tick::ZERO + load.ramp);
     let bytes = closed_loop(&mut stack, &load);
-    (mib_per_second(bytes, load.runtime), stack.seeks().clone())
+    let seeks = stack.seeks().cloned().unwrap_or_default();
+    (mib_per_second(bytes, load.runtime), seeks)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 pub(crate) fn mib_per_second(bytes: u64, time: Nanos) -> f64 {
     bytes as f64 / f64::from(1 << 20) / (time.get() as f64 / 1e9)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a time for people")]
+const fn seconds(time: Nanos) -> f64 {
+    time.get() as f64 / 1e9
 }
 
 /// A policy's name in the names of columns.
@@ -181,14 +190,29 @@ fn columns(policies: &[Policy]) -> Vec<String> {
 }
 
 fn notes(asked: &HddTags, errors: &[f64]) -> Vec<String> {
-    let cache = if asked.write_cache { "on" } else { "off" };
+    let cache = match (asked.machine.has_write_cache(), asked.write_cache) {
+        (false, _) => "",
+        (true, true) => ", write cache on",
+        (true, false) => ", write cache off",
+    };
+    let (ramp, runtime) = asked.machine.times();
     let mut notes = vec![format!(
-        "modelled, virtual time: {}, random {}s, write cache {cache}, nr_requests {}, 110 s after \
-         a ramp of 10 s",
+        "modelled, virtual time: {}, random {}s{cache}, nr_requests {}; {} s after a ramp of {} s, \
+         jobs {} MiB apart",
         asked.machine.name(),
         asked.direction.name(),
         asked.nr_requests,
+        seconds(runtime),
+        seconds(ramp),
+        asked.machine.stride() >> 20,
     )];
+    if asked.machine == LabMachine::Ssd {
+        notes.push(
+            "a flash drive that is new: in so short a time it does not have to clean, and its \
+             figures say nothing of an hour"
+                .into(),
+        );
+    }
     if let Some((mean, worst)) = mean_and_worst(errors) {
         notes.push(format!(
             "error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to plain, fair had \

@@ -2,8 +2,9 @@
 //! differs from run to run.
 
 use fathom_block::{Policy, QueueConfig};
+use fathom_core::Nanos;
 use fathom_run::Machine;
-use fathom_sim::{Array, Device, HostConfig, Stack};
+use fathom_sim::{Device, HostConfig, Stack};
 
 /// A machine to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,10 +16,12 @@ pub enum LabMachine {
     Usb,
     /// Eight published disks, spread over in chunks of 128 KiB.
     Array,
+    /// A flash drive.
+    Ssd,
 }
 
 impl LabMachine {
-    /// As many jobs have room on the disk, 1 GiB each.
+    /// As many jobs have room on each of them.
     pub const MOST_JOBS: u32 = 900;
 
     /// Its name.
@@ -28,29 +31,49 @@ impl LabMachine {
             Self::Hdd => "hdd",
             Self::Usb => "usb",
             Self::Array => "array",
+            Self::Ssd => "ssd",
+        }
+    }
+
+    /// Whether it has a write cache that can be on or off.
+    #[must_use]
+    pub const fn has_write_cache(self) -> bool {
+        !matches!(self, Self::Ssd)
+    }
+
+    /// Bytes from where one job's part begins to where the next one's does.
+    pub(crate) const fn stride(self) -> u64 {
+        match self {
+            Self::Hdd | Self::Usb | Self::Array => 1 << 30,
+            // 900 of them fit.
+            Self::Ssd => 256 << 20,
+        }
+    }
+
+    /// What is not counted, and what is. A flash drive moves in a second what a hard disk does in
+    /// a minute, and what it has written takes memory here.
+    pub(crate) const fn times(self) -> (Nanos, Nanos) {
+        match self {
+            Self::Hdd | Self::Usb | Self::Array => (Nanos::from_secs(10), Nanos::from_secs(110)),
+            Self::Ssd => (Nanos::from_millis(500), Nanos::from_secs(2)),
         }
     }
 
     /// Host, queue and device.
     fn parts(self, write_cache: bool) -> (HostConfig, QueueConfig, Box<dyn Device>) {
-        let (file, text) = match self {
-            Self::Hdd | Self::Array => ("hdd.toml", HDD),
-            Self::Usb => ("usb.toml", USB),
+        let (file, text, table) = match self {
+            Self::Hdd => ("hdd.toml", HDD, "device.hdd"),
+            Self::Usb => ("usb.toml", USB, "device.hdd"),
+            Self::Array => ("array.toml", ARRAY, "device.array.hdd"),
+            Self::Ssd => ("ssd.toml", SSD, "device.ssd"),
         };
-        let cache = if write_cache { CACHE } else { "" };
-        let machine = Machine::parse(file, &format!("{text}{cache}"));
-        let first = || machine.as_ref().ok()?.first();
-        let (host, queue, device) = first().expect("our own machine files have queues");
-        if self != Self::Array {
-            return (host, queue, device);
+        let mut text = text.to_owned();
+        if write_cache {
+            text.push_str(&format!("\n[{table}.write_cache]\n{CACHE}"));
         }
-        let disks = std::iter::repeat_with(|| first().map(|(.., disk)| disk));
-        let disks = disks.take(ARRAY_DISKS as usize).flatten().collect();
-        let queue = QueueConfig {
-            queue_depth: queue.queue_depth * ARRAY_DISKS,
-            ..queue
-        };
-        (host, queue, Box::new(Array::new(disks, ARRAY_CHUNK)))
+        let machine = Machine::parse(file, &text);
+        let first = machine.ok().and_then(|machine| machine.first());
+        first.expect("our own machine files have queues")
     }
 }
 
@@ -85,14 +108,10 @@ impl Setup {
 const HDD: &str = include_str!("../../../examples/machines/hdd.toml");
 const USB: &str = include_str!("../../../examples/machines/usb.toml");
 
+const ARRAY: &str = include_str!("../../../examples/machines/array.toml");
+const SSD: &str = include_str!("../../../examples/machines/ssd.toml");
+
 /// Not published; common sizes.
-const CACHE: &str = "
-[device.hdd.write_cache]
-size_mib = 64
-writes = 64
-fill_mb_per_s = 300
-";
+const CACHE: &str = "size_mib = 64\nwrites = 64\nfill_mb_per_s = 300\n";
 /// No limit here.
 const SEGMENTS: u32 = 4096;
-const ARRAY_DISKS: u32 = 8;
-const ARRAY_CHUNK: u64 = 128 << 10;

@@ -113,21 +113,6 @@ impl<D: Device> Stack<D> {
         }
     }
 
-    /// The same, where seeks count from a moment on: a ramp is over.
-    #[must_use]
-    pub fn count_seeks_from(self, at: Tick) -> Self {
-        Self {
-            count_from: Some(at),
-            ..self
-        }
-    }
-
-    /// What the device was given.
-    #[must_use]
-    pub const fn seeks(&self) -> &SeekCounts {
-        self.queue.seeks()
-    }
-
     /// The device.
     #[must_use]
     pub const fn device(&self) -> &D {
