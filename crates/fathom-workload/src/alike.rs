@@ -57,6 +57,7 @@ impl Worker {
         let (offsets, dues) = (self.drawn.offsets(), self.drawn.dues().unwrap_or_default());
         let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
         let mut room = pending.room();
+        let states = self.slots.states();
         let &Alike { expected, op, .. } = alike;
         let mut start = *now;
         let mut end = End::Round;
@@ -68,7 +69,7 @@ impl Worker {
                 break;
             }
             let [Completion { slot, result }] = one;
-            let state = self.slots.state(slot);
+            let state = &mut states[slot.index()];
             if result != expected || !room.put::<RATED>(done, state, start) {
                 end = End::Odd(Completion { slot, result });
                 break;
@@ -185,9 +186,10 @@ impl Worker {
         let done = &self.done[from..upto];
         let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
         let mut room = pending.room();
+        let states = self.slots.states();
         let mut good = 0;
         for &Completion { slot, result } in done {
-            let state = self.slots.state(slot);
+            let state = &states[slot.index()];
             if result != alike.expected || !room.put::<RATED>(good, state, now) {
                 break;
             }

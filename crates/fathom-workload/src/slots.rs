@@ -199,6 +199,12 @@ impl Slots {
         self.count_free
     }
 
+    /// What is known of all slots, by their numbers.
+    #[inline]
+    pub(crate) fn states(&mut self) -> &mut [SlotState] {
+        &mut self.states
+    }
+
     /// What is known of `slot`.
     #[inline]
     pub(crate) fn state(&mut self, slot: Slot) -> &mut SlotState {
