@@ -1,13 +1,14 @@
 //! `fathom run --machine FILE …`: the plan on a machine that is not there, in virtual time.
 
 use anyhow::Context;
-use fathom_job::{Plan, Settings};
-use fathom_run::{LogFiles, Machine, simulate_on};
+use fathom_job::{JOB_FILE_BYTES_MAX, Plan, Settings, Surroundings};
+use fathom_run::{LogFiles, Machine, Problem, simulate_on};
 
 use crate::exit::End;
 use crate::report::Report;
 use crate::run_command::{Failure, ended};
 use crate::saved;
+use crate::surroundings::Process;
 
 /// Runs a plan on the machine that `file` describes, and reports.
 pub(crate) fn run(
@@ -29,14 +30,21 @@ pub(crate) fn run(
 
 /// The machine of a file.
 fn machine(file: &str) -> Result<Machine, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        let problem = fathom_run::Problem::new(
-            "machine_unreadable",
-            format!("cannot read the machine file `{file}`: {error}"),
-        );
-        Failure::Refused(problem.into())
-    })?;
+    let bytes = Process.read_file(file);
+    let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
+    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+        return Err(unreadable(file, "it is longer than a machine file can be"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(file, "it is not UTF-8 text"))?;
     Machine::parse(file, &text).map_err(Failure::Refused)
+}
+
+fn unreadable(file: &str, why: &str) -> Failure {
+    let why = format!("cannot read the machine file `{file}`: {why}");
+    let mut problem = Problem::new("machine_unreadable", why);
+    let hint = "name a file that describes a machine; docs/MACHINE_FILES.md says how";
+    problem.hint = Some(hint.into());
+    Failure::Refused(problem.into())
 }
 
 /// The I/O logs that the jobs ask for.

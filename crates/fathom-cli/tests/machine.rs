@@ -131,8 +131,114 @@ fn what_is_wrong_with_a_machine_is_told_with_its_place() {
         JOB,
         &["m.toml:4:9: there is no model `tape`", "hint: models: "],
     );
-    check_refused("[[device]\n", JOB, &["m.toml:1:", "this is no TOML"]);
+    check_refused(
+        "[[device]\n",
+        JOB,
+        &["m.toml:1:", "this is no TOML", "hint: "],
+    );
     check_refused("", JOB, &["the machine has no device"]);
+}
+
+/// A device of this model with these tables.
+fn of(model: &str, tables: &str) -> String {
+    format!(
+        "[[device]]\nnames = [\"*\"]\nmodel = \"{model}\"\ncapacity_gib = 1\n{tables}\n\
+         [device.constant]\nlatency_us = 1\n"
+    )
+}
+
+#[test]
+fn what_no_device_can_be_is_told_with_what_to_do() {
+    for (machine, wants) in [
+        (
+            of("hdd", ""),
+            [
+                "m.toml:1:1: `device` has no table `hdd`",
+                "write `[device.hdd]`",
+            ],
+        ),
+        (
+            of("hdd", ""),
+            [
+                "there is a table of `constant`, and the model is `hdd`",
+                "hint: take it out, or write `model = \"constant\"`",
+            ],
+        ),
+        (
+            of(
+                "array",
+                "[device.array]\nmembers = 2\nchunk_kib = 6\nmodel = \"constant\"",
+            ),
+            [
+                "m.toml:7:13: `chunk_kib` must be a multiple of 4",
+                "that of the members is `[device.array.constant]`",
+            ],
+        ),
+        (
+            of(
+                "array",
+                "[device.array]\nmembers = 1\nchunk_kib = 4\nmodel = \"array\"",
+            ),
+            [
+                "m.toml:6:11: `members` must be a whole number from 2 to 64",
+                "m.toml:8:9: there is no `array` of this one",
+            ],
+        ),
+        (
+            of(
+                "distribution",
+                "[device.distribution.read]\nlatency_ns = [1, 2]\ncount = [1]",
+            ),
+            [
+                "m.toml:7:9: 2 latencies and 1 counts: they must be as many",
+                "hint: give each latency its count",
+            ],
+        ),
+        (
+            of("constant", "[[device.stall]]\nat_ms = 1\nfor_ms = 0"),
+            [
+                "m.toml:7:10: `for_ms` must be a number from 0.001",
+                "hint: ",
+            ],
+        ),
+        (
+            of(
+                "constant",
+                "[device.queue]\nscheduler = \"cfq\"\nqueue_depth = 0",
+            ),
+            [
+                "m.toml:6:13: `scheduler` must be one of: none, mq-deadline",
+                "m.toml:7:15: `queue_depth` must be a whole number from 1",
+            ],
+        ),
+    ] {
+        check_refused(&machine, JOB, &wants);
+    }
+}
+
+#[test]
+fn what_is_no_machine_file_is_told() {
+    let folder = with("\0");
+    folder.write("other", [0xff, 0xfe]);
+    for (file, want) in [
+        (
+            "nothere.toml",
+            "cannot read the machine file `nothere.toml`: No such file",
+        ),
+        (".", "cannot read the machine file `.`: Is a directory"),
+        ("other", "it is not UTF-8 text"),
+        ("/dev/zero", "it is longer than a machine file can be"),
+        ("m.toml", "m.toml:1:1: this is no TOML"),
+    ] {
+        let run = folder
+            .fathom(&format!("run --machine {file} {JOB}"))
+            .expect(2);
+        assert!(
+            run.err.contains(want) && run.err.contains("hint: "),
+            "{}",
+            run.err
+        );
+    }
 }
 
 #[test]

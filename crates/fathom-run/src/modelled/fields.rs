@@ -229,24 +229,29 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// A list of whole numbers.
-    pub(super) fn wholes(&self, key: &'static str) -> Vec<u64> {
-        let Some((value, span)) = self.find(key, false) else {
-            return Vec::new();
-        };
+    /// A list of whole numbers; `None` if it is something else, which is told.
+    pub(super) fn wholes(&self, key: &'static str) -> Option<Vec<u64>> {
+        let (value, span) = self.find(key, false)?;
         let number = |value: &DeValue<'_>| value.as_integer()?.as_str().parse().ok();
         let items = value.as_array().into_iter().flatten();
         let numbers: Vec<u64> = items.filter_map(|item| number(item.get_ref())).collect();
         if numbers.len() != value.as_array().map_or(usize::MAX, |items| items.len()) {
             self.out_of_bounds(key, &span, "a list of whole numbers from 0 on");
+            return None;
         }
-        numbers
+        Some(numbers)
     }
 
     /// A table in this one.
     pub(super) fn table(&self, key: &'static str, optional: bool) -> Option<Self> {
-        let (value, span) = self.find(key, optional)?;
         let name = self.name_of(key);
+        if !optional && !self.has(key) {
+            let why = format!("{} has no table `{key}`", self.name_of_table());
+            let hint = format!("write `[{name}]`; docs/MACHINE_FILES.md says what stands in it");
+            self.source
+                .problem(&self.span, "machine_missing_key", why, hint);
+        }
+        let (value, span) = self.find(key, true)?;
         match value {
             DeValue::Table(table) => Some(Fields::new(self.source, table, span, name)),
             _ => {
@@ -273,6 +278,11 @@ impl<'a> Fields<'a> {
             self.out_of_bounds(key, &span, &format!("tables: `[[{name}]]`"));
         }
         tables
+    }
+
+    /// Whether a key is written, be it one that is known or not.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.keys().any(|name| name.get_ref() == key)
     }
 
     /// Something is wrong with the value of `key`, or with the table where it has none.

@@ -55,7 +55,8 @@ impl Machine {
         for error in errors {
             let at = error.span().unwrap_or(0..0);
             let why = format!("this is no TOML: {}", error.message());
-            source.problem(&at, "machine_not_toml", why, "");
+            let hint = "the files in examples/machines show how one is written";
+            source.problem(&at, "machine_not_toml", why, hint);
         }
         let mut devices = Vec::new();
         let mut host = HostConfig::default();

@@ -50,6 +50,7 @@ impl Model {
             device.refuse("model", why, &format!("models: {}", models.join(", ")));
             return None;
         };
+        refuse_others(device, known);
         let fields = device.table(known, false)?;
         let model = match known {
             "constant" => Self::Constant(fields.time("latency_us", US, 0.001..=1e9, None)),
@@ -104,23 +105,30 @@ impl Model {
     }
 }
 
+/// Tables of models that the device is not of.
+fn refuse_others(device: &Fields<'_>, model: &str) {
+    for other in MODELS.into_iter().filter(|other| *other != model) {
+        if device.has(other) {
+            let why = format!("there is a table of `{other}`, and the model is `{model}`");
+            let hint = match model {
+                "array" => format!("that of the members is `[device.array.{other}]`"),
+                _ => format!("take it out, or write `model = \"{other}\"`"),
+            };
+            device.refuse(other, why, &hint);
+        }
+    }
+}
+
 fn distribution(fields: &Fields<'_>) -> Model {
-    let recorded = |key| {
+    let keys = ["read", "write", "trim"];
+    let [read, write, trim] = keys.map(|key| {
         let table = fields.table(key, true)?;
-        let (latencies, counts) = (table.wholes("latency_ns"), table.wholes("count"));
-        if latencies.len() != counts.len() {
-            let why = "`latency_ns` and `count` must be lists of one length";
-            table.refuse("count", why, "give each latency its count");
-        }
-        let recorded = Recorded::new(latencies.into_iter().zip(counts));
-        if recorded.is_none() {
-            table.refuse("count", "nothing was counted", "give latencies and counts");
-        }
+        let recorded = recorded(&table);
         table.finish();
         recorded
-    };
-    let each = PerDirection::new(recorded("read"), recorded("write"), recorded("trim"));
-    if each.iter().all(|(_, recorded)| recorded.is_none()) {
+    });
+    let each = PerDirection::new(read, write, trim);
+    if !keys.iter().any(|key| fields.has(key)) {
         let why = "there are no latencies";
         fields.refuse(
             "read",
@@ -129,6 +137,23 @@ fn distribution(fields: &Fields<'_>) -> Model {
         );
     }
     Model::Distribution(each, fields.whole("seed", 0..=u64::MAX, Some(1)))
+}
+
+/// The latencies of one direction.
+fn recorded(table: &Fields<'_>) -> Option<Recorded> {
+    let (latencies, counts) = (table.wholes("latency_ns"), table.wholes("count"));
+    let (latencies, counts) = (latencies?, counts?);
+    if latencies.len() != counts.len() {
+        let (these, those) = (latencies.len(), counts.len());
+        let why = format!("{these} latencies and {those} counts: they must be as many");
+        table.refuse("count", why, "give each latency its count");
+        return None;
+    }
+    let recorded = Recorded::new(latencies.into_iter().zip(counts));
+    if recorded.is_none() {
+        table.refuse("count", "nothing was counted", "give latencies and counts");
+    }
+    recorded
 }
 
 fn hdd(fields: &Fields<'_>, capacity: u64) -> HddConfig {
@@ -179,7 +204,12 @@ fn zones(fields: &Fields<'_>, capacity: u64) -> Vec<Zone> {
 fn ssd(fields: &Fields<'_>, capacity: u64) -> SsdConfig {
     let page_bytes = fields.count("page_kib", 4..=1024, None) * 1024;
     if !page_bytes.is_multiple_of(4096) {
-        fields.refuse("page_kib", "`page_kib` must be a multiple of 4", "");
+        let why = "`page_kib` must be a multiple of 4";
+        fields.refuse(
+            "page_kib",
+            why,
+            "data are mapped in units of 4 KiB: write 4, 8, 16 …",
+        );
     }
     let buffer_bytes = fields.whole("buffer_kib", 8..=16 << 20, None) << 10;
     if buffer_bytes < 2 * u64::from(page_bytes) {
@@ -211,9 +241,17 @@ fn ssd(fields: &Fields<'_>, capacity: u64) -> SsdConfig {
     };
     let block = u64::from(page_bytes) * u64::from(config.pages_per_block);
     let dies = u64::from(channels * dies_per_channel);
-    if capacity < 8 * block * dies || capacity / block > 1 << 22 {
-        let why = "the capacity is not between 8 blocks a die and 4 Mi blocks in all";
-        let hint = "change `capacity_gib`, the dies, or `pages_per_block`";
+    if capacity < 8 * block * dies {
+        let (blocks, kib) = (capacity / block, block >> 10);
+        let why = format!("{blocks} blocks of {kib} KiB are less than 8 for each of {dies} dies");
+        let hint = "raise `capacity_gib`, or lower the dies or `pages_per_block`";
+        fields.refuse("pages_per_block", why, hint);
+    }
+    if capacity / block > MOST_BLOCKS {
+        let (blocks, kib) = (capacity / block, block >> 10);
+        let why =
+            format!("{blocks} blocks of {kib} KiB are more than the {MOST_BLOCKS} of a model");
+        let hint = "lower `capacity_gib`, or raise `pages_per_block`";
         fields.refuse("pages_per_block", why, hint);
     }
     config
@@ -224,7 +262,8 @@ fn array(fields: &Fields<'_>, capacity: u64) -> Option<ArrayModel> {
     let members = fields.count("members", 2..=64, None);
     let chunk_bytes = fields.whole("chunk_kib", 4..=1 << 20, None) << 10;
     if !chunk_bytes.is_multiple_of(4096) {
-        fields.refuse("chunk_kib", "`chunk_kib` must be a multiple of 4", "");
+        let why = "`chunk_kib` must be a multiple of 4";
+        fields.refuse("chunk_kib", why, "write 64, 128, 512 …");
     }
     let chunks = capacity.div_ceil(chunk_bytes).div_ceil(members.into());
     let member = Model::read_one_of(&MEMBERS, fields, chunks * chunk_bytes)?;
@@ -257,5 +296,7 @@ fn rate(fields: &Fields<'_>, key: &'static str) -> u64 {
 const MODELS: [&str; 5] = ["constant", "distribution", "hdd", "ssd", "array"];
 /// What an array may be of.
 const MEMBERS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
+/// Of a modelled flash drive: each takes memory.
+const MOST_BLOCKS: u64 = 1 << 22;
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
