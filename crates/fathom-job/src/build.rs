@@ -243,6 +243,7 @@ impl<'a> Builder<'a> {
         self.globals = Layer::default();
         self.inherited = Arc::default();
         self.globals_refused = false;
+        self.plan.global_options.clear();
     }
 
     /// Whether anything was refused since the last section.

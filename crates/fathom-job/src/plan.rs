@@ -13,7 +13,8 @@ use crate::diagnostics::Spot;
 pub struct Plan {
     /// The jobs, one for each section (or `--name`), `numjobs` not yet multiplied out.
     pub jobs: Vec<Job>,
-    /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report.
+    /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report:
+    /// those of the last job file where there are several.
     pub global_options: Vec<(String, String)>,
 }
 

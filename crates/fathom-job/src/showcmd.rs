@@ -1,22 +1,48 @@
-//! `--showcmd`: a plan as the command line that means the same.
+//! `--showcmd`: a plan as command lines that mean the same.
 
-use crate::plan::{Plan, Typed};
+use std::sync::Arc;
 
-/// The command line, in one line.
+use crate::plan::{Job, Plan, Typed};
+
+/// The command lines: one for the jobs of the command line, and one for each job file.
 pub(crate) fn text(plan: &Plan) -> String {
-    let mut line = String::from("fio");
-    for (name, value) in &plan.global_options {
-        push(&mut line, name, value);
-    }
+    let mut text = String::new();
+    let mut before: Option<&Job> = None;
     for job in &plan.jobs {
-        push(&mut line, "name", &job.name);
-        let own = |typed: &&Typed| typed.name != "name";
-        for typed in job.typed.iter().filter(own) {
-            push(&mut line, &typed.name, &typed.value);
+        let before_on_line = before.filter(|before| of_one_file(before, job));
+        if before_on_line.is_none() {
+            text.push_str(if text.is_empty() { "fio" } else { "\nfio" });
         }
+        push_job(&mut text, before_on_line, job);
+        before = Some(job);
     }
-    line.push('\n');
-    line
+    if before.is_some() {
+        text.push('\n');
+    }
+    text
+}
+
+/// A file that is named twice begins anew at its first section.
+fn of_one_file(before: &Job, job: &Job) -> bool {
+    let (before, job) = (&before.origin, &job.origin);
+    before.file == job.file && (before.line, before.column) < (job.line, job.column)
+}
+
+fn push_job(line: &mut String, before: Option<&Job>, job: &Job) {
+    let known: &[Typed] = before.map_or(&[], |before| &before.inherited);
+    if before.is_some_and(|before| !Arc::ptr_eq(&before.inherited, &job.inherited)) {
+        // What follows a job's name would be that job's.
+        push(line, "name", "global");
+    }
+    let same = |one: &Typed, other: &Typed| (&one.name, &one.value) == (&other.name, &other.value);
+    let new = |typed: &&Typed| !known.iter().any(|known| same(known, typed));
+    for typed in job.inherited.iter().filter(new) {
+        push(line, &typed.name, &typed.value);
+    }
+    push(line, "name", &job.name);
+    for typed in job.typed.iter().filter(|typed| typed.name != "name") {
+        push(line, &typed.name, &typed.value);
+    }
 }
 
 fn push(line: &mut String, name: &str, value: &str) {

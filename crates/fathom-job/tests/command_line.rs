@@ -285,13 +285,34 @@ fn help_on_what_there_is_not_says_so() {
 
 #[test]
 fn showcmd_is_a_command_line_that_means_the_same() {
-    let world = file(
-        "[global]\nioengine=null\nsize=4k\n[a]\nthread\nbs= 1k\ndescription=it's me\n[b]\nbs=2k\n",
-    );
-    let Ok(Invocation::Print(text)) = world.parse("--showcmd j.fio") else {
-        panic!("nothing was printed");
-    };
-    let want = "fio --ioengine=null --size=4k --name=a --thread --bs=1k \
-                --description=\"it's me\" --name=b --bs=2k\n";
-    assert_eq!(text, want);
+    let one =
+        "[global]\nioengine=null\nsize=4k\n[a]\nthread\nbs= 1k\ndescription=it's me\n[b]\nbs=2k\n";
+    let two =
+        "[global]\nioengine=null\n[a]\nsize=4k\n[global]\nbs=1k\n[b]\nsize=8k\n[c]\nsize=2k\n";
+    for (job_file, words, want) in [
+        (
+            one,
+            "j.fio",
+            "fio --ioengine=null --size=4k --name=a --thread --bs=1k --description=\"it's me\" \
+             --name=b --bs=2k\n",
+        ),
+        (
+            two,
+            "j.fio",
+            "fio --ioengine=null --name=a --size=4k --name=global --bs=1k --name=b --size=8k \
+             --name=c --size=2k\n",
+        ),
+        (
+            "[a]\nsize=4k\n",
+            "--ioengine=null j.fio j.fio --name=z --size=8k",
+            "fio --ioengine=null --name=z --size=8k\nfio --ioengine=null --name=a --size=4k\n\
+             fio --name=a --size=4k\n",
+        ),
+    ] {
+        let Ok(Invocation::Print(text)) = file(job_file).parse(&format!("--showcmd {words}"))
+        else {
+            panic!("nothing was printed");
+        };
+        assert_eq!(text, want);
+    }
 }
