@@ -139,6 +139,6 @@ fn pyarrow_reads_our_tables() {
                 assert rows == list(zip(*[c.to_pylist() for c in t.columns]))\n\
                 print(len(rows) == 1024)";
     let run = python(code).unwrap().expect(0);
-    let want = "time_ms,lat_ns,direction,bytes,offset_bytes,realtime ['uint64']\nTrue\n";
+    let want = "time_ms,lat_ns,direction,bytes,offset_bytes,realtime ['int64']\nTrue\n";
     assert_eq!(run.out, want);
 }

@@ -1,7 +1,8 @@
 //! Logs in columns (`log_format=parquet`): what pandas, DuckDB and Polars read without a parser.
 //!
-//! All columns are unsigned 64-bit numbers, written as differences of few bits: one that stays the
-//! same takes no room. Nothing else is compressed.
+//! All columns are 64-bit numbers, written as differences of few bits: one that stays the same takes
+//! no room. Nothing else is compressed. They have a sign, although none is ever negative: readers
+//! subtract unsigned ones without one (pandas and Polars give 2⁶⁴ − 1 for 1 − 2, DuckDB an error).
 //!
 //! # What this costs
 //! 4 MiB for each file until its group is written, and some 100 bytes of the footer for each column
@@ -37,8 +38,8 @@ impl<W: Write + Send> Table<W> {
         let fields = columns.iter().map(|(_, name)| {
             let field = Type::primitive_type_builder(name, Physical::INT64);
             let field = field.with_repetition(Repetition::REQUIRED);
-            let unsigned = LogicalType::integer(64, false);
-            Ok(Arc::new(field.with_logical_type(Some(unsigned)).build()?))
+            let signed = LogicalType::integer(64, true);
+            Ok(Arc::new(field.with_logical_type(Some(signed)).build()?))
         });
         let fields: Result<Vec<_>, ParquetError> = fields.collect();
         let schema = Type::group_type_builder("log").with_fields(fields.map_err(told)?);
