@@ -61,6 +61,19 @@ fn one_interrupt_stops_reaps_and_reports() {
     }
 }
 
+/// A script's shell has what runs behind `&` ignore the interrupt; whoever takes it over, as fio
+/// does, can be stopped by one all the same.
+#[test]
+fn what_a_script_runs_behind_it_is_stopped_by_an_interrupt() {
+    let folder = Folder::new();
+    let words = format!("run {SLOW} --output=report.json");
+    let script = format!("{FATHOM} {words} & sleep 0.7; kill -INT $!; wait $!");
+    let mut command = folder.command("sh", "-c");
+    Run::from(command.arg(script).output().unwrap()).expect(2);
+    let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
+    assert!(report.contains("interrupted"), "{report}");
+}
+
 #[test]
 fn a_second_interrupt_leaves_at_once() {
     let folder = Folder::new();

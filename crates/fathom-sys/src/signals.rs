@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub struct Interrupts(());
 
 impl Interrupts {
-    /// Takes over `SIGINT` and `SIGTERM` of the process, but not one that is ignored (as under
-    /// `nohup` and in a shell's background), and `SIGUSR1`, which asks for a report. Also has
+    /// Takes over `SIGINT` and `SIGTERM` of the process, even where a shell had one ignored (as a
+    /// script does with what it starts behind `&`, and later stops by `kill -INT`), and `SIGUSR1`,
+    /// which asks for a report. Also has
     /// `SIGXFSZ` ignored, so that a file that grows past `ulimit -f` is an error of that write and
     /// not the end of the process.
     ///
@@ -22,9 +23,7 @@ impl Interrupts {
     /// What `sigaction(2)` said.
     pub fn install() -> io::Result<Self> {
         for signal in [libc::SIGINT, libc::SIGTERM] {
-            if action_of(signal)? != libc::SIG_IGN {
-                set_handler(signal, on_signal)?;
-            }
+            set_handler(signal, on_signal)?;
         }
         set_handler(libc::SIGUSR1, on_report)?;
         // SAFETY: no handler is installed.
@@ -73,17 +72,6 @@ pub fn block_in_this_thread() -> io::Result<()> {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
-}
-
-fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
-    // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
-    let mut old: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: no new action is given, and the struct for the old one lives through the call.
-    let rc = unsafe { libc::sigaction(signal, ptr::null(), &raw mut old) };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(old.sa_sigaction)
 }
 
 fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
