@@ -1,8 +1,9 @@
 //! Logs in columns (`log_format=parquet`): what pandas, DuckDB and Polars read without a parser.
 //!
-//! All columns are 64-bit numbers, written as differences of few bits: one that stays the same takes
-//! no room. Nothing else is compressed. They have a sign, although none is ever negative: readers
-//! subtract unsigned ones without one (pandas and Polars give 2⁶⁴ − 1 for 1 − 2, DuckDB an error).
+//! All columns are 64-bit numbers, written as differences of few bits: one that stays the same
+//! takes no room. Nothing else is compressed. They have a sign, although none is ever negative:
+//! readers subtract unsigned ones without one (pandas and Polars give 2⁶⁴ − 1 for 1 − 2, DuckDB an
+//! error).
 //!
 //! # What this costs
 //! 4 MiB for each file until its group is written, and some 100 bytes of the footer for each column
