@@ -40,42 +40,37 @@ fn rates(ways: &[Way<'_>], threads: u32, repeats: u32) -> Vec<Vec<f64>> {
     rates
 }
 
-/// A row for each way: threads, its name, the median rate and its interval, and its ratio to the
-/// first way with that one's interval.
-fn rows(ways: &[Way<'_>], threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
+/// A row for each way: threads, its name, the median rate and its interval, and its ratio to each
+/// of the first `beside` ways with that one's interval.
+fn rows(ways: &[Way<'_>], beside: usize, threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
     let rates = rates(ways, threads, repeats);
     let row = |((name, _), own): (&Way<'_>, &Vec<f64>)| {
-        let ratios = own.iter().zip(&rates[0]).map(|(own, first)| own / first);
         let [low, median, high] = median(own.clone());
-        let [ratio_low, ratio, ratio_high] = self::median(ratios.collect());
-        vec![
+        let mut row = vec![
             Cell::Count(threads.into()),
             Cell::Text((*name).into()),
             Cell::Rate(median),
             Cell::Rate(low),
             Cell::Rate(high),
-            Cell::Ratio(ratio),
-            Cell::Ratio(ratio_low),
-            Cell::Ratio(ratio_high),
-        ]
+        ];
+        for other in &rates[..beside] {
+            let ratios = own.iter().zip(other).map(|(own, other)| own / other);
+            let [low, ratio, high] = self::median(ratios.collect());
+            row.extend([ratio, low, high].map(Cell::Ratio));
+        }
+        row
     };
     ways.iter().zip(&rates).map(row).collect()
 }
 
 /// The names of what [`rows`] gives.
-fn columns(what: &str, beside: &str) -> Vec<String> {
-    let rate = |end: &str| format!("{what}_per_s_{end}");
-    let ratio = |end: &str| format!("ratio_to_{beside}{end}");
-    vec![
-        "threads".into(),
-        "way".into(),
-        rate("median"),
-        rate("low"),
-        rate("high"),
-        ratio(""),
-        ratio("_low"),
-        ratio("_high"),
-    ]
+fn columns(what: &str, beside: &[&str]) -> Vec<String> {
+    let mut columns = vec!["threads".into(), "way".into()];
+    columns.extend(["median", "low", "high"].map(|end| format!("{what}_per_s_{end}")));
+    for other in beside {
+        columns.extend(["", "_low", "_high"].map(|end| format!("ratio_to_{other}{end}")));
+    }
+    columns
 }
 
 /// How long `threads` threads take for `work`, from the first one's start to the last one's end.
@@ -157,9 +152,9 @@ mod tests {
     #[test]
     fn the_first_way_is_what_the_others_are_measured_by() {
         let ways: [Way<'_>; 2] = [("one", &|_| 2.0), ("other", &|threads| f64::from(threads))];
-        let rows = rows(&ways, 3, 5);
+        let rows = rows(&ways, 1, 3, 5);
         assert_eq!(rows[0][5], Cell::Ratio(1.0));
         assert_eq!(rows[1][5], Cell::Ratio(1.5));
-        assert_eq!(rows[1].len(), columns("adds", "one").len());
+        assert_eq!(rows[1].len(), columns("adds", &["one"]).len());
     }
 }

@@ -162,7 +162,7 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
             .then_some("no t_io_uring in the path (`make t/io_uring` in fio's sources makes it)"),
         Method::With(_) if !programs.can_pin() => Some("no taskset"),
         Method::With(_) => (programs.cores.len() < 2).then_some("needs two cores"),
-        Method::HalfRate | Method::Peak(_) => None,
+        Method::HalfRate | Method::Peak(_) | Method::Modelled(_) => None,
     };
     let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);
     missing.map(str::to_owned).or_else(|| no_zram().flatten())

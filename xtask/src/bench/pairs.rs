@@ -87,6 +87,10 @@ impl Bench {
                 let both = other.into_iter().zip(fathom);
                 Ok(both.map(|(other, fathom)| Pair { other, fathom }).collect())
             }
+            Method::Modelled(machine) => {
+                let rate = self.modelled(row, machine)?;
+                one(Ok((rate, rate)))
+            }
             Method::Counted => self.counted(row),
             Method::CountedWith(words) => {
                 let more = [row.job, words].concat();
@@ -175,6 +179,14 @@ impl Bench {
                 .arg(format!("--numjobs={MANY}"))
                 .arg("--group_reporting"),
         )
+    }
+
+    /// Modelled ops for each second of the process's wall time.
+    fn modelled(&self, row: &Row, machine: &str) -> Result<f64> {
+        let machine = crate::process::root()?.join(machine);
+        let seconds = self.seconds * VIRTUAL_SECONDS;
+        let mut command = self.job(Program::FathomRun, row, self.one_core(), seconds)?;
+        wall_iops(command.arg("--machine").arg(machine))
     }
 
     /// The last two cores, as there is no reason for others.
@@ -363,6 +375,10 @@ fn wall_iops(command: &mut Command) -> Result<f64> {
 
 /// How many times longer the runs of `Method::ManyJobs` are: start and end are then a small part.
 const LONGER: u32 = 3;
+
+/// Virtual seconds of `Method::Modelled` for each second asked for: a few million ops take about
+/// one.
+const VIRTUAL_SECONDS: u32 = 20;
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,9 @@ pub(crate) enum Method {
     /// The job with these words added, beside the job without: on two cores, as logs are written
     /// and ops are offloaded by other threads. `LOG` stands for the prefix of the logs' names.
     With(&'static [&'static str]),
+    /// The job in virtual time on the machine of this file, beside nothing: as many seconds of it
+    /// as take about one.
+    Modelled(&'static str),
     /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
     Counted,
     /// Instructions of the job with these words added, beside those of the job without.

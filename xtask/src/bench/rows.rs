@@ -127,8 +127,8 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "uring-peak-reaping",
-        what: "the same, completions taken after each batch as peak does, so that few buffers are in \
-               use",
+        what: "the same, completions taken after each batch as peak does, so that few buffers are \
+               in use",
         method: Method::Peak(&["--depth=32", "--submit=8", "--complete=8", "--buffered"]),
         job: URING_REAPING,
         on: On::CachedFile,
@@ -355,6 +355,28 @@ pub(crate) const ROWS: &[Row] = &[
         checks: &[limit(Measure::WholeRun, 30.0)],
     },
     Row {
+        name: "virtual-time",
+        what: "virtual time, one core: 32 jobs, randread 4k, depth 1, on a device of constant \
+               latency: modelled ops per second of real time",
+        method: Method::Modelled("examples/machines/constant.toml"),
+        job: &[
+            "--filename=/dev/modelled",
+            "--ioengine=libaio",
+            "--direct=1",
+            "--rw=randread",
+            "--bs=4k",
+            "--size=1g",
+            "--numjobs=32",
+            "--norandommap",
+        ],
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::WallIops,
+            beside: "itself",
+            figure: Figure::Floor(1.5e6),
+        }],
+    },
+    Row {
         name: "instructions",
         what: "null, randread 4k, depth 32, no random map",
         method: Method::Counted,
@@ -552,7 +574,7 @@ mod tests {
                     Method::Fio => {
                         !matches!(check.measure, Measure::Instructions | Measure::WallIops)
                     }
-                    Method::ManyJobs => check.measure == Measure::WallIops,
+                    Method::ManyJobs | Method::Modelled(_) => check.measure == Measure::WallIops,
                     Method::HalfRate | Method::Peak(_) | Method::RingLoop(..) => {
                         check.measure == Measure::Iops
                     }

@@ -56,9 +56,9 @@ pub fn task_list(asked: &Micro<'_>) -> Table {
     let threads = 1..=asked.threads;
     Table {
         experiment: EXPERIMENT,
-        columns: columns("adds", "spin_lock"),
+        columns: columns("adds", &["spin_lock"]),
         rows: threads
-            .flat_map(|threads| rows(&ways, threads, asked.repeats))
+            .flat_map(|threads| rows(&ways, 1, threads, asked.repeats))
             .collect(),
         notes: vec![format!(
             "{ADDS} adds by each thread, {} repeats; {NOTE}",
