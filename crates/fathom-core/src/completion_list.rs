@@ -156,6 +156,15 @@ impl CompletionList {
         drained
     }
 
+    /// Whether nothing was pushed since the last drain that took all, as far as can be seen without
+    /// an exchange: to look before the reader sleeps, not to decide that it may.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        // Relaxed: a guess.
+        self.head.0.load(Ordering::Relaxed) == NONE
+    }
+
     /// Takes all that was pushed and turns it round; the oldest.
     fn take(&self) -> u32 {
         // Acquire: pairs with Release in `push`. An exchange even if the list looks empty: it comes

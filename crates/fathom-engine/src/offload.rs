@@ -16,6 +16,7 @@
 //! where they are expected, and once more by each worker that has an op on them.
 
 mod cell;
+mod patience;
 mod pool;
 mod run_list;
 mod sleepers;
@@ -23,12 +24,10 @@ mod worker;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::thread;
-use std::time::Duration;
 
 use fathom_core::{
-    Capabilities, Completion, CompletionReader, Direction, Engine, EngineError, FileIndex, Nanos,
-    Op, OpKind, PerDirection, Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, PerDirection,
+    Slot, Submitted, Tick,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -98,7 +97,7 @@ pub struct Offload {
     files: Files,
     buffers: Buffers,
     /// None when a file was closed: workers keep files open only as long as the submitter does.
-    pool: Option<(Pool, CompletionReader)>,
+    pool: Option<Pool>,
     /// Laid down, not yet submitted.
     batch: Vec<Slot>,
     /// The op and the issue of each slot, for what is told of its wait.
@@ -160,24 +159,28 @@ impl Offload {
 
     /// All workers end; files that they had open are closed.
     fn end_pool(&mut self) {
-        let Some((pool, _)) = self.pool.take() else {
-            return;
-        };
+        let Some(pool) = &self.pool else { return };
         let used = pool.end();
         let (workers, refused) = pool.shared.workers();
+        // What was in flight is done by now.
+        self.collect(true);
+        self.pool = None;
         let mut figures = self.figures.borrow_mut();
         figures.usage = figures.usage.plus(used);
         figures.workers = figures.workers.max(workers);
         figures.refused = figures.refused.max(refused);
     }
 
-    /// Lays the batch on the run list.
-    fn lay(&mut self) {
-        let Some((pool, _)) = &self.pool else { return };
+    /// Lays the batch on the run list; the time after.
+    fn lay(&mut self) -> Tick {
+        let Some(pool) = &mut self.pool else {
+            return self.clock.now();
+        };
         let shared = &pool.shared;
+        shared.submitted_together(self.batch.len());
         shared.list.lay(&self.batch);
         match self.kick {
-            Kick::Batch => shared.wake_one(),
+            Kick::Batch => shared.call(),
             Kick::Each => {
                 for _op in &self.batch {
                     shared.wake_another();
@@ -186,12 +189,17 @@ impl Offload {
             Kick::Delayed => shared.kick_later(),
             Kick::Reap => {}
         }
-        let issue = self.clock.now();
+        let mut issue = self.clock.now();
+        if pool.is_left_lying(issue) && self.kick == Kick::Batch {
+            pool.shared.wake_one();
+            issue = self.clock.now();
+        }
         for slot in &self.batch {
             self.issued[slot.index()].1 = issue;
         }
         self.in_flight += u32::try_from(self.batch.len()).unwrap_or(u32::MAX);
         self.batch.clear();
+        issue
     }
 
     /// Fails the batch, because there is nobody to do it.
@@ -206,15 +214,18 @@ impl Offload {
         }
     }
 
-    /// Takes what the workers have given back.
-    fn collect(&mut self) {
-        let Some((pool, reader)) = &mut self.pool else {
+    /// Takes what the workers have given back. Who sleeps if it is nothing must be sure of it.
+    fn collect(&mut self, must_be_sure: bool) {
+        let Some(pool) = &mut self.pool else {
             return;
         };
         let shared = &pool.shared;
+        if shared.done.is_empty() && !must_be_sure {
+            return;
+        }
         let (ready, issued) = (&mut self.ready, &self.issued);
         let mut figures = self.figures.borrow_mut();
-        let count = shared.done.drain(reader, u32::MAX, |slot| {
+        let count = shared.done.drain(&mut pool.reader, u32::MAX, |slot| {
             let cell = &shared.cells[slot.index()];
             let (kind, issue) = issued[slot.index()];
             if let OpKind::Data(direction) = kind {
@@ -271,7 +282,7 @@ impl Engine for Offload {
             self.batch.push(op.slot);
             return self.refuse(&error);
         }
-        if let Some((pool, _)) = &self.pool {
+        if let Some(pool) = &self.pool {
             pool.shared.cells[op.slot.index()].put(op);
             self.issued[op.slot.index()].0 = op.kind;
             self.batch.push(op.slot);
@@ -279,10 +290,10 @@ impl Engine for Offload {
     }
 
     fn submit(&mut self, want: u32) -> Submitted {
-        if !self.batch.is_empty() {
-            self.lay();
-        }
-        let issue = self.clock.now();
+        let issue = match self.batch.is_empty() {
+            true => self.clock.now(),
+            false => self.lay(),
+        };
         if want == 0 {
             return Submitted::Issued { issue, now: issue };
         }
@@ -294,13 +305,13 @@ impl Engine for Offload {
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
         if self.ready.count() == 0 && self.in_flight > 0 {
-            self.collect();
+            self.collect(false);
         }
         if self.kick == Kick::Reap
-            && let Some((pool, _)) = &self.pool
+            && let Some(pool) = &self.pool
             && pool.shared.list.len() > 0
         {
-            pool.shared.wake_one();
+            pool.shared.call();
         }
         self.ready.take(out)
     }
@@ -308,13 +319,13 @@ impl Engine for Offload {
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         loop {
             if self.in_flight > 0 {
-                self.collect();
+                self.collect(true);
             }
             let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
             if ready >= min.min(ready + self.in_flight) {
                 return Ok(());
             }
-            let Some((pool, _)) = &self.pool else {
+            let Some(pool) = &mut self.pool else {
                 return Ok(());
             };
             let shared = &pool.shared;
@@ -326,21 +337,12 @@ impl Engine for Offload {
                 return Ok(());
             }
             if self.kick == Kick::Reap {
-                shared.wake_one();
+                shared.call();
             }
-            let waiting = shared.list.len() > 0;
-            let most = match (left, waiting) {
-                (left, true) => Some(left.unwrap_or(STUCK).min(STUCK)),
-                (left, false) => left,
-            };
-            match most {
-                Some(most) => thread::park_timeout(Duration::from_nanos(most.get())),
-                None => thread::park(),
+            if !shared.is_slow() && pool.patience.look(left, || !shared.done.is_empty()) {
+                continue;
             }
-            if waiting && shared.list.len() > 0 {
-                shared.wake_one();
-                shared.grow(true);
-            }
+            pool.sleep(left);
         }
     }
 }
@@ -366,8 +368,6 @@ fn capabilities(config: &EngineConfig) -> Capabilities {
     }
 }
 
-/// Ops that nobody has taken for so long are reason enough for one more worker.
-const STUCK: Nanos = Nanos::from_millis(1);
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
 const EBADF: i32 = 9;

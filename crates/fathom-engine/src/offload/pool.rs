@@ -1,18 +1,19 @@
 //! The workers: started when there is need of them, woken when there is work, joined at the end.
 
-use std::hint::spin_loop;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
-use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot};
+use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot, Tick};
 use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
 use super::Kick;
 use super::cell::Cell;
-use super::run_list::RunList;
+use super::patience::Patience;
+use super::run_list::{OwnLine, RunList};
 use super::sleepers::Sleepers;
 use super::worker;
 use crate::EngineConfig;
@@ -30,12 +31,24 @@ pub(crate) struct Shared {
     threads: Box<[OnceLock<Thread>]>,
     /// How many have been started.
     started: AtomicU32,
+    /// How many have an engine and look at the run list.
+    serving: AtomicU32,
+    /// How many of them wait in the kernel for what they have handed over.
+    away: AtomicU32,
+    /// A worker looks for work before it sleeps.
+    looking: OwnLine<AtomicBool>,
+    /// How many workers awake are enough where ops are quick: one for each processor but the
+    /// submitter's.
+    enough: u32,
+    processors: u32,
     /// How many more were wanted than could be had; the system's number says why.
     refused: AtomicU32,
     /// No more work comes.
     ending: AtomicBool,
     /// What an op takes of a worker's time, ns: a running mean.
     cost_ns: AtomicU64,
+    /// How many ops the last batch had.
+    together: AtomicU32,
     /// What makes a worker: each makes an engine of its own from it.
     config: EngineConfig,
     /// Set by the submitter, waited for by a thread that wakes a worker then.
@@ -51,23 +64,27 @@ struct Rare {
     broken: Option<EngineError>,
 }
 
-/// The workers of one engine.
+/// The workers of one engine, and what the submitter keeps of them.
 pub(crate) struct Pool {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) reader: CompletionReader,
+    /// The submitter's.
+    pub(crate) patience: Patience,
+    /// How much was taken from the run list when the submitter last looked, and since when.
+    taken: (u64, Tick),
 }
 
 impl Pool {
     /// A pool with its first worker, which has made its engine.
-    pub(crate) fn start(
-        config: EngineConfig,
-        kick: Kick,
-    ) -> Result<(Self, CompletionReader), EngineError> {
+    pub(crate) fn start(config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
         let depth = config.depth;
         let timer = match kick {
             Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
             Kick::Batch | Kick::Each | Kick::Reap => None,
         };
         let most = depth.min(MOST_WORKERS);
+        let processors = thread::available_parallelism()
+            .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
         let (done, reader) = CompletionList::new(depth);
         let shared = Arc::new(Shared {
             list: RunList::new(depth),
@@ -77,22 +94,67 @@ impl Pool {
             sleepers: Sleepers::new(most),
             threads: (0..most).map(|_| OnceLock::new()).collect(),
             started: AtomicU32::new(0),
+            serving: AtomicU32::new(0),
+            away: AtomicU32::new(0),
+            looking: OwnLine(AtomicBool::new(false)),
+            enough: processors.saturating_sub(1).max(1),
+            processors,
             refused: AtomicU32::new(0),
             ending: AtomicBool::new(false),
             cost_ns: AtomicU64::new(0),
+            together: AtomicU32::new(0),
             config,
             timer,
             rare: Mutex::default(),
             is_broken: AtomicBool::new(false),
         });
         let (sender, ready) = mpsc::sync_channel(1);
-        let pool = Self { shared };
+        let pool = Self {
+            patience: shared.patience(),
+            taken: (0, shared.config.clock.now()),
+            shared,
+            reader,
+        };
         pool.shared.start_worker(Some(sender))?;
         pool.shared.start_kicker()?;
         match ready.recv() {
-            Ok(Ok(())) => Ok((pool, reader)),
+            Ok(Ok(())) => Ok(pool),
             Ok(Err(error)) => Err(error),
             Err(_gone) => Err(pool.shared.broken().unwrap_or_else(ended_early)),
+        }
+    }
+
+    /// Whether work lies for longer than those awake should need to come back for it: an op that
+    /// was thought to be quick holds them up.
+    pub(crate) fn is_left_lying(&mut self, now: Tick) -> bool {
+        let taken = self.shared.list.taken();
+        if taken != self.taken.0 || self.shared.list.len() == 0 {
+            self.taken = (taken, now);
+        }
+        now - self.taken.1 > HELD_UP
+    }
+
+    /// The submitter sleeps until something is done, or for `most`. Work that lies about meanwhile
+    /// is seen to.
+    pub(crate) fn sleep(&self, most: Option<Nanos>) {
+        let shared = &self.shared;
+        let before = shared.list.taken();
+        let waiting = shared.list.len() > 0;
+        let look_after = match shared.sleepers.is_empty() {
+            true => STUCK,
+            false => HELD_UP,
+        };
+        let most = match waiting {
+            true => Some(most.unwrap_or(look_after).min(look_after)),
+            false => most,
+        };
+        match most {
+            Some(most) => thread::park_timeout(Duration::from_nanos(most.get())),
+            None => thread::park(),
+        }
+        if waiting && shared.list.len() > 0 && shared.list.taken() == before {
+            shared.wake_one();
+            shared.grow(true);
         }
     }
 
@@ -162,7 +224,7 @@ impl Shared {
                     shared.fail(no_timer(&error));
                     break;
                 }
-                shared.wake_one();
+                shared.call();
             }
             fathom_sys::thread::usage()
         };
@@ -221,32 +283,99 @@ impl Shared {
         }
     }
 
-    /// A worker has nothing to do. Where ops are quick the next ones are quick to come: it looks
-    /// for them a while before it sleeps, for to be woken takes longer.
-    pub(crate) fn sleep(&self, number: u32) {
-        for _ in 0..LOOKS {
-            if self.is_slow() {
-                break;
-            }
-            if self.list.len() > 0 {
-                return;
-            }
-            spin_loop();
+    /// Work was laid down, or is left: wakes a worker if none is on its way, unless ops are quick
+    /// and those awake will be back for it sooner than anybody could be woken.
+    pub(crate) fn call(&self) {
+        if self.is_slow() || self.awake() < self.enough {
+            self.wake_one();
         }
+    }
+
+    /// How many workers are awake and will look at the run list before they sleep. After work was
+    /// laid down: who was about to sleep then sees it (the fences in `RunList::lay` and
+    /// `Sleepers::sleep`), and so does who was about to leave or to go away (those below).
+    fn awake(&self) -> u32 {
+        let serving = self.serving.load(Ordering::Relaxed);
+        let away = self.away.load(Ordering::Relaxed);
+        serving.saturating_sub(self.sleepers.count() + away)
+    }
+
+    /// The calling worker has an engine.
+    pub(crate) fn begin_to_serve(&self) {
+        self.serving.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The calling worker leaves; what it might have been trusted with is another's.
+    pub(crate) fn end_serving(&self) {
+        self.serving.fetch_sub(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.list.len() > 0 {
+            self.wake_one();
+        }
+    }
+
+    /// The calling worker waits in the kernel, unless there is work.
+    pub(crate) fn go_away<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
+        self.away.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let waited = (self.list.len() == 0).then(wait);
+        self.away.fetch_sub(1, Ordering::Relaxed);
+        waited
+    }
+
+    /// Looks for work, or for what `else_there` says, before the calling worker sleeps: where ops
+    /// are quick the next ones are quick to come. One worker at a time does.
+    pub(crate) fn look(
+        &self,
+        patience: &mut Patience,
+        mut else_there: impl FnMut() -> bool,
+    ) -> bool {
+        let looking = &self.looking.0;
+        if self.is_slow()
+            || looking.load(Ordering::Relaxed)
+            || looking.swap(true, Ordering::Relaxed)
+        {
+            return false;
+        }
+        let found = patience.look(None, || self.list.len() > 0 || else_there());
+        looking.store(false, Ordering::Relaxed);
+        found
+    }
+
+    /// For a thread of this pool.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::new(self.config.clock, self.processors)
+    }
+
+    /// A worker has nothing to do.
+    pub(crate) fn sleep(&self, number: u32) {
         let _set_already = self.threads[number as usize].set(thread::current());
         let has_work = || self.list.len() > 0 || self.is_ending();
         self.sleepers.sleep(number, has_work, thread::park);
     }
 
-    /// Takes a worker's share of the run list, `most` where ops are quick: what is left.
-    pub(crate) fn take(&self, to: &mut Vec<Slot>, most: u64) -> u64 {
-        let slow = self.is_slow();
-        let others = u64::from(self.sleepers.count());
-        self.list.take(to, |there| match slow {
+    /// Takes a worker's share of the run list: what is left.
+    pub(crate) fn take(&self, to: &mut Vec<Slot>) -> u64 {
+        let cost = self.cost_ns.load(Ordering::Relaxed);
+        if cost > SLOW_NS {
             // Each sleeper gets as much.
-            true => there.div_ceil(others + 1),
-            false => there.min(most),
-        })
+            let others = u64::from(self.sleepers.count());
+            return self.list.take(to, |there| there.div_ceil(others + 1));
+        }
+        // What was submitted together is handed over together; beyond that as much as keeps nobody
+        // waiting long, so that the submitter has completions to go on with.
+        let together = u64::from(self.together.load(Ordering::Relaxed));
+        let most = together.max(PIECE_NS / cost.max(1)).min(MOST_TAKEN);
+        self.list.take(to, |there| there.min(most))
+    }
+
+    /// So many ops are submitted together. The submitter's alone to call.
+    pub(crate) fn submitted_together(&self, count: usize) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        // Relaxed: a hint. Only a change is written, so that the workers keep the line.
+        if self.together.load(Ordering::Relaxed) != count {
+            self.together.store(count, Ordering::Relaxed);
+        }
     }
 
     /// Gives ops back, their results laid down.
@@ -258,10 +387,11 @@ impl Shared {
 
     /// An op took so much of a worker's time.
     pub(crate) fn learn(&self, took: Nanos) {
-        // Relaxed, and not in one step: it is a guess.
-        let mean = self.cost_ns.load(Ordering::Relaxed);
-        let next = mean - mean / 8 + took.get() / 8;
-        if next != mean {
+        // Relaxed, and not in one step: it is a guess. What is about the mean changes nothing, so
+        // that everybody keeps the line.
+        let (mean, took) = (self.cost_ns.load(Ordering::Relaxed), took.get());
+        if took / 2 > mean || took < mean / 2 {
+            let next = mean - mean / 8 + took / 8;
             self.cost_ns.store(next, Ordering::Relaxed);
         }
     }
@@ -341,8 +471,15 @@ const MOST_WORKERS: u32 = 1024;
 const STAND_BY: u32 = 2;
 /// From here on an op is worth the waking of another worker, which costs some microseconds.
 const SLOW_NS: u64 = 50_000;
-/// Turns of a loop, two microseconds: as long as it takes to fall asleep. A guess.
-const LOOKS: u32 = 50;
+/// What a worker takes at once where ops are quick: a few times the cost of a hand-over. A guess.
+const PIECE_NS: u64 = 5_000;
+/// As many at most: a worker that is held up holds up no more than these.
+const MOST_TAKEN: u64 = 64;
+/// Work that nobody has come for after so long is worth waking one more worker for, even where ops
+/// are quick.
+const HELD_UP: Nanos = Nanos::new(SLOW_NS);
+/// Ops that nobody has taken for so long are reason enough for one more worker.
+const STUCK: Nanos = Nanos::from_millis(1);
 /// Bytes of a worker's stack: it calls a dozen functions deep at most.
 const STACK: usize = 256 << 10;
 /// The same on every architecture of Linux.

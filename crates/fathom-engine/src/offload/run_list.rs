@@ -57,6 +57,12 @@ impl RunList {
         tail.saturating_sub(self.head.0.load(Ordering::Acquire))
     }
 
+    /// How many were taken since the beginning.
+    pub(crate) fn taken(&self) -> u64 {
+        // Relaxed: a number by itself.
+        self.head.0.load(Ordering::Relaxed)
+    }
+
     /// Takes the oldest, as many as `share` allows of those that are there; appends them to `to`.
     /// How many are left.
     pub(crate) fn take(&self, to: &mut Vec<Slot>, share: impl Fn(u64) -> u64) -> u64 {
@@ -106,4 +112,4 @@ impl RunList {
 /// Alone on its cache lines: the submitter writes one, those who take the other.
 #[derive(Debug)]
 #[repr(align(128))]
-struct OwnLine<T>(T);
+pub(crate) struct OwnLine<T>(pub(crate) T);

@@ -88,7 +88,6 @@ fn begin<E: InTurns>(
     let is_sync = engine.capabilities().synchronous;
     let mut worker = Worker {
         is_sync,
-        chunk: if is_sync { CHUNK } else { BATCH },
         engine,
         shared,
         number,
@@ -99,9 +98,11 @@ fn begin<E: InTurns>(
         in_flight: 0,
         prepared: 0,
     };
+    shared.begin_to_serve();
     if let Err(error) = worker.serve() {
         shared.fail(error);
     }
+    shared.end_serving();
 }
 
 struct Worker<'a, E> {
@@ -110,8 +111,6 @@ struct Worker<'a, E> {
     number: u32,
     /// The engine does one op at a time.
     is_sync: bool,
-    /// Ops that it takes at once where they are quick.
-    chunk: u64,
     /// Files that this engine has open.
     opened: Vec<bool>,
     /// Taken from the run list.
@@ -129,22 +128,26 @@ struct Worker<'a, E> {
 impl<E: InTurns> Worker<'_, E> {
     /// Works until no more comes.
     fn serve(&mut self) -> Result<(), EngineError> {
+        let shared = self.shared;
+        let mut patience = shared.patience();
         loop {
             self.batch.clear();
-            let left = self.shared.take(&mut self.batch, self.chunk);
+            let left = shared.take(&mut self.batch);
             if !self.batch.is_empty() {
                 if left > 0 {
-                    self.shared.wake_one();
+                    shared.call();
                 }
-                self.shared.grow(false);
+                shared.grow(false);
                 self.execute()?;
+            } else if shared.look(&mut patience, || self.give_back() > 0) {
+                // Work, or room for some.
             } else if self.in_flight > 0 {
-                self.engine.wait(1, None)?;
+                shared.go_away(|| self.engine.wait(1, None)).transpose()?;
                 self.give_back();
-            } else if self.shared.is_ending() {
+            } else if shared.is_ending() {
                 return Ok(());
             } else {
-                self.shared.sleep(self.number);
+                shared.sleep(self.number);
             }
         }
     }
@@ -214,8 +217,9 @@ impl<E: InTurns> Worker<'_, E> {
         Ok(())
     }
 
-    /// Gives back what has completed.
-    fn give_back(&mut self) {
+    /// Gives back what has completed; how many they were.
+    fn give_back(&mut self) -> usize {
+        let mut given = 0;
         while self.in_flight > 0 {
             let count = self.engine.reap(&mut self.out);
             self.back.clear();
@@ -226,10 +230,12 @@ impl<E: InTurns> Worker<'_, E> {
                 self.in_flight -= 1;
             }
             self.shared.give_back(&self.back);
+            given += count;
             if count < self.out.len() {
-                return;
+                break;
             }
         }
+        given
     }
 
     /// An op fails before it has begun.
@@ -255,10 +261,5 @@ impl<E: InTurns> Worker<'_, E> {
     }
 }
 
-/// Of ops that are done one by one: the last is not held up long, and taking them costs little for
-/// each. A guess.
-const CHUNK: u64 = 16;
-/// Of ops that are handed over together: larger batches are rare.
-const BATCH: u64 = 64;
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
