@@ -85,7 +85,9 @@ impl Worker {
             thinking.completed();
         }
         let state = *self.slots.state(slot);
-        if let Some(priorities) = &mut self.priorities {
+        if let Some(priorities) = &mut self.priorities
+            && !self.recorder.is_of_ramp(&state, now)
+        {
             priorities.completed(direction, &state, now);
         }
         if self.guards.is_some() {

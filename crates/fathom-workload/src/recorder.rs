@@ -166,7 +166,10 @@ impl Recorder {
     /// An op has moved all its bytes.
     #[inline(always)]
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
-        if let Some(log) = &mut self.log {
+        let started = self.started;
+        if let Some(log) = &mut self.log
+            && !is_of_ramp(state, started, now)
+        {
             log.completed(direction, state, now);
         }
         match self.pending[direction].add(state, now) {
@@ -180,6 +183,12 @@ impl Recorder {
     #[inline]
     pub(crate) const fn looks_back(&self) -> bool {
         self.old > 0
+    }
+
+    /// Whether an op that is reaped now was done when the ramp was: all of its time is the ramp's.
+    #[inline]
+    pub(crate) fn is_of_ramp(&self, state: &SlotState, now: Tick) -> bool {
+        is_of_ramp(state, self.started, now)
     }
 
     /// Whether ops of a direction have due times.
@@ -218,6 +227,11 @@ impl Recorder {
     fn completed_oddly(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         if state.issue < self.started && self.old > 0 {
             self.came_from_before();
+            if self.is_of_ramp(state, now) {
+                let ramp = &mut self.ramp[direction];
+                *ramp = (ramp.0 + 1, ramp.1 + u64::from(state.total_length()));
+                return;
+            }
         }
         let results = &mut self.directions[direction];
         results.ios += 1;
@@ -371,6 +385,10 @@ impl Recorder {
             ended: self.ended.max(self.started),
         }
     }
+}
+
+const fn is_of_ramp(state: &SlotState, started: Tick, now: Tick) -> bool {
+    now.get() <= started.get() && state.issue.get() < started.get()
 }
 
 /// Bandwidth and IOPS over windows of a fixed length, as fio takes them: a window in which a
