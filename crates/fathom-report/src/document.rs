@@ -1,6 +1,6 @@
 //! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
 
-use fathom_core::IoPriority;
+use fathom_core::{IoPriority, PerDirection};
 use fathom_record::{
     DirectionRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record, SyncRecord, Unified,
 };
@@ -31,9 +31,10 @@ pub fn json(record: &Record, plus: bool) -> String {
     if !record.global_options.is_empty() {
         document.set("global options", options(&record.global_options));
     }
+    let rates = GroupRate::of_groups(&entries);
     let jobs: Vec<Object> = entries
         .iter()
-        .map(|entry| job(record, &entries, entry, plus))
+        .map(|entry| job(record, &entries, &rates[&entry.job.group_id], entry, plus))
         .collect();
     document.set("jobs", jobs);
     if show_disks(record) {
@@ -50,9 +51,14 @@ pub fn json(record: &Record, plus: bool) -> String {
 }
 
 /// One of `jobs`.
-fn job(record: &Record, entries: &[Entry<'_>], entry: &Entry<'_>, plus: bool) -> Object {
+fn job(
+    record: &Record,
+    entries: &[Entry<'_>],
+    rates: &PerDirection<GroupRate>,
+    entry: &Entry<'_>,
+    plus: bool,
+) -> Object {
     let job: &JobRecord = &entry.job;
-    let rates = GroupRate::of_group(entries, job.group_id);
     let elapsed_s = record.elapsed_ms.div_ceil(1000);
     let mut out = Object::new();
     out.set("jobname", job.name.as_str());

@@ -1,5 +1,7 @@
 //! Bandwidth and IOPS of one direction, and of a reporting group.
 
+use std::collections::BTreeMap;
+
 use fathom_core::{Direction, PerDirection};
 use fathom_record::{DirectionRecord, Display, JobRecord};
 
@@ -92,20 +94,16 @@ pub(crate) struct GroupRate {
 }
 
 impl GroupRate {
-    /// The rates of group `group_id`.
-    pub(crate) fn of_group(entries: &[Entry<'_>], group_id: u32) -> PerDirection<Self> {
-        let members = || {
-            entries
-                .iter()
-                .filter(|entry| entry.job.group_id == group_id)
-        };
-        PerDirection::from_fn(|direction| {
-            let mut rate = Self::default();
-            for entry in members() {
-                rate.add(of_direction(&entry.job, direction));
+    /// The rates of every group, each summed once however many jobs it has.
+    pub(crate) fn of_groups(entries: &[Entry<'_>]) -> BTreeMap<u32, PerDirection<Self>> {
+        let mut groups = BTreeMap::<u32, PerDirection<Self>>::new();
+        for entry in entries {
+            let rates = groups.entry(entry.job.group_id).or_default();
+            for direction in Direction::ALL {
+                rates[direction].add(of_direction(&entry.job, direction));
             }
-            rate
-        })
+        }
+        groups
     }
 
     /// Bytes per second of all together: what was moved, over the longest run.

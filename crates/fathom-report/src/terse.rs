@@ -10,7 +10,7 @@
 //! | 4 | everything |
 //! | 5 | each direction ends with its samples of IOPS |
 
-use fathom_core::Direction;
+use fathom_core::{Direction, PerDirection};
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::{Latency, SampleStats};
 
@@ -29,16 +29,24 @@ use crate::{FIO_VERSION, show_disks};
 pub fn terse(record: &Record, layout: u32) -> String {
     let layout = if (2..=5).contains(&layout) { layout } else { 3 };
     let entries = entries(record);
-    let line = |entry| {
+    let groups = GroupRate::of_groups(&entries);
+    let line = |entry: &Entry<'_>| {
         let mut line = Line::default();
-        job(&mut line, record, &entries, entry, layout);
+        let rates = &groups[&entry.job.group_id];
+        job(&mut line, record, (&entries, rates), entry, layout);
         line.0
     };
     entries.iter().map(line).collect()
 }
 
 /// One job's line, or two.
-fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_>, layout: u32) {
+fn job(
+    line: &mut Line,
+    record: &Record,
+    (entries, rates): (&[Entry<'_>], &PerDirection<GroupRate>),
+    entry: &Entry<'_>,
+    layout: u32,
+) {
     let job: &JobRecord = &entry.job;
     line.add(layout);
     if layout > 2 {
@@ -47,7 +55,6 @@ fn job(line: &mut Line, record: &Record, entries: &[Entry<'_>], entry: &Entry<'_
     line.add(job.name.as_str());
     line.add(job.group_id);
     line.add(error_of(job));
-    let rates = GroupRate::of_group(entries, job.group_id);
     for (kind, _) in unified::shown(job) {
         if kind != Direction::Trim || layout != 3 {
             direction(line, job, of_direction(job, kind), &rates[kind], layout);

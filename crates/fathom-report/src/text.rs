@@ -27,15 +27,13 @@ pub fn text(record: &Record) -> String {
     if let Some(machine) = &record.modelled {
         out += &format!("{MODELLED}: {}\n", machine.file);
     }
+    let groups = GroupRate::of_groups(&entries);
     for entry in &entries {
-        let rates = GroupRate::of_group(&entries, entry.job.group_id);
-        out += &block(&entries, entry, &record.time, &rates);
+        let rates = &groups[&entry.job.group_id];
+        out += &block(&entries, entry, &record.time, rates);
     }
-    let mut group_ids: Vec<u32> = entries.iter().map(|entry| entry.job.group_id).collect();
-    group_ids.sort_unstable();
-    group_ids.dedup();
-    for group_id in group_ids {
-        out += &group_status(&entries, group_id);
+    for (group_id, rates) in &groups {
+        out += &group_status(&entries, *group_id, rates);
     }
     if show_disks(record) {
         out += "\nDisk stats (read/write):\n";
@@ -298,14 +296,13 @@ fn depth_lines(job: &JobRecord) -> String {
 }
 
 /// What all jobs of a group did together.
-fn group_status(entries: &[Entry<'_>], group_id: u32) -> String {
+fn group_status(entries: &[Entry<'_>], group_id: u32, rates: &PerDirection<GroupRate>) -> String {
     let mut out = format!("\nRun status group {group_id} (all jobs):\n");
     let first = entries.iter().find(|entry| entry.job.group_id == group_id);
     let Some(first) = first else {
         return out;
     };
     let units = Units::of(&first.job.display);
-    let rates = GroupRate::of_group(entries, group_id);
     let mut shown: Vec<_> = unified::shown(&first.job)
         .map(|(kind, name)| (name, rates[kind]))
         .collect();
