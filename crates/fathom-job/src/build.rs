@@ -106,6 +106,8 @@ pub(crate) struct Builder<'a> {
     /// Something is wrong in what the jobs to come inherit.
     globals_refused: bool,
     clones: u64,
+    /// Where there are more of them than threads can be, and how many jobs came before.
+    too_many: Option<(Spot, usize)>,
     units_noted: bool,
     /// `lat_percentiles` of the group that is being reported as one.
     group_percentiles: Option<bool>,
@@ -127,6 +129,7 @@ impl<'a> Builder<'a> {
             errors_before: 0,
             globals_refused: false,
             clones: 0,
+            too_many: None,
             units_noted: false,
             group_percentiles: None,
         }
@@ -260,16 +263,10 @@ impl<'a> Builder<'a> {
         let own = std::mem::take(&mut layer.name);
         let name = own.unwrap_or_else(|| name.to_owned());
         self.clones += u64::from(layer.options.numjobs);
-        if self.clones > JOBS_MAX {
-            let spot = layer
-                .find("numjobs")
-                .map_or(header, |written| &written.name);
-            let why = format!("this makes more than {JOBS_MAX} jobs in all");
-            let spot = spot.clone();
-            return self.error(
-                &spot,
-                Problem::new("too-many-jobs", 0..spot.range.len(), why),
-            );
+        // `--machine`, under which there may be more, may come later.
+        if self.clones > THREADS_MAX && self.too_many.is_none() {
+            let written = layer.find("numjobs").map(|written| &written.name);
+            self.too_many = Some((written.unwrap_or(header).clone(), self.plan.jobs.len()));
         }
         check::job(self, &mut layer, header);
         self.check_group(&layer, header);
@@ -312,11 +309,36 @@ impl<'a> Builder<'a> {
 
     /// Whether there are more jobs than can be, so that reading on makes no sense.
     pub(crate) const fn has_too_many_jobs(&self) -> bool {
-        self.clones > JOBS_MAX
+        self.clones > self.jobs_max()
+    }
+
+    /// Threads are what fio's limit is of; in virtual time there is one.
+    const fn jobs_max(&self) -> u64 {
+        if self.settings.machine.is_some() {
+            MODELLED_MAX
+        } else {
+            THREADS_MAX
+        }
+    }
+
+    /// Refuses the jobs from the first one on that is too many.
+    fn refuse_too_many_jobs(&mut self) {
+        if !self.has_too_many_jobs() {
+            return;
+        }
+        let Some((spot, before)) = self.too_many.take() else {
+            return;
+        };
+        self.plan.jobs.truncate(before);
+        self.sound.retain(|index| *index < before);
+        let why = format!("this makes more than {} jobs in all", self.jobs_max());
+        let problem = Problem::new("too-many-jobs", 0..spot.range.len(), why);
+        self.error(&spot, problem);
     }
 
     /// The plan, of sound jobs only if anything was refused, and what there is to say.
     pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
+        self.refuse_too_many_jobs();
         if self.settings.read_only {
             for spot in std::mem::take(&mut self.changing) {
                 let why = "the job writes or trims, and `--readonly` forbids it";
@@ -352,4 +374,6 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
 }
 
 /// fio's limit, of all clones together.
-const JOBS_MAX: u64 = 4096;
+const THREADS_MAX: u64 = 4096;
+/// In virtual time a job is some 50 KiB of memory.
+const MODELLED_MAX: u64 = 65_536;

@@ -31,6 +31,33 @@ fn settings(line: &str) -> Settings {
     }
 }
 
+/// There may be more jobs than threads where there are no threads.
+#[test]
+fn virtual_time_has_room_for_more_jobs() {
+    for line in [
+        "--machine=m --name=a --numjobs=10000",
+        "--name=a --numjobs=5000 --name=b --numjobs=5000 --machine=m",
+        "--name=a --numjobs=65536 --machine=m",
+        "--name=a --numjobs=4096",
+    ] {
+        settings(line);
+    }
+    for (line, most) in [
+        ("--name=a --numjobs=5000 --name=b", 4096),
+        ("--name=a --numjobs=4000 --name=b --numjobs=97", 4096),
+        ("--name=a --numjobs=65537 --machine=m", 65_536),
+        ("--max-jobs=9000 --name=a --numjobs=4097", 4096),
+    ] {
+        let errors = World::default().parse(line).expect_err(line);
+        let (told, want) = (
+            errors.render("fio", false),
+            format!("more than {most} jobs"),
+        );
+        assert!(told.contains(&want), "{line}: {told}");
+        assert_eq!(told.matches("jobs in all").count(), 1, "{line}: {told}");
+    }
+}
+
 #[test]
 fn an_option_can_be_written_in_many_ways() {
     let forms = ["--iodepth=8", "-iodepth=8", "--iodepth 8", "-iodepth 8"];
