@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
-use fathom_run::{RunError, Session};
+use fathom_run::{LogFiles, RunError, Session};
 use fathom_sys::signals::Interrupts;
 
 use crate::asked::{ReportRequests, Trigger};
@@ -122,15 +122,14 @@ fn run_and_report(
 ) -> Result<End, Failure> {
     report.debug(&settings.debug.announcement(name(dialect)));
     report.notes(notes);
-    if let Some(machine) = &settings.machine {
-        return simulate::run(plan, settings, machine, report);
-    }
+    let machine = simulate::machine(settings)?;
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
-    let (trigger, requests) = (Trigger::new(settings), ReportRequests::new(interrupts));
+    let looked_at = simulate::trigger(settings);
+    let (trigger, requests) = (Trigger::new(&looked_at), ReportRequests::new(interrupts));
     let progress = report.progress_interval(settings);
     let layout_bar = progress.is_some() && io::stderr().is_terminal();
-    let record = {
+    let ran = {
         let mut session = Session {
             tell: &mut |event| report.hear(plan, &event, interrupts.last()),
             stops: &|| interrupts.count() + trigger.fired(),
@@ -139,10 +138,14 @@ fn run_and_report(
             reports_asked: &|| requests.count(),
             layout_bar,
         };
-        fathom_run::run(plan, settings, &mut session)
+        match &machine {
+            Some(machine) => fathom_run::simulate_on(plan, machine, settings, &mut session),
+            None => fathom_run::run(plan, settings, &mut session)
+                .map(|record| (record, LogFiles::new())),
+        }
     };
-    let mut record = match record {
-        Ok(record) => record,
+    let (mut record, logs) = match ran {
+        Ok(ran) => ran,
         // Interrupted before the jobs began: there is nothing to report.
         Err(error) if interrupts.count() > 0 => {
             report.terminating(interrupts.last());
@@ -160,7 +163,8 @@ fn run_and_report(
         record.warnings.push(interrupted(interrupts.last()));
     }
     report.tell_record(&record);
-    saved::save(plan, settings, None, &record)?;
+    simulate::write(&logs).map_err(Failure::NotReported)?;
+    saved::save(plan, settings, machine.as_ref(), &record)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 
@@ -176,7 +180,7 @@ fn interrupted(signal: i32) -> Warning {
     }
 }
 
-pub(crate) fn ended(record: &Record, interrupted: bool) -> End {
+fn ended(record: &Record, interrupted: bool) -> End {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
     // fio says nothing of a job whose commands failed, and ends with 0.
     let commands = ["prerun_failed", "postrun_failed"];

@@ -1,35 +1,18 @@
 //! `fathom run --machine FILE …`: the plan on a machine that is not there, in virtual time.
 
 use anyhow::Context;
-use fathom_job::{JOB_FILE_BYTES_MAX, Plan, Settings, Surroundings};
-use fathom_run::{LogFiles, Machine, Problem, simulate_on};
+use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
+use fathom_run::{LogFiles, Machine, Problem};
 
-use crate::exit::End;
-use crate::report::Report;
-use crate::run_command::{Failure, ended};
-use crate::saved;
+use crate::run_command::Failure;
 use crate::surroundings::Process;
 
-/// Runs a plan on the machine that `file` describes, and reports.
-pub(crate) fn run(
-    plan: &Plan,
-    settings: &Settings,
-    file: &str,
-    report: &mut Report,
-) -> Result<End, Failure> {
-    let machine = machine(file)?;
-    let tell = &mut |event: fathom_run::Event<'_>| report.hear(plan, &event, 0);
-    let simulated = simulate_on(plan, &machine, settings.seeks, tell);
-    let (mut record, logs) = simulated.map_err(Failure::Refused)?;
-    record.warnings.splice(0..0, report.take_warnings());
-    report.tell_record(&record);
-    write(&logs).map_err(Failure::NotReported)?;
-    saved::save(plan, settings, Some(&machine), &record)?;
-    Ok(ended(&record, false))
+/// The machine that the settings ask for, if they ask for one.
+pub(crate) fn machine(settings: &Settings) -> Result<Option<Machine>, Failure> {
+    settings.machine.as_deref().map(read).transpose()
 }
 
-/// The machine of a file.
-fn machine(file: &str) -> Result<Machine, Failure> {
+fn read(file: &str) -> Result<Machine, Failure> {
     let bytes = Process.read_file(file);
     let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
@@ -47,8 +30,19 @@ fn unreadable(file: &str, why: &str) -> Failure {
     Failure::Refused(problem.into())
 }
 
-/// The I/O logs that the jobs ask for.
-fn write(logs: &LogFiles) -> anyhow::Result<()> {
+/// What of a trigger is looked at from outside: in virtual time its time-out is part of the
+/// simulation, and no command is run.
+pub(crate) fn trigger(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    if settings.machine.is_some() {
+        settings.trigger = None;
+        settings.trigger_timeout = None;
+    }
+    settings
+}
+
+/// Writes the I/O logs that the jobs ask for.
+pub(crate) fn write(logs: &LogFiles) -> anyhow::Result<()> {
     for (path, bytes) in logs {
         std::fs::write(path, bytes).with_context(|| format!("cannot write the log {path}"))?;
     }

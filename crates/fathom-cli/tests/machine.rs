@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::process::{Command, Stdio};
+
 use common::Folder;
 
 const MACHINE: &str = r#"
@@ -105,10 +107,73 @@ fn a_device_that_is_not_there_is_measured_and_the_report_says_so() {
 
 #[test]
 fn the_same_run_gives_the_same_bytes() {
+    let faulty = format!(
+        "{MACHINE}[device.faults]\nread_errors_ppm = 9000\nlost_ppm = 900\ntimeout_ms = 3\n\
+         [device.queue]\nscheduler = \"mq-deadline\"\nnr_requests = 8\nqueue_depth = 4\n"
+    );
+    let folder = with(&faulty);
+    for words in [
+        "--output-format=json+ --numjobs=3",
+        "--output-format=json,terse,normal --seeks",
+        "--output-format=json --status-interval=1ms --numjobs=2 --group_reporting",
+        "--output-format=json --write_lat_log=l --write_bw_log=l --log_avg_msec=1",
+        "--output-format=json --rate_iops=5000 --rate_process=poisson --io_submit_mode=offload",
+        "--output-format=json --verify=crc32c --rw=randwrite --size=4m",
+    ] {
+        let words = format!("run --machine m.toml {JOB} --continue_on_error=all {words}");
+        let words = format!("{words} --ignore_error=ETIMEDOUT,ETIMEDOUT");
+        let run = || {
+            let run = folder.fathom(&words);
+            let logs = folder
+                .names()
+                .into_iter()
+                .filter(|name| name.ends_with(".log"));
+            let read = |name| std::fs::read(folder.path().join(name)).unwrap();
+            (run.code, run.out, logs.map(read).collect::<Vec<_>>())
+        };
+        let (first, again) = (run(), run());
+        assert!(first.1.len() > 1000, "{words}: {first:?}");
+        assert_eq!(first, again, "{words}");
+    }
+}
+
+/// Three centuries of virtual time, and the report of what ran of them.
+#[test]
+fn a_long_run_ends_with_a_report_when_it_is_told_to() {
     let folder = with(MACHINE);
-    let words = format!("run --machine m.toml --output-format=json+ {JOB} --numjobs=3");
-    let first = folder.fathom(&words).expect(0).out;
-    assert_eq!(first, folder.fathom(&words).expect(0).out);
+    let words = format!(
+        "run --machine m.toml {JOB} --time_based --runtime=9000000000 --number_ios=0 --numjobs=9 \
+         --output-format=json"
+    );
+    for signal in ["INT", "TERM"] {
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let script = format!("sleep 0.3; kill -{signal} {}; date +%s%N", child.id());
+        let killed = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let run = common::Run::from(child.wait_with_output().unwrap());
+        let ended = Command::new("date").arg("+%s%N").output().unwrap();
+        let [killed, ended] = [killed, ended].map(|output| -> u64 {
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap()
+        });
+        println!("{signal}: ended after {} ms", (ended - killed) / 1_000_000);
+        assert!(ended - killed < 3_000_000_000, "on a busy machine, too");
+        let report = run.expect(2).json();
+        let ios = report["jobs"][8]["read"]["total_ios"].as_u64().unwrap();
+        assert!(ios > 100, "{ios}");
+        assert!(
+            report["fathom"]["warnings"]
+                .to_string()
+                .contains("interrupted")
+        );
+    }
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Interim {
 }
 
 /// The watcher's own grain.
-const SHORTEST: Nanos = Nanos::from_millis(10);
+pub(crate) const SHORTEST: Nanos = Nanos::from_millis(10);
 /// How often answers are looked for.
 const ANSWERS: Nanos = Nanos::from_millis(1);
 /// How long answers are waited for: a sleeping job looks around ten times a second.

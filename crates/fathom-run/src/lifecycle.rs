@@ -11,6 +11,10 @@ use crate::groups::Place;
 #[derive(Clone, Debug)]
 pub(crate) struct Lifecycle {
     jobs: Vec<Rules>,
+    /// How many jobs wait, and how many of each section are not over: to look at all of them
+    /// whenever one ends would take the square of their number.
+    waiting: usize,
+    open: Vec<usize>,
     /// A job of the plan has `exitall`: it holds for all.
     exit_all: bool,
 }
@@ -48,22 +52,30 @@ impl Lifecycle {
             }
         };
         let mut options = plan.jobs.iter().map(|job| &job.options);
+        let jobs: Vec<Rules> = places.map(rules).collect();
+        let mut open = vec![0; plan.jobs.len()];
+        jobs.iter().for_each(|job| open[job.place.section] += 1);
         Self {
-            jobs: places.map(rules).collect(),
+            waiting: jobs.len(),
+            open,
+            jobs,
             exit_all: options.any(|options| options.lifecycle.exitall),
         }
     }
 
     /// The jobs that may start now; they count as running.
     pub(crate) fn ready(&mut self) -> Vec<usize> {
-        let is_open = |rules: &Rules| rules.state != State::Over;
-        let wave = self.jobs.iter().find(|&rules| is_open(rules));
-        let Some(wave) = wave.map(|rules| rules.place.wave) else {
+        if self.waiting == 0 {
+            return Vec::new();
+        }
+        let mut open = self.jobs.iter().filter(|job| job.state != State::Over);
+        let Some(wave) = open.next().map(|rules| rules.place.wave) else {
             return Vec::new();
         };
         let waits = |rules: &Rules| {
-            let mut others = self.jobs.iter().filter(|&other| is_open(other));
-            others.any(|other| Some(other.place.section) == rules.waits_for)
+            rules
+                .waits_for
+                .is_some_and(|section| self.open[section] > 0)
         };
         let may_start = |rules: &Rules| {
             rules.state == State::Waiting && rules.place.wave == wave && !waits(rules)
@@ -74,19 +86,21 @@ impl Lifecycle {
         for &job in &ready {
             self.jobs[job].state = State::Running;
         }
+        self.waiting -= ready.len();
         ready
     }
 
     /// A job has ended; those that are to stop with it. Of these, those that have not started
     /// never will.
     pub(crate) fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
-        self.jobs[job].state = State::Over;
+        self.over(job);
         let first = self.jobs[job].clone();
         if !(self.exit_all || failed && first.exit_on_error) {
             return Vec::new();
         }
         let mut stop = Vec::new();
-        for (index, other) in self.jobs.iter_mut().enumerate() {
+        for index in 0..self.jobs.len() {
+            let other = &self.jobs[index];
             let goes_too = match first.exit_what {
                 ExitWhat::Group => other.place.group == first.place.group,
                 ExitWhat::Stonewall => other.place.wave == first.place.wave,
@@ -94,7 +108,7 @@ impl Lifecycle {
             };
             match other.state {
                 State::Running if goes_too => stop.push(index),
-                State::Waiting if goes_too => other.state = State::Over,
+                State::Waiting if goes_too => self.over(index),
                 _ => {}
             }
         }
@@ -103,10 +117,22 @@ impl Lifecycle {
 
     /// No further job will start.
     pub(crate) fn start_no_more(&mut self) {
-        let waiting = self.jobs.iter_mut();
-        for rules in waiting.filter(|rules| rules.state == State::Waiting) {
-            rules.state = State::Over;
+        for job in 0..self.jobs.len() {
+            if self.jobs[job].state == State::Waiting {
+                self.over(job);
+            }
         }
+    }
+
+    /// A job has ended, or will never start.
+    fn over(&mut self, job: usize) {
+        let rules = &mut self.jobs[job];
+        match std::mem::replace(&mut rules.state, State::Over) {
+            State::Over => return,
+            State::Waiting => self.waiting -= 1,
+            State::Running => {}
+        }
+        self.open[rules.place.section] -= 1;
     }
 
     /// Whether any job runs.

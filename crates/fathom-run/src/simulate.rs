@@ -3,12 +3,15 @@
 //! The translation, the workers and the collection are those of a real run; nothing is read,
 //! written or waited for.
 
+mod missing;
+mod watch;
+
 use std::io;
 
 use fathom_core::{Nanos, Tick};
-use fathom_job::Plan;
-use fathom_record::{JobRecord, RECORD_VERSION, Record, Warning};
-use fathom_sim::{Constant, Direct, EngineSpec, Orders, Simulation, Storage};
+use fathom_job::{Plan, Settings};
+use fathom_record::{JobRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
@@ -20,8 +23,10 @@ use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};
 use crate::seeks::seek_record;
-use crate::session::Event;
+use crate::session::{Event, Session};
+use crate::told;
 use crate::translate::{JobSetup, Translation, translate};
+use watch::Watching;
 
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
 ///
@@ -43,54 +48,66 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
     let world = World {
         storages: vec![Direct::new(device.clone())],
         placed: place(&translation.setups, &|_| ONLY_ONE),
+        machine: None,
     };
-    let (record, logs, _storages) = finish(plan, translation, world)?;
+    let settings = Settings::default();
+    let mut session = Session {
+        tell: &mut |_| {},
+        stops: &|| 0,
+        progress: None,
+        report_every: None,
+        reports_asked: &|| 0,
+        layout_bar: false,
+    };
+    let (record, logs, _storages) = finish(plan, &settings, translation, world, &mut session)?;
     Ok((record, logs))
 }
 
 /// Runs a plan in virtual time on a modelled machine: its files and devices are looked up there,
-/// and nothing of this machine is looked at. With `seeks` the record says what each device was
-/// given, and how far apart.
+/// and nothing of this machine is looked at. With `--seeks` the record says what each device was
+/// given, and how far apart. The session's reports come after so much virtual time; whoever stops
+/// it gets a record of what ran.
 ///
 /// # Errors
 /// What stands in the way of the plan, a name that has no model, a model that no job uses.
 pub fn simulate_on(
     plan: &Plan,
     machine: &Machine,
-    seeks: bool,
-    tell: &mut dyn FnMut(Event<'_>),
+    settings: &Settings,
+    session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
     let mut translation = translate(plan, machine, &mut || 0).checked()?;
     let placed = machine.place(plan, &translation.setups)?;
-    translation.warnings.extend(not_modelled(plan));
-    let planned: Vec<JobRecord> = (translation.setups.iter())
-        .map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
-        .collect();
-    tell(Event::Planned(&planned));
+    translation
+        .warnings
+        .extend(missing::warnings(plan, settings));
+    told::tell_plan(plan, &translation.setups, &settings.debug, session);
+    let planned = planned(plan, &translation.setups);
+    (session.tell)(Event::Planned(&planned));
     for warning in &translation.warnings {
-        tell(Event::Warning(warning));
+        (session.tell)(Event::Warning(warning));
     }
-    tell(Event::Starting(translation.setups.len()));
+    (session.tell)(Event::Starting(translation.setups.len()));
     let jobs = u32::try_from(translation.setups.len()).unwrap_or(u32::MAX);
     let mut storages = machine.storages(jobs);
-    if seeks {
+    if settings.seeks {
         let ramps = translation.setups.iter().map(|setup| setup.worker.ramp);
         let from = Tick::ZERO + ramps.max().unwrap_or(Nanos::ZERO);
         for storage in &mut storages {
             storage.count_seeks(from);
         }
     }
-    let (record, logs, storages) = finish(plan, translation, World { storages, placed })?;
-    let mut modelled = machine.record();
-    if seeks {
+    let world = World {
+        storages,
+        placed,
+        machine: Some(machine.record()),
+    };
+    let (mut record, logs, storages) = finish(plan, settings, translation, world, session)?;
+    if let Some(modelled) = record.modelled.as_mut().filter(|_| settings.seeks) {
         for (device, storage) in modelled.devices.iter_mut().zip(&storages) {
             device.seeks = storage.seeks().map(seek_record);
         }
     }
-    let record = Record {
-        modelled: Some(modelled),
-        ..record
-    };
     Ok((record, logs))
 }
 
@@ -106,62 +123,68 @@ impl Translation {
     }
 }
 
-/// What a plan asks for that has no meaning in virtual time.
-fn not_modelled(plan: &Plan) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |code: &str, job: &str, message: &str, hint: &str| {
-        warnings.push(Warning {
-            code: code.into(),
-            job: job.into(),
-            message: message.into(),
-            hint: hint.into(),
-        });
-    };
-    for job in &plan.jobs {
-        let lifecycle = &job.options.lifecycle;
-        if lifecycle.exec_prerun.is_some() || lifecycle.exec_postrun.is_some() {
-            let message = "commands are not run in virtual time";
-            warn("commands_not_run", &job.name, message, "");
-        }
-        if !job.options.direct {
-            let message = "there is no page cache in virtual time: every op goes to the device";
-            let hint = "write `direct=1` to say so";
-            warn("no_page_cache", &job.name, message, hint);
-        }
-    }
-    warnings
+/// The jobs as far as they are known before they run.
+fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
+    let each = setups.iter();
+    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
+        .collect()
 }
 
 /// Runs the jobs and makes the record of what came of them; gives the storages back.
 fn finish<S: Storage>(
     plan: &Plan,
+    settings: &Settings,
     translation: Translation,
     world: World<S>,
+    session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
     let logs = MemoryLogs::new(plan, &translation.setups);
-    let (results, storages) = run_all(plan, &translation.setups, world, &logs)?;
+    let machine = world.machine.clone();
+    let run = Run {
+        plan,
+        setups: &translation.setups,
+        machine: &machine,
+    };
+    let (results, storages) = run_all(&run, settings, world, &logs, session)?;
     let ended = results.iter().flatten().map(|results| results.ended);
     let ended = ended.max().unwrap_or(Tick::ZERO);
-    let jobs = translation.setups.iter().zip(results);
-    let jobs = jobs.map(|(setup, results)| {
-        let planned = collect::planned(&plan.jobs[setup.place.section], setup);
-        let outcome = results.map(|results| Outcome {
-            wall: results.ended - results.started,
-            results: Some(results),
-            ..Outcome::default()
-        });
-        collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
-    });
     let record = Record {
-        version: RECORD_VERSION,
-        time: "Thu Jan  1 00:00:00 1970".into(),
-        elapsed_ms: ended.get() / 1_000_000,
-        global_options: plan.global_options.clone(),
-        jobs: jobs.collect(),
         warnings: translation.warnings,
-        ..Record::default()
+        ..run.record(results, ended)
     };
     Ok((record, logs.finish(), storages))
+}
+
+/// What a record is made of beside what came of the jobs.
+struct Run<'a> {
+    plan: &'a Plan,
+    setups: &'a [JobSetup],
+    machine: &'a Option<ModelledMachine>,
+}
+
+impl Run<'_> {
+    /// What came of the jobs until `now`; `None` for one of which there is nothing to tell.
+    fn record(&self, results: Vec<Option<Results>>, now: Tick) -> Record {
+        let jobs = self.setups.iter().zip(results);
+        let jobs = jobs.map(|(setup, results)| {
+            let planned = collect::planned(&self.plan.jobs[setup.place.section], setup);
+            let outcome = results.map(|results| Outcome {
+                wall: results.ended - results.started,
+                results: Some(results),
+                ..Outcome::default()
+            });
+            collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
+        });
+        Record {
+            version: RECORD_VERSION,
+            time: "Thu Jan  1 00:00:00 1970".into(),
+            elapsed_ms: now.get() / 1_000_000,
+            global_options: self.plan.global_options.clone(),
+            jobs: jobs.collect(),
+            modelled: self.machine.clone(),
+            ..Record::default()
+        }
+    }
 }
 
 /// Files are on the one device that there is.
@@ -174,6 +197,8 @@ const ONLY_ONE: Home = Home {
 struct World<S> {
     storages: Vec<S>,
     placed: Placed,
+    /// What is told of it.
+    machine: Option<ModelledMachine>,
 }
 
 /// What came of each job, `None` for those that never started, and the storages.
@@ -181,17 +206,20 @@ type RanAll<S> = (Vec<Option<Results>>, Vec<S>);
 
 /// Runs the jobs on one clock, each when it may start.
 fn run_all<S: Storage>(
-    plan: &Plan,
-    setups: &[JobSetup],
+    run: &Run<'_>,
+    settings: &Settings,
     world: World<S>,
     logs: &MemoryLogs,
+    session: &mut Session<'_>,
 ) -> Result<RanAll<S>, RunError> {
     let mut simulation = Simulation::new(world.storages, world.placed.files);
-    let mut lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
-    let mut started = vec![false; setups.len()];
-    let first = lifecycle.ready();
-    for ((index, setup), files) in setups.iter().enumerate().zip(world.placed.of_jobs) {
-        let job = &plan.jobs[setup.place.section];
+    if let Some(timeout) = settings.trigger_timeout {
+        simulation.stop_at(Tick::ZERO + timeout);
+    }
+    let lifecycle = Lifecycle::new(run.plan, run.setups.iter().map(|setup| setup.place));
+    let mut watching = Watching::new(run, lifecycle, session);
+    for ((index, setup), files) in run.setups.iter().enumerate().zip(world.placed.of_jobs) {
+        let job = &run.plan.jobs[setup.place.section];
         let engine = simulation.engine(&EngineSpec {
             depth: setup.worker.depth,
             buffer_bytes: setup.buffer_bytes,
@@ -205,23 +233,19 @@ fn run_all<S: Storage>(
         if let Some(log) = logs.job(index) {
             worker.log_to(log);
         }
-        if first.contains(&index) {
-            started[index] = true;
+        if watching.has_started(index) {
             simulation.add(worker, engine, Tick::ZERO);
         } else {
             simulation.add_waiting(worker, engine);
         }
     }
-    let ran = simulation.run_with(&mut |index, worker| {
-        let stop = lifecycle.ended(index, worker.has_failed());
-        let start = lifecycle.ready();
-        start.iter().for_each(|&index| started[index] = true);
-        Orders { start, stop }
-    });
+    let ran = simulation.run_with(&mut watching);
     let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
-    let results = ran.jobs.into_iter().map(|(results, _)| results);
-    let results = started.into_iter().zip(results);
-    let results = results.map(|(started, results)| started.then_some(results));
+    let results = ran.jobs.into_iter().enumerate();
+    let results = results.map(|(index, (results, _))| {
+        // What one that never started has counted is nothing.
+        watching.has_started(index).then_some(results)
+    });
     Ok((results.collect(), ran.storages))
 }
 

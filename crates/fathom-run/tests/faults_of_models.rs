@@ -3,9 +3,8 @@
 
 mod common;
 
-use common::plan;
+use common::on;
 use fathom_record::JobRecord;
-use fathom_run::{Machine, simulate_on};
 
 /// Tables of each model: one device under any name.
 const MODELS: [(&str, &str); 5] = [
@@ -37,16 +36,11 @@ const QUEUE: &str = "[device.queue]\nscheduler = \"mq-deadline\"\nqueue_depth = 
 fn job(model: &str, tables: &str, words: &str) -> JobRecord {
     let text =
         format!("[[device]]\nnames = [\"*\"]\nmodel = \"{model}\"\ncapacity_gib = 1\n{tables}\n");
-    let machine = match Machine::parse("m.toml", &text) {
-        Ok(machine) => machine,
-        Err(error) => panic!("{text}: {error}"),
-    };
     let words = format!(
         "--name=j --filename=/dev/d --direct=1 --ioengine=libaio --iodepth=4 --rw=randread \
          --bs=64k --number_ios=2000 --norandommap {words}"
     );
-    let run = simulate_on(&plan(&words), &machine, false, &mut |_| {});
-    let (record, _logs) = run.unwrap_or_else(|error| panic!("{text}{words}: {error}"));
+    let record = on(&text, &words);
     record.jobs.into_iter().next().expect("one job")
 }
 

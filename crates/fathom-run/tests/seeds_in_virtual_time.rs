@@ -1,17 +1,18 @@
-//! Random plans on random machines with random faults: each ends, accounts for every op once, and
-//! repeats exactly. `FATHOM_SIM_SEEDS` says how many; a seed that fails prints all it expands to.
+//! Random plans on random machines with random faults, some ended early: each ends, accounts for
+//! every op once, and repeats exactly. `FATHOM_SIM_SEEDS` says how many; a seed that fails prints
+//! all it expands to.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::panic::catch_unwind;
 
-use common::plan;
+use common::on_watched;
 use fathom_core::Xoshiro256;
 use fathom_record::{JobRecord, Record};
-use fathom_run::{Machine, simulate_on};
 
 #[test]
 fn every_seed_ends_accounts_for_all_ops_and_repeats() {
@@ -25,31 +26,42 @@ fn every_seed_ends_accounts_for_all_ops_and_repeats() {
 fn holds(seed: u64) -> bool {
     let mut dice = Dice(Xoshiro256::new(seed));
     let (machine, words) = (dice.machine(), dice.plan());
-    let checked = catch_unwind(|| check(&machine, &words));
+    let looks = if dice.one_in(8) {
+        dice.below(6)
+    } else {
+        u64::MAX
+    };
+    let checked = catch_unwind(|| check(&machine, &words, looks));
     if checked.is_err() {
-        eprintln!("seed {seed}:\n{machine}\nfathom run --machine … {words}\n");
+        let ended = match looks {
+            u64::MAX => String::new(),
+            looks => format!("told to stop when it had looked around {looks} times\n"),
+        };
+        eprintln!("seed {seed}:\n{machine}\nfathom run --machine … {words}\n{ended}");
     }
     checked.is_ok()
 }
 
-fn check(machine: &str, words: &str) {
-    let first = run(machine, words);
+fn check(machine: &str, words: &str, looks: u64) {
+    let first = run(machine, words, looks);
     for job in &first.jobs {
-        accounts(job);
+        accounts(job, words.contains("--ramp_time"));
     }
-    let [first, again] = [first, run(machine, words)].map(|it| serde_json::to_string(&it).unwrap());
+    let again = run(machine, words, looks);
+    let [first, again] = [first, again].map(|it| serde_json::to_string(&it).unwrap());
     assert_eq!(first, again);
 }
 
-fn run(machine: &str, words: &str) -> Record {
-    let machine = Machine::parse("machine", machine).unwrap_or_else(|error| panic!("{error}"));
-    let ran = simulate_on(&plan(words), &machine, false, &mut |_| {});
-    ran.unwrap_or_else(|error| panic!("{error}")).0
+/// A run that is told to stop when it has looked around so often.
+fn run(machine: &str, words: &str, looks: u64) -> Record {
+    let looked = Cell::new(0);
+    let stops = || u32::from(looked.replace(looked.get() + 1) >= looks);
+    on_watched(machine, words, &mut |_| {}, &stops)
 }
 
 /// That an op completes once, and that none is left, the simulation itself asserts; here: what was
 /// issued is what is reported, done or failed.
-fn accounts(job: &JobRecord) {
+fn accounts(job: &JobRecord, ramped: bool) {
     let done: u64 = job.directions.each().iter().map(|each| each.ios).sum();
     let tolerated = job.tolerated.map_or(0, |tolerated| tolerated.total);
     let issued: u64 = job.depth_level.iter().sum();
@@ -57,7 +69,9 @@ fn accounts(job: &JobRecord) {
         "{}: {issued} issued, {done} done, {tolerated} gone past",
         job.name
     );
-    assert!(done <= issued, "{named}");
+    // What was in flight when a ramp ended was issued before anything counted.
+    let before = if ramped { u64::from(job.iodepth) } else { 0 };
+    assert!(done <= issued + before, "{named}");
     // What was in flight beside the op that ended a job is counted too; rests of short transfers
     // are issued again.
     let again: u64 = job
@@ -88,7 +102,11 @@ impl Dice {
     }
 
     fn machine(&mut self) -> String {
-        let mut text = String::from("[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\n");
+        let mut text = String::new();
+        if self.one_in(3) {
+            text += "[host]\npiece_us = 20\nwake_us = 5\nwake_each_us = 1\nwake_spread_us = 40\n";
+        }
+        text += "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\n";
         let model = self.of(&["constant", "distribution", "hdd", "ssd"]);
         writeln!(text, "model = \"{model}\"\n[device.{model}]").unwrap();
         text += match model {
@@ -126,11 +144,11 @@ impl Dice {
         let scheduler = self.of(&["none", "mq-deadline"]);
         let policy = self.of(&["plain", "fair", "fair-roundrobin", "elastic"]);
         let (requests, depth) = (1 + self.below(32), 1 + self.below(32));
-        let (kb, plug) = (4 << self.below(6), self.one_in(2));
+        let (kb, plug, queues) = (4 << self.below(6), self.one_in(2), 1 + self.below(4));
         format!(
             "[device.queue]\nscheduler = \"{scheduler}\"\npolicy = \"{policy}\"\n\
              nr_requests = {requests}\nqueue_depth = {depth}\nmax_sectors_kb = {kb}\n\
-             plug = {plug}\n"
+             plug = {plug}\nhardware_queues = {queues}\n"
         )
     }
 
@@ -145,6 +163,7 @@ impl Dice {
             for key in [
                 "read_errors_ppm",
                 "write_errors_ppm",
+                "trim_errors_ppm",
                 "short_ppm",
                 "lost_ppm",
             ] {
@@ -195,8 +214,19 @@ impl Dice {
         };
         may(3, "--filename=/dev/m0".into());
         may(3, "--continue_on_error=all".into());
+        may(6, "--ignore_error=EIO:ETIMEDOUT,EIO:ETIMEDOUT".into());
+        may(4, "--io_submit_mode=offload".into());
         may(5, "--rate_iops=2000".into());
+        may(9, "--rate_iops=3000 --rate_process=poisson".into());
+        may(9, "--rate_iops_min=10".into());
         may(5, "--thinktime=100us --thinktime_blocks=4".into());
+        may(9, "--thinktime=1ms --thinktime_iotime=3ms".into());
+        may(6, "--ramp_time=5ms".into());
+        may(6, "--iodepth_batch=4 --iodepth_batch_complete_max=8".into());
+        may(9, "--max_latency=80ms".into());
+        may(9, "--exitall_on_error".into());
+        may(9, "--flow=2".into());
+        may(9, "--serialize_overlap=1".into());
         may(5, "--startdelay=10ms".into());
         may(5, "--loops=2".into());
         may(5, "--stonewall".into());

@@ -12,15 +12,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::fmt;
 use std::sync::atomic::Ordering;
 
 use fathom_core::{Completion, Step, Tick};
-use fathom_workload::{Control, Results, Worker, turn};
+use fathom_workload::{Control, Worker, turn};
 
 use crate::engine::{EngineSpec, ModelEngine, Seat};
 use crate::files::ModelFile;
+use crate::ran::{Ran, Stuck};
 use crate::storage::{Event, JobId, Storage};
+use crate::watch::{Nobody, Orders, Watch};
 
 /// Any number of workers on storages that they share, in virtual time.
 #[derive(Debug)]
@@ -37,6 +38,10 @@ pub struct Simulation<S> {
     events: Vec<Event>,
     /// How often anything has happened since the clock last moved.
     at_once: u64,
+    /// How often anything has happened since the world was last looked at.
+    unseen: u32,
+    /// When somebody looks at the workers next.
+    look_at: Tick,
     stop_at: Option<Tick>,
 }
 
@@ -65,48 +70,6 @@ enum State {
     Done,
 }
 
-/// What is to happen when a worker has ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Orders {
-    /// These workers are called for the first time.
-    pub start: Vec<usize>,
-    /// These are told to stop.
-    pub stop: Vec<usize>,
-}
-
-/// What a simulation leaves behind.
-#[derive(Debug)]
-pub struct Ran<S> {
-    /// Of each worker, in the order they were added.
-    pub jobs: Vec<(Results, ModelEngine)>,
-    /// The files, with what was written to them.
-    pub files: Vec<ModelFile>,
-    /// The storages.
-    pub storages: Vec<S>,
-}
-
-/// A worker waits for something that will never happen, or turns for ever at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// The worker, in the order they were added, from 0.
-    pub job: usize,
-    /// When.
-    pub at: Tick,
-}
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "job {} is stuck at {} ns of virtual time",
-            self.job,
-            self.at.get()
-        )
-    }
-}
-
-impl std::error::Error for Stuck {}
-
 impl<S: Storage> Simulation<S> {
     /// A simulation without jobs on these storages, with these files on them.
     #[must_use]
@@ -121,6 +84,8 @@ impl<S: Storage> Simulation<S> {
             noted: 0,
             events: Vec::new(),
             at_once: 0,
+            unseen: 0,
+            look_at: Tick::MAX,
             stop_at: None,
         }
     }
@@ -164,25 +129,28 @@ impl<S: Storage> Simulation<S> {
     /// # Errors
     /// A worker that can never go on: a fault of the loop or of a model.
     pub fn run(self) -> Result<Ran<S>, Stuck> {
-        self.run_with(&mut |_, _| Orders::default())
+        self.run_with(&mut Nobody)
     }
 
-    /// The same; whenever a worker has ended, `ended` says what follows.
+    /// The same, followed by somebody.
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn run_with(
-        mut self,
-        ended: &mut dyn FnMut(usize, &Worker) -> Orders,
-    ) -> Result<Ran<S>, Stuck> {
+    pub fn run_with(mut self, watch: &mut dyn Watch) -> Result<Ran<S>, Stuck> {
+        self.look_at = watch.next_look();
         loop {
             while let Some(job) = self.ready.pop_front() {
                 if self.step(job)? {
-                    let orders = ended(job.index(), &self.jobs[job.index()].worker);
+                    let orders = watch.ended(job.index(), &self.jobs[job.index()].worker);
                     self.follow(&orders);
                 }
+                self.unseen += 1;
             }
-            if !self.move_on() {
+            self.unseen += 1;
+            if self.unseen >= LOOK_AROUND {
+                self.look_around(watch);
+            }
+            if !self.move_on(watch) {
                 break;
             }
             // A model whose ops take no time would keep the clock where it is for ever.
@@ -206,22 +174,56 @@ impl<S: Storage> Simulation<S> {
         })
     }
 
+    /// Sees whether the world wants something.
+    #[cold]
+    fn look_around(&mut self, watch: &mut dyn Watch) {
+        self.unseen = 0;
+        if watch.stops() {
+            self.stop_all();
+        }
+        self.look_at = watch.next_look();
+    }
+
     /// Moves the clock to when something happens next, and lets it happen; false for never.
-    fn move_on(&mut self) -> bool {
+    fn move_on(&mut self, watch: &mut dyn Watch) -> bool {
+        if !self.ready.is_empty() {
+            return true;
+        }
         let noted = self.next_noted();
         let storages = self.storages.iter().enumerate();
         let next = storages.filter_map(|(number, storage)| Some((storage.next()?, number)));
-        match next.min() {
-            Some((at, storage)) if noted.is_none_or(|noted| at <= noted) => {
-                self.advance(at);
-                self.hear(storage);
-                true
+        let (at, storage) = match (next.min(), noted) {
+            (Some((at, storage)), _) if noted.is_none_or(|noted| at <= noted) => {
+                (at, Some(storage))
             }
-            _ => noted.is_some_and(|at| {
-                self.advance(at);
-                self.call_noted(at);
-                true
-            }),
+            (_, Some(noted)) => (noted, None),
+            (_, None) => return false,
+        };
+        if at >= self.look_at {
+            self.be_looked_at(at, watch);
+            if !self.ready.is_empty() {
+                return true; // all were told to stop
+            }
+        }
+        self.advance(at);
+        match storage {
+            Some(storage) => self.hear(storage),
+            None => self.call_noted(at),
+        }
+        true
+    }
+
+    /// Lets all be looked at that want to until `at`, where the next thing happens.
+    #[cold]
+    fn be_looked_at(&mut self, at: Tick, watch: &mut dyn Watch) {
+        while self.look_at <= at {
+            self.now = self.look_at.max(self.now);
+            let mut workers = self.jobs.iter().map(|job| &job.worker);
+            watch.look(self.now, &mut workers);
+            self.look_around(watch);
+            if !self.ready.is_empty() {
+                return;
+            }
         }
     }
 
@@ -245,14 +247,31 @@ impl<S: Storage> Simulation<S> {
                 Event::Forgotten { job, slot, result } => {
                     self.complete(job, Completion { slot, result }, false);
                 }
-                Event::Woken { job } => {
-                    if self.jobs[job.index()].state == State::Blocked {
-                        self.make_ready(job);
-                    }
-                }
+                Event::Woken { job } => self.woken(job),
             }
         }
         self.events = events;
+    }
+
+    /// There is room for what a job hands over. In a call of a synchronous engine it sees nothing
+    /// of that, nor of the time, until the call returns.
+    fn woken(&mut self, id: JobId) {
+        let job = &mut self.jobs[id.index()];
+        if job.state != State::Blocked {
+            return;
+        }
+        if !job.engine.capabilities().synchronous {
+            return self.make_ready(id);
+        }
+        let mut seat = Seat {
+            engine: &mut job.engine,
+            storages: &mut self.storages,
+            job: id,
+            now: self.now,
+        };
+        if seat.hand_over() {
+            job.state = State::Sleeping(1);
+        }
     }
 
     #[inline]
@@ -313,13 +332,20 @@ impl<S: Storage> Simulation<S> {
             self.jobs[number].worker.take_part();
             self.make_ready(job_id(number));
         }
-        for &number in &orders.stop {
-            // Relaxed: there is one thread.
-            (self.jobs[number].control.stop).store(true, Ordering::Relaxed);
-            // Whoever waits for room is in the kernel's hands, and stops when it is let in.
-            if let State::Sleeping(_) = self.jobs[number].state {
-                self.make_ready(job_id(number));
-            }
+        orders.stop.iter().for_each(|&number| self.stop(number));
+    }
+
+    /// Tells all workers to stop.
+    fn stop_all(&mut self) {
+        (0..self.jobs.len()).for_each(|number| self.stop(number));
+    }
+
+    fn stop(&mut self, number: usize) {
+        // Relaxed: there is one thread.
+        (self.jobs[number].control.stop).store(true, Ordering::Relaxed);
+        // Whoever waits for room is in the kernel's hands, and stops when it is let in.
+        if let State::Sleeping(_) = self.jobs[number].state {
+            self.make_ready(job_id(number));
         }
     }
 
@@ -334,6 +360,8 @@ impl<S: Storage> Simulation<S> {
         if self.stop_at.is_some_and(|stop| at >= stop) {
             job.control.stop.store(true, Ordering::Relaxed);
         }
+        // A call that has waited for room returns now; it was made then.
+        let mut called = job.engine.blocked_since().unwrap_or(at);
         let mut seat = Seat {
             engine: &mut job.engine,
             storages: &mut self.storages,
@@ -341,7 +369,8 @@ impl<S: Storage> Simulation<S> {
             now: at,
         };
         for _ in 0..TURNS_AT_ONE_MOMENT {
-            match turn(&mut job.worker, &mut seat, &job.control, at) {
+            let from = std::mem::replace(&mut called, at);
+            match turn(&mut job.worker, &mut seat, &job.control, from) {
                 Step::Again => {}
                 Step::Done => {
                     job.state = State::Done;
@@ -384,3 +413,5 @@ fn job_id(number: usize) -> JobId {
 /// More turns than any worker can need at one moment: one submission fills a slot, and no depth
 /// is near this.
 const TURNS_AT_ONE_MOMENT: u32 = 1_000_000;
+/// So much happens before the world is looked at: some milliseconds of it.
+const LOOK_AROUND: u32 = 4096;

@@ -106,6 +106,11 @@ impl ModelEngine {
         self.blocked_since.is_some()
     }
 
+    /// Since when a call of a synchronous engine has waited for room.
+    pub(crate) fn blocked_since(&self) -> Option<Tick> {
+        self.blocked_since.filter(|_| self.capabilities.synchronous)
+    }
+
     /// Whether an op of this job is with a storage.
     pub(crate) fn has_in_flight(&self) -> bool {
         self.in_flight.contains(&true)
@@ -152,6 +157,44 @@ pub(crate) struct Seat<'a, S> {
     pub(crate) now: Tick,
 }
 
+impl<S: Storage> Seat<'_, S> {
+    /// Gives what is laid down to the storages; false where one has no room for the next op.
+    #[inline]
+    pub(crate) fn hand_over(&mut self) -> bool {
+        let engine = &mut *self.engine;
+        while let Some(op) = engine.prepared.get(engine.handed_over) {
+            let place = engine.places[op.file.index()];
+            let request = Request {
+                slot: op.slot,
+                kind: op.kind,
+                offset: match op.kind {
+                    OpKind::Data(_) => place.base + op.offset,
+                    OpKind::Sync(_) => 0,
+                },
+                length: op.length,
+                priority: op.priority,
+            };
+            match self.storages[place.storage].submit(self.job, &request, self.now) {
+                Taken::Yes => {
+                    engine.handed_over += 1;
+                    engine.in_flight[op.slot.index()] = true;
+                }
+                Taken::Blocked => {
+                    engine.blocked_since.get_or_insert(self.now);
+                    return false;
+                }
+            }
+            if let OpKind::Sync(kind) = op.kind {
+                engine.syncs.push((kind, op.file));
+            }
+            if let Some(last) = engine.ops.get_mut(op.slot.index()) {
+                *last = *op;
+            }
+        }
+        true
+    }
+}
+
 impl<S: Storage> Engine for Seat<'_, S> {
     fn capabilities(&self) -> Capabilities {
         self.engine.capabilities
@@ -180,36 +223,10 @@ impl<S: Storage> Engine for Seat<'_, S> {
     }
 
     fn submit(&mut self, _want: u32) -> Submitted {
-        let engine = &mut *self.engine;
-        while let Some(op) = engine.prepared.get(engine.handed_over) {
-            let place = engine.places[op.file.index()];
-            let request = Request {
-                slot: op.slot,
-                kind: op.kind,
-                offset: match op.kind {
-                    OpKind::Data(_) => place.base + op.offset,
-                    OpKind::Sync(_) => 0,
-                },
-                length: op.length,
-                priority: op.priority,
-            };
-            match self.storages[place.storage].submit(self.job, &request, self.now) {
-                Taken::Yes => {
-                    engine.handed_over += 1;
-                    engine.in_flight[op.slot.index()] = true;
-                }
-                Taken::Blocked => {
-                    engine.blocked_since.get_or_insert(self.now);
-                    return Submitted::Blocked;
-                }
-            }
-            if let OpKind::Sync(kind) = op.kind {
-                engine.syncs.push((kind, op.file));
-            }
-            if let Some(last) = engine.ops.get_mut(op.slot.index()) {
-                *last = *op;
-            }
+        if !self.hand_over() {
+            return Submitted::Blocked;
         }
+        let engine = &mut *self.engine;
         engine.prepared.clear();
         engine.handed_over = 0;
         // A synchronous call begins when it is made, however long it then waits for room.

@@ -17,9 +17,11 @@ mod files;
 mod flash_map;
 mod hdd;
 mod platter;
+mod ran;
 mod ssd;
 mod stack;
 mod storage;
+mod watch;
 
 // Public items, listed once.
 pub use array::Array;
@@ -27,12 +29,14 @@ pub use constant::Constant;
 pub use device::{Command, Device, Finished};
 pub use direct::{Direct, Fault, FaultKind};
 pub use distribution::{Drawn, Recorded};
-pub use driver::{Orders, Ran, Simulation, Stuck};
+pub use driver::Simulation;
 pub use engine::{EngineSpec, ModelEngine};
 pub use faulty::{Faults, Faulty, Stall};
 pub use files::{Content, ModelFile};
 pub use hdd::{Hdd, HddConfig, WriteCache};
 pub use platter::{PlatterConfig, Zone};
+pub use ran::{Ran, Stuck};
 pub use ssd::{Ssd, SsdConfig};
 pub use stack::{HostConfig, Stack};
 pub use storage::{Event, JobId, Request, Storage, Taken};
+pub use watch::{Orders, Watch};

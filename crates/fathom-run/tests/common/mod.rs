@@ -7,7 +7,7 @@ use std::io;
 use fathom_core::Nanos;
 use fathom_job::{Dialect, Invocation, Plan, Settings, Surroundings, parse};
 use fathom_record::Record;
-use fathom_run::simulate;
+use fathom_run::{Event, Machine, Session, simulate, simulate_on};
 use fathom_sim::Constant;
 
 /// What WORDS, separated by spaces, ask for.
@@ -32,6 +32,39 @@ pub fn plan(words: &str) -> Plan {
 pub fn record(words: &str) -> Record {
     match simulate(&plan(words), &Constant::new(Nanos::from_micros(100))) {
         Ok(record) => record,
+        Err(error) => panic!("{words}: {error}"),
+    }
+}
+
+/// What comes of WORDS on the machine that a file with this text describes.
+#[track_caller]
+pub fn on(machine: &str, words: &str) -> Record {
+    on_watched(machine, words, &mut |_| {}, &|| 0)
+}
+
+/// The same; `tell` hears what happens, and the run ends when `stops` says 1.
+#[track_caller]
+pub fn on_watched(
+    machine: &str,
+    words: &str,
+    tell: &mut dyn FnMut(Event<'_>),
+    stops: &dyn Fn() -> u32,
+) -> Record {
+    let machine = match Machine::parse("machine", machine) {
+        Ok(machine) => machine,
+        Err(error) => panic!("{machine}: {error}"),
+    };
+    let (plan, settings) = run_of(words);
+    let mut session = Session {
+        tell,
+        stops,
+        progress: None,
+        report_every: settings.status_interval,
+        reports_asked: &|| 0,
+        layout_bar: false,
+    };
+    match simulate_on(&plan, &machine, &settings, &mut session) {
+        Ok((record, _logs)) => record,
         Err(error) => panic!("{words}: {error}"),
     }
 }

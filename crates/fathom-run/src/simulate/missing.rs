@@ -1,0 +1,48 @@
+//! What a plan or a command line asks for that there is not in virtual time.
+
+use fathom_job::{Plan, Settings};
+use fathom_record::Warning;
+
+/// A warning for each of them.
+pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, job: &str, message: &str, hint: &str| {
+        warnings.push(Warning {
+            code: code.into(),
+            job: job.into(),
+            message: message.into(),
+            hint: hint.into(),
+        });
+    };
+    for job in &plan.jobs {
+        let lifecycle = &job.options.lifecycle;
+        if lifecycle.exec_prerun.is_some() || lifecycle.exec_postrun.is_some() {
+            let message = "commands are not run in virtual time";
+            warn("commands_not_run", &job.name, message, "");
+        }
+        if !job.options.direct {
+            let message = "there is no page cache in virtual time: every op goes to the device";
+            let hint = "write `direct=1` to say so";
+            warn("no_page_cache", &job.name, message, hint);
+        }
+        if job.options.offload {
+            let message = "there are no workers in virtual time: `io_submit_mode=offload` has \
+                           ops go to the device when they are submitted, and none is ever queued";
+            warn("no_workers", &job.name, message, "");
+        }
+    }
+    if settings.trigger.is_some() {
+        let message = "the command of `--trigger` is not run in virtual time";
+        warn("commands_not_run", "", message, "");
+    }
+    if settings.bandwidth_log.is_some() {
+        let message = "`--bandwidth-log` is not written in virtual time";
+        let hint = "the jobs' own logs are: `write_bw_log`";
+        warn("no_bandwidth_log", "", message, hint);
+    }
+    if settings.idle_profile.is_some() {
+        let message = "`--idle-prof` has nothing to look at in virtual time";
+        warn("no_idle_profile", "", message, "");
+    }
+    warnings
+}

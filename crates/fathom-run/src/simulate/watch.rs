@@ -1,0 +1,133 @@
+//! A simulation as its user follows it: who starts with whom, reports on the way, an early end.
+
+use fathom_core::{Nanos, Tick};
+use fathom_record::Record;
+use fathom_sim::{Orders, Watch};
+use fathom_workload::{Phase, Results, Worker};
+
+use super::Run;
+use crate::interim;
+use crate::lifecycle::Lifecycle;
+use crate::progress::JobState;
+use crate::session::{Event, JobSnapshot, Session, Snapshot};
+use crate::status::{Goal, Meter, goals};
+
+/// What goes on around the jobs of a run.
+pub(super) struct Watching<'a, 's> {
+    run: &'a Run<'a>,
+    lifecycle: Lifecycle,
+    /// By setup.
+    started: Vec<bool>,
+    session: &'a mut Session<'s>,
+    goals: Vec<Goal>,
+    /// When the next report is due, and how long after it the one that follows.
+    due: Tick,
+    every: Nanos,
+    /// Of the reports asked for by hand, so many were seen; one is to be told now.
+    seen: u32,
+    asked: bool,
+    stopped: bool,
+}
+
+impl<'a, 's> Watching<'a, 's> {
+    /// The first jobs are ready to start.
+    pub(super) fn new(
+        run: &'a Run<'a>,
+        mut lifecycle: Lifecycle,
+        session: &'a mut Session<'s>,
+    ) -> Self {
+        let mut started = vec![false; run.setups.len()];
+        for index in lifecycle.ready() {
+            started[index] = true;
+        }
+        let every = session
+            .report_every
+            .map(|every| every.max(interim::SHORTEST));
+        Self {
+            run,
+            lifecycle,
+            started,
+            goals: every.map_or_else(Vec::new, |_| goals(run.plan)),
+            due: every.map_or(Tick::MAX, |every| Tick::ZERO + every),
+            every: every.unwrap_or(Nanos::MAX),
+            seen: (session.reports_asked)(),
+            asked: false,
+            stopped: false,
+            session,
+        }
+    }
+
+    /// Whether a job may run, or has run.
+    pub(super) fn has_started(&self, index: usize) -> bool {
+        self.started[index]
+    }
+
+    /// What was measured so far.
+    fn so_far(&self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) -> Record {
+        let mut results = Vec::with_capacity(self.started.len());
+        let mut snapshot = Snapshot {
+            elapsed: now - Tick::ZERO,
+            ..Snapshot::default()
+        };
+        for (worker, &started) in workers.zip(&self.started) {
+            let so_far = worker.results_so_far(now).filter(|_| started);
+            snapshot
+                .jobs
+                .push(shown(worker, started, so_far.as_ref(), now));
+            results.push(so_far);
+        }
+        Record {
+            eta_s: Meter::default().look(&self.goals, &snapshot).eta_s,
+            ..self.run.record(results, now)
+        }
+    }
+}
+
+impl Watch for Watching<'_, '_> {
+    fn ended(&mut self, index: usize, worker: &Worker) -> Orders {
+        let stop = self.lifecycle.ended(index, worker.has_failed());
+        let start = self.lifecycle.ready();
+        start.iter().for_each(|&index| self.started[index] = true);
+        Orders { start, stop }
+    }
+
+    fn stops(&mut self) -> bool {
+        let asked = (self.session.reports_asked)();
+        self.asked |= std::mem::replace(&mut self.seen, asked) != asked;
+        if self.stopped || (self.session.stops)() == 0 {
+            return false;
+        }
+        self.stopped = true;
+        self.lifecycle.start_no_more();
+        (self.session.tell)(Event::Stopping);
+        true
+    }
+
+    fn next_look(&self) -> Tick {
+        if self.asked { Tick::ZERO } else { self.due }
+    }
+
+    fn look(&mut self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) {
+        self.asked = false;
+        while self.due <= now {
+            self.due += self.every;
+        }
+        let record = self.so_far(now, workers);
+        (self.session.tell)(Event::Interim(&record));
+    }
+}
+
+/// How far a job has come.
+fn shown(worker: &Worker, started: bool, so_far: Option<&Results>, now: Tick) -> JobSnapshot {
+    let progress = worker.progress();
+    JobSnapshot {
+        state: match progress.phase {
+            _ if !started => JobState::NotStarted,
+            Phase::Finished => JobState::Ended,
+            phase => JobState::Working(phase),
+        },
+        ios: progress.ios,
+        bytes: progress.bytes,
+        elapsed: so_far.map_or(Nanos::ZERO, |results| now - results.started),
+    }
+}

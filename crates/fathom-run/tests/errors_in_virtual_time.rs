@@ -1,0 +1,201 @@
+//! Ops that fail, are lost, or wait too long, by the faults of a machine file: what ends the job,
+//! what it goes past, and who ends with it.
+
+mod common;
+
+use std::ops::RangeInclusive;
+
+use common::on;
+use fathom_record::{JobRecord, Record};
+
+/// Every op takes 100 µs; these faults.
+fn run(faults: &str, words: &str) -> Record {
+    let machine = format!(
+        "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
+         [device.constant]\nlatency_us = 100\n{faults}\n"
+    );
+    on(&machine, words)
+}
+
+const JOB: &str = "--name=t --filename=/dev/m --direct=1 --bs=4k --size=40m --ioengine=psync";
+
+/// Ops done, errors gone past, the job's error of a job of 10,240 ops.
+#[track_caller]
+fn check(
+    faults: &str,
+    words: &str,
+    done: RangeInclusive<u64>,
+    past: RangeInclusive<u64>,
+    error: u32,
+) {
+    let words = format!("{JOB} {words}");
+    let record = run(&format!("[device.faults]\n{faults}"), &words);
+    let job = &record.jobs[0];
+    let got = ops(job);
+    assert!(done.contains(&got), "{words}: {got} ops done, not {done:?}");
+    let got = job.tolerated.map_or(0, |tolerated| tolerated.total);
+    assert!(past.contains(&got), "{words}: {got} errors, not {past:?}");
+    assert_eq!(job.error, error, "{words}");
+}
+
+fn ops(job: &JobRecord) -> u64 {
+    job.directions.each().iter().map(|each| each.ios).sum()
+}
+
+const EIO: u32 = 5;
+const EREMOTEIO: u32 = 121;
+const ETIMEDOUT: u32 = 110;
+
+#[test]
+fn an_error_ends_a_job_that_does_not_go_past_it() {
+    let tenth = "read_errors_ppm = 100000";
+    check(tenth, "--rw=randread", 0..=100, 0..=0, EIO);
+    check(tenth, "--rw=randwrite", 10_240..=10_240, 0..=0, 0);
+    let all = "--rw=randread --continue_on_error";
+    check(tenth, &format!("{all}=io"), 9_000..=9_450, 900..=1_150, 0);
+    check(tenth, &format!("{all}=read"), 9_000..=9_450, 900..=1_150, 0);
+    check(tenth, &format!("{all}=all"), 9_000..=9_450, 900..=1_150, 0);
+    check(tenth, &format!("{all}=write"), 0..=100, 0..=0, EIO);
+    check(tenth, &format!("{all}=verify"), 0..=100, 0..=0, EIO);
+    check(tenth, &format!("{all}=none"), 0..=100, 0..=0, EIO);
+}
+
+/// As in fio only errors of the device itself are gone past; another one ends the job, and is
+/// counted where errors of its kind were to be gone past.
+#[test]
+fn only_errors_of_the_device_are_gone_past() {
+    let odd = "read_errors_ppm = 100000\nerrno = 121";
+    check(
+        odd,
+        "--rw=randread --continue_on_error=io",
+        0..=100,
+        1..=1,
+        EREMOTEIO,
+    );
+    check(
+        odd,
+        "--rw=randread --ignore_error=EIO",
+        0..=100,
+        1..=1,
+        EREMOTEIO,
+    );
+}
+
+#[test]
+fn errors_that_are_named_are_ignored() {
+    let tenth = "read_errors_ppm = 100000\nwrite_errors_ppm = 100000";
+    check(
+        tenth,
+        "--rw=randread --ignore_error=EIO",
+        9_000..=9_450,
+        900..=1_150,
+        0,
+    );
+    check(
+        tenth,
+        "--rw=randwrite --ignore_error=EIO",
+        0..=100,
+        0..=0,
+        EIO,
+    );
+    check(
+        tenth,
+        "--rw=randwrite --ignore_error=,EIO",
+        9_000..=9_450,
+        900..=1_150,
+        0,
+    );
+    check(
+        tenth,
+        "--rw=randrw --ignore_error=EIO:ENOSPC,5",
+        9_000..=9_450,
+        900..=1_150,
+        0,
+    );
+    let lost = "lost_ppm = 1000\ntimeout_ms = 1000";
+    check(
+        lost,
+        "--rw=randread --ignore_error=ETIMEDOUT",
+        10_200..=10_239,
+        1..=40,
+        0,
+    );
+}
+
+/// A completion that never comes: the host gives up on the op after its time-out, and nothing
+/// waits for longer, whether the job has time left or not.
+#[test]
+fn a_lost_completion_is_an_error_after_its_timeout() {
+    let all_lost = "[device.faults]\nlost_ppm = 1000000\ntimeout_ms = 2500";
+    for (words, ms, error) in [
+        ("--rw=randread", 2500, ETIMEDOUT),
+        ("--rw=randread --time_based --runtime=1", 2500, ETIMEDOUT),
+        (
+            "--rw=randread --ioengine=libaio --iodepth=8 --runtime=1",
+            2500,
+            ETIMEDOUT,
+        ),
+        (
+            "--rw=randread --ignore_error=ETIMEDOUT --time_based --runtime=6",
+            7500,
+            0,
+        ),
+    ] {
+        let record = run(all_lost, &format!("{JOB} {words}"));
+        let job = &record.jobs[0];
+        assert_eq!((ops(job), job.error), (0, error), "{words}");
+        assert_eq!(record.elapsed_ms, ms, "{words}");
+    }
+}
+
+/// A stall of half a second, a second after the start.
+#[test]
+fn an_op_that_waits_for_too_long_ends_the_job() {
+    let stall = "[[device.stall]]\nat_ms = 1000\nfor_ms = 500";
+    for (bound, error, ms) in [
+        ("400ms", ETIMEDOUT, 1500),
+        ("600ms", 0, 3000),
+        ("0", 0, 3000),
+    ] {
+        let words = format!("{JOB} --rw=randread --time_based --runtime=3 --max_latency={bound}");
+        let record = run(stall, &words);
+        assert_eq!(
+            (record.jobs[0].error, record.elapsed_ms),
+            (error, ms),
+            "{words}"
+        );
+    }
+}
+
+/// Of two jobs the reading one fails; ms that the writing one ran.
+#[test]
+fn an_error_ends_others_where_that_is_asked_for() {
+    let half = "[device.faults]\nread_errors_ppm = 500000";
+    for (words, with) in [
+        ("", false),
+        ("--exitall_on_error", true),
+        ("--exitall_on_error --continue_on_error=io", false),
+        ("--exitall", true),
+    ] {
+        let both = format!(
+            "{JOB} --time_based --runtime=1 --rw=randread {words} --name=w --filename=/dev/m \
+             --direct=1 --bs=4k --rw=randwrite --time_based --runtime=3"
+        );
+        let record = run(half, &both);
+        let ms = record.jobs[1].runtime_ms;
+        let ended = ms < 100;
+        let early = with && record.jobs[0].error == EIO;
+        assert_eq!(ended, early, "{words}: {ms} ms");
+    }
+}
+
+/// Parts of an op that were moved are moved once, whatever else goes wrong.
+#[test]
+fn short_transfers_are_gone_on_with() {
+    let words = "--name=t --filename=/dev/m --direct=1 --bs=64k --size=64m --rw=randwrite \
+                 --ioengine=libaio --iodepth=4";
+    let record = run("[device.faults]\nshort_ppm = 300000", words);
+    let write = &record.jobs[0].directions.write;
+    assert_eq!((write.ios, write.bytes), (1024, 64 << 20));
+    assert!((300..600).contains(&write.short_ios), "{}", write.short_ios);
+}
