@@ -53,7 +53,8 @@ fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {
 pub(crate) enum Data {
     /// Standard output, as it comes.
     Stdout,
-    /// A file, written beside its name when all is there, and renamed.
+    /// A file. A new one is written beside its name when all is there, and renamed. One that was
+    /// there is written where it is, as it may be a link, mounted by itself, or not for all to read.
     File {
         /// The option that names it.
         option: &'static str,
@@ -61,6 +62,8 @@ pub(crate) enum Data {
         path: PathBuf,
         /// What it will hold.
         text: String,
+        /// Where it is a pipe or a device: that, and how many bytes have gone into it.
+        stream: Option<(File, usize)>,
     },
 }
 
@@ -79,10 +82,12 @@ impl Data {
             option,
             path: path.into(),
             text: String::new(),
+            stream: None,
         }
     }
 
-    /// Whether a file can be written there; asked before a long run, not after it.
+    /// Whether a file can be written there; asked before a long run, not after it. One that was
+    /// there is emptied, so that nobody takes what it holds for the new report.
     pub(crate) fn check(&self) -> Result<()> {
         let Self::File { option, path, .. } = self else {
             return Ok(());
@@ -91,7 +96,11 @@ impl Data {
             anyhow::bail!("{option}: {} is a directory", path.display());
         }
         if is_special(path) {
-            return Ok(());
+            return Ok(()); // opened when there is something to write
+        }
+        if is_there(path) {
+            return write_there(path, "", false)
+                .with_context(|| format!("{option}: {}", path.display()));
         }
         let beside = beside(path);
         File::create(&beside).with_context(|| format!("{option}: {}", path.display()))?;
@@ -111,47 +120,85 @@ impl Data {
     }
 
     /// Shows what there is so far: whole reports, while the run goes on.
-    pub(crate) fn show(&self) -> Result<()> {
-        match self {
-            Self::File { option, path, text } if !is_special(path) => {
-                // Not synced: that would have a part in what is measured.
-                place(option, path, |file| file.write_all(text.as_bytes()))
-            }
-            _ => Ok(()),
-        }
+    pub(crate) fn show(&mut self) -> Result<()> {
+        // Not synced: that would have a part in what is measured.
+        self.place(false)
     }
 
-    /// Puts the file in place; readers see the old one or the whole new one.
-    pub(crate) fn finish(self) -> Result<()> {
-        let Self::File { option, path, text } = self else {
+    /// Puts the file in place.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.place(true)
+    }
+
+    fn place(&mut self, last: bool) -> Result<()> {
+        let Self::File {
+            option,
+            path,
+            text,
+            stream,
+        } = self
+        else {
             return Ok(());
         };
-        if is_special(&path) {
-            let written = File::create(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-            return written.with_context(|| format!("{option}: {}", path.display()));
-        }
-        place(option, &path, |file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
+        let placed = if is_special(path) {
+            write_on(stream, path, text)
+        } else if is_there(path) {
+            write_there(path, text, last)
+        } else {
+            write_beside(path, text, last)
+        };
+        placed.with_context(|| format!("{option}: {}", path.display()))
     }
 }
 
+/// A pipe or a device.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// Whether there is a file of this name, or a link to where one is to be.
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Writes to a pipe or a device what has not gone there yet.
+fn write_on(stream: &mut Option<(File, usize)>, path: &Path, text: &str) -> io::Result<()> {
+    let (file, gone) = match stream {
+        Some(stream) => stream,
+        None => stream.insert((File::options().write(true).open(path)?, 0)),
+    };
+    file.write_all(&text.as_bytes()[*gone..])?;
+    *gone = text.len();
+    Ok(())
+}
+
+/// Writes a file where it is. What was written before is the beginning of what is written now: who
+/// reads meanwhile sees no less than before.
+fn write_there(path: &Path, text: &str, last: bool) -> io::Result<()> {
+    let mut options = File::options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    if last { file.sync_all() } else { Ok(()) }
+}
+
 /// Writes a file under another name, and renames it.
-fn place(option: &str, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+fn write_beside(path: &Path, text: &str, last: bool) -> io::Result<()> {
     let beside = beside(path);
-    let written = File::create(&beside).and_then(|mut file| write(&mut file));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        if last { file.sync_all() } else { Ok(()) }
+    });
     let placed = written.and_then(|()| fs::rename(&beside, path));
     if placed.is_err() {
         // It may be there half-written, or not at all.
         let _gone = fs::remove_file(&beside);
     }
-    placed.with_context(|| format!("{option}: {}", path.display()))
-}
-
-/// A pipe or a device has no name to rename to.
-fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+    placed
 }
 
 /// The name that a file is written under first.

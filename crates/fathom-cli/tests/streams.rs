@@ -121,6 +121,60 @@ fn a_report_goes_to_a_file() {
     assert!(run.err.contains("missing/report"), "{run:#?}");
 }
 
+/// A link, a file mounted by itself, one that only its owner reads: none may become another file.
+#[test]
+fn a_file_that_was_there_is_written_where_it_is() {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Folder::new();
+    let words = format!("{NULL} --output-format=json --output=report.json");
+    let [file, link, none] = ["kept", "report.json", "none"].map(|name| folder.path().join(name));
+    fs::write(
+        &file,
+        "an old report, and longer than the new one ".repeat(1000),
+    )
+    .unwrap();
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    for target in [&file, &none] {
+        symlink(target, &link).unwrap();
+        folder.fio(&words).expect(0);
+        assert!(link.is_symlink());
+        serde_json::from_str::<serde_json::Value>(&fs::read_to_string(target).unwrap()).unwrap();
+        fs::remove_file(&link).unwrap();
+    }
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    // Standard output, where that is a file: the link to it in /dev stays.
+    let mut command = folder.command("sh", "-c");
+    let fathom = env!("CARGO_BIN_EXE_fathom");
+    command.arg(format!("{fathom} run {NULL} --output=/dev/fd/3 3>three"));
+    Run::from(command.output().unwrap()).expect(0);
+    assert!(
+        fs::read_to_string(folder.path().join("three"))
+            .unwrap()
+            .contains("READ: bw=")
+    );
+}
+
+/// Reports that come while the jobs run reach who listens at a pipe.
+#[test]
+fn a_pipe_gets_each_report_once() {
+    let folder = Folder::new();
+    let mut command = folder.command("sh", "-c");
+    let fathom = env!("CARGO_BIN_EXE_fathom");
+    command.arg(format!(
+        "{fathom} run --name=t --ioengine=null --size=1g --rate_iops=100 --runtime=1 --time_based \
+         --status-interval=300ms --output-format=terse --output=/dev/fd/3 3>&1 | cat"
+    ));
+    let run = Run::from(command.output().unwrap()).expect(0);
+    let lines: Vec<&str> = run.out.lines().collect();
+    let mut apart = lines.clone();
+    apart.dedup();
+    assert!(lines.len() >= 2 && apart == lines, "{run:#?}");
+}
+
 #[test]
 fn failed_jobs_are_counted() {
     let folder = Folder::new();
