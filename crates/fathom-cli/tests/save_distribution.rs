@@ -80,19 +80,30 @@ fn a_real_run_can_be_saved() {
     let folder = Folder::new();
     let job = "--name=j --ioengine=psync --rw=randread --bs=4k --size=4m --numjobs=2 --norandommap \
                --number_ios=1000 --lat_percentiles=1 --output-format=json";
-    folder
-        .fathom(&format!("run --save-distribution saved.toml {job}"))
-        .expect(0);
+    let first = folder.fathom(&format!("run --save-distribution saved.toml {job}"));
+    let first = first.expect(0).json();
     let saved = std::fs::read_to_string(folder.path().join("saved.toml")).unwrap();
     assert!(
         saved.contains("# 2 × job `j`: randread, read 4096 B; psync, iodepth 1\n"),
         "{saved}"
     );
     assert!(saved.contains("# 2000 ops: "), "{saved}");
-    let again = folder
-        .fathom(&format!("run --machine saved.toml {job}"))
-        .expect(0);
-    assert_eq!(again.json()["jobs"][1]["read"]["total_ios"], 1000);
+    let again = folder.fathom(&format!("run --machine saved.toml {job}"));
+    let again = again.expect(0).json();
+    assert_eq!(again["jobs"][1]["read"]["total_ios"], 1000);
+    // Half of the ops are faster than this: what was saved is of both jobs, so it lies between
+    // theirs, and a thousand draws stray a little.
+    let at = |report: &Value, job: usize, percent: &str| {
+        let lat = &report["jobs"][job]["read"]["lat_ns"]["percentile"];
+        lat[percent].as_f64().unwrap()
+    };
+    let both = |percent: &str| [0, 1].map(|job| at(&first, job, percent));
+    let (low, high) = (both("40.000000"), both("60.000000"));
+    let half = at(&again, 0, "50.000000");
+    assert!(
+        low[0].min(low[1]) <= half && half <= high[0].max(high[1]),
+        "{low:?} {half} {high:?}"
+    );
 }
 
 #[track_caller]

@@ -18,6 +18,25 @@ fn rows(arguments: &str) -> Vec<Value> {
 fn the_tags_table_has_what_was_asked_for_beside_what_was_published() {
     let rows = rows("hdd-tags --numjobs 1,16");
     assert_eq!(rows.len(), 2);
+    let names: Vec<&str> = rows[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let ours = ["numjobs", "plain_mib_s", "fair_mib_s"];
+    assert_eq!(names[..3], ours);
+    assert_eq!(
+        names[3..5],
+        ["plain_sequential_ratio", "fair_sequential_ratio"]
+    );
+    let others = names[5..].iter();
+    for name in others {
+        assert!(
+            name.starts_with("published_") || name.ends_with("_error_percent"),
+            "{name}"
+        );
+    }
     assert_eq!(rows[0]["numjobs"], 1);
     for (name, published) in [("plain", 64.8), ("fair", 65.6)] {
         let modelled = rows[1][format!("{name}_mib_s")].as_f64().unwrap();

@@ -30,12 +30,16 @@ pub(crate) struct FlashMap {
     scatter: Scatter,
 }
 
-/// The block of each unit that was written or let go since the beginning, in pieces that take
-/// memory only when one of their units was.
+/// The block of each unit that was written or let go since the beginning, in pieces, and shelves
+/// of pieces, that take memory only when one of their units was.
 #[derive(Debug)]
 struct Written {
-    pieces: Vec<Option<Box<[u32; PIECE]>>>,
+    /// Each empty, or of `PIECE` pieces.
+    shelves: Vec<Vec<Option<Piece>>>,
 }
+
+/// Of `PIECE` units.
+type Piece = Box<[u32; PIECE]>;
 
 #[derive(Clone, Debug, Default)]
 struct Block {
@@ -229,20 +233,25 @@ impl Written {
     fn new(units: u64) -> Self {
         let pieces = usize::try_from(units).unwrap_or(usize::MAX).div_ceil(PIECE);
         Self {
-            pieces: vec![None; pieces],
+            shelves: vec![Vec::new(); pieces.div_ceil(PIECE)],
         }
     }
 
     /// Where a unit is: a block, `NOWHERE`, or `UNTOUCHED`.
     fn at(&self, unit: u64) -> u32 {
         let (piece, within) = place_of(unit);
-        let piece = self.pieces.get(piece).and_then(Option::as_ref);
+        let shelf = self.shelves.get(piece / PIECE);
+        let piece = shelf.and_then(|shelf| shelf.get(piece % PIECE)?.as_ref());
         piece.map_or(UNTOUCHED, |piece| piece[within])
     }
 
     fn set(&mut self, unit: u64, place: u32) {
         let (piece, within) = place_of(unit);
-        let piece = self.pieces[piece].get_or_insert_with(|| Box::new([UNTOUCHED; PIECE]));
+        let shelf = &mut self.shelves[piece / PIECE];
+        if shelf.is_empty() {
+            shelf.resize(PIECE, None);
+        }
+        let piece = shelf[piece % PIECE].get_or_insert_with(|| Box::new([UNTOUCHED; PIECE]));
         piece[within] = place;
     }
 }
@@ -327,7 +336,7 @@ const NOWHERE: u32 = u32::MAX;
 /// In place of a block, for what is as it was at the beginning.
 const UNTOUCHED: u32 = u32::MAX - 1;
 
-/// Units of a piece of the map: 4 KiB of it, so 4 MiB of the drive.
+/// Units of a piece of the map: 4 KiB of it, so 4 MiB of the drive. And pieces of a shelf.
 const PIECE: usize = 1024;
 
 /// Blocks of a die that are erased at the beginning: one to write, one to clean into.

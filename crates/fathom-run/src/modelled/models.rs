@@ -149,6 +149,11 @@ fn recorded(table: &Fields<'_>) -> Option<Recorded> {
         table.refuse("count", why, "give each latency its count");
         return None;
     }
+    if latencies.iter().any(|ns| *ns > LONGEST_NS) {
+        let why = format!("a latency is longer than {LONGEST_NS} ns, which is eleven days");
+        table.refuse("latency_ns", why, "write nanoseconds");
+        return None;
+    }
     let recorded = Recorded::new(latencies.into_iter().zip(counts));
     if recorded.is_none() {
         table.refuse("count", "nothing was counted", "give latencies and counts");
@@ -267,6 +272,16 @@ fn array(fields: &Fields<'_>, capacity: u64) -> Option<ArrayModel> {
     }
     let chunks = capacity.div_ceil(chunk_bytes).div_ceil(members.into());
     let member = Model::read_one_of(&MEMBERS, fields, chunks * chunk_bytes)?;
+    if let Model::Ssd(ssd) = &member {
+        let block = u64::from(ssd.page_bytes) * u64::from(ssd.pages_per_block);
+        let blocks = ssd.capacity / block.max(1) * u64::from(members);
+        if blocks > MOST_BLOCKS {
+            let why =
+                format!("{blocks} blocks of flash are more than the {MOST_BLOCKS} of a model");
+            let hint = "lower `members` or `capacity_gib`, or raise `pages_per_block`";
+            fields.refuse("members", why, hint);
+        }
+    }
     Some(ArrayModel {
         member,
         members,
@@ -296,6 +311,8 @@ fn rate(fields: &Fields<'_>, key: &'static str) -> u64 {
 const MODELS: [&str; 5] = ["constant", "distribution", "hdd", "ssd", "array"];
 /// What an array may be of.
 const MEMBERS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
+/// As long as `latency_us` of a constant device may be.
+const LONGEST_NS: u64 = 1_000_000_000_000_000;
 /// Of a modelled flash drive: each takes memory.
 const MOST_BLOCKS: u64 = 1 << 22;
 const US: Nanos = Nanos::from_micros(1);
