@@ -54,7 +54,7 @@ pub(crate) enum Data {
     /// Standard output, as it comes.
     Stdout,
     /// A file. A new one is written beside its name when all is there, and renamed. One that was
-    /// there is written where it is, as it may be a link, mounted by itself, or not for all to read.
+    /// there is written where it is: it may be a link, mounted by itself, or not for all to read.
     File {
         /// The option that names it.
         option: &'static str,
