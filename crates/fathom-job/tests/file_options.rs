@@ -10,6 +10,7 @@ fn files() {
     check("--filename=a:b --nrfiles=1", |o| o.nrfiles == 1);
     check("--nrfiles=1 --filename=a:b", |o| o.nrfiles == 2);
     refuse("--filename=:", "no-value");
+    refuse("--filename=a:-", "stream-as-file");
     check("--directory=/a:/b", |o| {
         o.directory == Some(vec!["/a".into(), "/b".into()])
     });

@@ -17,7 +17,8 @@ pub(super) const ROWS: &[Row] = &[
             form: "path[:path…]",
             read: filename,
         },
-    ),
+    )
+    .stricter("`-` is refused: in fio it is standard input or output, which has no offsets"),
     Row::new(
         "directory",
         "",
@@ -210,8 +211,14 @@ pub(super) const ROWS: &[Row] = &[
 /// is read first, on a command line a `directory` that follows is too late.
 fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let directory = options.directory.as_ref().and_then(|all| all.first());
-    let new = listed(text)?.into_iter();
+    let new = listed(text)?;
+    if new.iter().any(|name| name == "-") {
+        let message = "`-` is standard input or output, which has no offsets";
+        let problem = Problem::new("stream-as-file", 0..text.len(), message);
+        return Err(problem.fix("name a file or a device; `./-` is a file of that name"));
+    }
     let new: Vec<_> = new
+        .into_iter()
         .map(|name| in_directory(directory.map(String::as_str), name))
         .collect();
     let mut names = options.filename.take().unwrap_or_default();
