@@ -107,8 +107,11 @@ impl Dice {
             text += "[host]\npiece_us = 20\nwake_us = 5\nwake_each_us = 1\nwake_spread_us = 40\n";
         }
         text += "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\n";
-        let model = self.of(&["constant", "distribution", "hdd", "ssd"]);
+        let model = self.of(&["constant", "distribution", "hdd", "ssd", "array"]);
         writeln!(text, "model = \"{model}\"\n[device.{model}]").unwrap();
+        if model == "array" {
+            text += "members = 3\nchunk_kib = 64\nmodel = \"ssd\"\n[device.array.ssd]\n";
+        }
         text += match model {
             "constant" => "latency_us = 50\n",
             "distribution" => {
@@ -233,8 +236,12 @@ impl Dice {
         may(5, "--fsync=8".into());
         may(6, "--time_based --runtime=300ms".into());
         may(6, "--runtime=50ms".into());
-        if rw.ends_with("write") && !rw.starts_with("trim") {
-            may(3, "--verify=crc32c".into());
+        if rw.ends_with("write") && !rw.starts_with("trim") && self.one_in(3) {
+            words += " --verify=crc32c";
+            if words.contains("--time_based") {
+                // Content is what a simulation takes long for.
+                words += " --runtime=30ms";
+            }
         }
         words
     }
