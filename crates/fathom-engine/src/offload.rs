@@ -177,6 +177,7 @@ impl Offload {
             return self.clock.now();
         };
         let shared = &pool.shared;
+        let had_work = shared.list.len() > 0;
         shared.submitted_together(self.batch.len());
         shared.list.lay(&self.batch);
         match self.kick {
@@ -190,7 +191,7 @@ impl Offload {
             Kick::Reap => {}
         }
         let mut issue = self.clock.now();
-        if pool.is_left_lying(issue) && self.kick == Kick::Batch {
+        if pool.is_left_lying(had_work, issue) && self.kick == Kick::Batch {
             pool.shared.wake_one();
             issue = self.clock.now();
         }

@@ -28,6 +28,13 @@ struct Shared {
     taken: [AtomicU32; SLOTS],
 }
 
+impl Shared {
+    fn all_taken(&self) -> u32 {
+        let counts = self.taken.iter();
+        counts.map(|count| count.load(Ordering::SeqCst)).sum()
+    }
+}
+
 /// One worker as in the pool: takes its share, wakes the next if anything is left, sleeps.
 fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Thread) {
     let mut batch = Vec::with_capacity(SLOTS);
@@ -101,14 +108,7 @@ fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
             .iter()
             .map(|batch| u32::try_from(batch.len()).unwrap_or(0))
             .sum();
-        let taken = |shared: &Shared| -> u32 {
-            shared
-                .taken
-                .iter()
-                .map(|count| count.load(Ordering::SeqCst))
-                .sum()
-        };
-        while taken(&shared) < wanted {
+        while shared.all_taken() < wanted {
             thread::park();
         }
         shared.ending.store(true, Ordering::SeqCst);

@@ -125,10 +125,11 @@ impl Pool {
     }
 
     /// Whether work lies for longer than those awake should need to come back for it: an op that
-    /// was thought to be quick holds them up.
-    pub(crate) fn is_left_lying(&mut self, now: Tick) -> bool {
+    /// was thought to be quick holds them up. Asked after each batch, `had_work` is how it was
+    /// before.
+    pub(crate) fn is_left_lying(&mut self, had_work: bool, now: Tick) -> bool {
         let taken = self.shared.list.taken();
-        if taken != self.taken.0 || self.shared.list.len() == 0 {
+        if taken != self.taken.0 || !had_work {
             self.taken = (taken, now);
         }
         now - self.taken.1 > HELD_UP
