@@ -195,6 +195,10 @@ fn runs_that_are_killed_at_random_leave_nothing() {
 #[test]
 fn an_interrupt_drains_and_reports() {
     let folder = Folder::new();
+    // To make the file may take longer than the job is given.
+    folder
+        .fathom("run --name=l --rw=write --size=4m --filename=data")
+        .expect(0);
     let mut child = folder
         .command(
             env!("CARGO_BIN_EXE_fathom"),
@@ -204,7 +208,7 @@ fn an_interrupt_drains_and_reports() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let script = format!("sleep 0.5; kill -INT {}", child.id());
+    let script = format!("sleep 1.5; kill -INT {}", child.id());
     Command::new("sh").args(["-c", &script]).status().unwrap();
     let mut text = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut text).unwrap();
