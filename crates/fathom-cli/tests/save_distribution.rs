@@ -106,6 +106,22 @@ fn a_real_run_can_be_saved() {
     );
 }
 
+#[test]
+fn what_was_saved_before_stays_until_there_is_something_new() {
+    let folder = Folder::new();
+    folder.write("disk.toml", DISK);
+    let saved = folder.write("saved.toml", "old");
+    let words = "run --machine disk.toml --save-distribution saved.toml --name=j --direct=1 \
+                 --filename=/dev/d --number_ios=10";
+    for nothing in ["--rw=readread", "--gtod_reduce=1"] {
+        folder.fathom(&format!("{words} {nothing}")).expect(2);
+        assert_eq!(std::fs::read_to_string(&saved).unwrap(), "old", "{nothing}");
+    }
+    folder.fathom(words).expect(0);
+    let text = std::fs::read_to_string(&saved).unwrap();
+    assert!(text.starts_with("# Latencies that"), "{text}");
+}
+
 #[track_caller]
 fn check_refused(words: &str, wants: &[&str]) {
     let folder = Folder::new();
