@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::plan;
+use common::try_on;
 use fathom_core::Xoshiro256;
-use fathom_run::{Machine, simulate_on};
+use fathom_run::Machine;
 
 const EXAMPLES: [(&str, &str); 6] = [
     (
@@ -74,9 +74,8 @@ fn changed(text: &str, random: &mut Xoshiro256) -> String {
 
 #[test]
 fn whatever_is_changed_there_is_a_place_or_a_machine() {
-    let job = "--name=j --filename=/dev/d --direct=1 --ioengine=libaio --iodepth=3 --rw=randrw \
+    let job = "--machine=m --seeks --name=j --filename=/dev/d --direct=1 --ioengine=libaio --iodepth=3 --rw=randrw \
                --bs=16k --number_ios=20 --norandommap --size=1m --ignore_error=ETIMEDOUT";
-    let plan = plan(job);
     let (mut refused, mut ran) = (0, 0);
     for seed in 0..2000 {
         let mut random = Xoshiro256::new(seed);
@@ -96,7 +95,7 @@ fn whatever_is_changed_there_is_a_place_or_a_machine() {
             }
             // Names that nobody uses, and too small a device, are refused here.
             Ok(machine) => {
-                ran += u32::from(simulate_on(&plan, &machine, true, &mut |_| {}).is_ok())
+                ran += u32::from(try_on(&machine, job, &mut |_| {}, &|| 0).is_ok());
             }
         }
     }

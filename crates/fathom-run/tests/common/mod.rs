@@ -7,7 +7,7 @@ use std::io;
 use fathom_core::Nanos;
 use fathom_job::{Dialect, Invocation, Plan, Settings, Surroundings, parse};
 use fathom_record::Record;
-use fathom_run::{Event, Machine, Session, simulate, simulate_on};
+use fathom_run::{Event, Machine, RunError, Session, simulate, simulate_on};
 use fathom_sim::Constant;
 
 /// What WORDS, separated by spaces, ask for.
@@ -54,6 +54,20 @@ pub fn on_watched(
         Ok(machine) => machine,
         Err(error) => panic!("{machine}: {error}"),
     };
+    match try_on(&machine, words, tell, stops) {
+        Ok(record) => record,
+        Err(error) => panic!("{words}: {error}"),
+    }
+}
+
+/// What comes of WORDS on a machine, or why nothing does.
+#[track_caller]
+pub fn try_on(
+    machine: &Machine,
+    words: &str,
+    tell: &mut dyn FnMut(Event<'_>),
+    stops: &dyn Fn() -> u32,
+) -> Result<Record, RunError> {
     let (plan, settings) = run_of(words);
     let mut session = Session {
         tell,
@@ -63,10 +77,7 @@ pub fn on_watched(
         reports_asked: &|| 0,
         layout_bar: false,
     };
-    match simulate_on(&plan, &machine, &settings, &mut session) {
-        Ok((record, _logs)) => record,
-        Err(error) => panic!("{words}: {error}"),
-    }
+    simulate_on(&plan, machine, &settings, &mut session).map(|(record, _logs)| record)
 }
 
 /// A machine with nothing on it.
