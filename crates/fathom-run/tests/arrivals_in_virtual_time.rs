@@ -1,0 +1,79 @@
+//! Response times where ops come as they like and are served one at a time, against the closed
+//! form of such a queue: Poisson arrivals, ops that all take as long (M/D/1).
+
+mod common;
+
+use common::on;
+
+/// Every op takes 100 µs, one at a time.
+const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
+                       [device.constant]\nlatency_us = 100\n\
+                       [device.queue]\nscheduler = \"mq-deadline\"\nqueue_depth = 1\n\
+                       nr_requests = 4096\n";
+const OP_US: f64 = 100.0;
+
+/// The mean response time of all jobs, in µs, and how many ops a second there were.
+#[track_caller]
+fn responses(words: &str) -> (f64, f64) {
+    let record = on(
+        MACHINE,
+        &format!(
+            "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --time_based \
+             --runtime=40 {words}"
+        ),
+    );
+    let (mut sum, mut ops) = (0.0, 0.0);
+    for job in &record.jobs {
+        let resp = job.directions.read.resp.as_ref().expect("a rate was set");
+        #[expect(clippy::cast_precision_loss, reason = "some million ops")]
+        let count = resp.summary.count() as f64;
+        sum += resp.summary.mean() * count;
+        ops += count;
+    }
+    (sum / ops / 1000.0, ops / 40.0)
+}
+
+/// At so many ops a second the device is busy for `load` of the time, and who comes waits for
+/// `load / (2 · (1 − load))` of an op on average.
+#[track_caller]
+fn check(words: &str, per_second: f64) {
+    let (got, came) = responses(&format!("{words} --rate_process=poisson"));
+    assert!(
+        (came / per_second - 1.0).abs() < 0.01,
+        "{words}: {came} ops/s"
+    );
+    let load = per_second * OP_US / 1e6;
+    let want = OP_US * (1.0 + load / (2.0 * (1.0 - load)));
+    let error = got / want - 1.0;
+    assert!(
+        error.abs() < 0.04,
+        "{words}: {got} µs, in closed form {want}"
+    );
+}
+
+#[test]
+fn poisson_arrivals_wait_as_long_as_they_must() {
+    for (rate, quarter) in [(2000, 500), (5000, 1250), (8000, 2000)] {
+        check(
+            &format!("--ioengine=psync --rate_iops={rate}"),
+            f64::from(rate),
+        );
+        check(
+            &format!("--ioengine=libaio --iodepth=256 --rate_iops={rate}"),
+            f64::from(rate),
+        );
+        // Four that know nothing of each other come as one.
+        check(
+            &format!("--ioengine=libaio --iodepth=256 --rate_iops={quarter} --numjobs=4"),
+            f64::from(rate),
+        );
+    }
+}
+
+#[test]
+fn even_arrivals_do_not_wait() {
+    for rate in [2000, 5000, 8000] {
+        let (got, _) = responses(&format!("--ioengine=psync --rate_iops={rate}"));
+        assert!((got - OP_US).abs() < 0.1, "{rate}: {got} µs");
+    }
+}
