@@ -4,7 +4,12 @@ use super::difference::Difference;
 
 /// Lines that only one of the two has, in order.
 pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
-    let [fio, ours] = [fio, ours].map(forms);
+    let brief = is_brief(fio) || is_brief(ours);
+    let [fio, ours] = [fio, ours].map(|text| {
+        let mut lines = forms(text);
+        lines.retain(|line| !brief || !SAMPLED.iter().any(|head| line.starts_with(head)));
+        lines
+    });
     let mut found = Vec::new();
     let (mut a, mut b) = (fio.as_slice(), ours.as_slice());
     while !a.is_empty() || !b.is_empty() {
@@ -39,6 +44,14 @@ pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
         found.push(Difference { place, fio, ours });
     }
     found
+}
+
+/// Whether a direction took less than a second: it may have been sampled in one of the two alone, as
+/// the moment will have it.
+fn is_brief(text: &str) -> bool {
+    let runs = text.lines().filter(|line| line.contains("IOPS="));
+    let mut times = runs.filter_map(|line| line.split_once("msec)")?.0.rsplit('/').next());
+    times.any(|time| time.parse::<u64>().is_ok_and(|ms| ms < 1000))
 }
 
 /// The lines, without what was measured. A histogram's lines are one, and so are percentiles'.
@@ -140,6 +153,9 @@ const VERSIONS: &[(&str, &str)] = &[
     ("sync_file_range/syncfs:", "sync_file_range:"),
 ];
 
+/// Lines that are there once half a second has passed.
+const SAMPLED: [&str; 2] = ["bw (UNIT):", "iops :"];
+
 /// Lines that fio has not.
 const OURS: [&str; 3] = ["resp (", "resp percentiles (", "lag ("];
 
@@ -183,6 +199,16 @@ mod tests {
             "  lat (nsec)   : 500=1%",
             &[],
         );
+    }
+
+    #[test]
+    fn what_a_short_run_may_sample_is_compared_in_a_long_one() {
+        let sampled = "   bw (  KiB/s): min=1\n   iops        : min=1\n";
+        let short = "  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/999msec)\n";
+        let long = "  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/1000msec); 0 zone resets\n";
+        check(short, &format!("{long}{sampled}"), &[]);
+        let both = ["text:bw (UNIT)", "text:iops"];
+        check(&format!("{long}{sampled}"), long, &both);
     }
 
     #[test]
