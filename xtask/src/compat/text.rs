@@ -46,8 +46,8 @@ pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
     found
 }
 
-/// Whether a direction took less than a second: it may have been sampled in one of the two alone, as
-/// the moment will have it.
+/// Whether a direction took less than a second: it may have been sampled in one of the two alone,
+/// as the moment will have it.
 fn is_brief(text: &str) -> bool {
     let runs = text.lines().filter(|line| line.contains("IOPS="));
     let mut times = runs.filter_map(|line| line.split_once("msec)")?.0.rsplit('/').next());
