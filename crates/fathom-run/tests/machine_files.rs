@@ -75,7 +75,8 @@ fn changed(text: &str, random: &mut Xoshiro256) -> String {
 #[test]
 fn whatever_is_changed_there_is_a_place_or_a_machine() {
     let job = "--machine=m --seeks --name=j --filename=/dev/d --direct=1 --ioengine=libaio \
-               --iodepth=3 --rw=randrw --bs=16k --number_ios=20 --norandommap --size=1m --ignore_error=ETIMEDOUT";
+               --iodepth=3 --rw=randrw --bs=16k --number_ios=20 --norandommap --size=1m \
+               --ignore_error=ETIMEDOUT";
     let (mut refused, mut ran) = (0, 0);
     for seed in 0..2000 {
         let mut random = Xoshiro256::new(seed);
