@@ -108,6 +108,8 @@ pub(crate) struct Builder<'a> {
     clones: u64,
     /// Where there are more of them than threads can be, and how many jobs came before.
     too_many: Option<(Spot, usize)>,
+    /// Some of them were not kept.
+    left_out: bool,
     units_noted: bool,
     /// `lat_percentiles` of the group that is being reported as one.
     group_percentiles: Option<bool>,
@@ -130,6 +132,7 @@ impl<'a> Builder<'a> {
             globals_refused: false,
             clones: 0,
             too_many: None,
+            left_out: false,
             units_noted: false,
             group_percentiles: None,
         }
@@ -268,6 +271,11 @@ impl<'a> Builder<'a> {
             let written = layer.find("numjobs").map(|written| &written.name);
             self.too_many = Some((written.unwrap_or(header).clone(), self.plan.jobs.len()));
         }
+        // Clones take no memory here, sections do.
+        if self.plan.jobs.len() >= SECTIONS_MAX && self.settings.machine.is_none() {
+            self.left_out = true;
+            return;
+        }
         check::job(self, &mut layer, header);
         self.check_group(&layer, header);
         waits::check(self, &name, &layer, header);
@@ -323,7 +331,7 @@ impl<'a> Builder<'a> {
 
     /// Refuses the jobs from the first one on that is too many.
     fn refuse_too_many_jobs(&mut self) {
-        if !self.has_too_many_jobs() {
+        if !self.has_too_many_jobs() && !self.left_out {
             return;
         }
         let Some((spot, before)) = self.too_many.take() else {
@@ -331,7 +339,11 @@ impl<'a> Builder<'a> {
         };
         self.plan.jobs.truncate(before);
         self.sound.retain(|index| *index < before);
-        let why = format!("this makes more than {} jobs in all", self.jobs_max());
+        let why = if self.left_out && self.settings.machine.is_some() {
+            format!("this makes more than {SECTIONS_MAX} jobs before `--machine`: give that first")
+        } else {
+            format!("this makes more than {} jobs in all", self.jobs_max())
+        };
         let problem = Problem::new("too-many-jobs", 0..spot.range.len(), why);
         self.error(&spot, problem);
     }
@@ -375,5 +387,7 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
 
 /// fio's limit, of all clones together.
 const THREADS_MAX: u64 = 4096;
+/// So many sections, or `--name`s, are kept before it is known that time is virtual.
+const SECTIONS_MAX: usize = 4096;
 /// In virtual time a job is some 50 KiB of memory.
 const MODELLED_MAX: u64 = 65_536;
