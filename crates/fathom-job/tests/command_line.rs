@@ -56,12 +56,12 @@ fn virtual_time_has_room_for_more_jobs() {
         assert!(told.contains(&want), "{line}: {told}");
         assert_eq!(told.matches("jobs in all").count(), 1, "{line}: {told}");
     }
-    let names = " --name=a".repeat(4097);
+    let names = " --name=a".repeat(4098);
     settings(&format!("--machine=m{names}"));
     let late = format!("{names} --machine=m");
-    let errors = World::default().parse(&late).expect_err("too late");
-    let told = errors.render("fio", false);
-    assert!(told.contains("before `--machine`"), "{told}");
+    let told = World::default().parse(&late).err();
+    let told = told.map(|errors| errors.render("fio", false));
+    assert!(told.is_some_and(|told| told.contains("before `--machine`")));
 }
 
 #[test]
