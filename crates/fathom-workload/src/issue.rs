@@ -31,7 +31,7 @@ impl Worker {
             };
         }
         if !self.prepared.is_empty() {
-            return self.hand_over_whole(engine, now);
+            return self.hand_over(engine, now);
         }
         self.at_gate(engine, *now, gate)
     }

@@ -117,53 +117,33 @@ impl Worker {
     /// Hands over what is prepared and stamps it.
     #[inline]
     pub(crate) fn hand_over<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
-        let Some(issue) = self.submit(engine, now) else {
-            return Some(Step::InSubmit);
-        };
-        for &slot in &self.prepared {
-            let state = self.slots.state(slot);
-            // The clock of what a short transfer left over runs since the first piece.
-            if state.op.buffer_offset == 0 {
-                state.issue = issue;
-            }
-        }
-        self.prepared.clear();
-        None
-    }
-
-    /// The same where nothing prepared is what a short transfer left over.
-    #[inline]
-    pub(crate) fn hand_over_whole<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        now: &mut Tick,
-    ) -> Option<Step> {
-        let Some(issue) = self.submit(engine, now) else {
-            return Some(Step::InSubmit);
-        };
-        for &slot in &self.prepared {
-            self.slots.state(slot).issue = issue;
-        }
-        self.prepared.clear();
-        None
-    }
-
-    /// Submits what is prepared; says when it was issued, `None` where the engine blocks.
-    #[inline(always)]
-    fn submit<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Tick> {
         let want = if self.slots.free() > 0 {
             0
         } else {
             self.wanted_of_full_queue()
         };
         let Submitted::Issued { issue, now: after } = engine.submit(want) else {
-            return None;
+            return Some(Step::InSubmit);
         };
+        self.stamp(issue);
         *now = after;
+        None
+    }
+
+    #[inline]
+    fn stamp(&mut self, issue: Tick) {
         let count = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
         self.in_flight += count;
         self.recorder.issued(self.in_flight, count);
-        Some(issue)
+        let states = self.slots.states();
+        for &slot in &self.prepared {
+            let state = &mut states[slot.index()];
+            if state.op.buffer_offset != 0 {
+                continue; // the rest of a short transfer: its clock runs since the first piece
+            }
+            state.issue = issue;
+        }
+        self.prepared.clear();
     }
 
     /// Every stage but `Running`.
