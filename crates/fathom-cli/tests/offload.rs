@@ -60,12 +60,12 @@ fn latencies_are_told_with_and_without_a_ramp() {
         let queued = &job["fathom"]["read"]["queued_ns"];
         assert!(mean(queued) > 0.0, "{ramp}");
         let (waited, ios) = (queued["N"].as_u64(), read["total_ios"].as_u64());
-        // What is in flight at the end of the ramp is counted by one of them; the ramp has two
-        // fifths of all ops.
-        let near = waited
-            .zip(ios)
-            .map(|(waited, ios)| waited.abs_diff(ios) * 10 <= ios);
-        assert_eq!(near, Some(true), "{waited:?} of {ios:?}");
+        // What is in flight at the ramp's end is counted by one of them.
+        let apart = waited.zip(ios).map(|(waited, ios)| waited.abs_diff(ios));
+        assert!(
+            apart.is_some_and(|apart| apart <= 16),
+            "{waited:?} of {ios:?}"
+        );
     }
 }
 
@@ -89,7 +89,7 @@ fn under_a_rate_response_times_count_from_the_due_time() {
     let job = job(
         &folder,
         "--ioengine=null --rw=randread --size=1m --iodepth=4 --rate_iops=2000 --time_based \
-         --runtime=500ms",
+         --runtime=1",
     );
     let own = &job["fathom"]["read"];
     assert!(
@@ -98,8 +98,7 @@ fn under_a_rate_response_times_count_from_the_due_time() {
     );
     assert!(mean(&own["lag_ns"]) >= 0.0);
     let ios = job["read"]["total_ios"].as_u64().unwrap_or(0);
-    // A busy machine may keep the last of them from going out.
-    assert!((500..=1_001).contains(&ios), "{ios}");
+    assert!((1_600..=2_001).contains(&ios), "{ios}");
 }
 
 #[test]

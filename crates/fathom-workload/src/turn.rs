@@ -62,8 +62,9 @@ impl Worker {
     /// One round; `None` when the next one can follow at once.
     #[inline]
     fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
-        if *now >= self.clock.next_rule {
-            self.apply_rules(*now);
+        if *now >= self.clock.next_rule && self.apply_rules(*now) {
+            // Who drives the worker has figures of its own that begin anew.
+            return Some(Step::Again);
         }
         match self.stage {
             Stage::Running => self.run(engine, now, enough),
@@ -219,13 +220,14 @@ impl Worker {
         }
     }
 
-    /// Looks at all rules that depend on time.
+    /// Looks at all rules that depend on time; whether a ramp has ended.
     #[cold]
-    fn apply_rules(&mut self, now: Tick) {
+    fn apply_rules(&mut self, now: Tick) -> bool {
         if matches!(self.stage, Stage::Delayed | Stage::Finished) {
-            return;
+            return false;
         }
-        if now >= self.clock.ramp_end {
+        let ramp_ends = now >= self.clock.ramp_end;
+        if ramp_ends {
             self.measure_from(now);
         }
         if now >= self.recorder.next_sample() {
@@ -239,6 +241,7 @@ impl Worker {
             self.stop_issuing();
         }
         self.set_next_rule();
+        ramp_ends
     }
 
     pub(crate) fn set_next_rule(&mut self) {
