@@ -87,7 +87,7 @@ impl Data {
     }
 
     /// Whether a file can be written there; asked before a long run, not after it. One that was
-    /// there is emptied, so that nobody takes what it holds for the new report.
+    /// there keeps what it holds until there is something to take its place.
     pub(crate) fn check(&self) -> Result<()> {
         let Self::File { option, path, .. } = self else {
             return Ok(());
@@ -99,8 +99,8 @@ impl Data {
             return Ok(()); // opened when there is something to write
         }
         if is_there(path) {
-            return write_there(path, "", false)
-                .with_context(|| format!("{option}: {}", path.display()));
+            open_there(path).with_context(|| format!("{option}: {}", path.display()))?;
+            return Ok(());
         }
         let beside = beside(path);
         File::create(&beside).with_context(|| format!("{option}: {}", path.display()))?;
@@ -175,15 +175,16 @@ fn write_on(stream: &mut Option<(File, usize)>, path: &Path, text: &str) -> io::
 /// Writes a file where it is. What was written before is the beginning of what is written now: who
 /// reads meanwhile sees no less than before.
 fn write_there(path: &Path, text: &str, last: bool) -> io::Result<()> {
-    let mut options = File::options();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
+    let mut file = open_there(path)?;
     file.write_all(text.as_bytes())?;
     file.set_len(text.len() as u64)?;
     if last { file.sync_all() } else { Ok(()) }
+}
+
+/// Opens a file where it is, with what it holds; a link may lead to one that is not there yet.
+fn open_there(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).open(path)
 }
 
 /// Writes a file under another name, and renames it.

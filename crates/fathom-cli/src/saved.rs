@@ -1,8 +1,5 @@
 //! `--save-distribution FILE`: what a run's ops took, as a machine file for `--machine`.
 
-use std::fs::OpenOptions;
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
@@ -11,15 +8,8 @@ use fathom_run::{Machine, distribution_file};
 use crate::output::Data;
 use crate::run_command::Failure;
 
-/// Whether the file can be written, if one is asked for; looked at before a long run. One that is
-/// there keeps what it holds until there is something to take its place.
+/// Whether the file can be written, if one is asked for; looked at before a long run.
 pub(crate) fn check(settings: &Settings) -> Result<()> {
-    let path = settings.save_distribution.as_deref().map(Path::new);
-    if let Some(path) = path.filter(|path| path.is_file()) {
-        let opened = OpenOptions::new().write(true).open(path);
-        opened.with_context(|| format!("{OPTION}: {}", path.display()))?;
-        return Ok(());
-    }
     file(settings).map_or(Ok(()), |file| file.check())
 }
 

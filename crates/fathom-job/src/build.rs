@@ -389,5 +389,5 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
 const THREADS_MAX: u64 = 4096;
 /// So many sections, or `--name`s, are kept before it is known that time is virtual.
 const SECTIONS_MAX: usize = 4096;
-/// In virtual time a job is some 50 KiB of memory.
+/// In virtual time a job is some 85 KiB of memory.
 const MODELLED_MAX: u64 = 65_536;
