@@ -91,6 +91,7 @@ fn ends(code: i32, who: &str, ran: &Ran) -> Option<Difference> {
         place: format!("end of {who}"),
         fio: format!("{code} is wanted of {who}"),
         ours: how,
+        by_chance: false,
     })
 }
 
@@ -99,6 +100,7 @@ fn fails(who: &str, ran: &Ran) -> Option<Difference> {
         place: format!("end of {who}"),
         fio: "0".into(),
         ours: "a failure is wanted".into(),
+        by_chance: false,
     })
 }
 

@@ -96,6 +96,7 @@ fn share(number: usize, fio: &Value, ours: &Value) -> Option<Difference> {
         place: format!("count:{number}.mix"),
         fio: format!("{fio:.2} % reads"),
         ours: format!("{ours:.2} %"),
+        by_chance: false,
     })
 }
 

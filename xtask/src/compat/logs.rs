@@ -42,6 +42,7 @@ pub(crate) fn difference(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> 
                     place: place(what),
                     fio,
                     ours,
+                    by_chance: false,
                 },
             ));
         }

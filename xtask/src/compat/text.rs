@@ -4,13 +4,15 @@ use super::difference::Difference;
 
 /// Lines that only one of the two has, in order.
 pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
-    let brief = is_brief(fio) || is_brief(ours);
-    let [fio, ours] = [fio, ours].map(|text| {
-        let mut lines = forms(text);
-        lines.retain(|line| !brief || !SAMPLED.iter().any(|head| line.starts_with(head)));
-        lines
-    });
+    let chance = samples_are_chance(fio, ours);
+    let is_sampled = |line: &String| SAMPLED.iter().any(|head| line.starts_with(head));
+    let [mut fio, mut ours] = [fio, ours].map(forms);
     let mut found = Vec::new();
+    if chance {
+        fio.retain(|line| !is_sampled(line));
+        ours.retain(|line| !is_sampled(line));
+        found.extend(SAMPLED.map(|line| alone(name, line, false, true)));
+    }
     let (mut a, mut b) = (fio.as_slice(), ours.as_slice());
     while !a.is_empty() || !b.is_empty() {
         if a.first() == b.first() {
@@ -27,31 +29,34 @@ pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
             (in_fio, in_ours) => in_fio.is_none() && (in_ours.is_some() || !b.is_empty()),
         };
         let both = if ours_alone { &mut b } else { &mut a };
-        let line = both[0].clone();
+        found.push(alone(name, &both[0], ours_alone, false));
         *both = &both[1..];
-        let head = line
-            .trim_start()
-            .split([':', '='])
-            .next()
-            .unwrap_or_default()
-            .trim();
-        let place = format!("{name}:{head}");
-        let (fio, ours) = if ours_alone {
-            (String::new(), line)
-        } else {
-            (line, String::new())
-        };
-        found.push(Difference { place, fio, ours });
     }
     found
 }
 
-/// Whether a direction took less than a second: it may have been sampled in one of the two alone,
-/// as the moment will have it.
-fn is_brief(text: &str) -> bool {
-    let runs = text.lines().filter(|line| line.contains("IOPS="));
-    let mut times = runs.filter_map(|line| line.split_once("msec)")?.0.rsplit('/').next());
-    times.any(|time| time.parse::<u64>().is_ok_and(|ms| ms < 1000))
+/// A line that only one of the two has.
+fn alone(name: &str, line: &str, ours_alone: bool, by_chance: bool) -> Difference {
+    let head = line.trim_start().split([':', '=']).next();
+    let (fio, ours) = if ours_alone { ("", line) } else { (line, "") };
+    Difference {
+        place: format!("{name}:{}", head.unwrap_or_default().trim()),
+        fio: fio.into(),
+        ours: ours.into(),
+        by_chance,
+    }
+}
+
+/// Whether the moment decides which of the two was sampled: a direction ran for about the half
+/// second after which the first sample is taken, or one did in one of the two and not in the other.
+fn samples_are_chance(fio: &str, ours: &str) -> bool {
+    let runs = fio.lines().chain(ours.lines());
+    let runs = runs.filter(|line| line.contains("IOPS="));
+    let times = runs.filter_map(|line| line.split_once("msec)")?.0.rsplit('/').next());
+    let times: Vec<u64> = times.filter_map(|time| time.parse().ok()).collect();
+    let all_short = times.iter().all(|&ms| ms < 400);
+    let all_long = times.iter().all(|&ms| ms >= 1000);
+    !all_short && !all_long
 }
 
 /// The lines, without what was measured. A histogram's lines are one, and so are percentiles'.
@@ -172,6 +177,7 @@ mod tests {
     fn check(fio: &str, ours: &str, wanted: &[&str]) {
         let places: Vec<_> = difference("text", fio, ours)
             .into_iter()
+            .filter(|one| !one.by_chance)
             .map(|one| one.place)
             .collect();
         assert_eq!(places, wanted, "{:?} {:?}", forms(fio), forms(ours));
@@ -202,13 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_short_run_may_sample_is_compared_in_a_long_one() {
+    fn samples_are_compared_where_the_time_decides() {
         let sampled = "   bw (  KiB/s): min=1\n   iops        : min=1\n";
-        let short = "  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/999msec)\n";
-        let long = "  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/1000msec); 0 zone resets\n";
-        check(short, &format!("{long}{sampled}"), &[]);
+        let [short, near, long] = [399, 600, 1000]
+            .map(|ms| format!("  read: IOPS=1, BW=2KiB/s (3kB/s)(4KiB/{ms}msec); 0 zone resets\n"));
+        let with = |text: &str| format!("{text}{sampled}");
         let both = ["text:bw (UNIT)", "text:iops"];
-        check(&format!("{long}{sampled}"), long, &both);
+        check(&with(&long), &long, &both);
+        check(&short, &with(&short), &both);
+        check(&short, &with(&near), &[]);
+        check(&short, &with(&long), &[]);
     }
 
     #[test]
