@@ -126,19 +126,6 @@ pub(crate) const ROWS: &[Row] = &[
         }],
     },
     Row {
-        name: "uring-peak-reaping",
-        what: "the same, completions taken after each batch as peak does, so that few buffers are \
-               in use",
-        method: Method::Peak(&["--depth=32", "--submit=8", "--complete=8", "--buffered"]),
-        job: URING_REAPING,
-        on: On::CachedFile,
-        checks: &[Check {
-            measure: Measure::Iops,
-            beside: "peak",
-            figure: Figure::AtLeast(0.9),
-        }],
-    },
-    Row {
         name: "peak-cached",
         what: "`fathom peak`, random 4k reads from the page cache, depth 32, batches of 8",
         method: Method::RingLoop(
@@ -475,20 +462,6 @@ const URING_CACHED: &[&str] = &[
     "--invalidate=0",
     "--iodepth=32",
     "--iodepth_batch=8",
-    "--iodepth_batch_complete_max=8",
-    "--fixedbufs",
-    "--registerfiles",
-    "--norandommap",
-];
-const URING_REAPING: &[&str] = &[
-    "--ioengine=io_uring",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--invalidate=0",
-    "--iodepth=32",
-    "--iodepth_batch=8",
-    "--iodepth_batch_complete_min=0",
     "--iodepth_batch_complete_max=8",
     "--fixedbufs",
     "--registerfiles",
