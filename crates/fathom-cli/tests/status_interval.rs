@@ -104,3 +104,37 @@ fn number(document: &Value, pointer: &str) -> u64 {
         .and_then(Value::as_u64)
         .unwrap_or_else(|| panic!("{pointer}"))
 }
+
+/// Large blocks from memory: nearly all of the time is the workers'.
+#[test]
+fn what_workers_used_so_far_is_in_it() {
+    for engine in ["psync", "io_uring"] {
+        let folder = Folder::new();
+        let words = format!(
+            "run --name=t --io_submit_mode=offload --ioengine={engine} --rw=read --bs=1m \
+             --size=16m --iodepth=4 --filename=data --time_based --runtime=1300ms \
+             --status-interval=500ms --eta=never --output-format=json"
+        );
+        let run = folder.fathom(&words);
+        if run.err.contains("io_uring_setup") {
+            println!("skipped: {}", run.err);
+            continue;
+        }
+        let run = run.expect(0);
+        let documents = Deserializer::from_str(&run.out).into_iter::<Value>();
+        // Per byte, so that it is no matter what else the machine does meanwhile.
+        let costs: Vec<f64> = documents
+            .map(|document| {
+                let job = &document.unwrap()["jobs"][0];
+                let share = |key: &str| job[key].as_f64().unwrap_or(0.0);
+                let ms = job["job_runtime"].as_f64().unwrap();
+                let bytes = job["read"]["io_bytes"].as_f64().unwrap();
+                (share("usr_cpu") + share("sys_cpu")) * ms / bytes.max(1.0)
+            })
+            .collect();
+        let (last, earlier) = costs.split_last().unwrap();
+        assert!(!earlier.is_empty() && *last > 0.0, "{engine}: {costs:?}");
+        let told = |cost: &f64| *cost > last * 0.6;
+        assert!(earlier.iter().all(told), "{engine}: {costs:?}");
+    }
+}

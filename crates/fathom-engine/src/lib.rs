@@ -22,6 +22,6 @@ pub use config::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
 pub use libaio::Libaio;
 pub use locking::FileLock;
 pub use null::Null;
-pub use offload::{Kick, Offload, OffloadFigures, OffloadTold};
+pub use offload::{AtWork, Kick, Offload, OffloadFigures, OffloadTold};
 pub use sync::Sync;
 pub use uring::Uring;

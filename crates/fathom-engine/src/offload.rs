@@ -24,6 +24,7 @@ mod worker;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, PerDirection,
@@ -68,6 +69,8 @@ pub struct OffloadFigures {
     pub queued: PerDirection<Latency>,
     /// What the workers that have ended used.
     pub usage: Usage,
+    /// The threads of those that have not.
+    pub at_work: AtWork,
     /// The most workers that there were.
     pub workers: u32,
     /// Why there were no more, by the system's number; 0 if none was refused.
@@ -79,11 +82,15 @@ impl Default for OffloadFigures {
         Self {
             queued: PerDirection::from_fn(|_| Latency::new(true)),
             usage: Usage::default(),
+            at_work: AtWork::default(),
             workers: 0,
             refused: 0,
         }
     }
 }
+
+/// Threads, by the kernel's numbers. Touched when workers come and go, and when somebody asks.
+pub type AtWork = Arc<Mutex<Vec<u32>>>;
 
 /// The figures of an engine that is at work.
 pub type OffloadTold = Rc<RefCell<OffloadFigures>>;
@@ -152,7 +159,8 @@ impl Offload {
 
     fn start_pool(&mut self) -> Result<(), EngineError> {
         if self.pool.is_none() {
-            self.pool = Some(Pool::start(self.config.clone(), self.kick)?);
+            let at_work = Arc::clone(&self.figures.borrow().at_work);
+            self.pool = Some(Pool::start(self.config.clone(), self.kick, at_work)?);
         }
         Ok(())
     }

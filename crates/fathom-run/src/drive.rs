@@ -87,8 +87,10 @@ pub(crate) struct Outcome {
     pub(crate) results: Option<Results>,
     /// What broke the job beside its ops.
     pub(crate) fault: Option<Fault>,
-    /// What the thread used while it ran.
+    /// What the thread used while it ran, and its workers that have ended.
     pub(crate) usage: Usage,
+    /// Its workers that are at work; what they have used is not in `usage`.
+    pub(crate) workers: Vec<u32>,
     /// Of which by the kernel's helpers of its rings, µs; not contained in `usage`.
     pub(crate) helpers_us: u64,
     /// Over which `usage` was counted.
@@ -249,21 +251,19 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
     let before = thread::usage();
     let thread_id = outcome.thread_id;
-    // To find them, every thread of the process is looked at; no other engine has any.
-    let helpers_us = || match capabilities.name {
-        "io_uring" => thread::kernel_helpers_us(thread_id),
-        _ => 0,
-    };
     let told = context.offload.as_ref();
-    let so_far = |worker: &Worker, now: Tick| Outcome {
-        queued: told.map(|told| told.borrow().queued.clone()),
-        results: worker.results_so_far(now),
-        usage: thread::usage().since(before),
-        helpers_us: helpers_us(),
-        wall: now - begun,
-        thread_id,
-        engine: Some(capabilities),
-        ..Outcome::default()
+    let helpers_us = || helpers_us(capabilities, thread_id, told);
+    let so_far = |worker: &Worker, now: Tick| {
+        let own = Outcome {
+            results: worker.results_so_far(now),
+            usage: thread::usage().since(before),
+            helpers_us: helpers_us(),
+            wall: now - begun,
+            thread_id,
+            engine: Some(capabilities),
+            ..Outcome::default()
+        };
+        offload::so_far(own, told)
     };
     let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
     outcome.usage = thread::usage().since(before);
@@ -277,6 +277,15 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
         engine.close(file)?;
     }
     Ok(())
+}
+
+/// What the kernel's helpers of a job's rings have used so far, those of its workers' included.
+fn helpers_us(engine: Capabilities, thread_id: u32, told: Option<&OffloadTold>) -> u64 {
+    match engine.name {
+        // To find them, every thread of the process is looked at; no other engine has any.
+        "io_uring" => thread::kernel_helpers_us(&offload::threads(thread_id, told)),
+        _ => 0,
+    }
 }
 
 fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), Fault> {

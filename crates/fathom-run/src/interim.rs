@@ -15,6 +15,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
 
 use crate::drive::Outcome;
+use crate::offload;
 use crate::progress::{JobState, ProgressCell};
 use crate::session::Snapshot;
 
@@ -113,7 +114,8 @@ impl Interim {
             self.due += self.every;
         }
         for (latest, cell) in self.latest.iter_mut().zip(cells) {
-            if let Some(answer) = cell.mailbox.take() {
+            if let Some(mut answer) = cell.mailbox.take() {
+                offload::ask_workers(&mut answer);
                 *latest = Some(answer);
             }
         }

@@ -1,9 +1,12 @@
 //! What is told of a job's workers (`io_submit_mode=offload`).
 
+use std::sync::PoisonError;
+
 use fathom_core::PerDirection;
 use fathom_engine::{OffloadFigures, OffloadTold};
 use fathom_record::Warning;
 use fathom_stats::Latency;
+use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
 use crate::drive::Outcome;
@@ -29,6 +32,38 @@ impl<'a> Ramp<'a> {
             told.borrow_mut().queued = PerDirection::from_fn(|_| Latency::new(true));
             self.told = None;
         }
+    }
+}
+
+/// The threads of a job: its own and its workers at work.
+pub(crate) fn threads(own: u32, told: Option<&OffloadTold>) -> Vec<u32> {
+    let mut threads = told.map_or_else(Vec::new, |told| at_work(&told.borrow()));
+    threads.push(own);
+    threads
+}
+
+fn at_work(figures: &OffloadFigures) -> Vec<u32> {
+    let at_work = figures.at_work.lock();
+    at_work.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// What is known while the workers are at work; `own` is what is without them.
+pub(crate) fn so_far(own: Outcome, told: Option<&OffloadTold>) -> Outcome {
+    let Some(told) = told else { return own };
+    let figures = told.borrow();
+    Outcome {
+        usage: own.usage.plus(figures.usage),
+        workers: at_work(&figures),
+        queued: Some(figures.queued.clone()),
+        ..own
+    }
+}
+
+/// Adds what the workers that are at work have used. It takes a while where they are many: not for
+/// the job's own thread.
+pub(crate) fn ask_workers(outcome: &mut Outcome) {
+    for worker in outcome.workers.drain(..) {
+        outcome.usage = outcome.usage.plus(thread::usage_of_task(worker));
     }
 }
 

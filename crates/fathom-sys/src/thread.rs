@@ -8,7 +8,7 @@ use std::io;
 
 pub use fathom_core::IoPriority;
 
-pub use tasks::{KernelHelper, kernel_helpers, kernel_helpers_us};
+pub use tasks::{KernelHelper, kernel_helpers, kernel_helpers_us, usage_of_task};
 
 /// The kernel's number of the calling thread.
 #[must_use]

@@ -10,12 +10,12 @@ use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot, Ti
 use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
-use super::Kick;
 use super::cell::Cell;
 use super::patience::Patience;
 use super::run_list::{OwnLine, RunList};
 use super::sleepers::Sleepers;
 use super::worker;
+use super::{AtWork, Kick};
 use crate::EngineConfig;
 
 /// What the submitter and the workers share.
@@ -54,6 +54,7 @@ pub(crate) struct Shared {
     /// Set by the submitter, waited for by a thread that wakes a worker then.
     timer: Option<Timer>,
     rare: Mutex<Rare>,
+    at_work: AtWork,
     is_broken: AtomicBool,
 }
 
@@ -76,7 +77,11 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool with its first worker, which has made its engine.
-    pub(crate) fn start(config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
+    pub(crate) fn start(
+        config: EngineConfig,
+        kick: Kick,
+        at_work: AtWork,
+    ) -> Result<Self, EngineError> {
         let depth = config.depth;
         let timer = match kick {
             Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
@@ -106,6 +111,7 @@ impl Pool {
             config,
             timer,
             rare: Mutex::default(),
+            at_work,
             is_broken: AtomicBool::new(false),
         });
         let (sender, ready) = mpsc::sync_channel(1);
@@ -170,6 +176,7 @@ impl Pool {
                 thread.unpark();
             }
             let Some(join) = shared.rare().joins.pop() else {
+                shared.at_work().clear();
                 return used;
             };
             used = used.plus(join.join().unwrap_or_default());
@@ -197,7 +204,10 @@ impl Shared {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let body = move || worker::run(&shared, number, ready);
+        let body = move || {
+            shared.at_work().push(fathom_sys::thread::id());
+            worker::run(&shared, number, ready)
+        };
         match thread::Builder::new().stack_size(STACK).spawn(body) {
             Ok(join) => {
                 let _unset = self.threads[number as usize].set(join.thread().clone());
@@ -220,6 +230,7 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         let body = move || {
+            shared.at_work().push(fathom_sys::thread::id());
             while let Some(timer) = shared.timer.as_ref().filter(|_| !shared.is_ending()) {
                 if let Err(error) = timer.wait() {
                     shared.fail(no_timer(&error));
@@ -432,6 +443,10 @@ impl Shared {
             true => self.rare().broken.clone(),
             false => None,
         }
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rare(&self) -> MutexGuard<'_, Rare> {

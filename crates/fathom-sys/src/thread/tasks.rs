@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::Usage;
 use crate::system::TICK_US;
 
 /// A thread that the kernel runs for a ring of this process: `iou-wrk-N` or `iou-sqp-N`.
@@ -47,12 +48,49 @@ pub fn kernel_helpers() -> Vec<KernelHelper> {
     helpers
 }
 
-/// Processor time that the kernel's helpers of one thread's rings have used so far, µs.
+/// Processor time that the kernel's helpers of these threads' rings have used so far, µs.
 #[must_use]
-pub fn kernel_helpers_us(owner: u32) -> u64 {
+pub fn kernel_helpers_us(owners: &[u32]) -> u64 {
     let helpers = kernel_helpers();
-    let own = helpers.iter().filter(|helper| helper.owner == owner);
+    let own = helpers
+        .iter()
+        .filter(|helper| owners.contains(&helper.owner));
     own.map(|helper| helper.system_us).sum()
+}
+
+/// What a thread of this process has used so far; nothing if it has ended.
+///
+/// The sum of user and system time is exact. Their split is known in hundredths of a second; what
+/// is less counts as system time, which is where threads that do I/O spend theirs. Reads three
+/// files of `/proc`, which takes some ten microseconds.
+#[must_use]
+pub fn usage_of_task(id: u32) -> Usage {
+    let read = |file| fs::read_to_string(format!("/proc/self/task/{id}/{file}"));
+    let (Ok(stat), Ok(status)) = (read("stat"), read("status")) else {
+        return Usage::default();
+    };
+    let schedstat = read("schedstat").ok();
+    usage_in(&stat, &status, schedstat.as_deref()).unwrap_or_default()
+}
+
+fn usage_in(stat: &str, status: &str, schedstat: Option<&str>) -> Option<Usage> {
+    let field = |number| stat_field(stat, number);
+    let switches = |name: &str| {
+        let mut lines = status.lines();
+        let count = lines.find_map(|line| line.strip_prefix(name));
+        count.and_then(|count| count.trim().parse().ok())
+    };
+    let total_us = schedstat.and_then(schedstat_time_us);
+    let user_us = field(USER_TIME)?.saturating_mul(TICK_US);
+    let system_us = field(SYSTEM_TIME)?.saturating_mul(TICK_US);
+    Some(Usage {
+        user_us,
+        system_us: total_us.map_or(system_us, |total| total.saturating_sub(user_us)),
+        voluntary_switches: switches("voluntary_ctxt_switches:").unwrap_or(0),
+        involuntary_switches: switches("nonvoluntary_ctxt_switches:").unwrap_or(0),
+        major_faults: field(MAJOR_FAULTS)?,
+        minor_faults: field(MINOR_FAULTS)?,
+    })
 }
 
 fn owner_in_name(name: &str) -> Option<u32> {
@@ -65,27 +103,39 @@ fn owner_in_name(name: &str) -> Option<u32> {
 /// `schedstat` counts nanoseconds; `stat`, for kernels without it, hundredths of a second.
 fn task_time_us(id: u32) -> Option<u64> {
     if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{id}/schedstat")) {
-        let ns: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
-        return Some(ns / 1_000);
+        return schedstat_time_us(&text);
     }
     let text = fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?;
     stat_time_us(&text)
 }
 
-/// User and system time are fields 14 and 15; a name in parentheses, which may hold spaces, is
-/// field 2.
-fn stat_time_us(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some((user + system).saturating_mul(TICK_US))
+fn schedstat_time_us(schedstat: &str) -> Option<u64> {
+    let ns: u64 = schedstat.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(ns / 1_000)
 }
+
+fn stat_time_us(stat: &str) -> Option<u64> {
+    let ticks = stat_field(stat, USER_TIME)? + stat_field(stat, SYSTEM_TIME)?;
+    Some(ticks.saturating_mul(TICK_US))
+}
+
+/// A field of `stat`, counted from one. The second is a name in parentheses, which may hold spaces.
+fn stat_field(stat: &str, number: usize) -> Option<u64> {
+    let (_, from_third) = stat.rsplit_once(')')?;
+    let mut fields = from_third.split_ascii_whitespace();
+    fields.nth(number - 3)?.parse().ok()
+}
+
+/// Fields of `/proc/PID/task/TID/stat`, by proc(5).
+const MINOR_FAULTS: usize = 10;
+const MAJOR_FAULTS: usize = 12;
+const USER_TIME: usize = 14;
+const SYSTEM_TIME: usize = 15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thread::id;
+    use crate::thread::{id, usage};
 
     #[test]
     fn helpers_are_known_by_their_names() {
@@ -100,6 +150,45 @@ mod tests {
         let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
         assert_eq!(stat_time_us(stat), Some(420_000));
         assert_eq!(stat_time_us("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn the_sum_of_times_is_exact_and_what_is_not_user_time_is_system_time() {
+        let stat = "7 (a b) c) S 1 2 3 4 5 6 700 8 9 10 30 12 0 0 20 0";
+        let status = "Name:\ta\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
+        let exact = Usage {
+            user_us: 300_000,
+            system_us: 127_654,
+            voluntary_switches: 5,
+            involuntary_switches: 6,
+            major_faults: 9,
+            minor_faults: 700,
+        };
+        let schedstat = Some("427654321 1 2\n");
+        assert_eq!(usage_in(stat, status, schedstat), Some(exact));
+        let in_ticks = Usage {
+            system_us: 120_000,
+            ..exact
+        };
+        assert_eq!(usage_in(stat, status, None), Some(in_ticks));
+        assert_eq!(usage_in("7 (x) S 1", status, schedstat), None);
+    }
+
+    #[test]
+    fn what_another_thread_has_used_is_what_it_says_itself() {
+        let used = std::thread::spawn(|| {
+            let pages = vec![1_u8; 8 << 20];
+            while usage().user_us + usage().system_us < 50_000 {
+                std::hint::black_box(pages.iter().map(|&byte| u64::from(byte)).sum::<u64>());
+            }
+            (id(), usage(), usage_of_task(id()))
+        });
+        let (id, own, asked) = used.join().unwrap();
+        let total = |usage: Usage| usage.user_us + usage.system_us;
+        assert!(total(own) <= total(asked), "{own:?}, {asked:?}");
+        assert!(asked.minor_faults >= own.minor_faults);
+        assert!(own.minor_faults > 0);
+        assert_eq!(usage_of_task(id), Usage::default(), "it has ended");
     }
 
     #[test]
