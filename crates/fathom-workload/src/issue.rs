@@ -156,6 +156,10 @@ impl Worker {
         {
             return Gate::Think;
         }
+        if self.alone && !self.is_drained() {
+            return Gate::Drained;
+        }
+        self.alone = false;
         if self.sync.watches
             && let Some(kind) = self.sync_due()
         {
@@ -171,15 +175,12 @@ impl Worker {
                 return gate;
             }
         };
-        let drained = self.in_flight == 0 && self.prepared.is_empty();
-        if target.direction == Direction::Trim && !self.engine.queued_trim && !drained {
+        let alone = target.direction == Direction::Trim && !self.engine.queued_trim;
+        if alone && !self.is_drained() || self.config.apart && self.slots.overlaps(&target) {
             self.held = Some(target);
             return Gate::Drained;
         }
-        if self.config.apart && self.slots.overlaps(&target) {
-            self.held = Some(target);
-            return Gate::Drained;
-        }
+        self.alone = alone;
         // What is read back may be early, and is then due now.
         let due = self.schedules.take(&target, now).unwrap_or(now);
         self.fill_buffer(engine, &target, now);
@@ -192,6 +193,11 @@ impl Worker {
         }
         self.count_issue(&target, now);
         Gate::Open
+    }
+
+    /// Whether the engine has nothing to do.
+    pub(crate) const fn is_drained(&self) -> bool {
+        self.in_flight == 0 && self.prepared.is_empty()
     }
 
     /// The op that comes next, if it may come now.

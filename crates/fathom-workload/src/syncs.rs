@@ -113,9 +113,11 @@ impl Worker {
         now: Tick,
         kind: SyncKind,
     ) -> Gate {
-        let drained = self.in_flight == 0 && self.prepared.is_empty();
-        if !self.engine.queued_sync && !drained {
-            return Gate::Drained;
+        if !self.engine.queued_sync {
+            if !self.is_drained() {
+                return Gate::Drained;
+            }
+            self.alone = true;
         }
         self.sync.gave_way = true;
         self.prepare_sync(engine, now, self.sync.file, kind);

@@ -57,6 +57,8 @@ pub struct Worker {
     pub(crate) sync: SyncState,
     /// The queue was full and has not yet sunk to `iodepth_low`.
     pub(crate) sinking: bool,
+    /// The op issued last has the engine to itself.
+    pub(crate) alone: bool,
     /// No rule of this job looks at single ops: they may be issued many at a time.
     pub(crate) plain: bool,
     /// And they come and go one by one: see `exchange`.
@@ -247,6 +249,7 @@ impl Worker {
             in_flight: 0,
             stage: Stage::Delayed,
             sinking: false,
+            alone: false,
             one_by_one: plain && is_one_by_one(&config.batching, depth),
             plain,
             sequence: 0,
