@@ -116,38 +116,6 @@ fn a_full_device_fails_the_op_that_met_it() {
     }
 }
 
-/// The limit holds for users, not for root: so the job is another user's.
-#[test]
-fn a_limit_on_threads_is_told_and_not_the_end() {
-    let folder = Folder::new();
-    folder
-        .fathom("run --name=l --rw=write --size=16m --filename=data")
-        .expect(0);
-    let script = format!(
-        "test $(id -u) = 0 || exit 77; ulimit -u 12 2>/dev/null || ulimit -p 12 || exit 77; \
-         exec {} run --name=t --io_submit_mode=offload --ioengine=psync --rw=randread --direct=1 \
-         --size=16m --iodepth=64 --filename=data --uid=65533",
-        env!("CARGO_BIN_EXE_fathom")
-    );
-    let mut command = Command::new("sh");
-    command.args(["-c", &script]).current_dir(folder.path());
-    let run = common::Run::of(command);
-    match run.code {
-        Some(77) => println!("skipped: only root can run jobs as others"),
-        _ if run.err.contains("EINVAL") || run.err.contains("ermission") => {
-            println!("skipped: {}", run.err);
-        }
-        _ => {
-            let run = run.expect(0);
-            let told = format!("{}{}", run.out, run.err);
-            // A disk that is quick enough needs no more workers.
-            if told.contains("workers are all") {
-                assert!(told.contains("ulimit -u"), "{told}");
-            }
-        }
-    }
-}
-
 /// In any moment of a run: nothing is left of it but the file that it works on.
 #[test]
 fn runs_that_are_killed_at_random_leave_nothing() {

@@ -81,13 +81,14 @@ pub(crate) fn settle(figures: &OffloadFigures, job: &str, outcome: &mut Outcome)
 
 fn refused(figures: &OffloadFigures, job: &str) -> Warning {
     let why = std::io::Error::from_raw_os_error(figures.refused.cast_signed());
+    let workers = match figures.workers {
+        1 => "1 worker is".to_owned(),
+        count => format!("{count} workers are"),
+    };
     Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
-        message: format!(
-            "{} workers are all that could be started for io_submit_mode=offload: {why}",
-            figures.workers
-        ),
+        message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
         hint: "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
                iodepth"
             .into(),
