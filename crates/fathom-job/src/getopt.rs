@@ -144,6 +144,12 @@ impl CommandLine {
                 false
             }
         };
+        // In a job file nothing is a value for some; here it is for none, as in fio.
+        if let Some(value) = value.as_ref().filter(|value| value.text().is_empty())
+            && takes_value
+        {
+            return no_value(value.clone(), &full_name);
+        }
         if value.is_some() || !takes_value {
             return Word::Option {
                 full_name,

@@ -133,6 +133,8 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
     refuse("--name=x --size --rw=read", &["0:2 no-value"]);
     refuse("--name=x --bs=", &["0:2 no-value"]);
     refuse("--name=", &["0:1 no-value"]);
+    // In a job file it stands for the job's name.
+    refuse("--name=x --write_bw_log=", &["0:2 no-value"]);
     refuse("--output= --name=x", &["0:1 no-value"]);
     refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
     refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);

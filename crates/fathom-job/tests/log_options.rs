@@ -3,7 +3,7 @@
 mod world;
 
 use fathom_job::{LogFileFormat, LogFull, LogOptions, LogValue};
-use world::{job, refuse};
+use world::{file, job, refuse};
 
 /// A job with these options has what `has` looks for.
 #[track_caller]
@@ -22,6 +22,11 @@ fn files() {
         l.histogram.as_deref() == Some("a")
     });
     check("--per_job_logs=0", |logs| !logs.per_job);
+    for text in ["write_bw_log", "write_bw_log="] {
+        let jobs = file(&format!("[a]\n{text}\n")).plan("j.fio").jobs;
+        let prefix = jobs[0].options.logs.bandwidth.as_deref();
+        assert_eq!(prefix, Some(""), "{text}: the job's name");
+    }
 }
 
 #[test]
