@@ -345,3 +345,24 @@ fn a_closed_pipe_is_no_error() {
         assert_eq!(run.err, "", "{words}");
     }
 }
+
+/// fio's reports keep 127 bytes of a name; its logs and files are called by all of it.
+#[test]
+fn a_long_name_is_whole_in_every_report() {
+    let folder = Folder::new();
+    for bytes in [127, 128, 200] {
+        let name = format!("{:n>bytes$}", "end");
+        let words = format!("--name={name} --ioengine=null --size=64k --rw=read");
+        let run = folder.fio(&format!("{words} --output-format=normal,json,terse"));
+        let run = run.expect(0);
+        assert!(
+            run.out.contains(&format!("\n{name}: (groupid=0")),
+            "{run:?}"
+        );
+        assert!(
+            run.out.contains(&format!("\"jobname\" : \"{name}\"")),
+            "{run:?}"
+        );
+        assert!(run.out.contains(&format!(";{name};0;0;")), "{run:?}");
+    }
+}

@@ -16,6 +16,10 @@ pub(super) const ROWS: &[Row] = &[
         "name=random-read",
         // The job's name is no option of the plan: the parser takes it.
         Kind::Text(|_, _| {}),
+    )
+    .different(
+        "reports have the whole name, so that jobs can be told apart; fio's have its first 127 \
+         bytes. A section of a job file whose name is longer than 255 is refused; fio cuts it",
     ),
     Row::new(
         "description",
