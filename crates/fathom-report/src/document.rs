@@ -1,6 +1,6 @@
 //! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
 
-use fathom_core::{IoPriority, PerDirection};
+use fathom_core::IoPriority;
 use fathom_record::{
     DirectionRecord, Display, Idleness, JobRecord, LatencyTargetRecord, Record, SyncRecord, Unified,
 };
@@ -14,7 +14,7 @@ use crate::number::percent;
 use crate::ours;
 use crate::percentiles::percentiles;
 use crate::priorities;
-use crate::rate::{GroupRate, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
+use crate::rate::{GroupRate, GroupRates, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
 use crate::steady::steady_object;
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
@@ -31,10 +31,10 @@ pub fn json(record: &Record, plus: bool) -> String {
     if !record.global_options.is_empty() {
         document.set("global options", options(&record.global_options));
     }
-    let rates = GroupRate::of_groups(&entries);
+    let rates = GroupRates::of_groups(&entries);
     let jobs: Vec<Object> = entries
         .iter()
-        .map(|entry| job(record, &entries, &rates[&entry.job.group_id], entry, plus))
+        .map(|entry| job(record, &rates[&entry.job.group_id], entry, plus))
         .collect();
     document.set("jobs", jobs);
     if show_disks(record) {
@@ -51,13 +51,7 @@ pub fn json(record: &Record, plus: bool) -> String {
 }
 
 /// One of `jobs`.
-fn job(
-    record: &Record,
-    entries: &[Entry<'_>],
-    rates: &PerDirection<GroupRate>,
-    entry: &Entry<'_>,
-    plus: bool,
-) -> Object {
+fn job(record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, plus: bool) -> Object {
     let job: &JobRecord = &entry.job;
     let elapsed_s = record.elapsed_ms.div_ceil(1000);
     let mut out = Object::new();
@@ -79,15 +73,14 @@ fn job(
     for (kind, name) in unified::shown(job) {
         out.set(
             name,
-            direction(shown, of_direction(job, kind), &rates[kind]),
+            direction(shown, of_direction(job, kind), &rates.each[kind]),
         );
     }
     if job.display.unified != Unified::Mixed {
         out.set("sync", sync(&job.sync, &job.display, plus));
     }
     if let Some(mixed) = &entry.mixed {
-        let rate = unified::group_rate(entries, job.group_id);
-        out.set(unified::MIXED, direction(shown, mixed, &rate));
+        out.set(unified::MIXED, direction(shown, mixed, &rates.mixed));
     }
     out.set("job_runtime", job.runtime_ms);
     let cpu_share = |time_us: u64| percent(time_us as f64, job.cpu.wall_us as f64);

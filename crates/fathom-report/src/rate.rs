@@ -93,19 +93,36 @@ pub(crate) struct GroupRate {
     pub(crate) longest_ms: u64,
 }
 
-impl GroupRate {
+/// All that ran in one reporting group.
+pub(crate) struct GroupRates<'a> {
+    /// Its first entry.
+    pub(crate) first: &'a Entry<'a>,
+    pub(crate) each: PerDirection<GroupRate>,
+    /// All directions as one.
+    pub(crate) mixed: GroupRate,
+}
+
+impl<'a> GroupRates<'a> {
     /// The rates of every group, each summed once however many jobs it has.
-    pub(crate) fn of_groups(entries: &[Entry<'_>]) -> BTreeMap<u32, PerDirection<Self>> {
-        let mut groups = BTreeMap::<u32, PerDirection<Self>>::new();
+    pub(crate) fn of_groups(entries: &'a [Entry<'a>]) -> BTreeMap<u32, Self> {
+        let mut groups = BTreeMap::new();
         for entry in entries {
-            let rates = groups.entry(entry.job.group_id).or_default();
+            let rates = groups.entry(entry.job.group_id).or_insert_with(|| Self {
+                first: entry,
+                each: PerDirection::default(),
+                mixed: GroupRate::default(),
+            });
             for direction in Direction::ALL {
-                rates[direction].add(of_direction(&entry.job, direction));
+                let record = of_direction(&entry.job, direction);
+                rates.each[direction].add(record);
+                rates.mixed.add(record);
             }
         }
         groups
     }
+}
 
+impl GroupRate {
     /// Bytes per second of all together: what was moved, over the longest run.
     pub(crate) fn bytes_per_s(&self) -> u64 {
         per_second(self.bytes, self.longest_ms)

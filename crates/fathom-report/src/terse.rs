@@ -10,7 +10,7 @@
 //! | 4 | everything |
 //! | 5 | each direction ends with its samples of IOPS |
 
-use fathom_core::{Direction, PerDirection};
+use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::{Latency, SampleStats};
 
@@ -20,7 +20,7 @@ use crate::document::{error_of, shown_errors};
 use crate::group::{Entry, entries};
 use crate::number::percent;
 use crate::percentiles::percentiles;
-use crate::rate::{GroupRate, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::rate::{GroupRate, GroupRates, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
@@ -29,24 +29,18 @@ use crate::{FIO_VERSION, show_disks};
 pub fn terse(record: &Record, layout: u32) -> String {
     let layout = if (2..=5).contains(&layout) { layout } else { 3 };
     let entries = entries(record);
-    let groups = GroupRate::of_groups(&entries);
+    let groups = GroupRates::of_groups(&entries);
     let line = |entry: &Entry<'_>| {
         let mut line = Line::default();
         let rates = &groups[&entry.job.group_id];
-        job(&mut line, record, (&entries, rates), entry, layout);
+        job(&mut line, record, rates, entry, layout);
         line.0
     };
     entries.iter().map(line).collect()
 }
 
 /// One job's line, or two.
-fn job(
-    line: &mut Line,
-    record: &Record,
-    (entries, rates): (&[Entry<'_>], &PerDirection<GroupRate>),
-    entry: &Entry<'_>,
-    layout: u32,
-) {
+fn job(line: &mut Line, record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, layout: u32) {
     let job: &JobRecord = &entry.job;
     line.add(layout);
     if layout > 2 {
@@ -57,12 +51,17 @@ fn job(
     line.add(error_of(job));
     for (kind, _) in unified::shown(job) {
         if kind != Direction::Trim || layout != 3 {
-            direction(line, job, of_direction(job, kind), &rates[kind], layout);
+            direction(
+                line,
+                job,
+                of_direction(job, kind),
+                &rates.each[kind],
+                layout,
+            );
         }
     }
     if let Some(mixed) = &entry.mixed {
-        let rate = unified::group_rate(entries, job.group_id);
-        direction(line, job, mixed, &rate, layout);
+        direction(line, job, mixed, &rates.mixed, layout);
     }
     let cpu_share = |time_us: u64| percent(time_us as f64, job.cpu.wall_us as f64);
     line.add(format!("{:.6}%", cpu_share(job.cpu.user_us)));

@@ -1,6 +1,5 @@
 //! The report for people, in fio's lines.
 
-use fathom_core::PerDirection;
 use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
@@ -11,7 +10,7 @@ use crate::group::{Entry, entries};
 use crate::number::percent;
 use crate::ours::MODELLED;
 use crate::priorities;
-use crate::rate::{GroupRate, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::seeks::seeks;
 use crate::show_disks;
 use crate::steady::{latency_line, steady_line};
@@ -27,13 +26,12 @@ pub fn text(record: &Record) -> String {
     if let Some(machine) = &record.modelled {
         out += &format!("{MODELLED}: {}\n", machine.file);
     }
-    let groups = GroupRate::of_groups(&entries);
+    let groups = GroupRates::of_groups(&entries);
     for entry in &entries {
-        let rates = &groups[&entry.job.group_id];
-        out += &block(&entries, entry, &record.time, rates);
+        out += &block(entry, &record.time, &groups[&entry.job.group_id]);
     }
     for (group_id, rates) in &groups {
-        out += &group_status(&entries, *group_id, rates);
+        out += &group_status(*group_id, rates);
     }
     if show_disks(record) {
         out += "\nDisk stats (read/write):\n";
@@ -73,12 +71,7 @@ pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
 }
 
 /// All of one job, or group; nothing for one that never did an op and did not fail.
-fn block(
-    entries: &[Entry<'_>],
-    entry: &Entry<'_>,
-    time: &str,
-    rates: &PerDirection<GroupRate>,
-) -> String {
+fn block(entry: &Entry<'_>, time: &str, rates: &GroupRates<'_>) -> String {
     let job: &JobRecord = &entry.job;
     let moved = job
         .directions
@@ -101,11 +94,10 @@ fn block(
         out += &format!("  Description  : [{description}]\n");
     }
     for (kind, name) in unified::shown(job) {
-        out += &direction_lines(job, name, of_direction(job, kind), &rates[kind]);
+        out += &direction_lines(job, name, of_direction(job, kind), &rates.each[kind]);
     }
     if let Some(mixed) = &entry.mixed {
-        let rate = unified::group_rate(entries, job.group_id);
-        out += &direction_lines(job, unified::MIXED, mixed, &rate);
+        out += &direction_lines(job, unified::MIXED, mixed, &rates.mixed);
     }
     out += &latency_shares(job);
     out += &sync_lines(job);
@@ -296,18 +288,15 @@ fn depth_lines(job: &JobRecord) -> String {
 }
 
 /// What all jobs of a group did together.
-fn group_status(entries: &[Entry<'_>], group_id: u32, rates: &PerDirection<GroupRate>) -> String {
+fn group_status(group_id: u32, rates: &GroupRates<'_>) -> String {
     let mut out = format!("\nRun status group {group_id} (all jobs):\n");
-    let first = entries.iter().find(|entry| entry.job.group_id == group_id);
-    let Some(first) = first else {
-        return out;
-    };
+    let first = rates.first;
     let units = Units::of(&first.job.display);
     let mut shown: Vec<_> = unified::shown(&first.job)
-        .map(|(kind, name)| (name, rates[kind]))
+        .map(|(kind, name)| (name, rates.each[kind]))
         .collect();
     if first.mixed.is_some() {
-        shown.push((unified::MIXED, unified::group_rate(entries, group_id)));
+        shown.push((unified::MIXED, rates.mixed));
     }
     for (name, rate) in shown {
         if rate.bytes == 0 {

@@ -8,7 +8,6 @@ use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};
 
 use crate::group::{Entry, merge_direction};
 use crate::priorities;
-use crate::rate::GroupRate;
 
 /// Makes one of the directions of an entry, if that is wanted.
 pub(crate) fn unify(entry: &mut Entry<'_>) {
@@ -45,21 +44,6 @@ pub(crate) fn shown(job: &JobRecord) -> impl Iterator<Item = (Direction, &'stati
     all.map(move |kind| (kind, name(kind)))
 }
 
-/// All directions of a group as one.
-pub(crate) fn group_rate(entries: &[Entry<'_>], group_id: u32) -> GroupRate {
-    let mut rate = GroupRate::default();
-    for entry in entries
-        .iter()
-        .filter(|entry| entry.job.group_id == group_id)
-    {
-        let directions = entry.job.directions.each();
-        directions
-            .into_iter()
-            .for_each(|direction| rate.add(direction));
-    }
-    rate
-}
-
 /// The name of what is one.
 pub(crate) const MIXED: &str = "mixed";
 
@@ -70,6 +54,7 @@ mod tests {
 
     use super::*;
     use crate::group::entries;
+    use crate::rate::GroupRates;
 
     fn record(unified: Unified) -> Record {
         let mut job = JobRecord::default();
@@ -106,6 +91,27 @@ mod tests {
         assert!(text.contains("\n  mixed: IOPS=200,"), "{text}");
         assert!(text.contains("\n  MIXED: bw="), "{text}");
         assert!(!text.contains("READ"), "{text}");
+    }
+
+    #[test]
+    fn all_directions_of_a_group_are_one_wherever_its_jobs_stand() {
+        let mut record = record(Unified::Both);
+        let job = record.jobs[0].clone();
+        for (group_id, bytes) in [(7, 50), (0, 500), (7, 60)] {
+            let mut job = job.clone();
+            job.group_id = group_id;
+            job.directions.trim.bytes = bytes;
+            record.jobs.push(job);
+        }
+        let entries = entries(&record);
+        let groups = GroupRates::of_groups(&entries);
+        let of = |group_id| {
+            let rates: &GroupRates<'_> = &groups[&group_id];
+            let each = Direction::ALL.map(|direction| rates.each[direction].bytes);
+            (rates.mixed.bytes, each)
+        };
+        assert_eq!(of(0), (1300, [200, 600, 500]));
+        assert_eq!(of(7), (910, [200, 600, 110]));
     }
 
     #[test]
