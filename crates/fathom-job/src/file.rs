@@ -125,7 +125,11 @@ impl<'b, 'a> Reader<'b, 'a> {
     /// An item inside a section, or one that should be.
     fn item(&mut self, item: Item) {
         match item {
-            Item::Bad { spot, problem } => self.builder.error(&spot, problem),
+            Item::Bad { spot, problem } => {
+                // What follows is of a section that could not be read: no mistake of its own.
+                self.orphan_told |= spot.line.text.trim_start().starts_with('[');
+                self.builder.error(&spot, problem);
+            }
             Item::Section { spot, .. } => {
                 let why = "a file that is included can have no sections of its own";
                 let problem = Problem::new("section-included", 0..spot.range.len(), why);

@@ -176,6 +176,11 @@ fn files_that_are_no_job_files_are_refused() {
     refuse("bs=4k\nsize=1m\n[a]\n", &["1:1 before-section"]);
     refuse("[global]\nbs=4k\n", &["0:0 no-jobs"]);
     refuse("[]\n", &["1:1 no-name"]);
+    // What stands below is the section's that could not be read.
+    refuse("[]\nbs=4k\n", &["1:1 no-name"]);
+    refuse("[a\nbs=4k\n", &["1:1 unclosed-section"]);
+    let long = format!("[{:n>256}]\nbs=4k\n", "a");
+    refuse(&long, &["1:1 long-name"]);
     refuse("[a]\nbs\n", &["2:1 no-value"]);
     refuse("[a]\nbs=\n", &["2:4 no-value"]);
     let mut world = World::default();
