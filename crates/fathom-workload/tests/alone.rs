@@ -43,7 +43,8 @@ proptest! {
         // A trim and a write for each block.
         let each = if mix == Mix::TrimWrite { 2 } else { 1 };
         prop_assert_eq!(engine.data, OPS * each);
-        let syncs = matches!(mix, Mix::Write | Mix::ReadWrite { .. }) && full_every + data_every == 1;
+        let writes = matches!(mix, Mix::Write | Mix::ReadWrite { .. });
+        let syncs = writes && full_every + data_every == 1;
         prop_assert!(!syncs || engine.syncs > 0);
     }
 }
