@@ -92,6 +92,16 @@ fn a_pattern_may_hold_the_blocks_offset() {
     }
 }
 
+/// The queue sinks to `iodepth_low` while it is read back as well, and may be empty on the way.
+#[test]
+fn a_queue_that_was_read_back_to_its_end_is_filled_again() {
+    let words = "--name=t --rw=randwrite --size=64k --bs=4k --ioengine=libaio --verify=crc32c";
+    let record = record(&format!("{words} --iodepth=7 --iodepth_low=3 --loops=2"));
+    let job = &record.jobs[0];
+    let ios = (job.directions.write.ios, job.directions.read.ios);
+    assert_eq!((job.error, ios), (0, (32, 32)));
+}
+
 /// Zones of a device are for devices that have them.
 #[test]
 fn zones_of_a_device_are_refused_where_there_is_none() {

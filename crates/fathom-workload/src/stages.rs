@@ -38,6 +38,8 @@ impl Worker {
 
     /// Nothing is in flight: what was to follow follows.
     fn drained(&mut self, now: Tick, after: After) -> Option<Step> {
+        // Reading back fills the queue as well, and may end on its way down.
+        self.sinking = false;
         match after {
             After::Think => return self.think(now),
             After::Pass => self.end_pass(now),
