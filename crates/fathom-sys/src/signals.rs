@@ -1,12 +1,13 @@
 //! Ctrl-C and its kin: counted, so that the driver can stop in order.
 //!
 //! The first `SIGINT` or `SIGTERM` is only counted; the second takes its default action, which
-//! ends the process at once.
+//! ends the process at once. `timeout(1)` sends one to the process and, right behind it, one to its
+//! group: what comes again so soon is the same request.
 
 use std::io;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// The right to ask how often the process was told to stop.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +84,7 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
     // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
-    // what is allowed in one: an atomic, `signal` and `raise`.
+    // what is allowed in one: atomics, `clock_gettime`, `signal` and `raise`.
     let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if rc != 0 {
         return Err(io::Error::last_os_error());
@@ -92,8 +93,13 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    LAST.store(signal, Ordering::Relaxed);
-    // Relaxed: the number guards no other memory.
+    let now = monotonic_ns();
+    // Relaxed, here and below: the numbers guard no other memory.
+    let last = LAST.swap(signal, Ordering::Relaxed);
+    let came = LAST_NS.swap(now, Ordering::Relaxed);
+    if signal == last && now.saturating_sub(came) < SAME_NS {
+        return;
+    }
     if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
         return;
     }
@@ -101,6 +107,17 @@ extern "C" fn on_signal(signal: libc::c_int) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: async-signal-safe; delivered when this handler returns.
     unsafe { libc::raise(signal) };
+}
+
+/// `CLOCK_MONOTONIC`, in a way that a handler may use; 0 where it cannot be read.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: async-signal-safe; the struct lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 extern "C" fn on_report(_signal: libc::c_int) {
@@ -114,6 +131,11 @@ static REPORTS: AtomicU32 = AtomicU32::new(0);
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
 /// The number of the last of them.
 static LAST: AtomicI32 = AtomicI32::new(0);
+/// When that came.
+static LAST_NS: AtomicU64 = AtomicU64::new(0);
+/// The same signal is no second request for so long: shorter than a user takes, long enough for a
+/// sender of two that does not get a processor at once.
+const SAME_NS: u64 = 20_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -160,6 +182,24 @@ mod tests {
         raise(libc::SIGINT);
         raise(libc::SIGTERM);
         panic!("still here");
+    }
+
+    #[test]
+    fn the_same_twice_at_once_is_one_request() {
+        if std::env::var_os(CHILD).is_none() {
+            assert!(in_a_child("the_same_twice_at_once_is_one_request").success());
+            return;
+        }
+        let interrupts = Interrupts::install().unwrap();
+        raise(libc::SIGINT);
+        raise(libc::SIGINT);
+        assert_eq!(interrupts.count(), 1);
+        // Long ago.
+        LAST_NS.store(0, Ordering::Relaxed);
+        assert_eq!(interrupts.last(), libc::SIGINT);
+        RECEIVED.store(0, Ordering::Relaxed);
+        raise(libc::SIGINT);
+        assert_eq!(interrupts.count(), 1);
     }
 
     #[test]
