@@ -170,3 +170,45 @@ fn a_disk_that_is_full_fails_the_same_ops_as_without_workers() {
 }
 
 const ENOSPC: u32 = 28;
+
+/// A worker that cannot open the job's files takes no op, and so fails none: where a job can be
+/// done at all, it is done with any more files that the process may open.
+#[test]
+fn a_limit_on_open_files_is_told_and_not_the_end() {
+    for engine in ["psync", "io_uring"] {
+        let folder = Folder::new();
+        let words = format!(
+            "run --name=t --rw=randread --size=1m --nrfiles=4 --iodepth=16 --ioengine={engine} \
+             --io_submit_mode=offload --output-format=json"
+        );
+        if let Some(why) = folder.fathom(&words).refused() {
+            println!("skipped: {why}");
+            continue;
+        }
+        let mut done = false;
+        let mut told = 0;
+        for limit in 8..28 {
+            let run = shell(
+                &folder,
+                &format!("ulimit -n {limit}; exec {FATHOM} {words}"),
+            );
+            if done {
+                assert_eq!(run.code, Some(0), "{engine}, {limit} files: {run:#?}");
+            } else {
+                assert!(
+                    run.code == Some(0) || run.err.contains("open files"),
+                    "{run:#?}"
+                );
+            }
+            done = run.code == Some(0);
+            if run.err.contains("offload: Too many open files") {
+                assert!(run.err.contains("raise `ulimit -n`"), "{run:#?}");
+                told += 1;
+            }
+        }
+        assert!(
+            done && told > 0,
+            "{engine}: no limit let some workers be, and not all"
+        );
+    }
+}

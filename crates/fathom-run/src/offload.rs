@@ -89,8 +89,17 @@ fn refused(figures: &OffloadFigures, job: &str) -> Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
         message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
-        hint: "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
-               iodepth"
-            .into(),
+        hint: match figures.refused {
+            ENFILE | EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
+            _ => {
+                "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
+                 iodepth"
+            }
+        }
+        .into(),
     }
 }
+
+/// The system, or the process, has too many files open.
+const ENFILE: u32 = 23;
+const EMFILE: u32 = 24;

@@ -264,6 +264,11 @@ impl Shared {
         if !wanted || started as usize >= self.threads.len() || !self.sleepers.is_empty() {
             return;
         }
+        if self.list.taken() == 0 {
+            // The first opens its files before it takes anything: others shall not have the last
+            // descriptors.
+            return;
+        }
         // A refusal is kept and told at the end; the others do the work.
         let _refused = self.start_worker(None);
     }

@@ -92,12 +92,19 @@ fn begin<E: InTurns>(
         shared,
         number,
         opened: vec![false; config.files.len()],
+        all_open: false,
         batch: Vec::with_capacity(depth),
         out: vec![Completion::default(); depth.min(64)],
         back: Vec::with_capacity(depth.min(64)),
         in_flight: 0,
         prepared: 0,
     };
+    // Whoever finds no descriptor left does not begin; the first must, and opens them later.
+    if number > 0
+        && let Err(error) = worker.open_all()
+    {
+        return shared.refuse(&error);
+    }
     shared.begin_to_serve();
     if let Err(error) = worker.serve() {
         shared.fail(error);
@@ -113,6 +120,8 @@ struct Worker<'a, E> {
     is_sync: bool,
     /// Files that this engine has open.
     opened: Vec<bool>,
+    /// It has tried to open all of them.
+    all_open: bool,
     /// Taken from the run list.
     batch: Vec<Slot>,
     /// Room for completions.
@@ -132,6 +141,11 @@ impl<E: InTurns> Worker<'_, E> {
         let mut patience = shared.patience();
         loop {
             self.batch.clear();
+            if !self.all_open && shared.list.len() > 0 {
+                // The first worker, before it takes anything and so before others are started: what
+                // cannot be opened is told by the op that needs it.
+                let _refused = self.open_all();
+            }
             let left = shared.take(&mut self.batch);
             if !self.batch.is_empty() {
                 if left > 0 {
@@ -248,6 +262,24 @@ impl<E: InTurns> Worker<'_, E> {
         self.shared.give_back(&[slot]);
     }
 
+    /// Opens every file that can be opened by now.
+    ///
+    /// # Errors
+    /// The process, or the system, has too many files open: such a worker is to take no op.
+    fn open_all(&mut self) -> Result<(), EngineError> {
+        if self.all_open {
+            return Ok(());
+        }
+        self.all_open = true;
+        for file in (0..).take(self.opened.len()).map(FileIndex::new) {
+            match self.open(file) {
+                Err(error) if error.errno == EMFILE || error.errno == ENFILE => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a file when its first op comes.
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         match self.opened.get_mut(file.index()) {
@@ -263,3 +295,5 @@ impl<E: InTurns> Worker<'_, E> {
 
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
