@@ -1,0 +1,82 @@
+//! Syncs and trims that an engine does not queue: in batches with other ops they go alone, and
+//! what comes after one waits for it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "the whole file is a test, its helpers too"
+)]
+
+mod common;
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+/// Engines with a queue of their own, and those that workers give one to.
+const ENGINES: [&str; 5] = [
+    "libaio",
+    "io_uring",
+    "psync --io_submit_mode=offload",
+    "libaio --io_submit_mode=offload",
+    "io_uring --io_submit_mode=offload --offload_kick=each",
+];
+
+/// The job's part of the report, or why the kernel has no such engine. A run that does not end is
+/// ended.
+fn job(folder: &Folder, words: &str) -> Result<Value, String> {
+    let words = format!(
+        "-s KILL 60 {} run --name=t --filename=data --output-format=json {words}",
+        env!("CARGO_BIN_EXE_fathom")
+    );
+    let run = Run::of(folder.command("timeout", &words));
+    if let Some(why) = run.refused() {
+        return Err(why.into());
+    }
+    Ok(run.expect(0).json()["jobs"][0].clone())
+}
+
+#[test]
+fn what_is_trimmed_and_written_is_written() {
+    for engine in ENGINES {
+        for rest in ["rw=trimwrite", "rw=randtrimwrite --iodepth_batch=8"] {
+            let folder = Folder::new();
+            // All ones: what a trim leaves is zeroes.
+            folder.write("data", vec![0x11; 2 << 20]);
+            let words = format!(
+                "--ioengine={engine} --size=2m --bs=4k --iodepth=32 --buffer_pattern=0xff --{rest}"
+            );
+            let job = match job(&folder, &words) {
+                Ok(job) => job,
+                Err(why) => {
+                    println!("skipped: {why}");
+                    continue;
+                }
+            };
+            assert_eq!(job["write"]["total_ios"], 512, "{words}");
+            assert_eq!(job["trim"]["total_ios"], 512, "{words}");
+            let data = std::fs::read(folder.path().join("data")).unwrap();
+            let other = data.iter().filter(|byte| **byte != 0xff).count();
+            assert_eq!(other, 0, "{words}: bytes that were not written last");
+        }
+    }
+}
+
+#[test]
+fn a_sync_in_the_midst_of_a_batch_holds_nothing_up_for_ever() {
+    for engine in ENGINES {
+        for sync in ["fsync=3", "fdatasync=2", "sync_file_range=write:5"] {
+            let folder = Folder::new();
+            let words = format!(
+                "--ioengine={engine} --rw=write --size=256k --bs=4k --iodepth=7 --iodepth_batch=4 \
+                 --{sync}"
+            );
+            let job = match job(&folder, &words) {
+                Ok(job) => job,
+                Err(why) => {
+                    println!("skipped: {why}");
+                    continue;
+                }
+            };
+            assert_eq!(job["write"]["total_ios"], 64, "{words}");
+            assert!(job["sync"]["total_ios"].as_u64() >= Some(12), "{words}");
+        }
+    }
+}
