@@ -41,6 +41,7 @@ use crate::error::no_memory;
 use crate::files::Files;
 pub(crate) use worker::InTurns;
 
+use patience::Bringer;
 use pool::Pool;
 
 /// What the run list and the sleepers stand on, so that a model checker can stand in for it.
@@ -348,7 +349,11 @@ impl Engine for Offload {
             if self.kick == Kick::Reap {
                 shared.call();
             }
-            if !shared.is_slow() && pool.patience.look(left, || !shared.done.is_empty()) {
+            if !shared.is_slow()
+                && pool
+                    .patience
+                    .look(Bringer::Pool, left, || !shared.done.is_empty())
+            {
                 continue;
             }
             pool.sleep(left);

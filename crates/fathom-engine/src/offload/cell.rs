@@ -5,7 +5,7 @@ use fathom_core::{Direction, FileIndex, Op, OpKind, Slot, SyncKind, Tick};
 
 use super::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// One slot's op; two cache lines, so that neighbours do not meet.
+/// One slot's op; a cache line of its own, so that neighbours do not meet.
 ///
 /// All loads and stores are Relaxed: the run list and the completion list publish them.
 #[derive(Debug, Default)]
@@ -52,12 +52,6 @@ impl Cell {
             offset: self.offset.load(Ordering::Relaxed),
             sequence: self.sequence.load(Ordering::Relaxed),
         }
-    }
-
-    /// Where the op lies on its device: to sort by.
-    pub(crate) fn place(&self) -> (u64, u64) {
-        let file = self.what.load(Ordering::Relaxed) >> 32;
-        (file, self.offset.load(Ordering::Relaxed))
     }
 
     /// A worker begins with it.

@@ -11,7 +11,7 @@ use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
 use super::cell::Cell;
-use super::patience::Patience;
+use super::patience::{Bringer, Patience};
 use super::run_list::{OwnLine, RunList};
 use super::sleepers::Sleepers;
 use super::worker;
@@ -345,6 +345,7 @@ impl Shared {
     pub(crate) fn look(
         &self,
         patience: &mut Patience,
+        from: Bringer,
         mut else_there: impl FnMut() -> bool,
     ) -> bool {
         let looking = &self.looking.0;
@@ -354,7 +355,7 @@ impl Shared {
         {
             return false;
         }
-        let found = patience.look(None, || self.list.len() > 0 || else_there());
+        let found = patience.look(from, None, || self.list.len() > 0 || else_there());
         looking.store(false, Ordering::Relaxed);
         found
     }

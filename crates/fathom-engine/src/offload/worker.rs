@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 use fathom_core::{
-    Completion, Direction, Engine, EngineError, FileIndex, OpKind, Slot, Submitted, Tick,
+    Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_sys::thread::{self, Usage};
 
+use super::patience::Bringer;
 use super::pool::Shared;
 use crate::mmap::Mmap;
 use crate::{EngineConfig, Libaio, Null, Sync, Uring};
@@ -94,6 +95,7 @@ fn begin<E: InTurns>(
         opened: vec![false; config.files.len()],
         all_open: false,
         batch: Vec::with_capacity(depth),
+        ops: Vec::with_capacity(depth),
         out: vec![Completion::default(); depth.min(64)],
         back: Vec::with_capacity(depth.min(64)),
         in_flight: 0,
@@ -124,6 +126,8 @@ struct Worker<'a, E> {
     all_open: bool,
     /// Taken from the run list.
     batch: Vec<Slot>,
+    /// What those are.
+    ops: Vec<Op>,
     /// Room for completions.
     out: Vec<Completion>,
     /// Completed, on their way back.
@@ -153,7 +157,7 @@ impl<E: InTurns> Worker<'_, E> {
                 }
                 shared.grow(false);
                 self.execute()?;
-            } else if shared.look(&mut patience, || self.give_back() > 0) {
+            } else if shared.look(&mut patience, self.waits_for(), || self.give_back() > 0) {
                 // Work, or room for some.
             } else if self.in_flight > 0 {
                 shared.go_away(|| self.engine.wait(1, None)).transpose()?;
@@ -166,23 +170,33 @@ impl<E: InTurns> Worker<'_, E> {
         }
     }
 
+    /// Who brings what comes next.
+    const fn waits_for(&self) -> Bringer {
+        match self.in_flight {
+            0 => Bringer::Pool,
+            _ => Bringer::Kernel,
+        }
+    }
+
     /// Hands what was taken to the engine.
     fn execute(&mut self) -> Result<(), EngineError> {
         let shared = self.shared;
-        if self.batch.len() > 1 && shared.is_slow() {
+        // All at once: another processor wrote them, and so the waits for them overlap.
+        let ops = self.batch.iter();
+        let ops = ops.map(|&slot| shared.cells[slot.index()].op(slot));
+        self.ops.clear();
+        self.ops.extend(ops);
+        if self.ops.len() > 1 && shared.is_slow() {
             // Where each op is a device's work, in the device's order.
-            let place = |slot: &Slot| shared.cells[slot.index()].place();
-            self.batch.sort_unstable_by_key(place);
+            self.ops.sort_unstable_by_key(|op| (op.file, op.offset));
         }
         let mut now = shared.config().clock.now();
-        let count = self.batch.len();
-        for index in 0..count {
-            let slot = self.batch[index];
-            let cell = &shared.cells[slot.index()];
-            let op = cell.op(slot);
+        for index in 0..self.ops.len() {
+            let op = self.ops[index];
+            let cell = &shared.cells[op.slot.index()];
             if let Err(error) = self.open(op.file) {
                 cell.begin(now);
-                self.refuse(slot, &error);
+                self.refuse(op.slot, &error);
                 continue;
             }
             let alone = !matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write));

@@ -10,6 +10,7 @@
 //!            let go (needs the handle for itself, so nothing of it is borrowed)
 //! ```
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,6 +45,9 @@ pub(super) struct Handle {
     shared: Arc<Shared>,
     /// Not [`NOBODY`], and no other handle's.
     number: u32,
+    /// The slots that this handle has: a thread that leaves the buffers alone leaves the line of
+    /// their holders to those who use them.
+    has: Box<[Cell<bool>]>,
 }
 
 impl BuffersInTurns {
@@ -84,6 +88,7 @@ impl BuffersInTurns {
             home: Home::Shared(Handle {
                 shared: Arc::clone(&self.0),
                 number,
+                has: (0..slots).map(|_| Cell::new(false)).collect(),
             }),
         }
     }
@@ -104,34 +109,36 @@ impl Handle {
 
     /// Comes back only if the slot is this handle's.
     pub(super) fn take(&self, slot: Slot) {
-        let holder = self.holder(slot);
-        // Acquire: pairs with Release in `let_go`, so that what the other wrote is seen. Relaxed
-        // otherwise: what this handle has it has had since an Acquire.
+        let (holder, has) = self.of(slot);
+        if has.get() {
+            return;
+        }
+        // Acquire: pairs with Release in `let_go`, so that what the other wrote is seen.
         let had =
             holder.compare_exchange(NOBODY, self.number, Ordering::Acquire, Ordering::Relaxed);
-        if let Err(had) = had {
-            assert_eq!(had, self.number, "{slot:?} is another thread's");
-        }
+        assert!(had.is_ok(), "{slot:?} is another thread's");
+        has.set(true);
     }
 
-    /// Whoever comes next may have the slot; nothing if nobody has it.
+    /// Whoever comes next may have the slot; nothing if this handle does not have it.
     pub(super) fn let_go(&self, slot: Slot) {
-        let holder = self.holder(slot);
-        // Relaxed: a number of this handle was put there by this thread.
-        let had = holder.load(Ordering::Relaxed);
-        assert!(
-            had == self.number || had == NOBODY,
-            "{slot:?} is another thread's"
-        );
-        if had == self.number {
+        let (holder, has) = self.of(slot);
+        if has.replace(false) {
             // Release: pairs with Acquire in `take`.
             holder.store(NOBODY, Ordering::Release);
+        } else {
+            debug_assert_eq!(
+                holder.load(Ordering::Relaxed),
+                NOBODY,
+                "{slot:?} is another thread's"
+            );
         }
     }
 
-    fn holder(&self, slot: Slot) -> &AtomicU32 {
-        let holder = self.shared.holders.get(slot.index());
-        holder.unwrap_or_else(|| panic!("no slot {}", slot.get()))
+    fn of(&self, slot: Slot) -> (&AtomicU32, &Cell<bool>) {
+        let both = self.shared.holders.get(slot.index());
+        both.zip(self.has.get(slot.index()))
+            .unwrap_or_else(|| panic!("no slot {}", slot.get()))
     }
 }
 
