@@ -59,6 +59,24 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
+/// Moves the calling thread to another of the processors that it may run on; it stays free to come
+/// back. Whether there is another.
+///
+/// # Errors
+/// What `sched_getaffinity(2)` or `sched_setaffinity(2)` said.
+pub fn change_processor() -> io::Result<bool> {
+    // SAFETY: no preconditions.
+    let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
+    let all = allowed_cpus()?;
+    let others: Vec<u32> = all.iter().copied().filter(|&cpu| cpu != here).collect();
+    if others.is_empty() {
+        return Ok(false);
+    }
+    set_allowed_cpus(&others)?;
+    set_allowed_cpus(&all)?;
+    Ok(true)
+}
+
 /// Names the calling thread; the kernel keeps the first 15 bytes.
 ///
 /// # Errors

@@ -7,8 +7,9 @@
 use std::hint::spin_loop;
 use std::thread::yield_now;
 
-use fathom_core::Nanos;
+use fathom_core::{Nanos, Tick};
 use fathom_sys::clock::Clock;
+use fathom_sys::thread;
 
 /// Who brings what is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Patience {
     /// How many looks are left out after the last vain one.
     leave_out: u32,
     left_out: u32,
+    /// None if the thread stays where the kernel has put it.
+    crowd: Option<Crowd>,
 }
 
 impl Patience {
@@ -50,6 +53,15 @@ impl Patience {
             longest: if processors > 1 { LONGEST } else { Nanos::ZERO },
             leave_out: 0,
             left_out: 0,
+            crowd: None,
+        }
+    }
+
+    /// The same for a thread that leaves a processor which another one needs.
+    pub(crate) fn of_worker(clock: Clock, processors: u32) -> Self {
+        Self {
+            crowd: Some(Crowd::default()),
+            ..Self::new(clock, processors)
         }
     }
 
@@ -79,8 +91,7 @@ impl Patience {
                 return false;
             }
             if now >= stand_aside {
-                yield_now();
-                stand_aside = self.clock.now() + keep;
+                stand_aside = self.stand_aside(from, now) + keep;
             }
             for _ in 0..PAUSE {
                 spin_loop();
@@ -90,6 +101,43 @@ impl Patience {
         self.left_out = 0;
         true
     }
+
+    /// Lets others onto the processor; the time after.
+    fn stand_aside(&mut self, from: Bringer, now: Tick) -> Tick {
+        yield_now();
+        let after = self.clock.now();
+        if let (Some(crowd), Bringer::Pool) = (&mut self.crowd, from) {
+            crowd.saw_turn(after - now > EMPTY_TURN);
+            crowd.leave_if_lasting(after);
+        }
+        after
+    }
+}
+
+/// Whether others run where a thread stands aside. The kernel takes two threads apart that keep one
+/// processor busy while another is idle, but not if both have just run on it, as these have.
+#[derive(Default)]
+struct Crowd {
+    /// Turns of others, without one between that nobody wanted.
+    turns: u32,
+    /// No processor is left before then.
+    not_before: Tick,
+}
+
+impl Crowd {
+    fn saw_turn(&mut self, taken: bool) {
+        self.turns = if taken { self.turns + 1 } else { 0 };
+    }
+
+    fn leave_if_lasting(&mut self, now: Tick) {
+        if self.turns < LASTING || now < self.not_before {
+            return;
+        }
+        self.turns = 0;
+        self.not_before = now + STAYS;
+        // A thread that cannot leave stays.
+        let _left = thread::change_processor();
+    }
 }
 
 /// A few times what falling asleep and being woken take on a machine with a hypervisor.
@@ -98,3 +146,10 @@ const LONGEST: Nanos = Nanos::from_micros(50);
 const PAUSE: u32 = 4;
 /// So looks in vain cost less than two microseconds for each sleep, a fraction of its own price.
 const MOST_LEFT_OUT: u32 = 31;
+/// Standing aside takes a fraction of this where nobody else wants to run, and more where one does:
+/// two switches, and what is done between them.
+const EMPTY_TURN: Nanos = Nanos::from_micros(2);
+/// So many turns are no chance.
+const LASTING: u32 = 32;
+/// Leaving a processor takes some ten microseconds: about a hundredth of the time.
+const STAYS: Nanos = Nanos::from_millis(1);

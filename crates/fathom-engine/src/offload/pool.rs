@@ -116,7 +116,7 @@ impl Pool {
         });
         let (sender, ready) = mpsc::sync_channel(1);
         let pool = Self {
-            patience: shared.patience(),
+            patience: Patience::new(shared.config.clock, processors),
             taken: (0, shared.config.clock.now()),
             shared,
             reader,
@@ -360,9 +360,9 @@ impl Shared {
         found
     }
 
-    /// For a thread of this pool.
+    /// For a worker.
     pub(crate) fn patience(&self) -> Patience {
-        Patience::new(self.config.clock, self.processors)
+        Patience::of_worker(self.config.clock, self.processors)
     }
 
     /// A worker has nothing to do.
