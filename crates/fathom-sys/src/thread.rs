@@ -295,6 +295,18 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_changes_its_processor_where_there_is_another() {
+        on_a_thread(|| {
+            let before = allowed_cpus().unwrap();
+            assert_eq!(change_processor().unwrap(), before.len() > 1);
+            assert_eq!(allowed_cpus().unwrap(), before);
+            set_allowed_cpus(&before[..1]).unwrap();
+            assert!(!change_processor().unwrap());
+            assert_eq!(allowed_cpus().unwrap(), before[..1]);
+        });
+    }
+
+    #[test]
     fn a_processor_that_is_not_there_is_refused() {
         on_a_thread(|| {
             for cpu in [8191, 8192, u32::MAX] {
