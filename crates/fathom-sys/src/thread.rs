@@ -23,14 +23,7 @@ pub fn id() -> u32 {
 /// # Errors
 /// What `sched_getaffinity(2)` said.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    let mut words = [0_u64; MASK_WORDS];
-    let size = size_of_val(&words);
-    // SAFETY: the raw call takes any size; it writes at most `size` bytes to the live array.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, words.as_mut_ptr()) };
-    if rc < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let numbers = (0_u32..).zip(words).flat_map(|(word, bits)| {
+    let numbers = (0_u32..).zip(affinity()?).flat_map(|(word, bits)| {
         (0..64)
             .filter(move |bit| bits >> bit & 1 == 1)
             .map(move |bit| word * 64 + bit)
@@ -43,20 +36,11 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 /// # Errors
 /// `EINVAL` if none of them is there to be used, or one has a number past 8191.
 pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
-    let mut words = [0_u64; MASK_WORDS];
+    let mut words = [0; MASK_WORDS];
     for &cpu in cpus {
-        let word = usize::try_from(cpu / 64)
-            .ok()
-            .and_then(|word| words.get_mut(word));
-        *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? |= 1 << (cpu % 64);
+        *word_of(&mut words, cpu)? |= 1 << (cpu % 64);
     }
-    let size = size_of_val(&words);
-    // SAFETY: the kernel reads `size` bytes from the live array.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, words.as_ptr()) };
-    if rc < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    set_affinity(&words)
 }
 
 /// Moves the calling thread to another of the processors that it may run on; it stays free to come
@@ -67,14 +51,43 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
 pub fn change_processor() -> io::Result<bool> {
     // SAFETY: no preconditions.
     let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
-    let all = allowed_cpus()?;
-    let others: Vec<u32> = all.iter().copied().filter(|&cpu| cpu != here).collect();
-    if others.is_empty() {
+    let all = affinity()?;
+    let mut others = all;
+    *word_of(&mut others, here)? &= !(1 << (here % 64));
+    if others == [0; MASK_WORDS] {
         return Ok(false);
     }
-    set_allowed_cpus(&others)?;
-    set_allowed_cpus(&all)?;
+    set_affinity(&others)?;
+    set_affinity(&all)?;
     Ok(true)
+}
+
+/// A bit for each processor that the calling thread may run on.
+fn affinity() -> io::Result<[u64; MASK_WORDS]> {
+    let mut words = [0_u64; MASK_WORDS];
+    let size = size_of_val(&words);
+    // SAFETY: the raw call takes any size; it writes at most `size` bytes to the live array.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, words.as_mut_ptr()) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(words)
+}
+
+fn set_affinity(words: &[u64; MASK_WORDS]) -> io::Result<()> {
+    let size = size_of_val(words);
+    // SAFETY: the kernel reads `size` bytes from the live array.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, words.as_ptr()) };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The word that has the bit of this processor.
+fn word_of(words: &mut [u64; MASK_WORDS], cpu: u32) -> io::Result<&mut u64> {
+    let word = words.get_mut((cpu / 64) as usize);
+    word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 /// Names the calling thread; the kernel keeps the first 15 bytes.
