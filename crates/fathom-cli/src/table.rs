@@ -66,24 +66,29 @@ fn make(arguments: &TableArguments) -> Result<End> {
     if name != "hdd-tags" {
         arguments.hdd.refuse_for(name)?;
     }
-    let table = match name.as_str() {
-        "hdd-single" => Some(hdd_single()),
-        "hdd-seeks" => Some(hdd_seeks()),
-        "hdd-tags" => Some(hdd_tags(&arguments.hdd.asked()?)),
-        "task-list" => Some(measured(processors().max(2), REPEATS, task_list_table)),
-        _ => None,
+    let is_modelled = name.starts_with("hdd");
+    let Some(target) = &arguments.target else {
+        let table = match name.as_str() {
+            "hdd-single" => hdd_single(),
+            "hdd-seeks" => hdd_seeks(),
+            "hdd-tags" => hdd_tags(&arguments.hdd.asked()?),
+            "task-list" => measured(processors().max(2), REPEATS, task_list_table),
+            _ => bail!(
+                "{name}: no target\nhint: name a file or a block device to read from; for \
+                 aio-submit a folder on the disk"
+            ),
+        };
+        return print(&table, arguments, 0);
     };
-    match (table, &arguments.target) {
-        (Some(_), Some(_)) if name.starts_with("hdd") => {
-            bail!("{name}: is modelled and has no target\nhint: leave it out")
-        }
-        (Some(table), _) => print(&table, arguments, 0),
-        (None, None) => bail!(
-            "{name}: no target\nhint: name a file or a block device to read from; for aio-submit a \
-             folder on the disk"
-        ),
-        (None, Some(target)) => measure(arguments, name, target),
+    if is_modelled || name == "task-list" {
+        let what = if is_modelled {
+            "modelled"
+        } else {
+            "measured in memory"
+        };
+        bail!("{name}: is {what} and has no target\nhint: leave it out");
     }
+    measure(arguments, name, target)
 }
 
 fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End> {

@@ -94,6 +94,8 @@ fn what_makes_no_sense_is_refused() {
     check_refused("hdd-tags --machine ssd --write-cache on", "always on");
     check_refused("hdd-tags --policy fair,fair", "the same policy twice");
     check_refused("hdd-tags data", "is modelled and has no target");
+    check_refused("hdd-single data", "is modelled and has no target");
+    check_refused("task-list /x", "is measured in memory and has no target");
     check_refused("hdd-single --numjobs 3", "it is an option of hdd-tags");
     check_refused("uring-irq", "no target");
 }
