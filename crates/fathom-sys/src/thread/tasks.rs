@@ -181,14 +181,18 @@ mod tests {
             while usage().user_us + usage().system_us < 50_000 {
                 std::hint::black_box(pages.iter().map(|&byte| u64::from(byte)).sum::<u64>());
             }
-            (id(), usage(), usage_of_task(id()))
+            (usage(), usage_of_task(id()))
         });
-        let (id, own, asked) = used.join().unwrap();
+        let (own, asked) = used.join().unwrap();
         let total = |usage: Usage| usage.user_us + usage.system_us;
         assert!(total(own) <= total(asked), "{own:?}, {asked:?}");
         assert!(asked.minor_faults >= own.minor_faults);
         assert!(own.minor_faults > 0);
-        assert_eq!(usage_of_task(id), Usage::default(), "it has ended");
+    }
+
+    #[test]
+    fn a_thread_that_is_not_there_has_used_nothing() {
+        assert_eq!(usage_of_task(0), Usage::default());
     }
 
     #[test]
