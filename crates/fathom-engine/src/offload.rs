@@ -39,6 +39,7 @@ use fathom_sys::thread::Usage;
 use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
+use crate::uring::check_polling;
 pub(crate) use worker::InTurns;
 
 use patience::Bringer;
@@ -72,7 +73,7 @@ pub struct OffloadFigures {
     pub usage: Usage,
     /// The threads of those that have not.
     pub at_work: AtWork,
-    /// The most workers that there were.
+    /// The most workers that did ops.
     pub workers: u32,
     /// Why there were no more, by the system's number; 0 if none was refused.
     pub refused: u32,
@@ -254,7 +255,11 @@ impl Engine for Offload {
     }
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.open(file)
+        self.files.open(file)?;
+        if self.config.name == "io_uring" && self.config.options.hipri {
+            check_polling(&mut self.files, file)?;
+        }
+        Ok(())
     }
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {

@@ -130,7 +130,7 @@ impl Engine for Uring {
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.open(file)?;
         if self.polled {
-            self.check_polling(file)?;
+            check_polling(&mut self.files, file)?;
         }
         let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
         registered.map_err(|error| {
@@ -212,33 +212,31 @@ impl Engine for Uring {
     }
 }
 
-impl Uring {
-    /// Refuses a device that does not poll: the kernel would fail every op on it.
-    fn check_polling(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        let polls = self.files.get(file).and_then(|opened| {
-            let metadata = opened.metadata().ok()?;
-            let device = match Kind::of(&metadata) {
-                Kind::Block => DeviceNumber::of_node(&metadata),
-                _ => DeviceNumber::under(&metadata),
-            };
-            // A partition has no queue of its own.
-            ["queue/io_poll", "../queue/io_poll"]
-                .iter()
-                .find_map(|name| {
-                    std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok()
-                })
-        });
-        // Where nothing is said (a network filesystem), the ops themselves will tell.
-        if polls.is_none_or(|polls| polls.trim() != "0") {
-            return Ok(());
-        }
-        let error = io::Error::from_raw_os_error(EOPNOTSUPP);
-        let hint = "the device has no polled queues: leave out hipri, or load its driver with some \
-                    (nvme: poll_queues=N)";
-        let refused = self.files.error("hipri", file, &error, hint.into());
-        self.files.close(file)?;
-        Err(refused)
+/// Refuses, and closes, a file on a device that does not poll: the kernel would fail every op on it.
+pub(crate) fn check_polling(files: &mut Files, file: FileIndex) -> Result<(), EngineError> {
+    let polls = files.get(file).and_then(|opened| {
+        let metadata = opened.metadata().ok()?;
+        let device = match Kind::of(&metadata) {
+            Kind::Block => DeviceNumber::of_node(&metadata),
+            _ => DeviceNumber::under(&metadata),
+        };
+        // A partition has no queue of its own.
+        ["queue/io_poll", "../queue/io_poll"]
+            .iter()
+            .find_map(|name| {
+                std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok()
+            })
+    });
+    // Where nothing is said (a network filesystem), the ops themselves will tell.
+    if polls.is_none_or(|polls| polls.trim() != "0") {
+        return Ok(());
     }
+    let error = io::Error::from_raw_os_error(EOPNOTSUPP);
+    let hint = "the device has no polled queues: leave out hipri, or load its driver with some \
+                (nvme: poll_queues=N)";
+    let refused = files.error("hipri", file, &error, hint.into());
+    files.close(file)?;
+    Err(refused)
 }
 
 /// Whether the kernel will have the job's ops done by worker threads, because the driver of a
