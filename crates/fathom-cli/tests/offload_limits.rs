@@ -171,6 +171,14 @@ fn a_disk_that_is_full_fails_the_same_ops_as_without_workers() {
 
 const ENOSPC: u32 = 28;
 
+/// How many workers a warning says that there were.
+#[track_caller]
+fn workers_told(run: &Run) -> u32 {
+    let (before, _) = run.err.split_once(" all that could be had").unwrap();
+    let mut words = before.rsplit(' ').skip(2);
+    words.next().unwrap().parse().unwrap()
+}
+
 /// A worker that cannot open the job's files takes no op, and so fails none: where a job can be
 /// done at all, it is done with any more files that the process may open.
 #[test]
@@ -204,6 +212,9 @@ fn a_limit_on_open_files_is_told_and_not_the_end() {
             if run.err.contains("offload: Too many open files") {
                 assert!(run.err.contains("raise `ulimit -n`"), "{run:#?}");
                 told += 1;
+                // Whoever did ops had the job's four files open, as the job has itself.
+                let open = 3 + 4 * (1 + workers_told(&run));
+                assert!(!done || open <= limit, "{engine}, {limit} files: {run:#?}");
             }
         }
         assert!(

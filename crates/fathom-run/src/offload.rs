@@ -88,9 +88,10 @@ fn refused(figures: &OffloadFigures, job: &str) -> Warning {
     Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
-        message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
+        message: format!("{workers} all that could be had for io_submit_mode=offload: {why}"),
         hint: match figures.refused {
             ENFILE | EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
+            ENOENT => "leave the job's files where they are while it runs",
             _ => {
                 "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
                  iodepth"
@@ -100,6 +101,8 @@ fn refused(figures: &OffloadFigures, job: &str) -> Warning {
     }
 }
 
+/// A file was removed, or renamed.
+const ENOENT: u32 = 2;
 /// The system, or the process, has too many files open.
 const ENFILE: u32 = 23;
 const EMFILE: u32 = 24;

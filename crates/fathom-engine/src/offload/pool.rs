@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     started: AtomicU32,
     /// How many have an engine and look at the run list.
     serving: AtomicU32,
+    /// The most of them that there were.
+    most_serving: AtomicU32,
     /// How many of them wait in the kernel for what they have handed over.
     away: AtomicU32,
     /// A worker looks for work before it sleeps.
@@ -100,6 +102,7 @@ impl Pool {
             threads: (0..most).map(|_| OnceLock::new()).collect(),
             started: AtomicU32::new(0),
             serving: AtomicU32::new(0),
+            most_serving: AtomicU32::new(0),
             away: AtomicU32::new(0),
             looking: OwnLine(AtomicBool::new(false)),
             enough: processors.saturating_sub(1).max(1),
@@ -176,7 +179,6 @@ impl Pool {
                 thread.unpark();
             }
             let Some(join) = shared.rare().joins.pop() else {
-                shared.at_work().clear();
                 return used;
             };
             used = used.plus(join.join().unwrap_or_default());
@@ -204,10 +206,7 @@ impl Shared {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let body = move || {
-            shared.at_work().push(fathom_sys::thread::id());
-            worker::run(&shared, number, ready)
-        };
+        let body = move || shared.at_work_in(|| worker::run(&shared, number, ready));
         match thread::Builder::new().stack_size(STACK).spawn(body) {
             Ok(join) => {
                 let _unset = self.threads[number as usize].set(join.thread().clone());
@@ -229,21 +228,32 @@ impl Shared {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let body = move || {
-            shared.at_work().push(fathom_sys::thread::id());
-            while let Some(timer) = shared.timer.as_ref().filter(|_| !shared.is_ending()) {
-                if let Err(error) = timer.wait() {
-                    shared.fail(no_timer(&error));
-                    break;
-                }
-                shared.call();
-            }
-            fathom_sys::thread::usage()
-        };
+        let body = move || shared.at_work_in(|| shared.kick_by_timer());
         let spawned = thread::Builder::new().stack_size(STACK).spawn(body);
         let join = spawned.map_err(|error| refused(&error))?;
         self.rare().joins.push(join);
         Ok(())
+    }
+
+    /// The whole life of the thread that waits for the timer; what it used.
+    fn kick_by_timer(&self) -> Usage {
+        while let Some(timer) = self.timer.as_ref().filter(|_| !self.is_ending()) {
+            if let Err(error) = timer.wait() {
+                self.fail(no_timer(&error));
+                break;
+            }
+            self.call();
+        }
+        fathom_sys::thread::usage()
+    }
+
+    /// The calling thread is at work until `life` ends: its number may be another thread's then.
+    fn at_work_in(&self, life: impl FnOnce() -> Usage) -> Usage {
+        let id = fathom_sys::thread::id();
+        self.at_work().push(id);
+        let used = life();
+        self.at_work().retain(|&other| other != id);
+        used
     }
 
     /// Has a worker woken by the timer.
@@ -319,7 +329,8 @@ impl Shared {
 
     /// The calling worker has an engine.
     pub(crate) fn begin_to_serve(&self) {
-        self.serving.fetch_add(1, Ordering::Relaxed);
+        let serving = self.serving.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_serving.fetch_max(serving, Ordering::Relaxed);
     }
 
     /// The calling worker leaves; what it might have been trusted with is another's.
@@ -427,9 +438,9 @@ impl Shared {
         &self.config
     }
 
-    /// How many workers there are, and why there are no more (0 if none was refused).
+    /// The most workers that served, and why there were no more (0 if none was refused).
     pub(crate) fn workers(&self) -> (u32, u32) {
-        (self.started.load(Ordering::Relaxed), self.refused())
+        (self.most_serving.load(Ordering::Relaxed), self.refused())
     }
 
     fn refused(&self) -> u32 {

@@ -101,7 +101,8 @@ fn begin<E: InTurns>(
         in_flight: 0,
         prepared: 0,
     };
-    // Whoever finds no descriptor left does not begin; the first must, and opens them later.
+    // Whoever cannot have a file that the submitter has (no descriptor is left, it was removed)
+    // does not begin, and so fails no op; the first must, and opens them later.
     if number > 0
         && let Err(error) = worker.open_all()
     {
@@ -276,25 +277,14 @@ impl<E: InTurns> Worker<'_, E> {
         self.shared.give_back(&[slot]);
     }
 
-    /// Opens every file that can be opened by now.
-    ///
-    /// # Errors
-    /// The process, or the system, has too many files open: such a worker is to take no op.
+    /// Opens all files, or as many as come before one that cannot be.
     fn open_all(&mut self) -> Result<(), EngineError> {
-        if self.all_open {
-            return Ok(());
-        }
         self.all_open = true;
-        for file in (0..).take(self.opened.len()).map(FileIndex::new) {
-            match self.open(file) {
-                Err(error) if error.errno == EMFILE || error.errno == ENFILE => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        Ok(())
+        let mut files = (0..).take(self.opened.len()).map(FileIndex::new);
+        files.try_for_each(|file| self.open(file))
     }
 
-    /// Opens a file when its first op comes.
+    /// Opens a file unless it is open.
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         match self.opened.get_mut(file.index()) {
             Some(opened) if !*opened => {
@@ -309,5 +299,3 @@ impl<E: InTurns> Worker<'_, E> {
 
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
