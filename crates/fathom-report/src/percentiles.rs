@@ -8,9 +8,9 @@ pub(crate) fn percentiles(
     histogram: &Histogram,
     display: &Display,
 ) -> impl Iterator<Item = (f64, u64)> {
-    list(display)
-        .iter()
-        .map(|&percent| (percent, histogram.percentile(percent)))
+    let list = list(display);
+    let values = histogram.percentiles(list);
+    list.iter().copied().zip(values)
 }
 
 fn list(display: &Display) -> &[f64] {

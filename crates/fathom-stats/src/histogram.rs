@@ -110,15 +110,30 @@ impl Histogram {
     /// there are no values. `percent` is taken to nine decimals, within 0–100.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
-        let rank = rank(percent, self.count());
-        let mut seen = 0_u64;
-        for (index, count) in self.buckets() {
-            seen = count.saturating_add(seen);
-            if seen >= rank {
-                return Self::midpoint(index);
+        self.percentiles(&[percent]).next().unwrap_or(0)
+    }
+
+    /// The [`percentile`](Self::percentile) of each of these, in one walk over the buckets if they
+    /// are ascending; one that is smaller than the one before begins another.
+    pub fn percentiles(&self, percents: &[f64]) -> impl Iterator<Item = u64> {
+        let count = self.count();
+        let (mut buckets, mut seen) = (self.buckets(), 0_u64);
+        let (mut rank_before, mut value) = (0, 0);
+        percents.iter().map(move |&percent| {
+            let rank = rank(percent, count);
+            if rank < rank_before {
+                (buckets, seen) = (self.buckets(), 0);
             }
-        }
-        0
+            rank_before = rank;
+            while seen < rank {
+                let Some((index, count)) = buckets.next() else {
+                    return 0;
+                };
+                seen = count.saturating_add(seen);
+                value = Self::midpoint(index);
+            }
+            value
+        })
     }
 
     /// Index and count of each bucket that is not empty, in ascending order.

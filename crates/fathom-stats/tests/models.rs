@@ -57,6 +57,22 @@ proptest! {
     }
 
     #[test]
+    fn percentiles_together_are_those_asked_for_one_by_one(
+        values in prop::collection::vec(any::<u64>(), 0..300),
+        percents in prop::collection::vec(-1.0..101.0_f64, 0..20),
+        ascending in any::<bool>(),
+    ) {
+        let mut percents = percents;
+        if ascending {
+            percents.sort_by(f64::total_cmp);
+        }
+        let histogram = histogram_of(&values);
+        let together: Vec<u64> = histogram.percentiles(&percents).collect();
+        let one_by_one = percents.iter().map(|&percent| histogram.percentile(percent));
+        prop_assert_eq!(together, one_by_one.collect::<Vec<u64>>());
+    }
+
+    #[test]
     fn short_values_are_recorded_as_any_others(values in prop::collection::vec(
         (any::<u32>(), 0..32_u32).prop_map(|(bits, shift)| bits >> shift), 0..300)) {
         let mut latency = Latency::new(true);
