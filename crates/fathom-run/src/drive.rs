@@ -91,7 +91,7 @@ pub(crate) struct Outcome {
     pub(crate) usage: Usage,
     /// Its workers that are at work; what they have used is not in `usage`.
     pub(crate) workers: Vec<u32>,
-    /// Of which by the kernel's helpers of its rings, µs; not contained in `usage`.
+    /// What the kernel's helpers of its rings used, µs; not contained in `usage`.
     pub(crate) helpers_us: u64,
     /// Over which `usage` was counted.
     pub(crate) wall: Nanos,
@@ -252,12 +252,10 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     let before = thread::usage();
     let thread_id = outcome.thread_id;
     let told = context.offload.as_ref();
-    let helpers_us = || helpers_us(capabilities, thread_id, told);
     let so_far = |worker: &Worker, now: Tick| {
         let own = Outcome {
             results: worker.results_so_far(now),
             usage: thread::usage().since(before),
-            helpers_us: helpers_us(),
             wall: now - begun,
             thread_id,
             engine: Some(capabilities),
@@ -267,7 +265,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     };
     let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
     outcome.usage = thread::usage().since(before);
-    outcome.helpers_us = helpers_us();
+    outcome.helpers_us = helpers_us(capabilities, thread_id, offload::at_work(told));
     outcome.wall = clock.now() - begun;
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
@@ -280,10 +278,12 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
 }
 
 /// What the kernel's helpers of a job's rings have used so far, those of its workers' included.
-fn helpers_us(engine: Capabilities, thread_id: u32, told: Option<&OffloadTold>) -> u64 {
+pub(crate) fn helpers_us(engine: Capabilities, thread_id: u32, workers: Vec<u32>) -> u64 {
+    let mut owners = workers;
+    owners.push(thread_id);
     match engine.name {
         // To find them, every thread of the process is looked at; no other engine has any.
-        "io_uring" => thread::kernel_helpers_us(&offload::threads(thread_id, told)),
+        "io_uring" => thread::kernel_helpers_us(&owners),
         _ => 0,
     }
 }

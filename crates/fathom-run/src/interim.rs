@@ -115,7 +115,7 @@ impl Interim {
         }
         for (latest, cell) in self.latest.iter_mut().zip(cells) {
             if let Some(mut answer) = cell.mailbox.take() {
-                offload::ask_workers(&mut answer);
+                offload::ask_others(&mut answer);
                 *latest = Some(answer);
             }
         }

@@ -1,5 +1,6 @@
 //! What is told of a job's workers (`io_submit_mode=offload`).
 
+use std::mem;
 use std::sync::PoisonError;
 
 use fathom_core::PerDirection;
@@ -9,7 +10,7 @@ use fathom_stats::Latency;
 use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
-use crate::drive::Outcome;
+use crate::drive::{Outcome, helpers_us};
 
 /// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
 pub(crate) struct Ramp<'a> {
@@ -35,35 +36,37 @@ impl<'a> Ramp<'a> {
     }
 }
 
-/// The threads of a job: its own and its workers at work.
-pub(crate) fn threads(own: u32, told: Option<&OffloadTold>) -> Vec<u32> {
-    let mut threads = told.map_or_else(Vec::new, |told| at_work(&told.borrow()));
-    threads.push(own);
-    threads
-}
-
-fn at_work(figures: &OffloadFigures) -> Vec<u32> {
-    let at_work = figures.at_work.lock();
-    at_work.unwrap_or_else(PoisonError::into_inner).clone()
+/// The workers of a job that are at work.
+pub(crate) fn at_work(told: Option<&OffloadTold>) -> Vec<u32> {
+    told.map_or_else(Vec::new, |told| {
+        let figures = told.borrow();
+        let at_work = figures.at_work.lock();
+        at_work.unwrap_or_else(PoisonError::into_inner).clone()
+    })
 }
 
 /// What is known while the workers are at work; `own` is what is without them.
 pub(crate) fn so_far(own: Outcome, told: Option<&OffloadTold>) -> Outcome {
+    let workers = at_work(told);
     let Some(told) = told else { return own };
     let figures = told.borrow();
     Outcome {
         usage: own.usage.plus(figures.usage),
-        workers: at_work(&figures),
+        workers,
         queued: Some(figures.queued.clone()),
         ..own
     }
 }
 
-/// Adds what the workers that are at work have used. It takes a while where they are many: not for
-/// the job's own thread.
-pub(crate) fn ask_workers(outcome: &mut Outcome) {
-    for worker in outcome.workers.drain(..) {
+/// Adds what the workers that are at work and the kernel's helpers have used. It takes a while where
+/// they are many: not for the job's own thread.
+pub(crate) fn ask_others(outcome: &mut Outcome) {
+    let workers = mem::take(&mut outcome.workers);
+    for &worker in &workers {
         outcome.usage = outcome.usage.plus(thread::usage_of_task(worker));
+    }
+    if let Some(engine) = outcome.engine {
+        outcome.helpers_us = helpers_us(engine, outcome.thread_id, workers);
     }
 }
 
