@@ -212,7 +212,7 @@ impl Engine for Uring {
     }
 }
 
-/// Refuses, and closes, a file on a device that does not poll: the kernel would fail every op on it.
+/// Refuses, and closes, a file on a device that does not poll: the kernel would fail each op on it.
 pub(crate) fn check_polling(files: &mut Files, file: FileIndex) -> Result<(), EngineError> {
     let polls = files.get(file).and_then(|opened| {
         let metadata = opened.metadata().ok()?;
