@@ -84,42 +84,15 @@ impl Pool {
         kick: Kick,
         at_work: AtWork,
     ) -> Result<Self, EngineError> {
-        let depth = config.depth;
         let timer = match kick {
             Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
             Kick::Batch | Kick::Each | Kick::Reap => None,
         };
-        let most = depth.min(MOST_WORKERS);
-        let processors = thread::available_parallelism()
-            .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-        let (done, reader) = CompletionList::new(depth);
-        let shared = Arc::new(Shared {
-            list: RunList::new(depth),
-            cells: (0..depth).map(|_| Cell::default()).collect(),
-            done,
-            owner: thread::current(),
-            sleepers: Sleepers::new(most),
-            threads: (0..most).map(|_| OnceLock::new()).collect(),
-            started: AtomicU32::new(0),
-            serving: AtomicU32::new(0),
-            most_serving: AtomicU32::new(0),
-            away: AtomicU32::new(0),
-            looking: OwnLine(AtomicBool::new(false)),
-            enough: processors.saturating_sub(1).max(1),
-            processors,
-            refused: AtomicU32::new(0),
-            ending: AtomicBool::new(false),
-            cost_ns: AtomicU64::new(0),
-            together: AtomicU32::new(0),
-            config,
-            timer,
-            rare: Mutex::default(),
-            at_work,
-            is_broken: AtomicBool::new(false),
-        });
+        let (shared, reader) = Shared::new(config, timer, at_work);
+        let shared = Arc::new(shared);
         let (sender, ready) = mpsc::sync_channel(1);
         let pool = Self {
-            patience: Patience::new(shared.config.clock, processors),
+            patience: Patience::new(shared.config.clock, shared.processors),
             taken: (0, shared.config.clock.now()),
             shared,
             reader,
@@ -193,6 +166,44 @@ impl Drop for Pool {
 }
 
 impl Shared {
+    /// Nobody is at work; with the submitter's end of the completion list.
+    fn new(
+        config: EngineConfig,
+        timer: Option<Timer>,
+        at_work: AtWork,
+    ) -> (Self, CompletionReader) {
+        let depth = config.depth;
+        let most = depth.min(MOST_WORKERS);
+        let processors = thread::available_parallelism()
+            .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+        let (done, reader) = CompletionList::new(depth);
+        let shared = Self {
+            list: RunList::new(depth),
+            cells: (0..depth).map(|_| Cell::default()).collect(),
+            done,
+            owner: thread::current(),
+            sleepers: Sleepers::new(most),
+            threads: (0..most).map(|_| OnceLock::new()).collect(),
+            started: AtomicU32::new(0),
+            serving: AtomicU32::new(0),
+            most_serving: AtomicU32::new(0),
+            away: AtomicU32::new(0),
+            looking: OwnLine(AtomicBool::new(false)),
+            enough: processors.saturating_sub(1).max(1),
+            processors,
+            refused: AtomicU32::new(0),
+            ending: AtomicBool::new(false),
+            cost_ns: AtomicU64::new(0),
+            together: AtomicU32::new(0),
+            config,
+            timer,
+            rare: Mutex::default(),
+            at_work,
+            is_broken: AtomicBool::new(false),
+        };
+        (shared, reader)
+    }
+
     /// One more worker. `ready` hears whether it has its engine.
     fn start_worker(
         self: &Arc<Self>,

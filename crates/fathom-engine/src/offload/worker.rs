@@ -84,23 +84,7 @@ fn begin<E: InTurns>(
         }
         (Err(error), None) => return shared.refuse(&error),
     };
-    let config = shared.config();
-    let depth = config.depth as usize;
-    let is_sync = engine.capabilities().synchronous;
-    let mut worker = Worker {
-        is_sync,
-        engine,
-        shared,
-        number,
-        opened: vec![false; config.files.len()],
-        all_open: false,
-        batch: Vec::with_capacity(depth),
-        ops: Vec::with_capacity(depth),
-        out: vec![Completion::default(); depth.min(64)],
-        back: Vec::with_capacity(depth.min(64)),
-        in_flight: 0,
-        prepared: 0,
-    };
+    let mut worker = Worker::new(engine, shared, number);
     // Whoever cannot have a file that the submitter has (no descriptor is left, it was removed)
     // does not begin, and so fails no op; the first must, and opens them later.
     if number > 0
@@ -139,7 +123,26 @@ struct Worker<'a, E> {
     prepared: u32,
 }
 
-impl<E: InTurns> Worker<'_, E> {
+impl<'a, E: InTurns> Worker<'a, E> {
+    fn new(engine: E, shared: &'a Arc<Shared>, number: u32) -> Self {
+        let config = shared.config();
+        let depth = config.depth as usize;
+        Self {
+            is_sync: engine.capabilities().synchronous,
+            engine,
+            shared,
+            number,
+            opened: vec![false; config.files.len()],
+            all_open: false,
+            batch: Vec::with_capacity(depth),
+            ops: Vec::with_capacity(depth),
+            out: vec![Completion::default(); depth.min(64)],
+            back: Vec::with_capacity(depth.min(64)),
+            in_flight: 0,
+            prepared: 0,
+        }
+    }
+
     /// Works until no more comes.
     fn serve(&mut self) -> Result<(), EngineError> {
         let shared = self.shared;
