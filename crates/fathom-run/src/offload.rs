@@ -58,8 +58,8 @@ pub(crate) fn so_far(own: Outcome, told: Option<&OffloadTold>) -> Outcome {
     }
 }
 
-/// Adds what the workers that are at work and the kernel's helpers have used. It takes a while where
-/// they are many: not for the job's own thread.
+/// Adds what the workers that are at work and the kernel's helpers have used. It takes a while
+/// where they are many: not for the job's own thread.
 pub(crate) fn ask_others(outcome: &mut Outcome) {
     let workers = mem::take(&mut outcome.workers);
     for &worker in &workers {
