@@ -223,3 +223,20 @@ fn a_limit_on_open_files_is_told_and_not_the_end() {
         );
     }
 }
+
+/// One that begins late has its files since the start: the others' workers leave it those.
+#[test]
+fn the_first_worker_of_a_job_has_its_files_before_any_other_job_begins() {
+    let folder = Folder::new();
+    let options = "--rw=randread --size=1m --nrfiles=4 --iodepth=16 --ioengine=psync --direct=1 \
+                   --io_submit_mode=offload --time_based";
+    let words = format!(
+        "run --output-format=json --name=a {options} --runtime=900ms --name=b {options} \
+         --startdelay=500ms --runtime=200ms"
+    );
+    let run = shell(&folder, &format!("ulimit -n 40; exec {FATHOM} {words}"));
+    if run.err.contains("direct I/O") {
+        return println!("skipped: {}", run.err);
+    }
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}

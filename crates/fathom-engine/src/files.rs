@@ -132,6 +132,12 @@ impl Files {
         })
     }
 
+    /// Whether all of them are open.
+    pub(crate) fn are_open(&self) -> bool {
+        // From the end, where one is missing while they are opened in order.
+        self.open.iter().rev().all(Option::is_some)
+    }
+
     /// The open file, if it is.
     #[inline]
     pub(crate) fn descriptor(&self, file: FileIndex) -> Descriptor<'_> {

@@ -13,7 +13,7 @@
 //! up to one for each slot. Completions come back over a list without a lock.
 //!
 //! Buffers change hands with their ops. Files are opened by the submitter, so that errors are told
-//! where they are expected, and once more by each worker that has an op on them.
+//! where they are expected, and once more by each worker before it takes an op.
 
 mod cell;
 mod patience;
@@ -107,6 +107,8 @@ pub struct Offload {
     buffers: Buffers,
     /// None when a file was closed: workers keep files open only as long as the submitter does.
     pool: Option<Pool>,
+    /// There has been a pool.
+    began: bool,
     /// Laid down, not yet submitted.
     batch: Vec<Slot>,
     /// The op and the issue of each slot, for what is told of its wait.
@@ -142,6 +144,7 @@ impl Offload {
             files,
             buffers,
             pool: None,
+            began: false,
             batch: Vec::with_capacity(config.depth as usize),
             issued: vec![(OpKind::Data(Direction::Read), Tick::ZERO); config.depth as usize],
             ready: Ready::new(config.depth),
@@ -149,7 +152,9 @@ impl Offload {
             figures: Rc::default(),
             config,
         };
-        offload.start_pool()?;
+        if offload.files.are_open() {
+            offload.start_pool()?;
+        }
         Ok(offload)
     }
 
@@ -163,6 +168,7 @@ impl Offload {
         if self.pool.is_none() {
             let at_work = Arc::clone(&self.figures.borrow().at_work);
             self.pool = Some(Pool::start(self.config.clone(), self.kick, at_work)?);
+            self.began = true;
         }
         Ok(())
     }
@@ -258,6 +264,11 @@ impl Engine for Offload {
         self.files.open(file)?;
         if self.config.name == "io_uring" && self.config.options.hipri {
             check_polling(&mut self.files, file)?;
+        }
+        // The first worker opens its files before any job begins, so that no other worker has the
+        // last descriptors. Where files are made anew, the next op is soon enough.
+        if !self.began && self.files.are_open() {
+            self.start_pool()?;
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A pool with its first worker, which has made its engine.
+    /// A pool with its first worker, which has made its engine and opened the files.
     pub(crate) fn start(
         config: EngineConfig,
         kick: Kick,
@@ -283,11 +283,6 @@ impl Shared {
         let started = self.started.load(Ordering::Relaxed);
         let wanted = stuck || started < STAND_BY || self.is_slow();
         if !wanted || started as usize >= self.threads.len() || !self.sleepers.is_empty() {
-            return;
-        }
-        if self.list.taken() == 0 {
-            // The first opens its files before it takes anything: others shall not have the last
-            // descriptors.
             return;
         }
         // A refusal is kept and told at the end; the others do the work.

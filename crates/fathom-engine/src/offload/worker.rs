@@ -71,12 +71,17 @@ fn begin<E: InTurns>(
     number: u32,
     ready: Ready,
 ) {
-    let engine = match (engine, ready) {
-        (Ok(engine), None) => engine,
-        (Ok(engine), Some(ready)) => {
+    let worker = engine.and_then(|engine| {
+        let mut worker = Worker::new(engine, shared, number);
+        worker.open_all()?;
+        Ok(worker)
+    });
+    let mut worker = match (worker, ready) {
+        (Ok(worker), None) => worker,
+        (Ok(worker), Some(ready)) => {
             // The pool waits for it.
             let _heard = ready.send(Ok(()));
-            engine
+            worker
         }
         (Err(error), Some(ready)) => {
             let _heard = ready.send(Err(error));
@@ -84,14 +89,6 @@ fn begin<E: InTurns>(
         }
         (Err(error), None) => return shared.refuse(&error),
     };
-    let mut worker = Worker::new(engine, shared, number);
-    // Whoever cannot have a file that the submitter has (no descriptor is left, it was removed)
-    // does not begin, and so fails no op; the first must, and opens them later.
-    if number > 0
-        && let Err(error) = worker.open_all()
-    {
-        return shared.refuse(&error);
-    }
     shared.begin_to_serve();
     if let Err(error) = worker.serve() {
         shared.fail(error);
@@ -107,8 +104,6 @@ struct Worker<'a, E> {
     is_sync: bool,
     /// Files that this engine has open.
     opened: Vec<bool>,
-    /// It has tried to open all of them.
-    all_open: bool,
     /// Taken from the run list.
     batch: Vec<Slot>,
     /// What those are.
@@ -133,7 +128,6 @@ impl<'a, E: InTurns> Worker<'a, E> {
             shared,
             number,
             opened: vec![false; config.files.len()],
-            all_open: false,
             batch: Vec::with_capacity(depth),
             ops: Vec::with_capacity(depth),
             out: vec![Completion::default(); depth.min(64)],
@@ -149,11 +143,6 @@ impl<'a, E: InTurns> Worker<'a, E> {
         let mut patience = shared.patience();
         loop {
             self.batch.clear();
-            if !self.all_open && shared.list.len() > 0 {
-                // The first worker, before it takes anything and so before others are started: what
-                // cannot be opened is told by the op that needs it.
-                let _refused = self.open_all();
-            }
             let left = shared.take(&mut self.batch);
             if !self.batch.is_empty() {
                 if left > 0 {
@@ -280,11 +269,19 @@ impl<'a, E: InTurns> Worker<'a, E> {
         self.shared.give_back(&[slot]);
     }
 
-    /// Opens all files, or as many as come before one that cannot be.
+    /// Opens all files before any op is taken: whoever cannot have one (no descriptor is left, it
+    /// was removed) does not begin, and so fails no op. Of the first worker it is an op's affair,
+    /// unless descriptors are short.
     fn open_all(&mut self) -> Result<(), EngineError> {
-        self.all_open = true;
-        let mut files = (0..).take(self.opened.len()).map(FileIndex::new);
-        files.try_for_each(|file| self.open(file))
+        for file in (0..).take(self.opened.len()).map(FileIndex::new) {
+            match self.open(file) {
+                Err(error) if self.number > 0 || matches!(error.errno, ENFILE | EMFILE) => {
+                    return Err(error);
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Opens a file unless it is open.
@@ -302,3 +299,5 @@ impl<'a, E: InTurns> Worker<'a, E> {
 
 /// The same on every architecture of Linux.
 const EIO: i32 = 5;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
