@@ -6,13 +6,10 @@ mod common;
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Nanos, Op, OpKind,
-    PerDirection, Slot, Step, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot, Step,
+    Submitted, Tick,
 };
-use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, GuardConfig, Measure, Mix, SyncRules, Tolerate,
-    Worker, WorkerConfig, turn,
-};
+use fathom_workload::{Batching, Control, Mix, SyncRules, Worker, WorkerConfig, turn};
 use proptest::prelude::*;
 
 proptest! {
@@ -38,7 +35,9 @@ proptest! {
             low: low.min(depth),
         };
         let sync = SyncRules { full_every, data_every, ..SyncRules::default() };
-        let engine = run(config(mix, depth, batching, sync), latencies);
+        let pattern = common::config(mix, false, 4096, OPS * 4096);
+        let config = WorkerConfig { depth, batching, sync, ..common::job(pattern) };
+        let engine = run(config, latencies);
         prop_assert!(engine.in_flight.is_empty() && engine.prepared.is_empty());
         // A trim and a write for each block.
         let each = if mix == Mix::TrimWrite { 2 } else { 1 };
@@ -50,51 +49,6 @@ proptest! {
 }
 
 const OPS: u64 = 64;
-
-fn config(mix: Mix, depth: u32, batching: Batching, sync: SyncRules) -> WorkerConfig {
-    WorkerConfig {
-        pattern: common::config(mix, false, 4096, OPS * 4096),
-        depth,
-        batching,
-        bytes_per_pass: OPS * 4096,
-        loops: 1,
-        runtime: None,
-        time_based: false,
-        ramp: Nanos::ZERO,
-        start_delay: Nanos::ZERO,
-        rate: PerDirection::all(None),
-        rate_min: PerDirection::all(None),
-        rate_cycle: Nanos::from_millis(1000),
-        apart: false,
-        sync_filesystems: Vec::new(),
-        renew: false,
-        fill: false,
-        think: None,
-        sync,
-        tolerate: Tolerate::default(),
-        verify: None,
-        buffers: BufferConfig {
-            fill: BufferFill::Zero,
-            refill: false,
-            scramble: false,
-            compress: None,
-            dedupe: None,
-        },
-        measure: Measure {
-            slat: true,
-            clat: true,
-            lat: true,
-            bandwidth: true,
-            slat_histogram: false,
-            clat_histogram: true,
-            lat_histogram: false,
-            sample: Nanos::new(100_000),
-        },
-        priorities: None,
-        invalidate: false,
-        guards: GuardConfig::default(),
-    }
-}
 
 /// The engine after the job's end.
 fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {

@@ -10,8 +10,8 @@ use fathom_core::{
     Submitted, Tick,
 };
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, GuardConfig, MapMode, Measure, Mix,
-    Pace, Rate, RateProcess, SizeChoice, SyncRules, Think, Tolerate, Worker, WorkerConfig, turn,
+    Batching, Control, Distribution, MapMode, Measure, Mix, Pace, Rate, RateProcess, SizeChoice,
+    Think, Tolerate, Worker, WorkerConfig, turn,
 };
 use proptest::prelude::*;
 
@@ -141,8 +141,11 @@ fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
     pattern.align = PerDirection::all(4096);
     pattern.distribution = job.distribution;
     pattern.map = job.map;
+    let measure = Measure {
+        slat: job.slat,
+        ..common::job(pattern.clone()).measure
+    };
     WorkerConfig {
-        pattern,
         depth: job.depth,
         batching: Batching {
             submit: job.submit,
@@ -155,42 +158,15 @@ fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         runtime: job.runtime_ns.map(Nanos::new),
         time_based: job.runtime_ns.is_some() && job.loops == 1,
         ramp: Nanos::new(job.ramp_ns),
-        start_delay: Nanos::ZERO,
         rate: PerDirection::all(job.rate),
-        rate_min: PerDirection::all(None),
-        rate_cycle: Nanos::from_millis(1000),
-        apart: false,
-        sync_filesystems: Vec::new(),
-        renew: false,
-        fill: false,
         think,
-        sync: SyncRules::default(),
         tolerate: Tolerate {
             read: true,
             write: true,
             ..Tolerate::default()
         },
-        verify: None,
-        buffers: BufferConfig {
-            fill: BufferFill::Zero,
-            refill: false,
-            scramble: false,
-            compress: None,
-            dedupe: None,
-        },
-        measure: Measure {
-            slat: job.slat,
-            clat: true,
-            lat: true,
-            bandwidth: true,
-            slat_histogram: false,
-            clat_histogram: true,
-            lat_histogram: false,
-            sample: Nanos::new(100_000),
-        },
-        priorities: None,
-        invalidate: false,
-        guards: GuardConfig::default(),
+        measure,
+        ..common::job(pattern)
     }
 }
 

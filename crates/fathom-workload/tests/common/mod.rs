@@ -2,10 +2,11 @@
 #![allow(dead_code, reason = "each test program uses some of it")]
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
-use fathom_core::PerDirection;
+use fathom_core::{Nanos, PerDirection};
 use fathom_workload::{
-    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator,
-    Sequencer, SizeChoice, Target,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
+    Measure, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer, SizeChoice, SyncRules,
+    Target, Tolerate, WorkerConfig,
 };
 
 /// A kibibyte.
@@ -30,6 +31,57 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
         service: FileService::RoundRobin(1),
         open_files: u32::MAX,
         seed: 0x89,
+    }
+}
+
+/// A job that goes through its pattern once, at depth 1, and measures latencies.
+pub fn job(pattern: PatternConfig) -> WorkerConfig {
+    WorkerConfig {
+        bytes_per_pass: pattern.files.iter().map(|file| file.length).sum(),
+        pattern,
+        depth: 1,
+        batching: Batching {
+            submit: 1,
+            complete_min: 1,
+            complete_max: 1,
+            low: 1,
+        },
+        loops: 1,
+        runtime: None,
+        time_based: false,
+        ramp: Nanos::ZERO,
+        start_delay: Nanos::ZERO,
+        rate: PerDirection::all(None),
+        rate_min: PerDirection::all(None),
+        rate_cycle: Nanos::from_millis(1000),
+        apart: false,
+        sync_filesystems: Vec::new(),
+        renew: false,
+        fill: false,
+        think: None,
+        sync: SyncRules::default(),
+        tolerate: Tolerate::default(),
+        verify: None,
+        buffers: BufferConfig {
+            fill: BufferFill::Zero,
+            refill: false,
+            scramble: false,
+            compress: None,
+            dedupe: None,
+        },
+        measure: Measure {
+            slat: true,
+            clat: true,
+            lat: true,
+            bandwidth: true,
+            slat_histogram: false,
+            clat_histogram: true,
+            lat_histogram: false,
+            sample: Nanos::new(100_000),
+        },
+        priorities: None,
+        invalidate: false,
+        guards: GuardConfig::default(),
     }
 }
 
