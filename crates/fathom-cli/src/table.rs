@@ -32,9 +32,9 @@ pub(crate) struct TableArguments {
     /// Write a plot to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// How long to measure each row
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    seconds: u32,
+    /// How long to measure each row of what is measured on a target [default: 5]
+    #[arg(long, value_name = "N")]
+    seconds: Option<u32>,
     /// The core that uring-irq is measured on [default: the last one there is]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -63,10 +63,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
     if let Some(path) = &arguments.svg {
         check_place(path)?;
     }
-    if name != "hdd-tags" {
-        arguments.hdd.refuse_for(name)?;
-    }
-    let is_modelled = name.starts_with("hdd");
+    refuse_what_is_anothers(arguments, name)?;
     let Some(target) = &arguments.target else {
         let table = match name.as_str() {
             "hdd-single" => hdd_single(),
@@ -80,24 +77,39 @@ fn make(arguments: &TableArguments) -> Result<End> {
         };
         return print(&table, arguments, 0);
     };
-    if is_modelled || name == "task-list" {
-        let what = if is_modelled {
-            "modelled"
-        } else {
-            "measured in memory"
-        };
-        bail!("{name}: is {what} and has no target\nhint: leave it out");
-    }
     measure(arguments, name, target)
 }
 
+/// Refuses what this table would not look at.
+fn refuse_what_is_anothers(arguments: &TableArguments, name: &str) -> Result<()> {
+    if name != "hdd-tags" {
+        arguments.hdd.refuse_for(name)?;
+    }
+    if name != "uring-irq" && arguments.cpu.is_some() {
+        bail!("{name}: takes no --cpu\nhint: leave it out");
+    }
+    let how = match name {
+        "task-list" => "measured in memory",
+        name if name.starts_with("hdd") => "modelled",
+        _ => return Ok(()),
+    };
+    if arguments.target.is_some() {
+        bail!("{name}: is {how} and has no target\nhint: leave it out");
+    }
+    if arguments.seconds.is_some() {
+        bail!("{name}: is {how} and takes no --seconds\nhint: leave it out");
+    }
+    Ok(())
+}
+
 fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End> {
+    let seconds = arguments.seconds.unwrap_or(SECONDS);
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
     let table = if name == "aio-submit" {
         let asked = AioSubmit {
             folder: target.to_owned(),
-            seconds: arguments.seconds,
+            seconds,
             fathom: std::env::current_exe().context("this program's path")?,
         };
         let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
@@ -105,7 +117,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
     } else if name == "log-entries" {
         let asked = LogEntries {
             target: target.to_owned(),
-            seconds: arguments.seconds,
+            seconds,
             fathom: std::env::current_exe().context("this program's path")?,
             fio: "fio".into(),
         };
@@ -115,7 +127,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
         let asked = UringIrq {
             target: target.to_owned(),
             cpu: arguments.cpu.unwrap_or_else(last_cpu),
-            seconds: arguments.seconds,
+            seconds,
         };
         let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
         uring_irq(&asked, &mut tell, &stops)
@@ -192,5 +204,7 @@ Examples:
   fathom table hdd-tags
   fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
 
+/// For each row.
+const SECONDS: u32 = 5;
 /// Of each way in `task-list`: the medians of so many are some percent apart.
 const REPEATS: u32 = 21;

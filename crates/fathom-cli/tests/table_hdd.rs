@@ -96,6 +96,10 @@ fn what_makes_no_sense_is_refused() {
     check_refused("hdd-tags data", "is modelled and has no target");
     check_refused("hdd-single data", "is modelled and has no target");
     check_refused("task-list /x", "is measured in memory and has no target");
+    check_refused("task-list --seconds 1", "takes no --seconds");
+    check_refused("hdd-seeks --seconds 1", "takes no --seconds");
+    check_refused("task-list --cpu 0", "takes no --cpu");
+    check_refused("aio-submit --cpu 0 /x", "takes no --cpu");
     check_refused("hdd-single --numjobs 3", "it is an option of hdd-tags");
     check_refused("uring-irq", "no target");
 }
