@@ -148,10 +148,9 @@ pub struct Capabilities {
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,
     /// `OpKind::Sync` may be prepared while other ops are in flight; else the queue is drained
-    /// first.
+    /// first, and no other op is prepared until the sync has completed.
     pub queued_sync: bool,
-    /// `Direction::Trim` may be prepared while other ops are in flight; else the queue is drained
-    /// first.
+    /// The same of `Direction::Trim`.
     pub queued_trim: bool,
 }
 

@@ -131,6 +131,7 @@ impl Worker {
         None
     }
 
+    /// What was handed over is in flight since `issue`.
     #[inline]
     fn stamp(&mut self, issue: Tick) {
         let count = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
