@@ -2,6 +2,7 @@
 //!
 //! Not here: reading and writing (`rw`), mapping (`map`).
 
+mod identity;
 mod pages;
 
 use std::ffi::CString;
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+pub use identity::{FileId, LoopBacking, filesystem_type, loop_backing};
 pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
 };
@@ -308,6 +310,10 @@ pub(crate) mod tests {
             };
             let file = open(&path, access).unwrap();
             (Self(path), file)
+        }
+
+        pub(crate) fn path(&self) -> &Path {
+            &self.0
         }
     }
 
