@@ -1,0 +1,146 @@
+//! A made-up machine for tests, and the tests of what is read of it.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// A made-up /sys and /proc in a folder that is removed when the test ends.
+pub(crate) struct MadeUp {
+    root: PathBuf,
+}
+
+impl MadeUp {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("fathom-run-tree-{}-{name}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        for folder in [
+            "sys/dev/block",
+            "sys/class/block",
+            "sys/devices",
+            "proc/self",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        Self { root }
+    }
+
+    pub(crate) fn tree(&self) -> BlockTree {
+        BlockTree::at(self.root.join("sys"), self.root.join("proc"))
+    }
+
+    /// A device; `path` is `sda` or `sda/sda1` for a partition.
+    pub(crate) fn device(&self, path: &str, number: &str) -> &Self {
+        let folder = self.root.join("sys/devices").join(path);
+        let name = folder.file_name().unwrap().to_owned();
+        fs::create_dir_all(folder.join("holders")).unwrap();
+        fs::create_dir_all(folder.join("slaves")).unwrap();
+        fs::write(folder.join("dev"), format!("{number}\n")).unwrap();
+        if path.contains('/') {
+            fs::write(folder.join("partition"), "1\n").unwrap();
+        }
+        symlink(&folder, self.root.join("sys/dev/block").join(number)).unwrap();
+        symlink(&folder, self.root.join("sys/class/block").join(name)).unwrap();
+        self
+    }
+
+    /// `upper` is made of `lower`.
+    pub(crate) fn stack(&self, upper: &str, lower: &str) -> &Self {
+        let devices = self.root.join("sys/devices");
+        let name = |path: &str| Path::new(path).file_name().unwrap().to_owned();
+        let holder = devices.join(lower).join("holders").join(name(upper));
+        symlink(devices.join(upper), holder).unwrap();
+        let slave = devices.join(upper).join("slaves").join(name(lower));
+        symlink(devices.join(lower), slave).unwrap();
+        self
+    }
+
+    pub(crate) fn attribute(&self, device: &str, name: &str, text: &str) -> &Self {
+        let file = self.root.join("sys/devices").join(device).join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        self
+    }
+
+    pub(crate) fn mountinfo(&self, text: &str) -> &Self {
+        fs::write(self.root.join("proc/self/mountinfo"), text).unwrap();
+        self
+    }
+}
+
+impl Drop for MadeUp {
+    fn drop(&mut self) {
+        let _gone_is_fine = fs::remove_dir_all(&self.root);
+    }
+}
+
+#[test]
+fn a_mount_line_is_taken_apart() {
+    let line = r"36 35 98:0 /r /mnt/a\040b rw master:1 propagate_from:2 - ext3 /dev/sda1 rw";
+    let mount = Mount::parse(line).unwrap();
+    assert_eq!(mount.device.to_string(), "98:0");
+    assert_eq!(mount.point, Path::new("/mnt/a b"));
+    assert_eq!(mount.filesystem, "ext3");
+    assert_eq!(mount.source, "/dev/sda1");
+    for broken in ["", "36 35", "36 35 98 / / rw - ext3 x rw", "36 35 98:0 / /"] {
+        assert_eq!(Mount::parse(broken), None, "{broken}");
+    }
+}
+
+#[test]
+fn escapes_are_undone_and_nothing_else() {
+    for (text, want) in [
+        (r"a\040b", "a b"),
+        (r"a\134b", r"a\b"),
+        (r"a\", r"a\"),
+        (r"a\04", r"a\04"),
+        (r"\999x", r"\999x"),
+        ("é", "é"),
+    ] {
+        assert_eq!(unescape(text), want, "{text}");
+    }
+}
+
+#[test]
+fn the_longest_and_last_mount_wins() {
+    let mount = |line: &str| Mount::parse(line).unwrap();
+    let mounts = [
+        mount("1 0 8:1 / / rw - ext4 /dev/sda1 rw"),
+        mount("2 1 8:2 / /home rw - ext4 /dev/sda2 rw"),
+        mount("3 1 8:3 / /home rw - xfs /dev/sda3 rw"),
+    ];
+    let on = |path: &str| mount_of(Path::new(path), &mounts).unwrap().device.minor;
+    assert_eq!(on("/home/x"), 3);
+    assert_eq!(on("/homely"), 1);
+    assert_eq!(mount_of(Path::new("/x"), &mounts[1..]), None);
+}
+
+#[test]
+fn partitions_parents_holders_and_slaves_are_found() {
+    let made_up = MadeUp::new("family");
+    made_up
+        .device("sda", "8:0")
+        .device("sda/sda1", "8:1")
+        .device("dm-0", "253:0")
+        .stack("dm-0", "sda/sda1");
+    let tree = made_up.tree();
+    let disk = tree.named("sda").unwrap();
+    assert_eq!(disk.whole(), disk);
+    let [partition] = &disk.partitions()[..] else {
+        panic!("one partition expected");
+    };
+    assert_eq!(partition.name, "sda1");
+    assert_eq!(partition.whole(), disk);
+    let [holder] = &partition.holders()[..] else {
+        panic!("one holder expected");
+    };
+    assert_eq!(holder.number.to_string(), "253:0");
+    assert_eq!(holder.slaves(), std::slice::from_ref(partition));
+    assert_eq!(tree.device(holder.number), Some(holder.clone()));
+    assert_eq!(tree.named("sdb"), None);
+}
+
+#[test]
+fn this_machine_has_a_root() {
+    let mounts = BlockTree::default().mounts();
+    assert!(mount_of(Path::new("/"), &mounts).is_some());
+}
