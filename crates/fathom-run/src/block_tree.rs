@@ -5,31 +5,59 @@
 //!                 dm-0 ◄─holders── sda2 ◄─partition─ sda
 //! ```
 
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{self, Access, DeviceNumber, FileId, Kind};
 
 /// Where the kernel shows its devices; tests put a made-up tree in its place.
 #[derive(Clone, Debug)]
 pub struct BlockTree {
     sys: PathBuf,
     proc: PathBuf,
+    /// The devices may be opened: they are this machine's.
+    is_real: bool,
+}
+
+/// A block device or a regular file, by its identity instead of one of its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Store {
+    /// A block device.
+    Device(DeviceNumber),
+    /// A regular file.
+    File(FileId),
+}
+
+impl Store {
+    /// Identity of what `metadata` describes; `None` for what is neither.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Option<Self> {
+        match Kind::of(metadata) {
+            Kind::Block => Some(Self::Device(DeviceNumber::of_node(metadata))),
+            Kind::Regular => Some(Self::File(FileId::of(metadata))),
+            Kind::Character | Kind::Directory | Kind::Other => None,
+        }
+    }
 }
 
 impl Default for BlockTree {
     fn default() -> Self {
-        Self::at("/sys", "/proc")
+        Self {
+            is_real: true,
+            ..Self::at("/sys", "/proc")
+        }
     }
 }
 
 impl BlockTree {
-    /// The trees under these folders instead of /sys and /proc.
+    /// The trees under these folders instead of /sys and /proc; no device of theirs is opened.
     pub fn at(sys: impl Into<PathBuf>, proc: impl Into<PathBuf>) -> Self {
         Self {
             sys: sys.into(),
             proc: proc.into(),
+            is_real: false,
         }
     }
 
@@ -51,13 +79,18 @@ impl BlockTree {
     /// The block device that a character device drives too: `sg0` of `sda`, `ng0n1` of `nvme0n1`.
     #[must_use]
     pub fn behind_character_device(&self, number: DeviceNumber) -> Option<BlockDevice> {
-        let link = self.sys.join("dev/char").join(number.to_string());
-        let folder = fs::canonicalize(link).ok()?;
+        let folder = self.character_device(number)?;
         if let Some(name) = names_in(&folder.join("device/block")).first() {
             return self.named(name);
         }
         let name = folder.file_name()?.to_str()?.strip_prefix("ng")?;
         self.named(&format!("nvme{name}"))
+    }
+
+    /// The folder in sysfs of a character device.
+    pub(crate) fn character_device(&self, number: DeviceNumber) -> Option<PathBuf> {
+        let link = self.sys.join("dev/char").join(number.to_string());
+        fs::canonicalize(link).ok()
     }
 
     /// Mounts that this process sees, in mounting order.
@@ -70,13 +103,14 @@ impl BlockTree {
 
     /// Files and devices that are in use as swap.
     #[must_use]
-    pub fn swaps(&self) -> Vec<PathBuf> {
+    pub fn swaps(&self) -> Vec<Store> {
         let text = fs::read_to_string(self.proc.join("swaps")).unwrap_or_default();
         let paths = text
             .lines()
             .skip(1)
             .filter_map(|line| line.split_ascii_whitespace().next());
-        paths.map(|path| PathBuf::from(unescape(path))).collect()
+        let stores = paths.map(|path| self.store_at(Path::new(&unescape(path))));
+        stores.flatten().collect()
     }
 
     /// Devices that a mounted btrfs spans; its mount names only one of them.
@@ -91,16 +125,66 @@ impl BlockTree {
 
     /// Loop devices, each with the file or device behind it.
     #[must_use]
-    pub fn loops(&self) -> Vec<(BlockDevice, PathBuf)> {
+    pub fn loops(&self) -> Vec<(BlockDevice, Store)> {
         let devices = names_in(&self.sys.join("class/block"));
         let loops = devices.into_iter().filter(|name| name.starts_with("loop"));
         loops
             .filter_map(|name| {
                 let device = self.named(&name)?;
-                let file = device.attribute("loop/backing_file")?;
-                Some((device, PathBuf::from(file)))
+                let path = PathBuf::from(device.attribute("loop/backing_file")?);
+                let store = self.behind_loop(&device, &path);
+                Some((device, store.or_else(|| self.store_at(&path))?))
             })
             .collect()
+    }
+
+    /// The tree is this machine's, and its devices can be opened.
+    pub(crate) const fn is_real(&self) -> bool {
+        self.is_real
+    }
+
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// The errno of `open(2)`; `ENOENT` where /dev has no node of this name and number.
+    pub(crate) fn open(&self, device: &BlockDevice, access: Access) -> io::Result<File> {
+        let node = Path::new("/dev").join(&device.name);
+        let found = fs::metadata(&node).ok().filter(|_| self.is_real);
+        if found.and_then(|found| Store::of(&found)) != Some(Store::Device(device.number)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        files::open(&node, access)
+    }
+
+    /// Asks the loop driver, which knows the identity of what it opened. The path in sysfs may be
+    /// another file's by now, or one of another mount namespace.
+    fn behind_loop(&self, device: &BlockDevice, path: &Path) -> Option<Store> {
+        let backing = files::loop_backing(self.open(device, Access::default()).ok()?).ok()?;
+        let is_regular = match backing.device {
+            None => true,
+            Some(_) if !backing.is_ambiguous => false,
+            // The safe assumption about a file that its path no longer leads to is a device.
+            Some(_) => fs::metadata(path).is_ok_and(|found| {
+                Kind::of(&found) == Kind::Regular && FileId::of(&found) == backing.file
+            }),
+        };
+        match backing.device {
+            Some(number) if !is_regular => Some(Store::Device(number)),
+            _ => Some(Store::File(backing.file)),
+        }
+    }
+
+    /// The file or device at a path that the kernel gives; its devices are known without a node.
+    pub(crate) fn store_at(&self, path: &Path) -> Option<Store> {
+        let found = || Store::of(&fs::metadata(path).ok()?);
+        let named = || {
+            let device = self.named(path.strip_prefix("/dev").ok()?.to_str()?)?;
+            Some(Store::Device(device.number))
+        };
+        match self.is_real {
+            true => found().or_else(named),
+            false => named().or_else(found),
+        }
     }
 }
 

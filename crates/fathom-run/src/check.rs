@@ -15,7 +15,7 @@ use crate::engines;
 use crate::error::Problem;
 use crate::found::Found;
 use crate::process;
-use crate::safety;
+use crate::safety::Guard;
 use crate::storage::storage_under;
 use crate::translate::pattern::{bounds, smallest, uses};
 use crate::translate::{FileSetup, JobSetup};
@@ -26,6 +26,7 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
         problems: Vec::new(),
         looked_at: HashSet::new(),
         contradictory: HashSet::new(),
+        guard: Guard::new(BlockTree::default()),
         tree: BlockTree::default(),
     };
     for (section, job) in plan.jobs.iter().enumerate() {
@@ -44,10 +45,11 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
 
 struct Checker {
     problems: Vec<Problem>,
-    /// Files that were judged for a job: path, written, and whether direct.
+    /// Files that were judged for a job: path, changed, and whether direct.
     looked_at: HashSet<(String, bool, bool)>,
     /// Jobs whose values do not go together; said once, not for each clone.
     contradictory: HashSet<usize>,
+    guard: Guard,
     tree: BlockTree,
 }
 
@@ -97,6 +99,12 @@ impl Checker {
         for (option, problem) in process::check(options) {
             self.add(job, option, problem);
         }
+        if let Some(buffers) = &options.memory.file {
+            let allowed = options.allow_mounted_write;
+            if let Err(refusal) = self.guard.check(Path::new(buffers), true, allowed) {
+                self.add(job, "mem", refusal.into());
+            }
+        }
         for directory in options.directory.iter().flatten() {
             if !engines::is_diskless(&options.ioengine) && !Path::new(directory).is_dir() {
                 let message = format!("there is no directory {directory}");
@@ -132,7 +140,7 @@ impl Checker {
             return;
         }
         for file in &setup.files {
-            let key = (file.path.clone(), writes(job), job.options.direct);
+            let key = (file.path.clone(), changes(job, file), job.options.direct);
             if self.looked_at.insert(key) {
                 self.file(job, file);
             }
@@ -143,11 +151,9 @@ impl Checker {
     fn file(&mut self, job: &Job, file: &FileSetup) {
         let path = Path::new(&file.path);
         let allowed = job.options.allow_mounted_write;
-        let refused = safety::check(path, writes(job), allowed, &self.tree).err();
+        let refused = self.guard.check(path, changes(job, file), allowed).err();
         let problem = match (refused, file.found) {
-            (Some(refusal), _) => {
-                Some(Problem::new(refusal.code(), refusal.to_string()).hint(refusal.hint()))
-            }
+            (Some(refusal), _) => Some(refusal.into()),
             (None, Found::Directory) => {
                 let message = format!("{} is a directory", file.path);
                 let problem = Problem::new("is_a_directory", message);
@@ -206,6 +212,13 @@ impl Checker {
 /// Whether the job writes or trims.
 pub(crate) fn writes(job: &Job) -> bool {
     uses(&job.options, Direction::Write) || uses(&job.options, Direction::Trim)
+}
+
+/// Whether a file will not stay as it is: written, trimmed, made longer or removed.
+fn changes(job: &Job, file: &FileSetup) -> bool {
+    let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
+    let removed = job.options.unlink || job.options.files.unlink_each_loop;
+    writes(job) || file.found.is_file_or_missing() && (grows || removed)
 }
 
 /// With `--readonly` no file is laid out.

@@ -3,6 +3,7 @@
 //! One thread for each job and none beside: the calling thread watches. A job's thread has a small
 //! stack, of which only the touched pages are resident.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,13 @@ use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
+use crate::block_tree::BlockTree;
 use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
 use crate::gate::Gate;
 use crate::interim::{Interim, SoFar};
 use crate::lifecycle::Lifecycle;
 use crate::progress::ProgressCell;
+use crate::safety::Guard;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
 use crate::traced::Say;
 
@@ -30,6 +33,8 @@ pub(crate) struct Launch {
     pub(crate) name: String,
     /// What its thread is given.
     pub(crate) assignment: Assignment,
+    /// `allow_mounted_write`.
+    pub(crate) allow_mounted_write: bool,
 }
 
 /// Runs all jobs; the outcomes are in the order of the launches, `None` for jobs that were not
@@ -167,6 +172,25 @@ fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
     })
 }
 
+/// What becomes of a job that would now write a device in use.
+fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
+    let Assignment { engine, files, .. } = &launch.assignment;
+    if launch.allow_mounted_write || *files == 0 {
+        return None;
+    }
+    let changed = engine.files.iter().filter(|file| file.write || file.renew);
+    let mut changed = changed.map(|file| Path::new(&file.path));
+    let refusal = changed.find_map(|path| guard.check_free(path).err())?;
+    Some(Outcome {
+        fault: Some(Fault {
+            errno: EBUSY,
+            text: refusal.to_string(),
+            hint: refusal.hint().into(),
+        }),
+        ..Outcome::default()
+    })
+}
+
 fn not_started(why: &dyn std::fmt::Display) -> Outcome {
     Outcome {
         fault: Some(Fault {
@@ -212,8 +236,15 @@ impl<'a> Watch<'a> {
     {
         let gate = Arc::new(Gate::default());
         let mut awaited = Vec::with_capacity(members.len());
+        // A device may have been mounted since the plan was checked: while files were laid out, or
+        // while the jobs before these ran.
+        let guard = Guard::new(BlockTree::default());
         for member in members {
             let index = member.0;
+            if let Some(refused) = refused(&member.1, &guard) {
+                self.ended(index, refused);
+                continue;
+            }
             match spawn(scope, member, self, Arc::clone(&gate), sender.clone()) {
                 Ok(handle) => {
                     handles[index] = Some(handle);
@@ -347,3 +378,4 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Chunks of lines, of 8 KiB each.
 const UNHEARD_MAX: usize = 1024;
 const EAGAIN: u32 = 11;
+const EBUSY: u32 = 16;

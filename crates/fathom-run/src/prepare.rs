@@ -9,11 +9,13 @@ use fathom_job::{Job, Plan};
 use fathom_record::Warning;
 use fathom_sys::clock::Clock;
 
+use crate::block_tree::BlockTree;
 use crate::error::{Problem, RunError};
 use crate::layout::{
     Content, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
+use crate::safety::Guard;
 use crate::session::{Event, Session};
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
@@ -128,21 +130,34 @@ pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32
     }
 }
 
-/// Removes what `unlink=1` says is to be removed.
-pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) {
+/// Removes what `unlink=1` says is to be removed; gives what was kept because a device in use is
+/// made of it by now.
+pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
+    let guard = Guard::new(BlockTree::default());
+    let mut kept = Vec::new();
     for setup in setups {
-        if setup.diskless || !plan.jobs[setup.place.section].options.unlink {
+        let options = &plan.jobs[setup.place.section].options;
+        if setup.diskless || !options.unlink {
             continue;
         }
-        for file in setup
-            .files
-            .iter()
-            .filter(|file| file.found.is_file_or_missing())
-        {
-            // Clones may share it, so it may have gone already.
-            let _gone = std::fs::remove_file(&file.path);
+        let files = setup.files.iter();
+        for file in files.filter(|file| file.found.is_file_or_missing()) {
+            let path = Path::new(&file.path);
+            match guard.check_free(path) {
+                Err(refusal) if !options.allow_mounted_write => kept.push(Warning {
+                    code: "file_kept".into(),
+                    job: setup.name.clone(),
+                    message: format!("`unlink` is not obeyed: {refusal}"),
+                    hint: "remove the file when the device is no longer in use".into(),
+                }),
+                _ => {
+                    // Clones may share it, so it may have gone already.
+                    let _gone = std::fs::remove_file(path);
+                }
+            }
         }
     }
+    kept
 }
 
 /// Large enough that the calls cost nothing beside the device.

@@ -91,9 +91,10 @@ pub fn run(
     let (lines, warnings) = end_logs(logs, broken, &outcomes, session);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
-    prepare::clear(plan, setups);
+    let kept = prepare::clear(plan, setups);
     groups.clear(&clock);
     translation.warnings.extend(noted);
+    translation.warnings.extend(kept);
     translation.warnings.extend(gtod.warning());
     translation.warnings.extend(warnings);
     let ran = Ran {
@@ -248,6 +249,7 @@ fn launches(
         let files = if setup.diskless { 0 } else { setup.files.len() };
         Launch {
             name: setup.name.clone(),
+            allow_mounted_write: job.options.allow_mounted_write,
             assignment: Assignment {
                 worker: setup.worker.clone(),
                 engine: engine_config(job, setup, clock),

@@ -43,6 +43,18 @@ impl MadeUp {
         self
     }
 
+    /// A character device of a class.
+    pub(crate) fn character(&self, name: &str, number: &str, class: &str) -> &Self {
+        let folder = self.root.join("sys/devices").join(name);
+        let (links, class) = (self.root.join("sys/dev/char"), self.root.join(class));
+        for made in [&folder, &links, &class] {
+            fs::create_dir_all(made).unwrap();
+        }
+        symlink(&folder, links.join(number)).unwrap();
+        symlink(class, folder.join("subsystem")).unwrap();
+        self
+    }
+
     /// `upper` is made of `lower`.
     pub(crate) fn stack(&self, upper: &str, lower: &str) -> &Self {
         let devices = self.root.join("sys/devices");
@@ -58,6 +70,18 @@ impl MadeUp {
         let file = self.root.join("sys/devices").join(device).join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
+        self
+    }
+
+    /// A regular file that devices may be made of.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        let path = self.root.join(name);
+        fs::write(&path, name).unwrap();
+        path
+    }
+
+    pub(crate) fn swaps(&self, text: &str) -> &Self {
+        fs::write(self.root.join("proc/swaps"), text).unwrap();
         self
     }
 

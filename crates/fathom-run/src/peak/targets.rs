@@ -8,7 +8,7 @@ use fathom_sys::files::{self, Access, Kind};
 use super::PeakConfig;
 use crate::block_tree::BlockTree;
 use crate::error::Problem;
-use crate::safety::{self, Refusal};
+use crate::safety::{Guard, Refusal};
 use crate::storage::storage_under;
 
 /// One target that can be measured.
@@ -22,15 +22,19 @@ pub(super) struct Target {
 /// Looks at every target.
 pub(super) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, Problem> {
     let tree = BlockTree::default();
+    let guard = Guard::new(tree.clone());
     let targets = config.targets.iter();
     targets
-        .map(|path| look_at_one(path, config, &tree))
+        .map(|path| {
+            let judged = guard.check(path, config.write, false);
+            judged.map_err(|refusal| refused(&refusal))?;
+            look_at_one(path, config, &tree)
+        })
         .collect()
 }
 
 fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, Problem> {
     let name = path.display();
-    safety::check(path, config.write, false, tree).map_err(|refusal| refused(&refusal))?;
     let metadata = fs::metadata(path).map_err(|error| {
         Problem::new("target", format!("target: {name}: {error}"))
             .hint("name a file that is there, or a block device")
@@ -83,7 +87,7 @@ fn refused(refusal: &Refusal) -> Problem {
     match refusal {
         // Jobs can be told to do it all the same; a measurement of a maximum cannot.
         Refusal::InUse { .. } => {
-            problem.hint("choose a device that holds nothing, or leave out --write")
+            problem.hint("choose a device or file that nothing uses, or leave out --write")
         }
         refusal => problem.hint(refusal.hint()),
     }

@@ -1,0 +1,126 @@
+//! Character devices that a job may open. The list names those that are safe: there are far too
+//! many that are not, and opening a watchdog is enough to reset the machine.
+//!
+//! Numbers are those of the kernel's list of allocated devices, which any node has, whatever it is
+//! called and wherever it lies.
+
+use std::fs;
+
+use fathom_sys::files::DeviceNumber;
+
+use crate::block_tree::BlockTree;
+
+/// Why a job may not open a character device; `None` if it may.
+pub(super) fn objection(number: DeviceNumber, writes: bool, tree: &BlockTree) -> Option<String> {
+    let is_safe = is_source_and_sink(number) || !writes && is_safe_to_read(number);
+    (!is_safe).then(|| description(number, tree))
+}
+
+/// Data written to these are discarded or refused, or stir the random pool, as any user may.
+const fn is_source_and_sink(number: DeviceNumber) -> bool {
+    // null, zero, full, random, urandom.
+    matches!((number.major, number.minor), (1, 3 | 5 | 7..=9))
+}
+
+/// Opening and reading these changes nothing.
+const fn is_safe_to_read(number: DeviceNumber) -> bool {
+    matches!(
+        (number.major, number.minor),
+        // The contents of virtual consoles (vcs), hwrng, and flash (mtd).
+        (7, _) | (10, 183) | (90, _)
+    )
+}
+
+fn description(number: DeviceNumber, tree: &BlockTree) -> String {
+    if let Some(device) = tree.behind_character_device(number) {
+        let name = device.name;
+        return format!("a passthrough device, which no engine drives: use /dev/{name}");
+    }
+    let what = match (number.major, number.minor) {
+        (1, _) => "the machine's memory, its ports or its kernel log",
+        (4 | 5 | 136..=143, _) => "a terminal",
+        (7, _) => "a console's screen",
+        (9, _) => "a tape drive",
+        (10, 130) => "a watchdog",
+        (10, _) => "a control device of the kernel",
+        (13, _) => "an input device",
+        (21, _) => "a passthrough device, which no engine drives",
+        (29, _) => "a frame buffer",
+        (90, _) => "flash memory",
+        _ => match subsystem(number, tree).as_deref() {
+            Some("tty") => "a terminal",
+            Some("watchdog") => "a watchdog",
+            Some("dax") => "persistent memory, which can only be mapped",
+            Some("nvme" | "nvme-generic" | "scsi_generic" | "bsg") => {
+                "a passthrough device, which no engine drives"
+            }
+            Some(other) => return format!("a character device of `{other}`, not known to be safe"),
+            None => "a character device that is not known to be safe",
+        },
+    };
+    what.to_owned()
+}
+
+/// The kernel's name for devices of this kind.
+fn subsystem(number: DeviceNumber, tree: &BlockTree) -> Option<String> {
+    let target = fs::read_link(tree.character_device(number)?.join("subsystem")).ok()?;
+    Some(target.file_name()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_tree::tests::MadeUp;
+
+    #[track_caller]
+    fn check(major: u32, minor: u32, may_read: bool, may_write: bool, what: &str) {
+        let made_up = MadeUp::new(&format!("characters-{major}-{minor}"));
+        let number = DeviceNumber { major, minor };
+        let judge = |writes| objection(number, writes, &made_up.tree());
+        assert_eq!(judge(false).is_none(), may_read, "reading {number}");
+        assert_eq!(judge(true).is_none(), may_write, "writing {number}");
+        let said = judge(true).unwrap_or_default();
+        assert!(said.contains(what), "{number}: {said}");
+    }
+
+    #[test]
+    fn only_devices_that_are_known_to_be_safe_are_opened() {
+        for minor in [3, 5, 7, 8, 9] {
+            check(1, minor, true, true, "");
+        }
+        check(1, 1, false, false, "memory"); // mem
+        check(1, 11, false, false, "kernel log"); // kmsg
+        check(4, 1, false, false, "terminal"); // tty1
+        check(4, 64, false, false, "terminal"); // ttyS0
+        check(5, 1, false, false, "terminal"); // console
+        check(7, 1, true, false, "screen"); // vcs1
+        check(7, 129, true, false, "screen"); // vcsa1
+        check(9, 0, false, false, "tape"); // st0
+        check(10, 130, false, false, "watchdog");
+        check(10, 183, true, false, "control device"); // hwrng
+        check(10, 232, false, false, "control device"); // kvm
+        check(21, 0, false, false, "passthrough"); // sg0
+        check(90, 0, true, false, "flash"); // mtd0
+        check(188, 0, false, false, "not known to be safe"); // ttyUSB0
+        check(229, 0, false, false, "not known to be safe"); // hvc0
+        check(511, 0, false, false, "not known to be safe");
+    }
+
+    #[test]
+    fn an_unknown_number_is_described_by_its_subsystem() {
+        let made_up = MadeUp::new("characters-subsystem");
+        made_up
+            .character("ttyUSB0", "188:0", "tty")
+            .character("watchdog1", "250:1", "watchdog")
+            .character("gpiochip0", "254:0", "gpio");
+        let said = |major, minor| {
+            objection(DeviceNumber { major, minor }, false, &made_up.tree()).unwrap()
+        };
+        assert_eq!(said(188, 0), "a terminal");
+        assert_eq!(said(250, 1), "a watchdog");
+        assert_eq!(
+            said(254, 0),
+            "a character device of `gpio`, not known to be safe"
+        );
+    }
+}
