@@ -189,3 +189,36 @@ fn ops_of_libaio_can_be_vectors() {
     let own = report["fathom"].to_string();
     assert!(own.contains("vectors"), "{own}");
 }
+
+/// As seen of fio 3.33: files and clones are named after the section, the first clone's reports and
+/// logs after the `name` inside it.
+#[test]
+fn files_are_named_after_the_section() {
+    let job = "[job-1]\nname=wal\nrw=write\nsize=8k\nnumjobs=2\nwrite_bw_log\n\
+               exec_prerun=true\n[/dev/null]\nname=other\nrw=write\nsize=8k\n";
+    let words = "j.fio --output-format=json";
+    for as_fio in [false, true] {
+        let folder = Folder::new();
+        folder.write("j.fio", job);
+        let run = match as_fio {
+            false => folder.fathom(&format!("run {words}")),
+            true => folder.fio(words),
+        };
+        let run = run.expect(0);
+        let jobs = run.json()["jobs"].clone();
+        let names: Vec<_> = (0..3).map(|job| jobs[job]["jobname"].clone()).collect();
+        assert_eq!(names, ["wal", "job-1", "other"]);
+        let mut names = folder.names();
+        names.retain(|name| name != "bin");
+        let want = [
+            "j.fio",
+            "job-1.0.0",
+            "job-1.1.0",
+            "job-1.prerun.txt",
+            "job-1_bw.2.log",
+            "wal.prerun.txt",
+            "wal_bw.1.log",
+        ];
+        assert_eq!(names, want);
+    }
+}

@@ -259,12 +259,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes a finished job.
-    pub(crate) fn finish_job(&mut self, name: &str, header: &Spot, mut layer: Layer) {
+    pub(crate) fn finish_job(&mut self, section: &str, header: &Spot, mut layer: Layer) {
         if std::mem::take(&mut self.wall) {
             layer.options.stonewall = true;
         }
         let own = std::mem::take(&mut layer.name);
-        let name = own.unwrap_or_else(|| name.to_owned());
+        let name = own.unwrap_or_else(|| section.to_owned());
         self.clones += u64::from(layer.options.numjobs);
         // `--machine`, under which there may be more, may come later.
         if self.clones > THREADS_MAX && self.too_many.is_none() {
@@ -284,6 +284,7 @@ impl<'a> Builder<'a> {
         }
         self.plan.jobs.push(Job {
             name,
+            section: section.to_owned(),
             origin: header.origin(),
             typed: layer.typed(),
             inherited: Arc::clone(&self.inherited),

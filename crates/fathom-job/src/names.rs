@@ -7,8 +7,9 @@ use crate::plan::Job;
 ///
 /// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
 /// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list
-/// of directories is gone through clone by clone. (A device that has the job's name comes before
-/// all this: that needs a look at the disk, so it is not done here.)
+/// of directories is gone through clone by clone. `$jobname` is the section's name: a `name` inside
+/// the section does not rename files. (A device that has the section's name comes before all this:
+/// that needs a look at the disk, so it is not done here.)
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
@@ -21,7 +22,7 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     }
     let directory = directory(job, job_number);
     (0..options.nrfiles)
-        .map(|file| format_name(&options.filename_format, &job.name, job_number, file))
+        .map(|file| format_name(&options.filename_format, &job.section, job_number, file))
         .map(|name| in_directory(directory, name))
         .collect()
 }
@@ -47,10 +48,27 @@ fn directory(job: &Job, job_number: u32) -> Option<&str> {
     directories.get(index as usize).map(String::as_str)
 }
 
-/// Puts the clone's values in the place of `$jobname`, `$jobnum`, `$filenum` and `$clientuid`,
-/// whatever their case.
-fn format_name(format: &str, job_name: &str, job_number: u32, file_number: u32) -> String {
-    let mut name = String::with_capacity(format.len() + job_name.len());
+/// Replaces `$jobname`, `$jobnum`, `$filenum` and `$clientuid`, whatever their case.
+fn format_name(format: &str, section: &str, job_number: u32, file_number: u32) -> String {
+    replace_keywords(format, &|keyword| match keyword {
+        "$jobname" => Some(section.to_owned()),
+        "$jobnum" => Some(job_number.to_string()),
+        "$filenum" => Some(file_number.to_string()),
+        // Only servers have clients; elsewhere this one is empty.
+        _ => Some(String::new()),
+    })
+}
+
+/// Replaces `$jobname` alone, so that the format names the same files in a job of another name.
+pub(crate) fn with_section(format: &str, section: &str) -> String {
+    replace_keywords(format, &|keyword| {
+        (keyword == "$jobname").then(|| section.to_owned())
+    })
+}
+
+/// Replaces the keywords that have a value.
+fn replace_keywords(format: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut name = String::with_capacity(format.len());
     let mut rest = format;
     while let Some(dollar) = rest.find('$') {
         name.push_str(&rest[..dollar]);
@@ -59,15 +77,12 @@ fn format_name(format: &str, job_name: &str, job_number: u32, file_number: u32) 
             let start = rest.get(..keyword.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
         });
-        match found {
-            Some(&"$jobname") => name.push_str(job_name),
-            Some(&"$jobnum") => name.push_str(&job_number.to_string()),
-            Some(&"$filenum") => name.push_str(&file_number.to_string()),
-            // Only servers have clients; elsewhere this one is empty.
-            Some(_) => {}
-            None => name.push('$'),
+        let (keyword, behind) = rest.split_at(found.map_or(1, |keyword| keyword.len()));
+        match found.and_then(|found| value(found)) {
+            Some(value) => name.push_str(&value),
+            None => name.push_str(keyword),
         }
-        rest = &rest[found.map_or(1, |keyword| keyword.len())..];
+        rest = behind;
     }
     name.push_str(rest);
     name
@@ -106,7 +121,8 @@ mod tests {
         let mut options = Options::default();
         change(&mut options);
         let job = Job {
-            name: "x".to_owned(),
+            name: "title".to_owned(),
+            section: "x".to_owned(),
             origin: Origin::default(),
             typed: Vec::new(),
             inherited: [].into(),
@@ -138,6 +154,13 @@ mod tests {
             &["a:b.0"],
         );
         check(|o| files(o, "$jobname.f"), 0, &["$jobname.f"]);
+    }
+
+    #[test]
+    fn a_format_keeps_what_is_not_the_section() {
+        let format = "$JobName-$jobnum.$filenum.$clientuid.$foo$";
+        let want = "s-$jobnum.$filenum.$clientuid.$foo$";
+        assert_eq!(with_section(format, "s"), want);
     }
 
     #[test]

@@ -21,8 +21,11 @@ pub struct Plan {
 /// One section of a job file, or one `--name` of a command line.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Its name.
+    /// Its name: the value of `name`, or else the section's.
     pub name: String,
+    /// Name of the section, or the value of the `--name` that began the job. Files are named after
+    /// it, and so are all clones but the first.
+    pub section: String,
     /// Where the section begins.
     pub origin: Origin,
     /// Its own options as typed, in order, for the report.
@@ -34,6 +37,16 @@ pub struct Job {
 }
 
 impl Job {
+    /// Returns the name of one clone. A `name` inside a section renames the first clone alone, as
+    /// in fio.
+    #[must_use]
+    pub fn clone_name(&self, clone: u32) -> &str {
+        match clone {
+            0 => &self.name,
+            _ => &self.section,
+        }
+    }
+
     /// This option as it was written last: in the job, or else in what it inherits.
     #[must_use]
     pub fn written(&self, option: &str) -> Option<&Typed> {

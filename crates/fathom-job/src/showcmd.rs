@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::names;
 use crate::plan::{Job, Plan, Typed};
 
 /// The command lines: one for the jobs of the command line, and one for each job file.
@@ -40,9 +41,26 @@ fn push_job(line: &mut String, before: Option<&Job>, job: &Job) {
         push(line, &typed.name, &typed.value);
     }
     push(line, "name", &job.name);
-    for typed in job.typed.iter().filter(|typed| typed.name != "name") {
+    let format = format_of_section(job);
+    let is_replaced = |typed: &&Typed| {
+        typed.name == "name" || (typed.name == "filename_format" && format.is_some())
+    };
+    for typed in job.typed.iter().filter(|typed| !is_replaced(typed)) {
         push(line, &typed.name, &typed.value);
     }
+    if let Some(format) = &format {
+        push(line, "filename_format", format);
+    }
+}
+
+/// The form of the file names where they are not those of a job begun by `--name`: a section's
+/// files keep the section's name when a `name` inside it renames the job.
+fn format_of_section(job: &Job) -> Option<String> {
+    let options = &job.options;
+    if job.name == job.section || options.filename.is_some() || options.files.opendir.is_some() {
+        return None;
+    }
+    Some(names::with_section(&options.filename_format, &job.section))
 }
 
 fn push(line: &mut String, name: &str, value: &str) {

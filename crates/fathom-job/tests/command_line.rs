@@ -343,6 +343,11 @@ fn showcmd_is_a_command_line_that_means_the_same() {
             "fio --ioengine=null --name=z --size=8k\nfio --ioengine=null --name=a --size=4k\n\
              fio --name=a --size=4k\n",
         ),
+        (
+            "[job-1]\nname=wal\nfilename_format=$jobname-$jobnum\n[b]\nname=c\nfilename=f\n",
+            "j.fio",
+            "fio --name=wal --filename_format='job-1-$jobnum' --name=c --filename=f\n",
+        ),
     ] {
         let Ok(Invocation::Print(text)) = file(job_file).parse(&format!("--showcmd {words}"))
         else {

@@ -26,7 +26,7 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
         .iter()
         .map(|typed| (typed.name.clone(), typed.value.clone()));
     JobRecord {
-        name: job.name.clone(),
+        name: setup.name.clone(),
         description: options.description.clone(),
         group_id: setup.place.group,
         group_reporting: options.group_reporting,

@@ -21,11 +21,11 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// The commands that a job has.
-    pub(crate) fn of(job: &Job) -> Self {
+    /// The commands of a job, for one of its clones.
+    pub(crate) fn of(job: &Job, clone: u32) -> Self {
         let rules = &job.options.lifecycle;
         Self {
-            job: job.name.clone(),
+            job: job.clone_name(clone).to_owned(),
             before: rules.exec_prerun.clone(),
             after: rules.exec_postrun.clone(),
         }

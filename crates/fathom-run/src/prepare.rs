@@ -78,7 +78,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
         written,
     });
     LayoutJob {
-        name: job.name.clone(),
+        name: setup.name.clone(),
         files: files.collect(),
         content,
         fallocate: options.fallocate,

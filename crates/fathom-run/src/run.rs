@@ -259,7 +259,7 @@ fn launches(
                 },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.and_then(|logs| logs.job(index)),
-                hooks: Hooks::of(job),
+                hooks: Hooks::of(job, setup.place.clone),
                 trace: told::trace(setup, debug),
             },
         }

@@ -33,7 +33,7 @@ use crate::groups::{Place, places};
 pub(crate) struct JobSetup {
     /// Where it stands in the run.
     pub(crate) place: Place,
-    /// Its name; clones share it.
+    /// Its name; the clones behind the first have the section's.
     pub(crate) name: String,
     /// What its worker does.
     pub(crate) worker: WorkerConfig,
@@ -212,7 +212,7 @@ fn setup(
     let setup = JobSetup {
         locks: planned.ties.locks(options, &files),
         place,
-        name: job.name.clone(),
+        name: job.clone_name(place.clone).to_owned(),
         worker,
         files,
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,

@@ -93,7 +93,11 @@ impl LogPlan {
         let mut prefixes: Vec<String> = Vec::new();
         let mut files = Vec::new();
         for (what, series, kind, prefix, option) in asked(options, setup) {
-            let prefix = if prefix.is_empty() { &job.name } else { prefix };
+            let prefix = if prefix.is_empty() {
+                &setup.name
+            } else {
+                prefix
+            };
             if !prefixes.contains(prefix) {
                 prefixes.push(prefix.clone());
             }
@@ -138,7 +142,7 @@ impl LogPlan {
             .filter(|_| logs.histogram_ms > 0 && setup.worker.measure.clat)
             .map(|file| file.2);
         JobLogs {
-            name: job.name.clone(),
+            name: setup.name.clone(),
             number: setup.place.number,
             config: config(options, index, &series, histograms.is_some()),
             columns,

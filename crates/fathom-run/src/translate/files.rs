@@ -8,13 +8,13 @@ use crate::error::Problem;
 use crate::found::Found;
 use crate::groups::Place;
 
-/// As in fio, a job without a `filename` works on the device or pipe that has the job's name.
+/// As in fio, a job without a `filename` works on the device or pipe that has its section's name.
 fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
     let options = &job.options;
     let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
     let is_device = |found| matches!(found, Found::Block { .. } | Found::Stream);
-    if lone && planned.look(&job.name).is_ok_and(is_device) {
-        return vec![job.name.clone()];
+    if lone && planned.look(&job.section).is_ok_and(is_device) {
+        return vec![job.section.clone()];
     }
     fathom_job::file_names(job, clone)
 }
