@@ -67,7 +67,7 @@ fn leaves(percent_left: f64, part: &[u8], what: &str) {
 #[test]
 fn the_whole_compresses_as_asked() {
     for (percent, left) in [(0, 100.0), (10, 90.0), (50, 50.0), (75, 25.0), (100, 0.0)] {
-        let options = format!("--bs=64k --buffer_compress_percentage={percent}");
+        let options = format!("--bs=64k --refill_buffers --buffer_compress_percentage={percent}");
         leaves(
             left,
             &written(&format!("whole-{percent}"), &options),

@@ -216,7 +216,7 @@ impl Check<'_, '_> {
     fn working_set(&mut self) {
         let content = &self.layer.options.content;
         let (repeats, set) = (
-            content.dedupe_percentage,
+            content.dedupe_percentage.unwrap_or(0),
             content.dedupe_working_set_percentage,
         );
         if content.dedupe_mode == DedupeMode::WorkingSet && repeats > 0 && repeats + set > 100 {

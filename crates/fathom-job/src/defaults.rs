@@ -104,6 +104,7 @@ impl Default for Options {
             invalidate: true,
             pre_read: false,
             refill_buffers: false,
+            refill_given: false,
             zero_buffers: false,
             scramble_buffers: None,
             buffer_pattern: None,

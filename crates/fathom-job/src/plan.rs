@@ -443,7 +443,10 @@ pub struct Options {
     pub invalidate: bool,
     pub pre_read: bool,
     // Content.
+    /// `refill_buffers`, or what an option that implies it made of it.
     pub refill_buffers: bool,
+    /// Whether `refill_buffers` was given: `buffer_compress_percentage` does not imply it then.
+    pub refill_given: bool,
     pub zero_buffers: bool,
     /// As said; by default what is not zero is scrambled.
     pub scramble_buffers: Option<bool>,

@@ -79,8 +79,8 @@ pub struct ContentOptions {
     pub compress_percentage: Option<u8>,
     /// `buffer_compress_chunk`, bytes; 0 for the whole op.
     pub compress_chunk: u32,
-    /// `dedupe_percentage`.
-    pub dedupe_percentage: u8,
+    /// `dedupe_percentage`; `None` where it was not given.
+    pub dedupe_percentage: Option<u8>,
     /// `dedupe_mode`.
     pub dedupe_mode: DedupeMode,
     /// `dedupe_working_set_percentage`.
@@ -94,7 +94,7 @@ impl Default for ContentOptions {
         Self {
             compress_percentage: None,
             compress_chunk: 512,
-            dedupe_percentage: 0,
+            dedupe_percentage: None,
             dedupe_mode: DedupeMode::Repeat,
             dedupe_working_set_percentage: 5,
             dedupe_global: false,

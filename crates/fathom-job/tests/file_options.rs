@@ -94,7 +94,7 @@ fn content_that_compresses_and_repeats() {
         o.content.compress_chunk == 4096
     });
     check("--dedupe_percentage=30 --dedupe_mode=working_set", |o| {
-        o.content.dedupe_percentage == 30 && o.content.dedupe_mode == DedupeMode::WorkingSet
+        o.content.dedupe_percentage == Some(30) && o.content.dedupe_mode == DedupeMode::WorkingSet
     });
     refuse("--dedupe_percentage=101", "out-of-range");
     let set = "--dedupe_percentage=70 --dedupe_mode=working_set --dedupe_working_set_percentage";

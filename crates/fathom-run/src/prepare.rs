@@ -8,6 +8,7 @@ use fathom_core::Direction;
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
 use fathom_sys::clock::Clock;
+use fathom_workload::BufferFill;
 
 use crate::block_tree::BlockTree;
 use crate::error::{Problem, RunError};
@@ -59,14 +60,10 @@ pub(crate) fn lay_out(
 
 fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
     let options = &job.options;
-    let pattern = options
-        .buffer_pattern
-        .clone()
-        .filter(|pattern| !pattern.is_empty());
-    let content = match pattern {
-        Some(pattern) => Content::Pattern(pattern),
-        None if options.zero_buffers => Content::Zeros,
-        None => Content::Random {
+    let content = match &setup.worker.buffers.fill {
+        BufferFill::Pattern(pattern) => Content::Pattern(pattern.clone()),
+        BufferFill::Zero => Content::Zeros,
+        BufferFill::Random => Content::Random {
             seed: setup.worker.pattern.seed,
         },
     };

@@ -33,6 +33,9 @@ impl Filler {
 
     /// Fills a buffer before the job starts.
     pub(crate) fn prepare(&mut self, buffer: &mut [u8]) {
+        if let Some(content) = &mut self.content {
+            return content.fill(&self.config.fill, buffer);
+        }
         match &self.config.fill {
             BufferFill::Random => self.random.fill(buffer),
             BufferFill::Zero => buffer.fill(0),
@@ -46,10 +49,7 @@ impl Filler {
     #[inline]
     pub(crate) fn refresh(&mut self, buffer: &mut [u8], offset: u64, now_ns: u64) {
         if self.config.refill {
-            match &mut self.content {
-                Some(content) => content.fill(&self.config.fill, buffer),
-                None => self.prepare(buffer),
-            }
+            self.prepare(buffer);
         }
         if self.config.scramble {
             scramble(buffer, offset, now_ns);

@@ -444,9 +444,9 @@ pub struct BufferConfig {
     pub refill: bool,
     /// Change a few bytes of each 512 before every write.
     pub scramble: bool,
-    /// A part of it compresses; with `refill`.
+    /// A part of each buffer compresses.
     pub compress: Option<Compressible>,
-    /// Some of it was written before; with `refill`.
+    /// Some buffers repeat an earlier one.
     pub dedupe: Option<Dedupe>,
 }
 

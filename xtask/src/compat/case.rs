@@ -11,6 +11,7 @@
 //!   near 3                                  counts within 3 %, not exact
 //!   runtime 5                               also how long it ran, within 5 %
 //!   order                                   the same ops in the same order (needs log_offset=1)
+//!   content                                 files hold the same kind of data, by 16-KiB blocks
 //!   ranked                                  the commonest place as often, the second …; not where
 //!   exit 1                                  the exit code of both; 0 if it is not said
 //!   refused                                 both end with 1, nothing is run
@@ -46,6 +47,7 @@ pub(crate) struct Case {
     pub(crate) mix: bool,
     pub(crate) order: bool,
     pub(crate) ranked: bool,
+    pub(crate) content: bool,
     pub(crate) as_root: bool,
     /// An option without which it cannot be run.
     pub(crate) once: Option<String>,
@@ -119,6 +121,7 @@ impl Case {
             "mix" => self.mix = true,
             "order" => self.order = true,
             "ranked" => self.ranked = true,
+            "content" => self.content = true,
             "near" => self.near = percent()?,
             "runtime" => self.runtime = Some(percent()?),
             "exit" => self.wanted = Wanted::Exit(rest.parse()?),

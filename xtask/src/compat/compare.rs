@@ -52,6 +52,14 @@ fn same(case: &Case, code: i32, fio: &Ran, ours: &Ran) -> Vec<Difference> {
         ours.code.to_string(),
     ));
     found.extend(files(fio, ours));
+    for (name, held) in &fio.content {
+        let of_ours = ours.content.get(name).cloned().unwrap_or_default();
+        found.extend(Difference::of(
+            format!("content:{name}"),
+            held.clone(),
+            of_ours,
+        ));
+    }
     if case.output {
         found.extend(text::difference("output", &fio.stdout, &ours.stdout));
     }

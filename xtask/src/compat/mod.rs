@@ -13,6 +13,7 @@
 
 mod case;
 mod compare;
+mod content;
 mod counts;
 mod coverage;
 mod difference;

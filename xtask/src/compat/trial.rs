@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::case::{Case, Wanted};
+use super::content;
 
 /// The two, and where they work.
 pub(crate) struct Programs {
@@ -41,6 +42,8 @@ pub(crate) struct Ran {
     pub(crate) files: BTreeMap<String, u64>,
     /// The text of its logs, by name.
     pub(crate) logs: BTreeMap<String, String>,
+    /// What its files hold, by name, where the case asks for it.
+    pub(crate) content: BTreeMap<String, String>,
 }
 
 /// Runs fio, then ours.
@@ -60,6 +63,14 @@ pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[Ran; 2]> {
         let mut ran = run(program, &own, &words)?;
         ran.files
             .retain(|name, _| case.files.iter().all(|(given, _)| given != name));
+        let data = ran
+            .files
+            .keys()
+            .filter(|name| case.content && is_data(name));
+        for name in data {
+            let held = fs::read(own.join(name))?;
+            ran.content.insert(name.clone(), content::kind(&held));
+        }
         Ok(ran)
     };
     let theirs = match case.wanted {
@@ -123,7 +134,12 @@ pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<Ran> 
         stderr: text(complained)?,
         files,
         logs,
+        content: BTreeMap::new(),
     })
+}
+
+fn is_data(name: &str) -> bool {
+    !name.ends_with(['/']) && !name.ends_with(".log") && !name.ends_with(".state")
 }
 
 type Listing = (BTreeMap<String, u64>, BTreeMap<String, String>);

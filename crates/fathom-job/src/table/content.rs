@@ -37,7 +37,11 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Int {
             min: 0,
             max: 100,
-            set: |o, v| o.content.dedupe_percentage = byte(v),
+            set: |o, v| {
+                o.content.dedupe_percentage = Some(byte(v));
+                // As in fio, 0 too; a `refill_buffers` behind it has the last word.
+                o.refill_buffers = true;
+            },
         },
     )
     .different("as many of each hundred buffers as asked for; fio throws dice for each"),

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "name",
         "",
-        "Name of the job; begins a new job on the command line, and in a section renames its reports and logs, not its files",
+        "Name of the job; begins one on the command line; in a section it leaves file names alone",
         "name=random-read",
         // The job's name is no option of the plan: the parser takes it.
         Kind::Text(|_, _| {}),

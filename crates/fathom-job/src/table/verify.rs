@@ -20,7 +20,10 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Draw new random content for every write",
         "refill_buffers",
-        Kind::Flag(|o, v| o.refill_buffers = v),
+        Kind::Flag(|o, v| {
+            o.refill_buffers = v;
+            o.refill_given = true;
+        }),
     ),
     Row::new(
         "scramble_buffers",
@@ -133,6 +136,8 @@ fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result
     options.buffer_pattern_text = names_a_file;
     options.scramble_buffers = Some(false);
     options.zero_buffers = false;
+    // As in fio, whatever was said before.
+    options.refill_buffers = options.content.compress_percentage.unwrap_or(0) > 0;
     Ok(())
 }
 

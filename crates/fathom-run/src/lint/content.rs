@@ -1,6 +1,7 @@
 //! Rules on which blocks are visited and on what is written to them.
 
 use fathom_job::{RandomDistribution, RandomGenerator, Verify};
+use fathom_workload::BufferFill;
 
 use super::view::View;
 use super::{Fault, Rule};
@@ -101,8 +102,7 @@ fn distribution_has_no_map(view: &View<'_>) -> Option<Fault> {
 }
 
 fn zeros(view: &View<'_>) -> Option<Fault> {
-    let options = view.options;
-    let all_zeros = options.zero_buffers || options.content.compress_percentage == Some(100);
+    let all_zeros = view.setup.worker.buffers.fill == BufferFill::Zero;
     if !all_zeros || !view.has_storage() || !view.writes() {
         return None;
     }
@@ -115,18 +115,26 @@ fn zeros(view: &View<'_>) -> Option<Fault> {
 }
 
 fn same_content(view: &View<'_>) -> Option<Fault> {
-    let options = view.options;
-    let varies = options.scramble_buffers != Some(false) || options.refill_buffers;
-    let asked = options.zero_buffers || options.buffer_pattern.is_some();
-    if varies || asked || !view.writes() || !view.has_storage() {
+    let buffers = &view.setup.worker.buffers;
+    let varies = buffers.scramble || buffers.refill || buffers.fill != BufferFill::Random;
+    if varies || !view.writes() || !view.has_storage() {
         return None;
     }
-    Fault::new(
-        &["scramble_buffers"],
-        "each of the job's buffers is written again and again as it is: what deduplicates stores \
-         it once",
-        "leave `scramble_buffers=0` out, or add `refill_buffers`",
-    )
+    let why = "each of the job's buffers is written again and again as it is: what deduplicates \
+               stores it once";
+    match view.options.content.compress_percentage {
+        Some(0) => Fault::new(
+            &["buffer_compress_percentage"],
+            why,
+            "leave `buffer_compress_percentage=0` out, or add `refill_buffers`",
+        ),
+        Some(_) => Fault::new(&["refill_buffers"], why, "leave `refill_buffers=0` out"),
+        None => Fault::new(
+            &["scramble_buffers"],
+            why,
+            "leave `scramble_buffers=0` out, or add `refill_buffers`",
+        ),
+    }
 }
 
 fn compressible(view: &View<'_>) -> Option<Fault> {
@@ -152,9 +160,14 @@ fn compressible(view: &View<'_>) -> Option<Fault> {
 }
 
 fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
-    let options = view.options;
-    let fixed = options.zero_buffers || (options.buffer_pattern.is_some() && !view.reads());
-    if !options.refill_buffers || !fixed || !view.writes() {
+    let (options, buffers) = (view.options, &view.setup.worker.buffers);
+    let asked = options.refill_given && options.refill_buffers;
+    let fixed = match buffers.fill {
+        BufferFill::Random => false,
+        BufferFill::Zero => true,
+        BufferFill::Pattern(_) => !view.reads(),
+    };
+    if !asked || !fixed || buffers.compress.is_some() || !view.writes() {
         return None;
     }
     Fault::new(

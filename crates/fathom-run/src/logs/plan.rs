@@ -93,11 +93,8 @@ impl LogPlan {
         let mut prefixes: Vec<String> = Vec::new();
         let mut files = Vec::new();
         for (what, series, kind, prefix, option) in asked(options, setup) {
-            let prefix = if prefix.is_empty() {
-                &setup.name
-            } else {
-                prefix
-            };
+            let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
+            let prefix = prefix.unwrap_or(&setup.name);
             if !prefixes.contains(prefix) {
                 prefixes.push(prefix.clone());
             }

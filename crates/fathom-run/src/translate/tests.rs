@@ -324,6 +324,24 @@ fn content() {
     assert!(!pattern.refill && !pattern.scramble);
     assert!(buffers("--buffer_pattern=0xab --rw=randrw").refill);
     assert!(buffers("--refill_buffers").refill);
+    let repeats = |words: &str| {
+        let buffers = buffers(words);
+        !buffers.refill && !buffers.scramble
+    };
+    assert!(repeats("--buffer_compress_percentage=0"));
+    assert!(repeats(
+        "--buffer_compress_percentage=0 --scramble_buffers=1"
+    ));
+    assert!(repeats(
+        "--refill_buffers=0 --buffer_compress_percentage=50"
+    ));
+    assert!(repeats("--dedupe_percentage=0 --refill_buffers=0"));
+    assert!(buffers("--buffer_compress_percentage=0 --refill_buffers").refill);
+    assert!(buffers("--buffer_compress_percentage=50").refill);
+    assert!(buffers("--refill_buffers=0 --dedupe_percentage=0").refill);
+    assert!(buffers("--buffer_compress_chunk=1k").scramble);
+    let zeros = buffers("--zero_buffers --buffer_compress_percentage=50");
+    assert_eq!(zeros.fill, BufferFill::Random);
     assert!(buffers("--rw=write --verify=crc32c").refill);
     let verify = one("--rw=write --verify=md5 --do_verify=0")
         .worker
