@@ -39,9 +39,14 @@ pub(crate) fn entries(record: &Record) -> Vec<Entry<'_>> {
 }
 
 /// Adds `job` to its group. Counts are summed, runtimes of a direction are the longest, the first
-/// error counts; name, pid and units are the first member's, options the last one's.
+/// error counts; name, pid and units are the first member's, options the last one's, depth and
+/// latency target those of the last one that ran.
 fn merge(group: &mut JobRecord, job: &JobRecord) {
     group.options.clone_from(&job.options);
+    if job.depth_level.iter().any(|&ops| ops > 0) {
+        group.iodepth = job.iodepth;
+        group.latency_target = job.latency_target;
+    }
     if group.description.is_none() {
         group.description.clone_from(&job.description);
     }
@@ -155,6 +160,8 @@ fn add_all<const N: usize>(own: [&mut u64; N], add: [u64; N]) {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::LatencyTargetRecord;
+
     use super::*;
 
     fn job(name: &str, group_id: u32, group_reporting: bool) -> JobRecord {
@@ -225,7 +232,13 @@ mod tests {
         clat.record(9);
         second.directions.read.clat = Some(clat);
         second.depth_level[6] = 4;
+        second.iodepth = 8;
+        second.latency_target = Some(LatencyTargetRecord::default());
         merge(&mut first, &second);
+        assert_eq!(
+            (first.iodepth, first.latency_target),
+            (8, second.latency_target)
+        );
         assert_eq!((first.name.as_str(), first.pid, first.error), ("a", 1, 5));
         assert_eq!(first.options, second.options);
         assert_eq!(first.description, second.description);
@@ -237,5 +250,7 @@ mod tests {
         assert_eq!(read.clat.as_ref().map(|clat| clat.summary.count()), Some(1));
         assert_eq!((read.bandwidth.min(), first.depth_level[6]), (7, 4));
         assert_eq!(first.tolerated.map(|tolerated| tolerated.total), Some(3));
+        merge(&mut first, &job("not run", 0, true));
+        assert_eq!(first.iodepth, 8, "that of the last one that ran");
     }
 }

@@ -3,7 +3,7 @@
 //! Every default that depends on other options is filled in here; the worker and the engines read
 //! final values only. Nothing is written: the file system is looked at through `Look`.
 
-mod content;
+pub(crate) mod content;
 mod files;
 mod pace;
 pub(crate) mod pattern;

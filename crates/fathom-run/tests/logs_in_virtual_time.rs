@@ -64,6 +64,8 @@ fn a_log_leaves_no_trace_in_the_record() {
             logs.iops = Some("p".into());
             logs.histogram = Some("p".into());
             (logs.average_ms, logs.histogram_ms) = (average, histogram);
+            // The report's samples follow the logs' windows.
+            (logs.bandwidth_ms, logs.iops_ms) = (Some(500), Some(500));
         }
         let text = |record: &Record| serde_json::to_string(record).expect("a record");
         let (record, files) = simulate_logged(&with, &device).expect("a run");
@@ -174,41 +176,48 @@ proptest! {
             let histograms = &run.files["p_clat_hist.1.log"];
             let own = histograms.iter().filter(|row| row[1] == direction);
             let counted: u64 = own.flat_map(|row| &row[3..]).sum();
-            prop_assert_eq!(counted, totals.ios);
+            let written = histograms.last().map_or(0, |row| row[0]);
+            let times = run.column("p_clat.1.log", direction, 0, 2);
+            let before = times.iter().filter(|&&time| time < written).count();
+            prop_assert_eq!(counted, before as u64);
+            let last = run.files["p_clat.1.log"].last().map_or(0, |row| row[0]);
+            prop_assert!(last >= written && last < written + 100, "{} {}", last, written);
             prop_assert!(histograms.iter().all(|row| row.len() == 3 + 1856));
         }
     }
 
-    /// Rates times their windows add up as well, to the last unit of each window's rounding.
+    /// The lines of windows are what the lines of single ops make them.
     #[test]
-    fn windows_add_up((words, micros) in jobs(), window in 1..500_u64) {
+    fn windows_match_single_ops((words, micros) in jobs(), window in 1..500_u64) {
         let device = Constant::new(Nanos::from_micros(micros));
-        let words =
-            format!("{words} --write_bw_log=p --write_iops_log=p --log_avg_msec={window}");
-        let run = logged(&words, &device);
-        for (direction, totals) in (0..).zip(run.record.jobs[0].directions.each()) {
-            let total = |file: &str, unit: u64| {
-                let rows = run.files[file].iter().filter(|row| row[2] == direction);
-                let (mut last, mut sum) = (0, 0);
-                let mut slack = 2 * unit;
-                for row in rows {
-                    // Only the last window can be cut short; its end is known to the millisecond.
-                    let whole = row[0] == last + window;
-                    let length = row[0] - last;
-                    sum += row[1] * unit * length;
-                    slack += if whole { 0 } else { (row[1] + 1) * unit + 1000 * unit };
-                    last = row[0];
+        let words = format!("{words} --write_bw_log=p --write_iops_log=p --write_lat_log=p");
+        let single = logged(&words, &device);
+        let run = logged(&format!("{words} --log_avg_msec={window}"), &device);
+        for direction in 0..2 {
+            for file in ["p_bw.1.log", "p_iops.1.log"] {
+                let whole = run.column(file, direction, 0, 2);
+                let grid = (1..=whole.len() as u64).map(|index| index * window);
+                prop_assert!(whole.iter().copied().eq(grid), "{}: {:?}", file, whole);
+                let (unit, column) = if file == "p_bw.1.log" { (1024, 3) } else { (1, 1) };
+                let ops = single.files[file].iter().filter(|row| row[2] == direction);
+                let mut sums = vec![0; whole.len() + 1];
+                for op in ops {
+                    let window = usize::try_from(op[0] / window).expect("few windows");
+                    prop_assert!(window <= whole.len(), "only the last, short window has no line");
+                    sums[window] += op[column];
                 }
-                (sum / 1000, slack / 1000 + unit + 1)
-            };
-            let (bytes, slack) = total("p_bw.1.log", 1024);
-            prop_assert!(bytes.abs_diff(totals.bytes) <= slack, "{bytes} {} {slack}", totals.bytes);
-            let (ios, slack) = total("p_iops.1.log", 1);
-            prop_assert!(ios.abs_diff(totals.ios) <= slack, "{ios} {} {slack}", totals.ios);
-        }
-        for rows in run.files.values() {
-            let whole = rows.iter().filter(|row| row[0] % window == 0).count();
-            prop_assert!(rows.len() - whole <= 2, "only the last window may leave the grid");
+                for (rate, sum) in run.column(file, direction, 1, 2).into_iter().zip(sums) {
+                    prop_assert!(rate.abs_diff(sum * 1000 / window / unit) <= 1, "{rate} {sum}");
+                }
+            }
+            for file in ["p_lat.1.log", "p_clat.1.log", "p_slat.1.log"] {
+                let Some(lines) = run.files.get(file) else { continue };
+                let ops = single.files[file].iter().filter(|row| row[2] == direction);
+                let slowest = ops.map(|row| row[1]).max().unwrap_or(0);
+                let times = run.column(file, direction, 0, 2);
+                prop_assert!(times.windows(2).all(|two| two[0] < two[1]), "{}: {:?}", file, times);
+                prop_assert!(lines.iter().all(|row| row[2] != direction || row[1] <= slowest));
+            }
         }
     }
 }

@@ -510,6 +510,8 @@ pub struct Measure {
     pub clat_histogram: bool,
     /// Histogram of lat.
     pub lat_histogram: bool,
-    /// Length of one bandwidth or IOPS sample.
-    pub sample: Nanos,
+    /// Length of one bandwidth sample.
+    pub bandwidth_sample: Nanos,
+    /// Length of one IOPS sample.
+    pub iops_sample: Nanos,
 }

@@ -370,12 +370,11 @@ impl JobLog {
         // From here on memory may be asked for: there is no job any more that it could disturb.
         self.config.when_full = WhenFull::Grow;
         if let Some(started) = self.started {
+            // No op has completed past the end of the last histogram: it is not written.
+            self.histograms = None;
             self.roll(ended, started);
             for mut windows in std::mem::take(&mut self.windows) {
                 windows.flush(ended, started, &mut |item| self.push(item));
-            }
-            if let Some(mut histograms) = self.histograms.take() {
-                histograms.flush(ended, started, &mut |item| self.push(item));
             }
         }
         self.empty();

@@ -148,7 +148,8 @@ mod tests {
         slat_histogram: false,
         clat_histogram: true,
         lat_histogram: false,
-        sample: fathom_core::Nanos::from_millis(500),
+        bandwidth_sample: fathom_core::Nanos::from_millis(500),
+        iops_sample: fathom_core::Nanos::from_millis(500),
     };
 
     fn share(percent: u8, priority: u16) -> PriorityShare {

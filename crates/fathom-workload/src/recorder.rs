@@ -32,7 +32,8 @@ pub(crate) struct Recorder {
     old: u32,
     /// Counted before the ramp ended.
     ramp: PerDirection<(u64, u64)>,
-    sampler: Sampler,
+    bandwidth: Sampler,
+    iops: Sampler,
     /// Where each op is logged, if the job has a log.
     pub(crate) log: Option<Box<JobLog>>,
 }
@@ -86,7 +87,8 @@ impl Recorder {
             ended: Tick::ZERO,
             old: 0,
             ramp: PerDirection::default(),
-            sampler: Sampler::default(),
+            bandwidth: Sampler::new(measure.bandwidth_sample),
+            iops: Sampler::new(measure.iops_sample),
             log: None,
         }
     }
@@ -117,7 +119,8 @@ impl Recorder {
         self.syncs = 0;
         self.depth_changes.fill(0);
         self.started = now;
-        self.sampler.begin(now, self.measure.sample);
+        self.bandwidth.begin(now);
+        self.iops.begin(now);
         self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
@@ -311,21 +314,33 @@ impl Recorder {
         self.ended = self.ended.max(to);
     }
 
-    /// When the next bandwidth sample is due.
-    pub(crate) const fn next_sample(&self) -> Tick {
+    /// When the next sample is due.
+    pub(crate) fn next_sample(&self) -> Tick {
         if self.measure.bandwidth {
-            self.sampler.next
+            self.bandwidth.next.min(self.iops.next)
         } else {
             Tick::MAX
         }
     }
 
-    /// Takes a bandwidth sample.
+    /// Takes the samples that are due.
     #[cold]
     pub(crate) fn sample(&mut self, now: Tick) {
         self.settle_all();
-        self.sampler
-            .sample(&mut self.directions, self.measure.sample, now);
+        let counted = |figure: fn(&DirectionResults) -> u64| {
+            PerDirection::from_fn(|direction| figure(&self.directions[direction]))
+        };
+        let bandwidth = self.bandwidth.sample(counted(|results| results.bytes), now);
+        let iops = self.iops.sample(counted(|results| results.ios), now);
+        for direction in Direction::ALL {
+            let results = &mut self.directions[direction];
+            if let Some(rate) = bandwidth[direction] {
+                results.bandwidth.record(rate / 1024);
+            }
+            if let Some(rate) = iops[direction] {
+                results.iops.record(rate);
+            }
+        }
     }
 
     /// Ops and bytes of a direction since the very start, ramp included.
@@ -391,45 +406,46 @@ const fn is_of_ramp(state: &SlotState, started: Tick, now: Tick) -> bool {
     now.get() <= started.get() && state.issue.get() < started.get()
 }
 
-/// Bandwidth and IOPS over windows of a fixed length, as fio takes them: a window in which a
+/// Bandwidth or IOPS over windows of a fixed length, as fio takes them: a window in which a
 /// direction moved nothing leaves no sample.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Sampler {
+    window: Nanos,
     last: Tick,
     next: Tick,
-    seen: PerDirection<(u64, u64)>,
+    seen: PerDirection<u64>,
 }
 
 impl Sampler {
-    fn begin(&mut self, now: Tick, window: Nanos) {
-        *self = Self {
-            last: now,
-            next: now + window,
+    fn new(window: Nanos) -> Self {
+        Self {
+            window,
+            last: Tick::ZERO,
+            next: Tick::ZERO + window,
             seen: PerDirection::default(),
-        };
+        }
     }
 
-    fn sample(
-        &mut self,
-        directions: &mut PerDirection<DirectionResults>,
-        window: Nanos,
-        now: Tick,
-    ) {
-        let spent_ns = u128::from((now - self.last).get());
-        if spent_ns > 0 {
-            for direction in Direction::ALL {
-                let results = &mut directions[direction];
-                let seen = &mut self.seen[direction];
-                let (ios, bytes) = (results.ios - seen.0, results.bytes - seen.1);
-                if bytes > 0 {
-                    results.bandwidth.record(per_second(bytes, spent_ns) / 1024);
-                    results.iops.record(per_second(ios, spent_ns));
-                }
-                *seen = (results.ios, results.bytes);
-            }
-        }
+    fn begin(&mut self, now: Tick) {
         self.last = now;
-        self.next = now + window;
+        self.next = now + self.window;
+        self.seen = PerDirection::default();
+    }
+
+    /// What each direction that moved did since the last sample, per second, if one is due.
+    fn sample(&mut self, counts: PerDirection<u64>, now: Tick) -> PerDirection<Option<u64>> {
+        if now < self.next {
+            return PerDirection::default();
+        }
+        let spent_ns = u128::from((now - self.last).get());
+        let rates = PerDirection::from_fn(|direction| {
+            let moved = counts[direction] - self.seen[direction];
+            (moved > 0 && spent_ns > 0).then(|| per_second(moved, spent_ns))
+        });
+        self.seen = counts;
+        self.last = now;
+        self.next = now + self.window;
+        rates
     }
 }
 
@@ -486,7 +502,8 @@ mod tests {
             slat_histogram: false,
             clat_histogram: true,
             lat_histogram: false,
-            sample: Nanos::from_millis(500),
+            bandwidth_sample: Nanos::from_millis(500),
+            iops_sample: Nanos::from_millis(500),
         };
         let none = PerDirection::all(false);
         let mut recorder = Recorder::new(measure, 4, PerDirection::all(true), none, true);

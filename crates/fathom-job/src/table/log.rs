@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.logs.histogram_ms = narrow(v),
         },
     )
-    .different("on a fixed grid, and the last, short window is written as well"),
+    .different("on a fixed grid; fio's windows begin where the last one was written"),
     Row::new(
         "log_hist_coarseness",
         "0",
@@ -235,7 +235,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "bwavgtime",
         "500",
-        "Window of the bandwidth's samples, ms",
+        "Window of the bandwidth's samples and log, ms",
         "bwavgtime=1000",
         Kind::Int {
             min: 1,
@@ -247,7 +247,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "iopsavgtime",
         "500",
-        "Window of the IOPS log, ms, where it is shorter than log_avg_msec",
+        "Window of the IOPS samples and log, ms",
         "iopsavgtime=1000",
         Kind::Int {
             min: 1,
@@ -255,7 +255,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.logs.iops_ms = Some(narrow(v)),
         },
     )
-    .different("0 is refused; the samples of the report follow `bwavgtime`"),
+    .different("0 is refused"),
 ];
 
 fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {

@@ -70,14 +70,19 @@ pub(crate) enum Value {
 pub(super) fn series(batch: &Batch, which: Series, columns: Columns, output: &mut Output) -> u64 {
     // One loop for each series, so that none asks for every line which it is.
     match which {
-        Series::Bandwidth => all(batch, which, columns, output, |op| {
-            u64::from(op.length) * 1_000_000 / op.clat.max(1)
-        }),
+        Series::Bandwidth => all(batch, which, columns, output, bandwidth),
         Series::Iops => all(batch, which, columns, output, |_| 1),
         Series::Lat => all(batch, which, columns, output, |op| op.clat + op.slat),
         Series::Clat => all(batch, which, columns, output, |op| op.clat),
         Series::Slat => all(batch, which, columns, output, |op| op.slat),
     }
+}
+
+/// kB/s of one op. As in fio, one that took no time that the clock could see has no rate: 0.
+#[inline]
+fn bandwidth(op: &LoggedOp) -> u64 {
+    let scaled = u64::from(op.length) * 1_000_000;
+    scaled.checked_div(op.clat).unwrap_or(0)
 }
 
 #[inline]
@@ -334,3 +339,21 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// A moment that no line is near to.
 const NO_TIME: u64 = 1 << 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_op_that_takes_no_time_has_no_bandwidth() {
+        let of = |clat| {
+            let op = LoggedOp {
+                clat,
+                length: 4096,
+                ..of_window(Direction::Read, 0)
+            };
+            bandwidth(&op)
+        };
+        assert_eq!((of(0), of(1), of(1000)), (0, 4_096_000_000, 4_096_000));
+    }
+}

@@ -11,6 +11,7 @@ use super::output::{Form, LogFormat};
 use crate::affinity::ThreadSettings;
 use crate::engines;
 use crate::translate::JobSetup;
+use crate::translate::content::{bandwidth_window, iops_window};
 use crate::translate::pattern::uses;
 
 /// All logs of a run.
@@ -229,13 +230,10 @@ fn asked<'a>(
 fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: bool) -> LogConfig {
     let logs = &options.logs;
     let millis = |ms: u32| Nanos::from_millis(u64::from(ms));
-    let every = |series: Series| {
-        let own = match series {
-            Series::Bandwidth => logs.bandwidth_ms,
-            Series::Iops => logs.iops_ms,
-            Series::Lat | Series::Clat | Series::Slat => None,
-        };
-        millis(own.unwrap_or(u32::MAX).min(logs.average_ms))
+    let every = |series: Series| match series {
+        Series::Bandwidth => bandwidth_window(logs),
+        Series::Iops => iops_window(logs),
+        Series::Lat | Series::Clat | Series::Slat => millis(logs.average_ms),
     };
     let averaged = logs.average_ms > 0;
     let windows = series.iter().filter(|_| averaged);

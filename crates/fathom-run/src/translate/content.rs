@@ -1,7 +1,7 @@
 //! What is written, how it is made durable, verified and counted.
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{DedupeMode, Options, Verify};
+use fathom_job::{DedupeMode, LogOptions, Options, Verify};
 use fathom_workload::{
     BufferConfig, BufferFill, Compressible, Dedupe, Measure, RangeSync, Repeated, SyncRules,
     VerifyConfig, VerifyMethod,
@@ -140,11 +140,27 @@ pub(crate) fn measure(options: &Options) -> Measure {
         slat_histogram: slat && options.slat_percentiles,
         clat_histogram: clat,
         lat_histogram: lat && options.lat_percentiles,
-        sample: options
-            .logs
-            .bandwidth_ms
-            .map_or(SAMPLE, |ms| Nanos::from_millis(u64::from(ms))),
+        bandwidth_sample: bandwidth_window(&options.logs),
+        iops_sample: iops_window(&options.logs),
     }
+}
+
+/// Length of a bandwidth sample, and of a window of the bandwidth log.
+pub(crate) fn bandwidth_window(logs: &LogOptions) -> Nanos {
+    window(logs.bandwidth_ms, logs.bandwidth.as_ref(), logs.average_ms)
+}
+
+/// Length of an IOPS sample, and of a window of the IOPS log.
+pub(crate) fn iops_window(logs: &LogOptions) -> Nanos {
+    window(logs.iops_ms, logs.iops.as_ref(), logs.average_ms)
+}
+
+/// As in fio: the option for this series alone, or else the windows of its log, or else 500 ms.
+fn window(own_ms: Option<u32>, log: Option<&String>, average_ms: u32) -> Nanos {
+    let of_log = (log.is_some() && average_ms > 0).then_some(average_ms);
+    own_ms
+        .or(of_log)
+        .map_or(SAMPLE, |ms| Nanos::from_millis(u64::from(ms)))
 }
 
 /// fio's default for `bwavgtime` and `iopsavgtime`.

@@ -97,7 +97,8 @@ fn the_defaults() {
     assert_eq!(worker.runtime, None);
     assert!(worker.measure.slat && worker.measure.clat && worker.measure.lat);
     assert!(worker.measure.clat_histogram && !worker.measure.lat_histogram);
-    assert_eq!(worker.measure.sample, Nanos::from_millis(500));
+    assert_eq!(worker.measure.bandwidth_sample, Nanos::from_millis(500));
+    assert_eq!(worker.measure.iops_sample, Nanos::from_millis(500));
     assert_eq!(worker.buffers.fill, BufferFill::Random);
     assert!(worker.buffers.scramble && !worker.buffers.refill && worker.invalidate);
     assert_eq!(setup.files.len(), 1);
@@ -384,4 +385,28 @@ fn a_number_of_ops_ends_the_job() {
     assert_eq!(ops("--number_ios=3 --time_based --runtime=9"), None);
     assert_eq!(ops("--number_ios=3 --bsrange=4k-8k"), Some(3));
     assert_eq!(ops("--number_ios=3 --loops=4"), Some(12));
+}
+
+#[test]
+fn samples_follow_the_windows_of_their_log() {
+    let check = |words: &str, bandwidth: u64, iops: u64| {
+        let plan = plan(&format!("--name=t --size=1m {words}"));
+        let measure = content::measure(&plan.jobs[0].options);
+        let want = [bandwidth, iops].map(Nanos::from_millis);
+        assert_eq!(
+            [measure.bandwidth_sample, measure.iops_sample],
+            want,
+            "{words}"
+        );
+    };
+    check("--log_avg_msec=200", 500, 500);
+    check("--log_avg_msec=200 --write_bw_log=l", 200, 500);
+    check("--log_avg_msec=1000 --write_iops_log=l", 500, 1000);
+    check("--write_iops_log=l", 500, 500);
+    check("--bwavgtime=250", 250, 500);
+    check(
+        "--iopsavgtime=250 --write_iops_log=l --log_avg_msec=100",
+        500,
+        250,
+    );
 }

@@ -204,6 +204,11 @@ pub enum Series {
 }
 
 impl Series {
+    /// Whether it counts what a window held over the window's length.
+    pub(super) const fn is_rate(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Iops)
+    }
+
     pub(super) const ALL: [Self; 5] = [
         Self::Bandwidth,
         Self::Iops,

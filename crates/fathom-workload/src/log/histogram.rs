@@ -1,4 +1,7 @@
 //! Histograms of clat over windows on a fixed grid: each line holds what came since the last.
+//!
+//! As in fio a window is written when an op completes past its end. What comes after the last such
+//! window, or in a job that is shorter than one, has no line.
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_stats::Histogram;
@@ -44,14 +47,14 @@ impl Histograms {
     /// Writes the window that has ended by `now`. Empty ones leave no line: a delta of nothing.
     pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         if self.ends <= now {
-            self.flush(self.ends, started, write);
+            self.write(self.ends, started, write);
             let passed = (now - self.ends).get() / self.every.get() + 1;
             self.ends += Nanos::new(passed.saturating_mul(self.every.get()));
         }
     }
 
     /// Writes what was counted up to `at`.
-    pub(super) fn flush(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
+    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         for direction in Direction::ALL {
             let (ops, length) = std::mem::take(&mut self.seen[direction]);
             let Some(counts) = self.counts[direction].as_mut().filter(|_| ops > 0) else {

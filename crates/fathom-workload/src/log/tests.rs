@@ -161,8 +161,78 @@ fn long_ops_and_priorities_of_their_own_are_kept() {
 
 #[test]
 fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
+    let entries = windowed(2, &[100, 200, 2_000_000, 7_500_000], 7_500_000);
+    assert_eq!(
+        lines(&entries, Series::Iops),
+        [(2_000_000, 1000), (4_000_000, 500), (6_000_000, 0)],
+        "a rate of a part of a window is no line"
+    );
+    assert_eq!(
+        lines(&entries, Series::Clat),
+        [
+            (2_000_000, 40),
+            (4_000_000, 40),
+            (6_000_000, 0),
+            (7_500_000, 40)
+        ]
+    );
+}
+
+#[test]
+fn a_rest_of_less_than_a_millisecond_is_no_line_of_its_own() {
+    let entries = windowed(2, &[100, 2_000_300], 2_000_300);
+    assert_eq!(lines(&entries, Series::Iops), [(2_000_000, 500)]);
+    assert_eq!(lines(&entries, Series::Clat), [(2_000_000, 40)]);
+    // The slowest op of all may be the one that ends there: it is part of the window before.
+    let maxima = entries.iter().filter_map(|item| match *item {
+        Item::Window {
+            series: Series::Clat,
+            max,
+            ..
+        } => Some(max),
+        _ => None,
+    });
+    assert_eq!(maxima.collect::<Vec<_>>(), [40]);
+    let later = windowed(2, &[100, 3_000_300], 3_000_300);
+    assert_eq!(
+        lines(&later, Series::Clat),
+        [(2_000_000, 40), (3_000_300, 40)]
+    );
+    let short = windowed(2, &[100], 200);
+    assert_eq!(lines(&short, Series::Iops), []);
+    assert_eq!(lines(&short, Series::Clat), [(200, 40)]);
+}
+
+#[test]
+fn a_histogram_is_written_when_an_op_completes_past_its_end() {
     let channel = Arc::new(LogChannel::new(2, 100, 1));
-    let every = Nanos::from_millis(1);
+    let config = LogConfig {
+        ops: false,
+        histograms: Some(Nanos::from_millis(1)),
+        ..config()
+    };
+    let mut log = JobLog::new(config, Arc::clone(&channel));
+    log.begin(Tick::ZERO);
+    for at in [100_u64, 200, 1_000_000, 3_500_000] {
+        log.completed(
+            Direction::Read,
+            &state(at - 50, at - 40, 4096),
+            Tick::new(at),
+        );
+    }
+    log.finish(Tick::new(7_000_000));
+    let (entries, _) = taken(&channel);
+    let ends = entries.iter().filter_map(|item| match *item {
+        Item::HistogramEnd { time_ns, ops, .. } => Some((time_ns, ops)),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [(1_000_000, 2), (2_000_000, 1)]);
+}
+
+/// What windows of IOPS and clat become of ops that complete at these times, each after 40 ns.
+fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<Item> {
+    let channel = Arc::new(LogChannel::new(2, 100, 1));
+    let every = Nanos::from_millis(every_ms);
     let config = LogConfig {
         ops: false,
         windows: vec![(Series::Iops, every), (Series::Clat, every)],
@@ -171,41 +241,24 @@ fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
     let mut log = JobLog::new(config, Arc::clone(&channel));
     let begun = 500;
     log.begin(Tick::new(begun));
-    for at in [100_u64, 200, 1_000_000, 3_500_000] {
+    for at in completions {
         let op = state(begun + at - 50, begun + at - 40, 4096);
         log.completed(Direction::Read, &op, Tick::new(begun + at));
     }
-    log.finish(Tick::new(begun + 3_500_000));
-    let (entries, _) = taken(&channel);
-    let lines = |series| {
-        let own = entries.iter();
-        let own = own.filter_map(move |item| match *item {
-            Item::Window {
-                series: s,
-                time_ns,
-                value,
-                ..
-            } if s == series => Some((time_ns, value)),
-            _ => None,
-        });
-        own.collect::<Vec<_>>()
-    };
-    assert_eq!(
-        lines(Series::Iops),
-        [
-            (1_000_000, 2000),
-            (2_000_000, 1000),
-            (3_000_000, 0),
-            (3_500_000, 2000)
-        ]
-    );
-    assert_eq!(
-        lines(Series::Clat),
-        [
-            (1_000_000, 40),
-            (2_000_000, 40),
-            (3_000_000, 0),
-            (3_500_000, 40)
-        ]
-    );
+    log.finish(Tick::new(begun + ended));
+    taken(&channel).0
+}
+
+/// End and value of each window of a series.
+fn lines(entries: &[Item], wanted: Series) -> Vec<(u64, u64)> {
+    let own = entries.iter().filter_map(|item| match *item {
+        Item::Window {
+            series,
+            time_ns,
+            value,
+            ..
+        } if series == wanted => Some((time_ns, value)),
+        _ => None,
+    });
+    own.collect()
 }

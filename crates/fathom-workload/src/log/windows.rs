@@ -3,8 +3,14 @@
 //! ```text
 //! started      +every       +2·every     +3·every   ended
 //!    │ · · ··     │            │  ·  ··· ·  │  ··  · │
-//!    └── line ────┴── zeros ───┴── line ────┴─ line ─┘
+//!    └── line ────┴── zeros ───┴── line ────┴─ line ─┘  latencies
+//!    └── line ────┴── zeros ───┴── line ────┘           rates
 //! ```
+//!
+//! The window that the end of the job cuts short is a line of the latency series only, as in fio: a
+//! rate over what may be microseconds says nothing. No two lines of a direction have the same
+//! millisecond: a rest of less than one is part of the window before it. So that it can be, the
+//! last window of a latency series is held until the next one ends.
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
@@ -26,9 +32,13 @@ pub(super) struct Windows {
     series: Series,
     every: Nanos,
     used: PerDirection<bool>,
-    began: Tick,
     ends: Tick,
     sums: PerDirection<Sum>,
+    /// The window before, of a latency series: its end, and its sums.
+    held: Option<(Tick, PerDirection<Sum>)>,
+    /// Lost in rounding the rates written so far, times a second: it goes into the next window that
+    /// is not empty, so that the rates add up to the total.
+    carry: PerDirection<u128>,
 }
 
 /// What one direction did in the current window.
@@ -37,9 +47,6 @@ struct Sum {
     total: u64,
     count: u64,
     max: u64,
-    /// What was lost in rounding the rates written so far, times a second: it goes into the next
-    /// window that is not empty, so that the rates add up to the total.
-    carry: u128,
 }
 
 impl Windows {
@@ -49,16 +56,18 @@ impl Windows {
             series,
             every: every.max(Nanos::new(1)),
             used,
-            began: Tick::ZERO,
             ends: Tick::MAX,
             sums: PerDirection::default(),
+            held: None,
+            carry: PerDirection::default(),
         }
     }
 
     pub(super) fn begin(&mut self, now: Tick) {
-        self.began = now;
         self.ends = now + self.every;
         self.sums = PerDirection::default();
+        self.held = None;
+        self.carry = PerDirection::default();
     }
 
     /// When the current window ends.
@@ -83,41 +92,65 @@ impl Windows {
         sum.max = sum.max.max(value);
     }
 
-    /// Writes all windows that have ended by `now`, empty ones as well.
+    /// Closes all windows that have ended by `now`, empty ones as well.
     pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         while self.ends <= now {
-            self.write(self.ends, started, write);
-            self.began = self.ends;
+            let window = (self.ends, std::mem::take(&mut self.sums));
+            let ended = if self.series.is_rate() {
+                Some(window)
+            } else {
+                self.held.replace(window)
+            };
+            if let Some((at, sums)) = ended {
+                self.write(at, &sums, started, write);
+            }
             self.ends += self.every;
         }
     }
 
-    /// Writes what there is of the window that is cut short at `ended`, if anything is.
+    /// Writes what is left when the job has ended at `ended`; a rate of a part of a window is no
+    /// line.
     pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(Item)) {
-        let is_empty = Direction::ALL.iter().all(|&d| self.sums[d].count == 0);
-        if !is_empty {
-            self.write(ended, started, write);
+        if self.series.is_rate() {
+            return;
+        }
+        let mut rest = std::mem::take(&mut self.sums);
+        if let Some((at, mut sums)) = self.held.take() {
+            if ended - at < MILLISECOND {
+                for direction in Direction::ALL {
+                    sums[direction].add(std::mem::take(&mut rest[direction]));
+                }
+            }
+            self.write(at, &sums, started, write);
+        }
+        if Direction::ALL.iter().any(|&d| rest[d].count > 0) {
+            self.write(ended, &rest, started, write);
         }
     }
 
-    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
-        // An op that completes at the very moment of the start leaves a window without length.
-        let length = (at - self.began).get().max(1);
+    fn write(
+        &mut self,
+        at: Tick,
+        sums: &PerDirection<Sum>,
+        started: Tick,
+        write: &mut impl FnMut(Item),
+    ) {
         for direction in Direction::ALL {
-            if !self.used[direction] && self.sums[direction].count == 0 {
+            let sum = sums[direction];
+            if !self.used[direction] && sum.count == 0 {
                 continue;
             }
-            let sum = &mut self.sums[direction];
             let value = match self.series {
                 _ if sum.count == 0 => 0,
-                Series::Bandwidth => sum.rate(length, 1024),
-                Series::Iops => sum.rate(length, 1),
+                Series::Bandwidth => self.rate(direction, sum.total, 1024),
+                Series::Iops => self.rate(direction, sum.total, 1),
                 Series::Lat | Series::Clat | Series::Slat => sum.total / sum.count,
             };
-            let max = match self.series {
-                // One sample a window: its own maximum.
-                Series::Bandwidth | Series::Iops => value,
-                Series::Lat | Series::Clat | Series::Slat => sum.max,
+            // One sample of a rate a window: its own maximum.
+            let max = if self.series.is_rate() {
+                value
+            } else {
+                sum.max
             };
             write(Item::Window {
                 series: self.series,
@@ -126,20 +159,26 @@ impl Windows {
                 value,
                 max,
             });
-            *sum = Sum {
-                carry: sum.carry,
-                ..Sum::default()
-            };
         }
+    }
+
+    /// What a whole window held, in `unit`s a second.
+    fn rate(&mut self, direction: Direction, total: u64, unit: u64) -> u64 {
+        let carry = &mut self.carry[direction];
+        let amount = u128::from(total) * 1_000_000_000 + *carry;
+        let per = u128::from(self.every.get()) * u128::from(unit);
+        *carry = amount % per;
+        u64::try_from(amount / per).unwrap_or(u64::MAX)
     }
 }
 
 impl Sum {
-    /// In `unit`s a second, over `length` ns.
-    fn rate(&mut self, length: u64, unit: u64) -> u64 {
-        let amount = u128::from(self.total) * 1_000_000_000 + self.carry;
-        let per = u128::from(length) * u128::from(unit);
-        self.carry = amount % per;
-        u64::try_from(amount / per).unwrap_or(u64::MAX)
+    fn add(&mut self, other: Self) {
+        self.total += other.total;
+        self.count += other.count;
+        self.max = self.max.max(other.max);
     }
 }
+
+/// The unit of a log's times.
+const MILLISECOND: Nanos = Nanos::from_millis(1);
