@@ -14,7 +14,7 @@ use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, PerDirect
 use fathom_engine::{AnyEngine, EngineConfig, OffloadTold, start_told};
 use fathom_record::Warning;
 use fathom_stats::Latency;
-use fathom_sys::clock::{Clock, sleep_until};
+use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
 
@@ -347,9 +347,7 @@ fn pause(clock: &Clock, until: Tick, spin: bool) {
     if !spin && until - clock.now() > TOO_SHORT_TO_SLEEP {
         return sleep_until(clock, until);
     }
-    while clock.now() < until {
-        std::hint::spin_loop();
-    }
+    spin_until(clock, until);
 }
 
 /// A panic on a job's thread is an error of that job, and a bug of ours.

@@ -96,6 +96,7 @@ pub fn run(
     translation.warnings.extend(noted);
     translation.warnings.extend(kept);
     translation.warnings.extend(gtod.warning());
+    translation.warnings.extend(time_of_day_set(&clock));
     translation.warnings.extend(warnings);
     let ran = Ran {
         planned,
@@ -176,6 +177,20 @@ fn clock(plan: &Plan) -> Result<Clock, RunError> {
                 .into()
         }),
     }
+}
+
+/// A user who set the time of day meanwhile is told that it was taken out of the times.
+fn time_of_day_set(clock: &Clock) -> Option<Warning> {
+    let steps = clock.steps();
+    (steps > 0).then(|| Warning {
+        code: "time_of_day_set".into(),
+        job: String::new(),
+        message: format!(
+            "the time of day was set {steps} times during the run, which `clocksource=gettimeofday` \
+             measures with: each step was taken out, an op in flight then is off by up to 100 ms"
+        ),
+        hint: "leave `clocksource` out".into(),
+    })
 }
 
 /// Finds every problem before anything is written.

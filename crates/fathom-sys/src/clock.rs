@@ -6,15 +6,17 @@
 
 mod counter;
 mod served;
+mod time_of_day;
 
 use std::io;
 use std::sync::atomic::Ordering;
 
-use fathom_core::Tick;
+use fathom_core::{Nanos, Tick};
 
 pub use counter::Distrust;
 use served::Time;
 pub use served::TimeServer;
+use time_of_day::TimeOfDay;
 
 /// A source of ticks; a plain value that every thread may copy. Its origin is when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +65,14 @@ impl Clock {
         Self::uncalibrated(Source::Monotonic, monotonic_ns(), 1_000_000_000)
     }
 
-    /// `gettimeofday(2)`: microseconds, and it jumps when somebody sets the time of day.
+    /// `gettimeofday(2)`: microseconds. When the time of day is set, the clock goes on from where
+    /// it was.
+    ///
+    /// What all copies share is never freed, because clocks are copied everywhere: 128 bytes.
     #[must_use]
     pub fn gettimeofday() -> Self {
-        Self::uncalibrated(Source::Wall, timeofday_ns(), 1_000_000)
+        let shared = TimeOfDay::starting(timeofday_ns(), monotonic_ns());
+        Self::uncalibrated(Source::Wall(Box::leak(Box::new(shared))), 0, 1_000_000)
     }
 
     /// A clock that stands still at its origin and costs nothing to read: for loops that keep no
@@ -102,7 +108,7 @@ impl Clock {
         match self.source {
             Source::Served(time) => Tick::new(time.0.load(Ordering::Relaxed)),
             Source::Monotonic => Tick::new(monotonic_ns().saturating_sub(self.origin)),
-            Source::Wall => Tick::new(timeofday_ns().saturating_sub(self.origin)),
+            Source::Wall(shared) => Tick::new(shared.now(timeofday_ns, monotonic_ns)),
             Source::Counter | Source::Stopped => Tick::ZERO,
         }
     }
@@ -114,9 +120,25 @@ impl Clock {
         match self.source {
             Source::Counter => "tsc",
             Source::Monotonic => "clock_gettime",
-            Source::Wall => "gettimeofday",
+            Source::Wall(_) => "gettimeofday",
             Source::Stopped => "none",
             Source::Served(_) => "gtod_cpu",
+        }
+    }
+
+    /// Whether it goes on by itself whatever anybody sets: neither the time of day nor what another
+    /// thread reads.
+    const fn is_steady(&self) -> bool {
+        matches!(self.source, Source::Counter | Source::Monotonic)
+    }
+
+    /// How often the time of day was set while this clock, or a copy of it, was read; 0 for clocks
+    /// that do not show it.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        match self.source {
+            Source::Wall(shared) => shared.steps(),
+            _ => 0,
         }
     }
 
@@ -168,29 +190,65 @@ impl Clock {
 /// Sleeps until the clock shows `until`; returns early when a signal was delivered to the thread,
 /// so that a stop request is seen at once.
 ///
-/// How late it wakes is the thread's timer slack plus what the scheduler takes.
+/// How late it wakes is the thread's timer slack plus what the scheduler takes. A clock that is
+/// set back, or stands still, does not lengthen the sleep: the kernel's monotonic clock ends it.
 pub fn sleep_until(clock: &Clock, until: Tick) {
+    let limit = Limit::of(until - clock.now());
     loop {
         let left = until - clock.now();
         if left.is_zero() {
             return;
         }
-        // CLOCK_MONOTONIC is the kernel's; the counter's rate differs from it by a few ppm, which
-        // the loop makes up for.
-        let at = timespec(monotonic_ns().saturating_add(left.get()));
-        // SAFETY: `at` lives across the call; the remaining-time pointer may be null.
-        let error = unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &raw const at,
-                std::ptr::null_mut(),
-            )
-        };
-        if error == libc::EINTR {
+        let now = monotonic_ns();
+        if now >= limit.0 || sleep_to(now.saturating_add(left.get()).min(limit.0)) != 0 {
             return;
         }
-        assert_eq!(error, 0, "an absolute sleep on CLOCK_MONOTONIC cannot fail");
+    }
+}
+
+/// Spins until the clock shows `until`, as little impressed by a clock that is set back as
+/// [`sleep_until`].
+pub fn spin_until(clock: &Clock, until: Tick) {
+    if clock.is_steady() {
+        while clock.now() < until {
+            std::hint::spin_loop();
+        }
+        return;
+    }
+    let limit = Limit::of(until - clock.now());
+    while clock.now() < until && monotonic_ns() < limit.0 {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sleeps for a while by the kernel's monotonic clock; less when a signal was delivered.
+pub fn sleep(span: Nanos) {
+    let _interrupted = sleep_to(monotonic_ns().saturating_add(span.get()));
+}
+
+/// The moment of `CLOCK_MONOTONIC` at which waiting ends, whatever the clock that is waited for
+/// shows.
+struct Limit(u64);
+
+impl Limit {
+    /// A thousandth later than `left`: no clock that goes at all is so slow.
+    fn of(left: Nanos) -> Self {
+        let most = left.get().saturating_add(left.get() / 1000 + 1_000_000);
+        Self(monotonic_ns().saturating_add(most))
+    }
+}
+
+/// Sleeps until `CLOCK_MONOTONIC` shows `at_ns`; 0, or the error's number.
+fn sleep_to(at_ns: u64) -> i32 {
+    let at = timespec(at_ns);
+    // SAFETY: `at` lives across the call; the remaining-time pointer may be null.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const at,
+            std::ptr::null_mut(),
+        )
     }
 }
 
@@ -220,7 +278,7 @@ pub fn wall_ms() -> u64 {
 enum Source {
     Counter,
     Monotonic,
-    Wall,
+    Wall(&'static TimeOfDay),
     Stopped,
     /// By a thread on a processor of its own; in nanoseconds since the origin.
     Served(&'static Time),
@@ -278,8 +336,6 @@ const COST_ROUNDS: u32 = 8;
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::Nanos;
-
     use super::*;
 
     #[test]
@@ -316,6 +372,17 @@ mod tests {
         let year = 365 * 86_400 * 2_500_000_000_u64;
         let want = 365 * 86_400 * 1_000_000_000_u64;
         assert!(scale(year, multiplier).abs_diff(want) < want / 1_000_000_000 + 1);
+    }
+
+    /// As a thread that waits for a clock sees it when somebody sets that back: the moment it waits
+    /// for is no nearer for all its waiting.
+    #[test]
+    fn a_clock_that_does_not_go_on_keeps_nobody_waiting() {
+        let (clock, span) = (Clock::stopped(), Nanos::from_millis(2));
+        let begun = monotonic_ns();
+        sleep_until(&clock, Tick::ZERO + span);
+        spin_until(&clock, Tick::ZERO + span);
+        assert!(monotonic_ns() - begun >= 2 * span.get());
     }
 
     #[test]

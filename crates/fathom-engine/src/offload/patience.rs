@@ -85,7 +85,8 @@ impl Patience {
         let (enough, mut stand_aside) = (begun + longest, begun + keep);
         while !is_there() {
             let now = self.clock.now();
-            if now >= enough {
+            // Before `begun` on a clock that was set back.
+            if now >= enough || now < begun {
                 self.left_out = 0;
                 self.leave_out = (self.leave_out * 2 + 1).min(MOST_LEFT_OUT);
                 return false;

@@ -1,0 +1,150 @@
+//! The time of day as a clock to measure with: what somebody sets is taken out of it.
+//!
+//! ```text
+//!  time of day   ───────╱  set back   ╱───────
+//!                      │             ╱
+//!  shown         ───────────────────────────── goes on from where it was
+//! ```
+//!
+//! A step is seen by a look at `CLOCK_MONOTONIC`, which nobody can set, once a millisecond; readers
+//! in between pay two loads. A reading that a step moves by a millisecond or more is itself a look.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What all copies of a clock share.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct TimeOfDay {
+    /// What is taken off the time of day, modulo 2⁶⁴.
+    offset: AtomicU64,
+    /// What was shown at the last look, and what `CLOCK_MONOTONIC` was ahead of it, modulo 2⁶⁴.
+    looked: AtomicU64,
+    ahead: AtomicU64,
+    steps: AtomicU32,
+}
+
+impl TimeOfDay {
+    /// A clock that shows 0 now.
+    pub(super) fn starting(time_of_day_ns: u64, monotonic_ns: u64) -> Self {
+        Self {
+            offset: AtomicU64::new(time_of_day_ns),
+            looked: AtomicU64::new(0),
+            ahead: AtomicU64::new(monotonic_ns),
+            steps: AtomicU32::new(0),
+        }
+    }
+
+    /// What the clock shows now.
+    pub(super) fn now(
+        &self,
+        time_of_day_ns: impl Fn() -> u64,
+        monotonic_ns: impl Fn() -> u64,
+    ) -> u64 {
+        // Relaxed, here and below: each is a number by itself, and one that is a moment old is
+        // seen to be so at the next look.
+        let offset = self.offset.load(Ordering::Relaxed);
+        let shown = time_of_day_ns().wrapping_sub(offset);
+        let since = shown.wrapping_sub(self.looked.load(Ordering::Relaxed));
+        // A reader that was slow shows a time just before the look.
+        if since < LOOK_EVERY_NS || since.wrapping_neg() < LOOK_EVERY_NS {
+            return shown.min(i64::MAX.unsigned_abs());
+        }
+        self.look(offset, time_of_day_ns, monotonic_ns)
+    }
+
+    /// How often the time of day was set.
+    pub(super) fn steps(&self) -> u32 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn look(
+        &self,
+        offset: u64,
+        time_of_day_ns: impl Fn() -> u64,
+        monotonic_ns: impl Fn() -> u64,
+    ) -> u64 {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        for _ in 0..READS {
+            let before = monotonic_ns();
+            let shown = time_of_day_ns().wrapping_sub(offset);
+            let after = monotonic_ns();
+            let expected = after.wrapping_sub(ahead);
+            let off = shown.wrapping_sub(expected);
+            if off < STEP_NS || off.wrapping_neg() < STEP_NS {
+                // The two may run at slightly different rates: follow.
+                self.ahead
+                    .store(after.wrapping_sub(shown), Ordering::Relaxed);
+                self.looked.store(shown, Ordering::Relaxed);
+                return shown;
+            }
+            // The thread lost its processor between the two: that is no step.
+            if after.wrapping_sub(before) < STEP_NS / 2 {
+                self.step(offset, off, expected);
+                return expected;
+            }
+        }
+        monotonic_ns().wrapping_sub(ahead)
+    }
+
+    /// Takes a step out; whoever comes second finds that another thread has done it.
+    fn step(&self, offset: u64, off: u64, expected: u64) {
+        let moved = offset.wrapping_add(off);
+        let first =
+            self.offset
+                .compare_exchange(offset, moved, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+            self.looked.store(expected, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Between two looks, as the clock shows it.
+const LOOK_EVERY_NS: u64 = 1_000_000;
+/// What is off by less is no step: slewing, and the time between the readings of the two clocks.
+const STEP_NS: u64 = 100_000_000;
+/// Readings of both until one is not broken up by another thread on the processor.
+const READS: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const DAY: u64 = 1_700_000_000_000_000_000;
+    const BOOT: u64 = 77_000 * MS;
+
+    /// Reads at each `(time of day, monotonic)`, in milliseconds since the start.
+    fn shown(reads: &[(i64, u64)]) -> (Vec<u64>, u32) {
+        let clock = TimeOfDay::starting(DAY, BOOT);
+        let read = |&(day, monotonic): &(i64, u64)| {
+            let day = DAY.saturating_add_signed(day * 1_000_000);
+            clock.now(|| day, || BOOT + monotonic * MS) / MS
+        };
+        let all = reads.iter().map(read).collect();
+        (all, clock.steps())
+    }
+
+    #[test]
+    fn a_clock_that_nobody_sets_shows_the_time_of_day() {
+        let (all, steps) = shown(&[(0, 0), (1, 1), (5, 5), (700, 700), (90_000, 90_000)]);
+        assert_eq!((all, steps), (vec![0, 1, 5, 700, 90_000], 0));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_goes_on_from_where_it_was() {
+        let (all, steps) = shown(&[(10, 10), (-999_980, 20), (-999_970, 30), (500_000, 40)]);
+        assert_eq!((all, steps), (vec![10, 20, 30, 40], 2));
+    }
+
+    #[test]
+    fn slewing_is_followed() {
+        let reads: Vec<_> = (0..1000_i64)
+            .map(|second| (second * 1_001, second.unsigned_abs() * 1_000))
+            .collect();
+        let (all, steps) = shown(&reads);
+        assert_eq!(steps, 0);
+        assert_eq!(all.last(), Some(&(999 * 1_001)));
+    }
+}
