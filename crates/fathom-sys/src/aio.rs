@@ -187,27 +187,41 @@ impl Context {
         });
         self.addresses.extend(places);
         let mut next = 0;
-        while next < self.queue.len() {
-            match self.submit_from(next) {
-                Ok(taken) => next += taken,
+        let done = self.submit_all(&mut next);
+        // What the kernel did not take stays laid down, so that nobody waits for it.
+        self.queue.drain(..next);
+        done
+    }
+
+    /// Hands over from the `next`th of the queue on, which is moved along.
+    #[inline]
+    fn submit_all(&mut self, next: &mut usize) -> io::Result<()> {
+        let mut retries = RETRIES;
+        while *next < self.queue.len() {
+            match self.submit_from(*next) {
+                Ok(taken) => *next += taken,
                 Err(libc::EINTR) => {}
-                Err(libc::EAGAIN) if self.with_kernel(next) > 0 => {
+                Err(libc::EAGAIN) if self.with_kernel(*next) > 0 => {
                     // Out of requests: one that comes back makes room.
                     self.fetch(1, Some(RETRY))?;
+                }
+                Err(libc::EAGAIN) if retries > 0 => {
+                    // Nothing of ours can make room: not for ever.
+                    retries -= 1;
+                    clock::sleep(RETRY);
                 }
                 Err(errno @ (libc::EFAULT | libc::ENOSYS)) => {
                     return Err(io::Error::from_raw_os_error(errno));
                 }
                 Err(errno) => {
-                    let slot = self.queue[next];
+                    let slot = self.queue[*next];
                     let back = self.in_flight.end(self.blocks[slot.index()].data);
                     self.count -= 1;
                     self.ready.push(back, -errno);
-                    next += 1;
+                    *next += 1;
                 }
             }
         }
-        self.queue.clear();
         Ok(())
     }
 
@@ -437,6 +451,10 @@ const NO_VECTOR: libc::iovec = libc::iovec {
 /// How long to wait for a completion before trying again when the kernel was out of requests:
 /// long against an op, short against a person.
 const RETRY: Nanos = Nanos::from_millis(10);
+
+/// Tries of one submission while nothing of ours is with the kernel: a second in all (a guess:
+/// memory that other programs give back comes sooner, or not soon).
+const RETRIES: u32 = 100;
 
 /// A drop waits for the kernel in steps, 30 s in all: as long as a disk's own time-out for a
 /// request.

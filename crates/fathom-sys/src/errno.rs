@@ -28,6 +28,13 @@ pub fn blames_the_device(errno: i32) -> bool {
     )
 }
 
+/// Asserts in debug builds that a call which gives something back (`munmap(2)`) was not misused:
+/// `EINVAL` is a bug of ours; any other error is the kernel's, and leaves nothing to be done.
+pub(crate) fn assert_not_misused(failed: i32, call: &str) {
+    let misused = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+    debug_assert!(failed == 0 || !misused(), "{call}: invalid argument");
+}
+
 struct Row {
     errno: i32,
     name: &'static str,

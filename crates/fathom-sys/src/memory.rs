@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 
 use fathom_core::Slot;
 
+use crate::errno;
 use crate::system;
 
 mod turns;
@@ -233,7 +234,7 @@ impl Drop for Mapping {
         // Rust's references ended with the borrow of the buffers, and whoever hands addresses to
         // the kernel either waits for it or calls `leak`.
         let failed = unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
-        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+        errno::assert_not_misused(failed, "munmap");
     }
 }
 

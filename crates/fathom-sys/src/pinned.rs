@@ -3,6 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
+use crate::errno;
 use crate::memory::{Memory, map};
 
 /// So many bytes, held until this is dropped.
@@ -40,7 +41,7 @@ impl Drop for Pinned {
         // SAFETY: the mapping was made by `new` with this address and length, and is not used
         // again. It takes its lock along.
         let failed = unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.length) };
-        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+        errno::assert_not_misused(failed, "munmap");
     }
 }
 

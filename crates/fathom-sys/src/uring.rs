@@ -11,6 +11,8 @@ mod entry;
 mod ops;
 mod rings;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -22,6 +24,7 @@ use crate::memory::Buffers;
 use crate::rw::{Descriptor, raw};
 
 use abi::ENTER_GETEVENTS;
+use enter::{RETRIES, no_room};
 use entry::Fields;
 use ops::{Mode, buffer_number};
 use rings::Rings;
@@ -173,10 +176,13 @@ impl Ring {
         }
         let mut left = self.rings.submission.publish();
         let flags = self.events_flag(want);
+        let mut retries = RETRIES;
         while left > 0 {
             match self.enter(left, want, flags) {
+                // None of them: the kernel has no room, and says so when it is asked again.
+                Ok(0) => self.make_room(&no_room(), &mut retries)?,
                 Ok(taken) => left -= taken.min(left),
-                Err(error) => self.make_room(error, left)?,
+                Err(error) => self.make_room(&error, &mut retries)?,
             }
         }
         Ok(())
@@ -317,10 +323,16 @@ impl Ring {
         &self.refused
     }
 
-    /// Those of the ops in flight that the kernel knows of.
+    /// Those of the ops in flight that the kernel has, so that they will complete. What its thread
+    /// has yet to take counts: it will.
     #[inline]
-    const fn with_kernel(&self) -> u32 {
-        self.rings.in_flight() - self.rings.submission.unpublished()
+    fn with_kernel(&self) -> u32 {
+        let submission = &self.rings.submission;
+        self.rings.in_flight()
+            - match self.mode.kernel_thread {
+                true => submission.unpublished(),
+                false => submission.untaken(),
+            }
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@ pub(super) struct Parameters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubmissionOffsets {
-    head: u32,
+    pub(super) head: u32,
     pub(super) tail: u32,
     ring_mask: u32,
     ring_entries: u32,

@@ -29,16 +29,24 @@ impl Ring {
         }
     }
 
-    /// What to do when the kernel did not take the `left` entries: nothing after a signal; wait
-    /// for a completion where it is out of requests.
+    /// Prepares for another try after the kernel took no entry: nothing after a signal; where it
+    /// is out of requests, waits for one to come back, or a while if none can.
     #[cold]
-    pub(super) fn make_room(&mut self, error: io::Error, left: u32) -> io::Result<()> {
+    pub(super) fn make_room(&mut self, error: &io::Error, retries: &mut u32) -> io::Result<()> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
-            Some(libc::EAGAIN | libc::EBUSY) if self.with_kernel() > left => {
-                self.wait(1, Some(RETRY))
+            Some(libc::EAGAIN | libc::EBUSY)
+                if self.with_kernel() > self.rings.completion.len() =>
+            {
+                self.wait(self.rings.completion.len() + 1, Some(RETRY))
             }
-            _ => Err(error),
+            // Not for ever: nothing of ours can make room.
+            Some(libc::EAGAIN | libc::EBUSY) if *retries > 0 => {
+                *retries -= 1;
+                clock::sleep(RETRY);
+                Ok(())
+            }
+            errno => Err(io::Error::from_raw_os_error(errno.unwrap_or(libc::EIO))),
         }
     }
 
@@ -100,3 +108,13 @@ impl Ring {
 /// How long to wait for a completion before trying again when the kernel was out of requests:
 /// long against an op, short against a person.
 const RETRY: Nanos = Nanos::from_millis(10);
+
+/// Tries of one submission while nothing of ours is with the kernel: a second in all (a guess:
+/// memory that other programs give back comes sooner, or not soon).
+pub(super) const RETRIES: u32 = 100;
+
+/// The kernel took no entry and named no error.
+#[cold]
+pub(super) fn no_room() -> io::Error {
+    io::Error::from_raw_os_error(libc::EAGAIN)
+}

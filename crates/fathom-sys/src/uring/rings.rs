@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use fathom_core::Completion;
 
 use super::abi::{Parameters, SQ_CQ_OVERFLOW, SQ_NEED_WAKEUP, SQ_TASKRUN};
+use crate::errno;
 use crate::flight::InFlight;
 
 /// An entry of the submission queue, `struct io_uring_sqe`, as whole words. Its last two are zero
@@ -102,6 +103,7 @@ pub(super) struct Submission {
     tail: u32,
     /// Up to here the kernel has been told.
     published: u32,
+    shared_head: NonNull<AtomicU32>,
     shared_tail: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
 }
@@ -124,6 +126,7 @@ impl Submission {
             mask: parameters.submission_entries - 1,
             tail: 0,
             published: 0,
+            shared_head: queues.at(offsets.head),
             shared_tail: queues.at(offsets.tail),
             flags: queues.at(offsets.flags),
         }
@@ -175,6 +178,16 @@ impl Submission {
     #[inline]
     pub(super) const fn unpublished(&self) -> u32 {
         self.tail.wrapping_sub(self.published)
+    }
+
+    /// Entries that the kernel has not taken, published or not. The kernel takes published ones
+    /// only within `io_uring_enter`, unless it has a thread for them: a call that failed has left
+    /// some, which will never complete.
+    pub(super) fn untaken(&self) -> u32 {
+        // SAFETY: it lies in the mapping, which lives as long as this value.
+        let shared = unsafe { self.shared_head.as_ref() };
+        // Acquire: with the kernel's release after it has read the entries.
+        self.tail.wrapping_sub(shared.load(Ordering::Acquire))
     }
 
     /// Whether the kernel's thread sleeps and must be woken for what was published.
@@ -318,7 +331,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: made by `new` with this base and length; who refers to it goes with it.
         let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+        errno::assert_not_misused(failed, "munmap");
     }
 }
 
