@@ -11,7 +11,8 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-use crate::rw::failure;
+use crate::errno;
+use crate::rw::done;
 use crate::system;
 
 /// A file, or the beginning of it, mapped and shared with all others who use it.
@@ -123,18 +124,14 @@ impl Map {
         &self,
         offset: u64,
         length: u64,
-        f: impl FnOnce(*mut libc::c_void, usize) -> libc::c_int,
+        f: impl Fn(*mut libc::c_void, usize) -> libc::c_int,
     ) -> i32 {
         let page = page_size();
         let (start, count) = self.span(offset, usize::try_from(length).unwrap_or(usize::MAX));
         let before = start.addr() % page;
         // SAFETY: the mapping begins at a page, so the page that `start` lies in is its own.
         let start = unsafe { start.sub(before) };
-        if f(start.cast(), count + before) == 0 {
-            0
-        } else {
-            failure()
-        }
+        done(|| f(start.cast(), count + before))
     }
 
     /// What came of a copy; after a fault the zeros give way to the file again.
@@ -157,7 +154,7 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no reference into it is left.
         let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
-        debug_assert_eq!(failed, 0, "unmapping what was mapped");
+        errno::assert_not_misused(failed, "munmap");
     }
 }
 

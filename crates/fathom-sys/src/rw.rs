@@ -18,7 +18,7 @@ pub type Descriptor<'a> = Option<BorrowedFd<'a>>;
 pub fn pread(file: Descriptor<'_>, buffer: &mut [u8], offset: u64) -> i32 {
     let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
     // SAFETY: the kernel writes at most `length` bytes to the borrowed buffer.
-    outcome(unsafe { libc::pread(raw(file), address, length, offset.cast_signed()) })
+    moved(move || unsafe { libc::pread(raw(file), address, length, offset.cast_signed()) })
 }
 
 /// `pwrite(2)`.
@@ -26,7 +26,7 @@ pub fn pread(file: Descriptor<'_>, buffer: &mut [u8], offset: u64) -> i32 {
 pub fn pwrite(file: Descriptor<'_>, buffer: &[u8], offset: u64) -> i32 {
     let (address, length) = (buffer.as_ptr().cast(), buffer.len());
     // SAFETY: the kernel reads at most `length` bytes of the borrowed buffer.
-    outcome(unsafe { libc::pwrite(raw(file), address, length, offset.cast_signed()) })
+    moved(move || unsafe { libc::pwrite(raw(file), address, length, offset.cast_signed()) })
 }
 
 /// `lseek(2)` from the file's beginning: 0, or a negated errno.
@@ -42,7 +42,7 @@ pub fn seek(file: Descriptor<'_>, offset: u64) -> i32 {
 pub fn read(file: Descriptor<'_>, buffer: &mut [u8]) -> i32 {
     let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
     // SAFETY: the kernel writes at most `length` bytes to the borrowed buffer.
-    outcome(unsafe { libc::read(raw(file), address, length) })
+    moved(move || unsafe { libc::read(raw(file), address, length) })
 }
 
 /// `write(2)` at the file's position.
@@ -50,7 +50,7 @@ pub fn read(file: Descriptor<'_>, buffer: &mut [u8]) -> i32 {
 pub fn write(file: Descriptor<'_>, buffer: &[u8]) -> i32 {
     let (address, length) = (buffer.as_ptr().cast(), buffer.len());
     // SAFETY: the kernel reads at most `length` bytes of the borrowed buffer.
-    outcome(unsafe { libc::write(raw(file), address, length) })
+    moved(move || unsafe { libc::write(raw(file), address, length) })
 }
 
 /// Flags of one op (`RWF_*`), as `preadv2`, libaio and io_uring take them.
@@ -102,10 +102,10 @@ pub fn preadv(file: Descriptor<'_>, buffer: &mut [u8], offset: u64, flags: RwFla
     let (file, offset) = (raw(file), offset.cast_signed());
     if flags == RwFlags::default() {
         // SAFETY: the vector is alive, and the kernel writes within the buffer it names.
-        outcome(unsafe { libc::preadv(file, &raw const vector, 1, offset) })
+        moved(move || unsafe { libc::preadv(file, &raw const vector, 1, offset) })
     } else {
         // SAFETY: as above.
-        outcome(unsafe { libc::preadv2(file, &raw const vector, 1, offset, flags.0) })
+        moved(move || unsafe { libc::preadv2(file, &raw const vector, 1, offset, flags.0) })
     }
 }
 
@@ -129,10 +129,10 @@ pub fn pwritev(file: Descriptor<'_>, buffer: &[u8], offset: u64, flags: RwFlags)
     let (file, offset) = (raw(file), offset.cast_signed());
     if flags == RwFlags::default() {
         // SAFETY: the vector is alive, and the kernel only reads the buffer it names.
-        outcome(unsafe { libc::pwritev(file, &raw const vector, 1, offset) })
+        moved(move || unsafe { libc::pwritev(file, &raw const vector, 1, offset) })
     } else {
         // SAFETY: as above.
-        outcome(unsafe { libc::pwritev2(file, &raw const vector, 1, offset, flags.0) })
+        moved(move || unsafe { libc::pwritev2(file, &raw const vector, 1, offset, flags.0) })
     }
 }
 
@@ -179,10 +179,10 @@ impl Vectors {
         let count = libc::c_int::try_from(count).unwrap_or(libc::c_int::MAX);
         if write {
             // SAFETY: the vectors name parts of `buffers`, borrowed for the length of the call.
-            outcome(unsafe { libc::writev(raw(file), first, count) })
+            moved(move || unsafe { libc::writev(raw(file), first, count) })
         } else {
             // SAFETY: as above, and borrowed mutably, so nobody else looks at them.
-            outcome(unsafe { libc::readv(raw(file), first, count) })
+            moved(move || unsafe { libc::readv(raw(file), first, count) })
         }
     }
 }
@@ -191,7 +191,7 @@ impl Vectors {
 /// negated errno.
 pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i32 {
     let file = raw(file);
-    let failed = match kind {
+    done(move || match kind {
         // SAFETY: a plain integer.
         SyncKind::Full => unsafe { libc::fsync(file) },
         // SAFETY: a plain integer.
@@ -203,15 +203,14 @@ pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i
         }
         // SAFETY: a plain integer.
         SyncKind::FileSystem => unsafe { libc::syncfs(file) },
-    };
-    if failed == 0 { 0 } else { failure() }
+    })
 }
 
 /// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. The result is
 /// `length` (at most 2 GiB less a byte), or a negated errno.
 pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i32 {
     let fd = raw(file);
-    let failed = match kind {
+    let failed = done(move || match kind {
         Kind::Block => {
             let range = [offset, u64::from(length)];
             // SAFETY: BLKDISCARD reads two u64 from the address, which is that of a live array.
@@ -222,11 +221,10 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
             // SAFETY: plain integers.
             unsafe { libc::fallocate(fd, mode, offset.cast_signed(), i64::from(length)) }
         }
-    };
-    if failed == 0 {
-        length.min(i32::MAX.unsigned_abs()).cast_signed()
-    } else {
-        failure()
+    });
+    match failed {
+        0 => length.min(i32::MAX.unsigned_abs()).cast_signed(),
+        failed => failed,
     }
 }
 
@@ -247,14 +245,39 @@ pub(crate) fn raw(file: Descriptor<'_>) -> libc::c_int {
     file.map_or(-1, |file| file.as_raw_fd())
 }
 
+/// Bytes moved, or a negated errno, of a call that is made again where a signal broke it off
+/// before it had moved any.
 #[inline]
-fn outcome(result: isize) -> i32 {
+fn moved(call: impl Fn() -> isize) -> i32 {
+    let mut result = call();
     if result < 0 {
-        failure()
-    } else {
-        // The kernel moves at most 2 GiB less a page at once.
-        i32::try_from(result).unwrap_or(i32::MAX)
+        result = again(call);
     }
+    // The kernel moves at most 2 GiB less a page at once.
+    i32::try_from(result).unwrap_or(i32::MAX)
+}
+
+/// 0 or a negated errno, likewise.
+#[inline]
+pub(crate) fn done(call: impl Fn() -> libc::c_int) -> i32 {
+    moved(move || if call() == 0 { 0 } else { -1 })
+}
+
+/// What comes of a call that has just failed.
+#[cold]
+#[inline(never)]
+fn again(call: impl Fn() -> isize) -> isize {
+    for _ in 0..INTERRUPTIONS {
+        let failed = failure();
+        if failed != -libc::EINTR {
+            return failed as isize;
+        }
+        let result = call();
+        if result >= 0 {
+            return result;
+        }
+    }
+    failure() as isize
 }
 
 /// The negated errno of the call that has just failed.
@@ -265,6 +288,10 @@ pub(crate) fn failure() -> i32 {
         .unwrap_or(libc::EIO)
 }
 
+/// Signals in a row that one call bears with: more are not the user's doing (a guess), and a file
+/// system that always says EINTR must not hold the job for ever.
+const INTERRUPTIONS: u32 = 100;
+
 /// UIO_MAXIOV of <linux/uio.h>.
 const MOST_VECTORS: usize = 1024;
 
@@ -274,3 +301,37 @@ const BLKDISCARD: libc::Ioctl = 0x1277;
 /// Of <linux/fs.h>, Linux 6.14; older kernels answer EOPNOTSUPP. Not in the libc crate for every
 /// target.
 const RWF_DONTCACHE: i32 = 0x80;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A call that fails with this errno so often, and then moves 7 bytes; what came of it, and how
+    /// often it was made.
+    fn made(errno: i32, failures: u32) -> (i32, u32) {
+        let calls = Cell::new(0);
+        let call = || {
+            calls.set(calls.get() + 1);
+            if calls.get() > failures {
+                return 7;
+            }
+            // SAFETY: the address is of this thread's own errno.
+            unsafe { *libc::__errno_location() = errno };
+            -1
+        };
+        (moved(call), calls.get())
+    }
+
+    #[test]
+    fn a_call_that_a_signal_broke_off_is_made_again() {
+        assert_eq!(made(libc::EINTR, 3), (7, 4));
+        assert_eq!(made(libc::EIO, 3), (-libc::EIO, 1));
+        assert_eq!(made(libc::EAGAIN, 1), (-libc::EAGAIN, 1));
+        assert_eq!(
+            made(libc::EINTR, 1_000_000),
+            (-libc::EINTR, 1 + INTERRUPTIONS)
+        );
+    }
+}
