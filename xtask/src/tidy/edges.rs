@@ -82,7 +82,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     (
         "fathom-lab",
         &[
-            "run", "record", "report", "stats", "job", "core", "block", "sim",
+            "run", "record", "report", "stats", "job", "core", "block", "sim", "sys",
         ],
     ),
     ("fathom-cli", &["*"]),
