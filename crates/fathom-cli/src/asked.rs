@@ -6,12 +6,14 @@ use std::process::{Command, Stdio};
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::Settings;
+use fathom_sys::child::Child;
 use fathom_sys::clock::Clock;
 use fathom_sys::signals::Interrupts;
 
 /// `--trigger-file`, `--trigger-timeout` and what they fire.
 pub(crate) struct Trigger<'a> {
     settings: &'a Settings,
+    interrupts: Interrupts,
     clock: Clock,
     begun: Tick,
     fired: Cell<bool>,
@@ -19,10 +21,11 @@ pub(crate) struct Trigger<'a> {
 
 impl<'a> Trigger<'a> {
     /// The trigger that the settings ask for; its time counts from now.
-    pub(crate) fn new(settings: &'a Settings) -> Self {
+    pub(crate) fn new(settings: &'a Settings, interrupts: Interrupts) -> Self {
         let clock = Clock::monotonic();
         Self {
             settings,
+            interrupts,
             begun: clock.now(),
             clock,
             fired: Cell::new(false),
@@ -61,8 +64,10 @@ impl<'a> Trigger<'a> {
         shell.args(["-c", command]).stdin(Stdio::null());
         // Its output would stand in the middle of the report.
         shell.stdout(Stdio::null());
-        // What it makes of it is its own business, as in fio: it may well end this machine.
-        let _status = shell.status();
+        // What it makes of it is its own business, as in fio: it may well end this machine. A user
+        // who stops the run meanwhile does not wait for it.
+        let _ended = Child::spawn(&mut shell)
+            .and_then(|mut child| child.wait_unless(&|| self.interrupts.count() > 0));
     }
 }
 

@@ -126,7 +126,8 @@ fn run_and_report(
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
     let looked_at = simulate::trigger(settings);
-    let (trigger, requests) = (Trigger::new(&looked_at), ReportRequests::new(interrupts));
+    let trigger = Trigger::new(&looked_at, interrupts);
+    let requests = ReportRequests::new(interrupts);
     let progress = report.progress_interval(settings);
     let layout_bar = progress.is_some() && io::stderr().is_terminal();
     let ran = {

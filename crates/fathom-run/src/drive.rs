@@ -224,7 +224,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     let (invalidate, delay) = (config.invalidate, config.start_delay);
     open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
         // What tidies up has its turn all the same, as in fio.
-        outcome.said.extend(context.hooks.after(&clock));
+        outcome.said.extend(context.hooks.after());
     })?;
     // Before the gate: a map of a large device takes a while to make.
     let mut worker = Worker::new(config, capabilities, clock.now()).map_err(|error| Fault {
@@ -269,7 +269,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     outcome.wall = clock.now() - begun;
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
-    outcome.said.extend(context.hooks.after(&clock));
+    outcome.said.extend(context.hooks.after());
     driven?;
     for file in (0..context.files).map(FileIndex::new) {
         engine.close(file)?;

@@ -3,12 +3,13 @@
 //! What they print goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as with fio.
 
 use std::fs::File;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::Job;
 use fathom_record::Warning;
+use fathom_sys::child::{Child, Ended};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::Control;
 
@@ -43,7 +44,7 @@ impl Hooks {
         while clock.now() < start && !stops(control) {
             sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
         }
-        let why = self.run(command, "prerun", clock, control).err()?;
+        let why = self.run(command, "prerun", control).err()?;
         let hint = "mend the command, or end it with `; true` if its failure does not matter";
         Some(self.warning(
             "prerun_failed",
@@ -53,10 +54,10 @@ impl Hooks {
     }
 
     /// Runs what is to run after the job; gives what is to be said if it failed.
-    pub(crate) fn after(&self, clock: &Clock) -> Option<Warning> {
+    pub(crate) fn after(&self) -> Option<Warning> {
         let command = self.after.as_ref()?;
         let never = Control::default();
-        let why = self.run(command, "postrun", clock, &never).err()?;
+        let why = self.run(command, "postrun", &never).err()?;
         let hint = "end it with `; true` if its failure does not matter";
         Some(self.warning(
             "postrun_failed",
@@ -80,47 +81,22 @@ impl Hooks {
     }
 
     /// Why it failed, as the end of a sentence.
-    fn run(
-        &self,
-        command: &str,
-        which: &str,
-        clock: &Clock,
-        control: &Control,
-    ) -> Result<(), String> {
+    fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), String> {
         // A name with a slash would be a path.
         let name = format!("{}.{which}.txt", self.job.replace('/', "."));
         let cannot = |error: std::io::Error| format!("cannot write {name}: {error}");
         let output = File::create(&name).map_err(cannot)?;
         let errors = output.try_clone().map_err(cannot)?;
-        let child = Command::new("/bin/sh")
-            .args(["-c", command])
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", command]).stdin(Stdio::null());
+        shell.stdout(output).stderr(errors);
+        let child = Child::spawn(&mut shell);
         let mut child = child.map_err(|error| format!("cannot be started: {error}"))?;
-        wait(&mut child, clock, control)
-    }
-}
-
-/// Waits for a command to end, or ends it if the job is told to stop.
-fn wait(child: &mut Child, clock: &Clock, control: &Control) -> Result<(), String> {
-    let mut pause = Nanos::from_micros(500);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("failed ({status})")),
-            Ok(None) if stops(control) => {
-                // It may have ended by itself just now.
-                let _gone = child.kill();
-                let _status = child.wait();
-                return Err("was ended, as the run was".into());
-            }
-            Ok(None) => {
-                sleep_until(clock, clock.now() + pause);
-                pause = Nanos::new(pause.get() * 2).min(LOOK_AROUND);
-            }
-            Err(error) => return Err(format!("is lost: {error}")),
+        match child.wait_unless(&|| stops(control)) {
+            Ok(Ended::ByItself(status)) if status.success() => Ok(()),
+            Ok(Ended::ByItself(status)) => Err(format!("failed ({status})")),
+            Ok(Ended::Stopped) => Err("was ended, as the run was".into()),
+            Err(error) => Err(format!("is lost: {error}")),
         }
     }
 }

@@ -6,11 +6,13 @@
 // Public modules, listed once.
 pub mod aio;
 pub mod calendar;
+pub mod child;
 pub mod clock;
 pub mod errno;
 pub mod files;
 pub mod flight;
 pub mod high_water;
+pub mod lease;
 pub mod map;
 pub mod memory;
 pub mod meter;

@@ -9,6 +9,8 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use crate::child;
+
 /// The right to ask how often the process was told to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupts(());
@@ -105,6 +107,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
         return;
     }
+    child::kill_all();
     // SAFETY: async-signal-safe, and the default action needs nothing of ours.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: async-signal-safe; delivered when this handler returns.

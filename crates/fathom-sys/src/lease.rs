@@ -1,0 +1,219 @@
+//! Files and folders that outlive the process that made them if that is killed: what a later one
+//! needs to tell whose owner is gone.
+//!
+//! Each is locked (`flock(2)`) as long as its owner lives, however that ends; a process's number
+//! would not do, as it becomes another's, and is another's in another container. Folders may be
+//! control groups or instances of the kernel's tracing, too.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Something that this process has made, or has taken over from one that is gone; it is not removed
+/// when this goes.
+#[derive(Debug)]
+pub struct Lease {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lease {
+    /// Makes an empty file in `parent`, called `prefix` and a number.
+    ///
+    /// # Errors
+    /// What making, opening or locking it met.
+    pub fn new_file(parent: &Path, prefix: &str) -> io::Result<Self> {
+        Self::make(parent, prefix, &|path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            options.open(path).map(drop)
+        })
+    }
+
+    /// Makes a folder in `parent`, called `prefix` and a number.
+    ///
+    /// # Errors
+    /// As `new_file`.
+    pub fn new_folder(parent: &Path, prefix: &str) -> io::Result<Self> {
+        Self::make(parent, prefix, &|path| fs::create_dir(path))
+    }
+
+    fn make(
+        parent: &Path,
+        prefix: &str,
+        make: &dyn Fn(&Path) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let own = std::process::id();
+        let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
+        for turn in 0..TURNS {
+            // The number of a process in another container may be this one's.
+            let path = parent.join(match turn {
+                0 => format!("{prefix}{own}"),
+                turn => format!("{prefix}{own}-{turn}"),
+            });
+            match make(&path).and_then(|()| Self::take(&path)) {
+                Ok(Some(lease)) => return Ok(lease),
+                // Somebody who cleans up was faster than our lock.
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused)
+    }
+
+    /// What is at `path`, unless another process has it.
+    ///
+    /// # Errors
+    /// What opening or locking it met.
+    pub fn take(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        // A pipe that somebody put there would wait for a writer.
+        let file = options
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let (locked, there) = (file.metadata()?, fs::symlink_metadata(path));
+        let is_it =
+            there.is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()));
+        let path = path.to_owned();
+        Ok(is_it.then_some(Self { path, file }))
+    }
+
+    /// What this user's processes that are gone have left in `parent`.
+    #[must_use]
+    pub fn abandoned(parent: &Path, prefix: &str) -> Vec<Self> {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        let own = fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid());
+        let named = entries.filter(|entry| {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+            let numbers = |text: &str| {
+                !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+            };
+            number.is_some_and(numbers) && entry.metadata().is_ok_and(|there| there.uid() == own)
+        });
+        // What cannot be opened cannot be removed either.
+        named
+            .filter_map(|entry| Self::take(&entry.path()).ok().flatten())
+            .collect()
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The locked file or folder.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Marks what is at `path` as made by this program, for a place where the user gives the names;
+/// nothing where the file system keeps no marks.
+pub fn mark(path: &Path) {
+    let Some(path) = c_path(path) else { return };
+    let (name, value) = (MARK.as_ptr(), b"1");
+    // SAFETY: both are C strings, and the value is alive and as long as is said.
+    let _unmarked =
+        unsafe { libc::setxattr(path.as_ptr(), name, value.as_ptr().cast(), value.len(), 0) };
+}
+
+/// Whether what is at `path` was made by this program.
+#[must_use]
+pub fn is_marked(path: &Path) -> bool {
+    let Some(path) = c_path(path) else {
+        return false;
+    };
+    // SAFETY: both are C strings; with no room for it nothing but the length is told.
+    let length = unsafe { libc::getxattr(path.as_ptr(), MARK.as_ptr(), std::ptr::null_mut(), 0) };
+    length >= 0
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+/// Kernel 5.7 and later keep it on control groups.
+const MARK: &std::ffi::CStr = c"user.fathom";
+
+/// Names that are tried: more are taken by nobody in good faith.
+const TURNS: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("fathom-lease-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _gone = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_found_once_its_owner_is_gone() {
+        let parent = Folder::new("left");
+        let file = Lease::new_file(&parent.0, "a-").unwrap();
+        let folder = Lease::new_folder(&parent.0, "b-").unwrap();
+        // A process of the same number, in another container.
+        let other = Lease::new_file(&parent.0, "a-").unwrap();
+        fs::write(parent.0.join("a-mine"), "").unwrap();
+        assert!(Lease::abandoned(&parent.0, "a-").is_empty());
+        assert_ne!(file.path(), other.path());
+        drop(file);
+        drop(folder);
+        let left = Lease::abandoned(&parent.0, "a-");
+        assert_eq!(left.len(), 1);
+        assert!(!left[0].path().ends_with("a-mine"));
+        // Whoever cleans up has it until then.
+        assert!(Lease::abandoned(&parent.0, "a-").is_empty());
+        assert_eq!(Lease::abandoned(&parent.0, "b-").len(), 1);
+    }
+
+    #[test]
+    fn what_was_removed_meanwhile_is_not_taken_for_what_is_there() {
+        let parent = Folder::new("race");
+        let path = parent.0.join("x");
+        fs::write(&path, "").unwrap();
+        let lease = Lease::take(&path).unwrap().unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        drop(lease);
+        assert!(Lease::take(&path).unwrap().is_some());
+        std::os::unix::fs::symlink("/dev/null", parent.0.join("y")).unwrap();
+        assert!(Lease::take(&parent.0.join("y")).is_err());
+    }
+
+    #[test]
+    fn a_mark_is_found() {
+        let parent = Folder::new("mark");
+        assert!(!is_marked(&parent.0));
+        mark(&parent.0);
+        if !is_marked(&parent.0) {
+            return println!("skipped: no marks on this file system");
+        }
+        assert!(!is_marked(&parent.0.join("nothing")));
+    }
+}
