@@ -1,11 +1,15 @@
 //! What submitting costs: by the job itself, which blocks where the kernel does, and by workers.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use fathom_run::Problem;
+use fathom_sys::lease::Lease;
 use serde_json::Value;
 
+use crate::command::output;
 use crate::table::{Cell, Experiment, Table};
 use crate::throttle::Throttle;
 
@@ -40,7 +44,7 @@ pub fn aio_submit(
 ) -> Result<Table, Problem> {
     let mut notes = vec![format!("{} s for each run", asked.seconds)];
     let mut rows = Vec::new();
-    for place in places(asked, &mut notes)? {
+    for place in places(asked, &mut notes, stops)? {
         for (engine, options) in ENGINES {
             let pair = MODES.map(|mode| {
                 let name = format!("{}, {engine}, {mode}", place.name);
@@ -48,7 +52,7 @@ pub fn aio_submit(
                     return None;
                 }
                 tell(&name);
-                let run = run(asked, &place, options, mode);
+                let run = run(asked, &place, options, mode, stops);
                 run.inspect_err(|why| notes.push(format!("{name}: not measured: {why}")))
                     .ok()
             });
@@ -72,38 +76,53 @@ pub fn aio_submit(
     })
 }
 
-/// Where a file lies; it is removed when this goes.
+/// Where a file lies.
 struct Place {
     name: &'static str,
     /// What it is called in the published table.
     published: &'static str,
-    file: PathBuf,
+    file: Rc<OwnFile>,
     throttle: Option<Throttle>,
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.throttle.is_none() {
-            let _left_behind = std::fs::remove_file(&self.file);
+/// A file of this table's; removed when this goes, or by the next one if it is killed.
+struct OwnFile(Lease);
+
+impl OwnFile {
+    fn new(folder: &Path) -> io::Result<Self> {
+        for left in Lease::abandoned(folder, NAME) {
+            let _not_ours = std::fs::remove_file(left.path());
         }
+        Lease::new_file(folder, NAME).map(Self)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_file(self.path());
     }
 }
 
 /// The disk, the disk held back where that can be done, and memory.
-fn places(asked: &AioSubmit, notes: &mut Vec<String>) -> Result<Vec<Place>, Problem> {
-    let file = |folder: &Path| folder.join(format!("fathom-aio-submit-{}", std::process::id()));
+fn places(
+    asked: &AioSubmit,
+    notes: &mut Vec<String>,
+    stops: &dyn Fn() -> u32,
+) -> Result<Vec<Place>, Problem> {
     let mut places = Vec::new();
     for (name, published, folder) in [
         ("disk", "", asked.folder.as_path()),
         ("memory", "ramdisk", Path::new("/dev/shm")),
     ] {
-        let file = file(folder);
-        let made = std::fs::File::create(&file).and_then(|made| made.set_len(0));
-        match made {
-            Ok(()) => places.push(Place {
+        match OwnFile::new(folder) {
+            Ok(file) => places.push(Place {
                 name,
                 published,
-                file,
+                file: Rc::new(file),
                 throttle: None,
             }),
             Err(error) if name == "disk" => {
@@ -117,15 +136,15 @@ fn places(asked: &AioSubmit, notes: &mut Vec<String>) -> Result<Vec<Place>, Prob
         }
     }
     for place in &places {
-        lay_out(asked, place).map_err(|why| Problem::new("aio_submit_layout", why))?;
+        lay_out(asked, place, stops).map_err(|why| Problem::new("aio_submit_layout", why))?;
     }
-    match Throttle::new(&places[0].file, HELD_IOPS) {
+    match Throttle::new(places[0].file.path(), HELD_IOPS) {
         Ok(throttle) => places.insert(
             0,
             Place {
                 name: "disk held to 300 IOPS",
                 published: "disk",
-                file: places[0].file.clone(),
+                file: Rc::clone(&places[0].file),
                 throttle: Some(throttle),
             },
         ),
@@ -134,7 +153,7 @@ fn places(asked: &AioSubmit, notes: &mut Vec<String>) -> Result<Vec<Place>, Prob
     Ok(places)
 }
 
-fn lay_out(asked: &AioSubmit, place: &Place) -> Result<(), String> {
+fn lay_out(asked: &AioSubmit, place: &Place, stops: &dyn Fn() -> u32) -> Result<(), String> {
     let mut command = Command::new(&asked.fathom);
     command.args([
         "run",
@@ -144,12 +163,18 @@ fn lay_out(asked: &AioSubmit, place: &Place) -> Result<(), String> {
         "--end_fsync=1",
     ]);
     command.arg(format!("--size={FILE_BYTES}"));
-    command.arg(format!("--filename={}", place.file.display()));
-    output(command).map(|_report| ())
+    command.arg(format!("--filename={}", place.file.path().display()));
+    output(command, stops).map(|_report| ())
 }
 
 /// One run's report of its job.
-fn run(asked: &AioSubmit, place: &Place, options: &[&str], mode: &str) -> Result<Value, String> {
+fn run(
+    asked: &AioSubmit,
+    place: &Place,
+    options: &[&str],
+    mode: &str,
+    stops: &dyn Fn() -> u32,
+) -> Result<Value, String> {
     let mut command = match &place.throttle {
         Some(throttle) => throttle.command(&asked.fathom),
         None => Command::new(&asked.fathom),
@@ -158,19 +183,10 @@ fn run(asked: &AioSubmit, place: &Place, options: &[&str], mode: &str) -> Result
     command.arg(format!("--size={FILE_BYTES}"));
     command.arg(format!("--io_submit_mode={mode}"));
     command.arg(format!("--runtime={}", asked.seconds));
-    command.arg(format!("--filename={}", place.file.display()));
-    let text = output(command)?;
+    command.arg(format!("--filename={}", place.file.path().display()));
+    let text = output(command, stops)?;
     let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     Ok(report["jobs"][0].clone())
-}
-
-fn output(mut command: Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        let error = String::from_utf8_lossy(&output.stderr);
-        return Err(error.lines().next().unwrap_or("it failed").to_owned());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn row(place: &Place, engine: &str, mode: &str, direction: &str, job: Option<&Value>) -> Vec<Cell> {
@@ -236,6 +252,9 @@ fn ratio(place: &Place, engine: &str, pair: &[Option<Value>; 2]) -> Option<Strin
     })
 }
 
+/// Files are called so, with a number behind.
+const NAME: &str = "fathom-aio-submit-";
+
 /// Names and options; the first is the one that was published.
 const ENGINES: [(&str, &[&str]); 3] = [
     ("libaio buffered", &["--ioengine=libaio", "--direct=0"]),
@@ -294,7 +313,7 @@ mod tests {
         Place {
             name: "here",
             published,
-            file: PathBuf::from("/no/such/file"),
+            file: Rc::new(OwnFile::new(&std::env::temp_dir()).unwrap()),
             throttle: None,
         }
     }

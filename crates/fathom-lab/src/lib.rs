@@ -4,6 +4,7 @@
 
 mod aio_submit;
 mod closed_loop;
+mod command;
 mod hdd_seeks;
 mod hdd_single;
 mod hdd_tags;

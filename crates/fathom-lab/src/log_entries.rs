@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_run::{KeptSchedulers, Problem};
+use fathom_sys::lease::Lease;
 use serde_json::Value;
 
+use crate::command::output;
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};
 
@@ -47,7 +49,7 @@ pub fn log_entries(
         return Err(Problem::new("target_not_readable", message));
     }
     // Whatever scheduler there was is there again when this goes.
-    let schedulers = KeptSchedulers::under(&asked.target);
+    let mut schedulers = KeptSchedulers::under(&asked.target);
     schedulers.set(SCHEDULER)?;
     let folder = Folder::new()?;
     let mut measured = Vec::new();
@@ -63,10 +65,10 @@ pub fn log_entries(
             continue;
         }
         tell(name);
-        let outcome = run(asked, program, entries, &folder.0);
+        let outcome = run(asked, program, entries, folder.0.path(), stops);
         measured.push(match outcome {
             Ok(report) => Some(report),
-            Err(why) if program == asked.fathom => {
+            Err(why) if program == asked.fathom && stops() == 0 => {
                 return Err(Problem::new("log_entries_run", format!("{name}: {why}")));
             }
             Err(why) => {
@@ -94,6 +96,7 @@ fn run(
     program: &Path,
     entries: Option<u32>,
     folder: &Path,
+    stops: &dyn Fn() -> u32,
 ) -> Result<Value, String> {
     let mut command = Command::new(program);
     if program == asked.fathom {
@@ -107,12 +110,7 @@ fn run(
     command.arg(format!("--write_lat_log={}", log.display()));
     command.arg(format!("--percentile_list={}", percents().join(":")));
     command.args(entries.map(|entries| format!("--log_entries={entries}")));
-    let output = command.output().map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        let error = String::from_utf8_lossy(&output.stderr);
-        return Err(error.lines().next().unwrap_or("it failed").to_owned());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = output(command, stops)?;
     // fio may say something before.
     let from = text.find('{').unwrap_or(0);
     serde_json::from_str(&text[from..]).map_err(|error| error.to_string())
@@ -201,28 +199,30 @@ fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> Series 
     }
 }
 
-/// A folder for logs, removed with what is in it.
-struct Folder(PathBuf);
+/// A folder for logs, removed with what is in it; by the next one if this is killed.
+struct Folder(Lease);
 
 impl Folder {
     fn new() -> Result<Self, Problem> {
-        let name = format!("fathom-log-entries-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match std::fs::create_dir(&path) {
-            Ok(()) => Ok(Self(path)),
-            Err(error) => {
-                let message = format!("no folder for logs: {}: {error}", path.display());
-                Err(Problem::new("no_folder", message))
-            }
+        let parent = std::env::temp_dir();
+        for left in Lease::abandoned(&parent, NAME) {
+            let _not_ours = std::fs::remove_dir_all(left.path());
         }
+        Lease::new_folder(&parent, NAME).map(Self).map_err(|error| {
+            let message = format!("no folder for logs: {}: {error}", parent.display());
+            Problem::new("no_folder", message)
+        })
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _left_behind = std::fs::remove_dir_all(&self.0);
+        let _left_behind = std::fs::remove_dir_all(self.0.path());
     }
 }
+
+/// Folders are called so, with a number behind.
+const NAME: &str = "fathom-log-entries-";
 
 /// Same for both programs.
 const JOB: [&str; 12] = [

@@ -5,24 +5,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A group of the blkio controller; removed when this goes.
-pub(crate) struct Throttle(PathBuf);
+use fathom_sys::lease::Lease;
+
+/// A group of the blkio controller; removed when this goes, or by the next one if it is killed.
+pub(crate) struct Throttle(Lease);
 
 impl Throttle {
     /// Holds what is below `file` to `iops` for each direction; or why not.
     pub(crate) fn new(file: &Path, iops: u32) -> Result<Self, String> {
         let device = whole_disk(file)?;
         let root = Path::new("/sys/fs/cgroup/blkio");
-        let path = root.join(format!("fathom-table-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
+        remove_abandoned(root);
+        let lease = Lease::new_folder(root, NAME).map_err(|error| {
             format!(
                 "{}: {error}: needs root and blkio of cgroup v1",
-                path.display()
+                root.display()
             )
         })?;
-        let group = Self(path);
+        let group = Self(lease);
         for limit in ["read_iops_device", "write_iops_device"] {
-            let limit = group.0.join(format!("blkio.throttle.{limit}"));
+            let limit = group.0.path().join(format!("blkio.throttle.{limit}"));
             fs::write(&limit, format!("{device} {iops}\n"))
                 .map_err(|error| format!("{}: {error}", limit.display()))?;
         }
@@ -34,7 +36,7 @@ impl Throttle {
         let mut command = Command::new("sh");
         let enter = r#"echo $$ > "$0" && exec "$@""#;
         command.args(["-c", enter]);
-        command.arg(self.0.join("cgroup.procs")).arg(program);
+        command.arg(self.0.path().join("cgroup.procs")).arg(program);
         command
     }
 }
@@ -42,9 +44,20 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         // The kernel may take a moment to see that the last process is gone.
-        let _left_behind = fs::remove_dir(&self.0).or_else(|_busy| fs::remove_dir(&self.0));
+        let group = self.0.path();
+        let _left_behind = fs::remove_dir(group).or_else(|_busy| fs::remove_dir(group));
     }
 }
+
+/// Removes the groups of processes that were killed; one with a process in it stays.
+fn remove_abandoned(root: &Path) {
+    for left in Lease::abandoned(root, NAME) {
+        let _busy = fs::remove_dir(left.path());
+    }
+}
+
+/// Groups are called so, with a number behind.
+const NAME: &str = "fathom-table-";
 
 /// `major:minor` of the disk under a file: limits are for whole disks.
 fn whole_disk(file: &Path) -> Result<String, String> {
@@ -67,6 +80,21 @@ fn whole_disk(file: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_group_of_a_killed_table_is_removed_by_the_next() {
+        let root = Path::new("/sys/fs/cgroup/blkio");
+        let (left, used) = match (Lease::new_folder(root, NAME), Lease::new_folder(root, NAME)) {
+            (Ok(left), Ok(used)) => (left, used),
+            _ => return println!("skipped: needs root and blkio of cgroup v1"),
+        };
+        let path = left.path().to_owned();
+        drop(left);
+        remove_abandoned(root);
+        let there = (path.exists(), used.path().exists());
+        fs::remove_dir(used.path()).unwrap();
+        assert_eq!(there, (false, true));
+    }
 
     #[test]
     fn memory_has_no_disk() {

@@ -92,7 +92,7 @@ pub fn run(
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     let kept = prepare::clear(plan, setups);
-    groups.clear(&clock);
+    groups.clear();
     translation.warnings.extend(noted);
     translation.warnings.extend(kept);
     translation.warnings.extend(gtod.warning());
@@ -186,8 +186,8 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
         code: "time_of_day_set".into(),
         job: String::new(),
         message: format!(
-            "the time of day was set {steps} times during the run, which `clocksource=gettimeofday` \
-             measures with: each step was taken out, an op in flight then is off by up to 100 ms"
+            "`clocksource=gettimeofday` measures with the time of day, which was set during the \
+             run (steps: {steps}): each step was taken out, to within 100 ms"
         ),
         hint: "leave `clocksource` out".into(),
     })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
+use fathom_sys::lease::Lease;
 
 use crate::block_tree::BlockTree;
 use crate::drive::Fault;
@@ -71,11 +72,24 @@ impl Switch {
     }
 }
 
-/// The schedulers of the devices under a file, put back when this is dropped.
+/// The schedulers of the devices under a file, put back when this is dropped, or by the next one
+/// if the process is killed.
 #[derive(Debug)]
 pub struct KeptSchedulers {
-    /// The device's name, the file that names its scheduler, and what was in force.
-    devices: Vec<(String, PathBuf, String)>,
+    devices: Vec<Kept>,
+}
+
+/// The scheduler of one device.
+#[derive(Debug)]
+struct Kept {
+    device: String,
+    /// It names the scheduler.
+    file: PathBuf,
+    /// What was in force.
+    before: String,
+    /// Says so to those who come after a process that was killed; `None` before it is changed, or
+    /// where no file can be written.
+    note: Option<Lease>,
 }
 
 impl KeptSchedulers {
@@ -87,7 +101,12 @@ impl KeptSchedulers {
             let file = disk.folder().join("queue/scheduler");
             let text = std::fs::read_to_string(&file).ok()?;
             let in_force = scheduler_in_force(text.trim()).to_owned();
-            Some((disk.name, file, in_force))
+            Some(Kept {
+                before: noted(&disk.name, &in_force).unwrap_or(in_force),
+                device: disk.name,
+                file,
+                note: None,
+            })
         });
         Self {
             devices: devices.collect(),
@@ -98,12 +117,19 @@ impl KeptSchedulers {
     ///
     /// # Errors
     /// That there is no device, or which one refuses, and why.
-    pub fn set(&self, name: &str) -> Result<(), Problem> {
+    pub fn set(&mut self, name: &str) -> Result<(), Problem> {
         if self.devices.is_empty() {
             let problem = Problem::new("no_device", "no block device is under the target");
             return Err(problem.hint("name a block device, or a file on one"));
         }
-        for (device, file, _) in &self.devices {
+        for Kept {
+            device,
+            file,
+            before,
+            note,
+        } in &mut self.devices
+        {
+            *note = note.take().or_else(|| written(device, before, name));
             set(file, name).map_err(|error| {
                 let message = format!("cannot set the I/O scheduler `{name}` of {device}: {error}");
                 Problem::new("scheduler_not_set", message)
@@ -116,11 +142,42 @@ impl KeptSchedulers {
 
 impl Drop for KeptSchedulers {
     fn drop(&mut self) {
-        for (_, file, before) in &self.devices {
+        for kept in &self.devices {
             // It was in force a moment ago; nobody is left to be told if it is refused.
-            let _as_far_as_possible = set(file, before);
+            let _as_far_as_possible = set(&kept.file, &kept.before);
+            if let Some(note) = &kept.note {
+                let _left_behind = std::fs::remove_file(note.path());
+            }
         }
     }
+}
+
+/// A note of what is in force on a device, and of what is set instead.
+fn written(device: &str, before: &str, name: &str) -> Option<Lease> {
+    let note = Lease::new_file(&std::env::temp_dir(), &note_prefix(device)).ok()?;
+    std::fs::write(note.path(), format!("{before} {name}")).ok()?;
+    Some(note)
+}
+
+/// What was in force on a device before a process that was killed has set what is `in_force` now;
+/// the note is taken away.
+fn noted(device: &str, in_force: &str) -> Option<String> {
+    let mut before = None;
+    for note in Lease::abandoned(&std::env::temp_dir(), &note_prefix(device)) {
+        let text = std::fs::read_to_string(note.path()).unwrap_or_default();
+        // Somebody may have chosen another one since.
+        if let Some((noted, name)) = text.split_once(' ')
+            && name == in_force
+        {
+            before = Some(noted.to_owned());
+        }
+        let _left_behind = std::fs::remove_file(note.path());
+    }
+    before
+}
+
+fn note_prefix(device: &str) -> String {
+    format!("fathom-scheduler-{device}-")
 }
 
 fn set(file: &Path, name: &str) -> io::Result<()> {
@@ -193,6 +250,18 @@ mod tests {
         check("scheduler-c", "[none] mq-deadline\n", "bfq", false);
         check("scheduler-d", "[none] mq-deadline\n", "mq-deadlin", true);
         check("scheduler-e", "none\n", "deadline", true);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_changed_is_known_to_the_next() {
+        let device = format!("made-up-{}", std::process::id());
+        let note = written(&device, "none", "bfq").unwrap();
+        assert_eq!(noted(&device, "bfq"), None, "its owner is alive");
+        drop(note);
+        assert_eq!(noted(&device, "bfq").as_deref(), Some("none"));
+        assert_eq!(noted(&device, "bfq"), None);
+        drop(written(&device, "none", "bfq"));
+        assert_eq!(noted(&device, "kyber"), None, "chosen by somebody since");
     }
 
     #[test]

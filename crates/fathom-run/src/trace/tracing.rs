@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use fathom_sys::lease::Lease;
 use fathom_sys::tracefs::{self, DetachedTracefs};
 
 use super::format::Format;
@@ -20,7 +21,7 @@ use crate::block_tree::BlockTree;
 #[derive(Debug)]
 pub(super) struct Tracing {
     tracefs: PathBuf,
-    instance: PathBuf,
+    instance: Lease,
     /// One for each processor.
     rings: Vec<File>,
     layout: PageLayout,
@@ -38,8 +39,8 @@ impl Tracing {
         let header = read(&tracefs.join("events/header_page"))?;
         let layout = PageLayout::parse(&header)
             .ok_or_else(|| unknown_layout(&tracefs.join("events/header_page")))?;
-        let instance = instances.join(format!("{NAME}{}", std::process::id()));
-        fs::create_dir(&instance).map_err(|error| failed(&instance, &error))?;
+        let instance =
+            Lease::new_folder(&instances, NAME).map_err(|error| failed(&instances, &error))?;
         let mut tracing = Self {
             tracefs,
             instance,
@@ -52,7 +53,7 @@ impl Tracing {
         // The same on every processor, and the same as `clock_gettime` shows.
         tracing.write("trace_clock", "mono")?;
         tracing.write("buffer_size_kb", &ring_kib.to_string())?;
-        for processor in folders(&tracing.instance.join("per_cpu")) {
+        for processor in folders(&tracing.instance.path().join("per_cpu")) {
             let ring = processor.join("trace_pipe_raw");
             let opened = tracefs::open_ring(&ring).map_err(|error| failed(&ring, &error))?;
             tracing.rings.push(opened);
@@ -110,7 +111,7 @@ impl Tracing {
                     Ok(bytes) => bytes,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(failed(&self.instance, &error)),
+                    Err(error) => return Err(failed(self.instance.path(), &error)),
                 };
                 entries(&self.page[..bytes], self.layout).for_each(&mut *take);
                 taken += bytes as u64;
@@ -122,7 +123,7 @@ impl Tracing {
 
     /// Records that were lost because a ring was full, since the beginning.
     pub(super) fn lost(&self) -> u64 {
-        let processors = folders(&self.instance.join("per_cpu"));
+        let processors = folders(&self.instance.path().join("per_cpu"));
         let stats = processors
             .iter()
             .filter_map(|processor| fs::read_to_string(processor.join("stats")).ok());
@@ -130,7 +131,7 @@ impl Tracing {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Problem> {
-        let path = self.instance.join(name);
+        let path = self.instance.path().join(name);
         fs::write(&path, text).map_err(|error| failed(&path, &error))
     }
 }
@@ -140,7 +141,7 @@ impl Drop for Tracing {
         // The kernel keeps an instance whose rings are open.
         self.rings.clear();
         // If it cannot be removed, the next one does it.
-        let _left = fs::remove_dir(&self.instance);
+        let _left = fs::remove_dir(self.instance.path());
     }
 }
 
@@ -168,16 +169,11 @@ fn found() -> Result<(PathBuf, Option<DetachedTracefs>), Problem> {
     Ok((own.path(), Some(own)))
 }
 
-/// Instances of processes that are no more.
+/// Instances of processes that were killed.
 fn remove_abandoned(instances: &Path) {
-    for folder in folders(instances) {
-        let name = folder.file_name().and_then(|name| name.to_str());
-        let process = name.and_then(|name| name.strip_prefix(NAME));
-        let alive = |process: &str| Path::new("/proc").join(process).exists();
-        if process.is_some_and(|process| process.parse::<u32>().is_ok() && !alive(process)) {
-            // One that is in use after all, by a process that we do not see, stays.
-            let _busy = fs::remove_dir(&folder);
-        }
+    for left in Lease::abandoned(instances, NAME) {
+        // One that is read by somebody stays.
+        let _busy = fs::remove_dir(left.path());
     }
 }
 
@@ -236,7 +232,7 @@ fn unknown_layout(path: &Path) -> Problem {
     )
 }
 
-/// Instances are called so, with the process's number behind.
+/// Instances are called so, with a number behind.
 const NAME: &str = "fathom-";
 
 /// What is counted of a ring that was full: overwritten, not committed, not let in.

@@ -1,0 +1,274 @@
+//! Runs that are stopped while they wait for something other than their ops.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the whole file is a test, its helpers too"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::{Folder, Run};
+
+/// Looks every now and then whether something has come about; false after a minute.
+fn comes_about(mut there: impl FnMut() -> bool) -> bool {
+    (0..3000).any(|_| {
+        let there = there();
+        if !there {
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        there
+    })
+}
+
+/// The program, killed when the test ends.
+struct Running(Option<Child>);
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(Some(command.spawn().unwrap()))
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Its outcome, if it ends within a minute.
+    #[track_caller]
+    fn outcome(mut self) -> Run {
+        let child = self.0.as_mut().unwrap();
+        let ends = comes_about(|| child.try_wait().unwrap().is_some());
+        assert!(ends, "it did not end");
+        self.0.take().unwrap().wait_with_output().unwrap().into()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// Waits for the number of a process that a command writes to a file.
+fn number(path: &Path) -> u32 {
+    let mut number = None;
+    let read = || -> Option<u32> { fs::read_to_string(path).ok()?.trim().parse().ok() };
+    let comes = comes_about(|| {
+        number = read();
+        number.is_some()
+    });
+    assert!(comes, "{} was not written", path.display());
+    number.unwrap()
+}
+
+/// Whether a process ends by itself within a minute; it is killed if not.
+fn ends(process: u32) -> bool {
+    let ended = comes_about(|| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+    if !ended {
+        let _gone = Command::new("kill")
+            .args(["-KILL", &process.to_string()])
+            .status();
+    }
+    ended
+}
+
+/// A job whose command starts a process of its own, its number in `number`.
+fn job_with(folder: &Folder, option: &str) -> Command {
+    folder.write(
+        "command",
+        "sh -c 'echo $$ > new; mv new number; exec sleep 1000'; true",
+    );
+    let words = "run --name=t --ioengine=null --rw=read --size=4k";
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    command.arg(format!("--{option}=sh command"));
+    command
+}
+
+#[test]
+fn an_interrupted_prerun_takes_along_what_it_has_started() {
+    for (signal, again) in [("INT", None), ("TERM", None), ("INT", Some("TERM"))] {
+        let folder = Folder::new();
+        let run = Running::start(job_with(&folder, "exec_prerun"));
+        let process = number(&folder.path().join("number"));
+        run.signal(signal);
+        if let Some(again) = again {
+            run.signal(again);
+        }
+        let run = run.outcome();
+        assert!(
+            ends(process),
+            "it is an orphan after {signal} {again:?}: {run:#?}"
+        );
+        match again {
+            None => assert_eq!(run.code, Some(2), "{run:#?}"),
+            // It may have been done before the second came.
+            Some(_) => assert!(matches!(run.code, None | Some(2)), "{run:#?}"),
+        }
+    }
+}
+
+#[test]
+fn a_second_interrupt_takes_along_a_postrun() {
+    let folder = Folder::new();
+    let run = Running::start(job_with(&folder, "exec_postrun"));
+    let process = number(&folder.path().join("number"));
+    run.signal("INT");
+    run.signal("TERM");
+    let run = run.outcome();
+    assert!(ends(process), "it is an orphan: {run:#?}");
+    assert_eq!(run.code, None, "{run:#?}");
+}
+
+#[test]
+fn a_trigger_does_not_keep_the_user_waiting() {
+    let folder = Folder::new();
+    let script = "echo $$ > new; mv new number; sleep 1000";
+    let mut command = folder.command(
+        env!("CARGO_BIN_EXE_fathom"),
+        "run --name=t --ioengine=null --rw=read --size=4k --time_based --runtime=1000 \
+         --trigger-timeout=1",
+    );
+    command.arg(format!("--trigger={script}"));
+    let run = Running::start(command);
+    let process = number(&folder.path().join("number"));
+    run.signal("INT");
+    let run = run.outcome().expect(2);
+    assert!(ends(process), "it is an orphan: {run:#?}");
+}
+
+/// Files of tables in these folders.
+fn tables_files(folders: &[&Path]) -> Vec<std::path::PathBuf> {
+    let entries = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_one = |path: &std::path::PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("fathom-aio-submit-"))
+    };
+    paths.filter(is_one).collect()
+}
+
+#[test]
+fn what_a_killed_table_has_left_is_removed_by_the_next() {
+    let folder = Folder::new();
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return println!("skipped: no /dev/shm");
+    }
+    let folders = [folder.path(), memory];
+    // Of another user, or of somebody else's test.
+    let before = tables_files(&folders);
+    let new = || {
+        let mut now = tables_files(&folders);
+        now.retain(|path| !before.contains(path));
+        now
+    };
+    let words = format!("table aio-submit {} --seconds=1", folder.path().display());
+    let start = || Running::start(folder.command(env!("CARGO_BIN_EXE_fathom"), &words));
+    let table = start();
+    // The second is made just before the run that lays the first out begins.
+    assert!(comes_about(|| new().len() == 2));
+    table.signal("KILL");
+    table.outcome();
+    let left = new();
+    let table = start();
+    assert!(
+        comes_about(|| left.iter().all(|path| !path.exists())),
+        "{left:?}"
+    );
+    table.signal("TERM");
+    let run = table.outcome();
+    assert_eq!(new(), Vec::<std::path::PathBuf>::new(), "{run:#?}");
+}
+
+/// A library that sets the time of day back by 1000 s once a file is there, and then says that it
+/// was asked for the time; `None` where there is no C compiler.
+fn time_of_day(folder: &Folder) -> Option<std::path::PathBuf> {
+    let source = folder.write(
+        "time.c",
+        r#"#define _GNU_SOURCE
+           #include <fcntl.h>
+           #include <sys/time.h>
+           #include <time.h>
+           #include <unistd.h>
+           int gettimeofday(struct timeval *now, void *zone) {
+               struct timespec time;
+               clock_gettime(CLOCK_REALTIME, &time);
+               now->tv_sec = time.tv_sec;
+               now->tv_usec = time.tv_nsec / 1000;
+               if (access("set_back", F_OK) == 0) {
+                   static int told;
+                   now->tv_sec -= 1000;
+                   if (!told) { told = 1; close(open("seen", O_CREAT | O_WRONLY, 0600)); }
+               }
+               return 0;
+           }"#,
+    );
+    let library = folder.path().join("time.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source);
+    let made = compiler.status().is_ok_and(|status| status.success());
+    if !made {
+        println!("skipped: no C compiler");
+    }
+    made.then_some(library)
+}
+
+/// A run on that clock, which is set back once the run has begun.
+fn set_back(folder: &Folder, library: &Path, words: &str) -> Running {
+    let words = format!(
+        "run --name=t --ioengine=null --rw=read --size=1g --clocksource=gettimeofday \
+         --rate_iops=50 --write_iops_log=log --time_based --output-format=json {words}"
+    );
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+    command.env("LD_PRELOAD", library);
+    let run = Running::start(command);
+    assert!(comes_about(|| folder
+        .path()
+        .join("log_iops.1.log")
+        .exists()));
+    folder.write("set_back", "");
+    assert!(comes_about(|| folder.path().join("seen").exists()));
+    run
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_keep_a_run_from_ending() {
+    let folder = Folder::new();
+    let Some(library) = time_of_day(&folder) else {
+        return;
+    };
+    let run = set_back(&folder, &library, "--runtime=600");
+    run.signal("TERM");
+    run.outcome().expect(2);
+    for name in ["set_back", "seen", "log_iops.1.log"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    // By itself, when its time is over.
+    let run = set_back(&folder, &library, "--runtime=2")
+        .outcome()
+        .expect(0);
+    let warnings = run.json()["fathom"]["warnings"].to_string();
+    assert!(warnings.contains("time_of_day_set"), "{warnings}");
+    let runtime = run.json()["jobs"][0]["read"]["runtime"].as_u64().unwrap();
+    assert!((1_000..=60_000).contains(&runtime), "{runtime} ms");
+}
