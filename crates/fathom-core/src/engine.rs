@@ -54,7 +54,7 @@ pub trait Engine {
     /// `slots`, at the offset that `offset` gives for it, and numbered on from `op`. An engine may
     /// do once what they share.
     #[inline]
-    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
+    fn prepare_many(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
     where
         Self: Sized,
     {
@@ -170,7 +170,7 @@ pub enum Step {
         spin: bool,
     },
     /// The engine blocked in `submit`; call again when it was woken.
-    InSubmit,
+    Blocked,
     /// The worker has finished; nothing is in flight.
     Done,
 }

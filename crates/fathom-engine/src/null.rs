@@ -92,7 +92,7 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], _offset: impl FnMut() -> u64) {
+    fn prepare_many(&mut self, op: &Op, slots: &[Slot], _offset: impl FnMut() -> u64) {
         debug_assert!(slots.len() <= self.depth as usize);
         let result = result_of(op);
         let mut tail = self.tail;

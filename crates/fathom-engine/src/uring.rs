@@ -175,13 +175,13 @@ impl Engine for Uring {
     }
 
     #[inline(always)]
-    fn prepare_alike(&mut self, op: &Op, slots: &[Slot], offset: impl FnMut() -> u64) {
+    fn prepare_many(&mut self, op: &Op, slots: &[Slot], offset: impl FnMut() -> u64) {
         assert!(
             matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write)),
             "others go one by one"
         );
         let file = self.files.descriptor(op.file);
-        self.ring.push_alike(op, slots, offset, file);
+        self.ring.push_many(op, slots, offset, file);
     }
 
     #[inline(always)]

@@ -67,7 +67,7 @@ pub(crate) fn complete(
         major_faults: outcome.usage.major_faults,
         minor_faults: outcome.usage.minor_faults,
     };
-    let steady = setup.worker.guards.steady.as_ref();
+    let steady = setup.worker.limits.steady.as_ref();
     record.steady_state = steady.map(|group| steady_state(group));
     if let Some(results) = outcome.results {
         record.start_ms = wall_of(results.started);
@@ -143,7 +143,7 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
 
 /// What came of the search for a depth.
 fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRecord> {
-    let target = setup.worker.guards.target?;
+    let target = setup.worker.limits.target?;
     Some(LatencyTargetRecord {
         target_ns: target.latency.get(),
         window_us: target.window.get() / 1_000,

@@ -235,7 +235,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     if let Some(log) = log {
         worker.log_to(log);
     }
-    worker.take_part();
+    worker.join_flow();
     (guides.ready)();
     guides.gate.pass();
     if context.hooks.has_prerun() {
@@ -327,7 +327,7 @@ fn drive<E: Engine>(
             Step::Wait { min, until, .. } => engine.wait(min, until)?,
             // Only models block in `submit`; should an engine do so all the same, a short sleep
             // keeps the loop from burning the processor.
-            Step::InSubmit => pause(clock, now + Nanos::from_micros(10), false),
+            Step::Blocked => pause(clock, now + Nanos::from_micros(10), false),
             Step::Done => return Ok(()),
         }
         now = clock.now();

@@ -194,12 +194,12 @@ fn setup(
         rate_min: pace::rate_minimums(options)
             .map_err(|problem| problem.at(job, "rate_iops_min"))?,
         rate_cycle: options.rate_cycle,
-        apart: options.serialize_overlap && depth > 1,
+        serialize_overlap: options.serialize_overlap && depth > 1,
         fill: options.fill_device,
         think: pace::think(options, planned.look.cycles_hz()),
         sync: content::sync_rules(options),
         sync_filesystems: file_systems(options, &files),
-        renew: options.files.unlink_each_loop && !diskless,
+        recreate_each_pass: options.files.unlink_each_loop && !diskless,
         tolerate: tolerate(options),
         verify: content::verify(options, place.number)
             .map_err(|problem| problem.at(job, "verify"))?,
@@ -207,7 +207,7 @@ fn setup(
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
-        guards: planned.ties.guards(job, place, ops_limit(options))?,
+        limits: planned.ties.limits(job, place, ops_limit(options))?,
     };
     let setup = JobSetup {
         locks: planned.ties.locks(options, &files),

@@ -9,10 +9,10 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, st
 use fathom_sys::clock::Clock;
 use fathom_sys::meter::{CountingAllocator, thread_allocations};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, GuardConfig,
-    JobLog, LogChannel, LogConfig, MapMode, Measure, Mix, Pace, PatternConfig, RandomGenerator,
-    Rate, RateProcess, Sequencer, Series, SizeChoice, SyncRules, Tolerate, Worker, WorkerConfig,
-    turn,
+    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, JobLog,
+    LimitConfig, LogChannel, LogConfig, MapMode, Measure, Mix, Pace, PatternConfig,
+    RandomGenerator, Rate, RateProcess, Sequencer, Series, SizeChoice, SyncRules, Tolerate, Worker,
+    WorkerConfig, turn,
 };
 
 #[global_allocator]
@@ -66,9 +66,9 @@ fn job(depth: u32) -> WorkerConfig {
         rate: PerDirection::all(None),
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_secs(1),
-        apart: false,
+        serialize_overlap: false,
         sync_filesystems: Vec::new(),
-        renew: false,
+        recreate_each_pass: false,
         fill: false,
         think: None,
         sync: SyncRules::default(),
@@ -94,7 +94,7 @@ fn job(depth: u32) -> WorkerConfig {
         },
         priorities: None,
         invalidate: false,
-        guards: GuardConfig::default(),
+        limits: LimitConfig::default(),
     }
 }
 
@@ -191,7 +191,7 @@ fn drive<E: Engine>(
     let before = thread_allocations();
     loop {
         match turn(&mut worker, &mut engine, &control, clock.now()) {
-            Step::Again | Step::InSubmit => {}
+            Step::Again | Step::Blocked => {}
             Step::Wait { min: 0, .. } => std::hint::spin_loop(),
             Step::Wait { min, until, .. } => engine.wait(min, until).expect("completions"),
             Step::Done => break,

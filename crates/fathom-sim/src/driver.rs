@@ -101,7 +101,7 @@ impl<S: Storage> Simulation<S> {
 
     /// Adds a worker; it is first called when the clock shows `start`.
     pub fn add(&mut self, mut worker: Worker, engine: ModelEngine, start: Tick) {
-        worker.take_part();
+        worker.join_flow();
         let number = self.add_waiting(worker, engine);
         self.jobs[number].state = State::Sleeping(0);
         self.note(job_id(number), start);
@@ -329,7 +329,7 @@ impl<S: Storage> Simulation<S> {
 
     fn follow(&mut self, orders: &Orders) {
         for &number in &orders.start {
-            self.jobs[number].worker.take_part();
+            self.jobs[number].worker.join_flow();
             self.make_ready(job_id(number));
         }
         orders.stop.iter().for_each(|&number| self.stop(number));
@@ -376,11 +376,11 @@ impl<S: Storage> Simulation<S> {
                     job.state = State::Done;
                     return Ok(true);
                 }
-                Step::InSubmit if seat.engine.is_blocked() => {
+                Step::Blocked if seat.engine.is_blocked() => {
                     job.state = State::Blocked;
                     return Ok(false);
                 }
-                Step::InSubmit => return Err(stuck),
+                Step::Blocked => return Err(stuck),
                 Step::Wait { min, until, .. } => {
                     let is_there = min > 0 && seat.engine.completed() >= min as usize;
                     let is_past = until.is_some_and(|until| until <= at);

@@ -93,7 +93,7 @@ impl Ring {
     /// # Panics
     /// As `push`.
     #[inline(always)]
-    pub fn push_alike(
+    pub fn push_many(
         &mut self,
         op: &Op,
         slots: &[Slot],

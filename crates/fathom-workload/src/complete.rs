@@ -15,14 +15,14 @@ impl Worker {
             return 0;
         }
         match self.drawn.alike {
-            Some(alike) if !self.recorder.looks_back() => {
+            Some(alike) if !self.recorder.has_ramp_ops() => {
                 self.taken_alike(&alike, engine, taken, now);
             }
             _ => self.taken_each(engine, taken, now),
         }
         // Cannot be cut: `done` has at most `iodepth` places.
         let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-        self.taken(taken);
+        self.note_reaped(taken);
         taken
     }
 
@@ -46,7 +46,7 @@ impl Worker {
 
     /// So many completions were taken together.
     #[inline]
-    pub(crate) fn taken(&mut self, count: u32) {
+    pub(crate) fn note_reaped(&mut self, count: u32) {
         self.in_flight -= count;
         self.recorder.reaped(count);
     }
@@ -62,12 +62,12 @@ impl Worker {
             (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
                 self.recorder.completed(direction, &state, now);
                 if !self.plain {
-                    self.look_at(engine, completion.slot, direction, now);
+                    self.on_completion(engine, completion.slot, direction, now);
                 }
                 self.slots.put_anew(completion.slot);
             }
             (OpKind::Data(direction), Outcome::Moved(moved)) => {
-                self.moved_less(completion, direction, moved);
+                self.on_short_transfer(completion, direction, moved);
             }
             (OpKind::Sync(_), Outcome::Moved(_)) => {
                 if !matches!(self.stage, Stage::Syncing(..)) {
@@ -75,12 +75,18 @@ impl Worker {
                 }
                 self.slots.put_anew(completion.slot);
             }
-            (_, Outcome::Failed(_)) => self.went_wrong(completion),
+            (_, Outcome::Failed(_)) => self.on_error(completion),
         }
     }
 
     /// What jobs with rules want to know of an op that has completed.
-    fn look_at<E: Engine>(&mut self, engine: &mut E, slot: Slot, direction: Direction, now: Tick) {
+    fn on_completion<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        slot: Slot,
+        direction: Direction,
+        now: Tick,
+    ) {
         if let Some(thinking) = &mut self.thinking {
             thinking.completed();
         }
@@ -90,8 +96,8 @@ impl Worker {
         {
             priorities.completed(direction, &state, now);
         }
-        if self.guards.is_some() {
-            self.guard_completion(direction, &state, now);
+        if self.limits.is_some() {
+            self.check_limits(direction, &state, now);
         }
         let Some(readback) = &mut self.readback else {
             return;
@@ -123,12 +129,12 @@ impl Worker {
 
     /// A short transfer: the rest is issued again in the same slot.
     #[cold]
-    fn moved_less(&mut self, completion: Completion, direction: Direction, moved: u32) {
+    fn on_short_transfer(&mut self, completion: Completion, direction: Direction, moved: u32) {
         let state = self.slots.state(completion.slot);
         if moved == 0 || moved > state.op.length {
             // Nothing came: the file ends here, and would end here again.
             let result = -EIO.cast_signed();
-            return self.went_wrong(Completion {
+            return self.on_error(Completion {
                 slot: completion.slot,
                 result,
             });
@@ -146,7 +152,7 @@ impl Worker {
 
     /// An op has failed: the job ends, unless it was told to go on.
     #[cold]
-    fn went_wrong(&mut self, completion: Completion) {
+    fn on_error(&mut self, completion: Completion) {
         let state = *self.slots.state(completion.slot);
         self.slots.put_anew(completion.slot);
         let error = job_error(&state, completion, None);

@@ -4,7 +4,7 @@
 
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
-use crate::guards::GuardConfig;
+use crate::job_limits::LimitConfig;
 
 /// Everything one worker needs to know.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct WorkerConfig {
     /// Pauses between ops.
     pub think: Option<Think>,
     /// An op that overlaps one in flight waits for it, if either of them writes or trims.
-    pub apart: bool,
+    pub serialize_overlap: bool,
     /// A write that finds no room left ends the job, and is no error.
     pub fill: bool,
     /// Syncs during and after the job.
@@ -44,7 +44,7 @@ pub struct WorkerConfig {
     /// At the end of the job, the whole file systems of these files; not counted.
     pub sync_filesystems: Vec<FileIndex>,
     /// Files are removed and made anew before each pass but the first.
-    pub renew: bool,
+    pub recreate_each_pass: bool,
     /// Errors that do not end the job.
     pub tolerate: Tolerate,
     /// Write a header into what is written, read it back and compare.
@@ -58,7 +58,7 @@ pub struct WorkerConfig {
     /// Drop the page cache of each file when a time-based job starts over.
     pub invalidate: bool,
     /// What ends it early, or holds it back.
-    pub guards: GuardConfig,
+    pub limits: LimitConfig,
 }
 
 /// Which ops of a direction get an I/O priority of their own.

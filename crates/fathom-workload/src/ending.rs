@@ -21,9 +21,9 @@ impl Worker {
     }
 
     /// It has ended: nobody need wait for it or count on it.
-    pub(crate) fn take_no_part(&mut self) {
-        if let Some(guards) = &mut self.guards {
-            guards.end();
+    pub(crate) fn leave_groups(&mut self) {
+        if let Some(limits) = &mut self.limits {
+            limits.end();
         }
         if let Some(steady) = &mut self.steady {
             steady.end();

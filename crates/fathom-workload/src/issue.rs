@@ -1,11 +1,11 @@
 //! From the pattern to the engine.
 //!
-//! Two ways, one meaning: `issue_plain` lays down a batch of targets that were drawn together;
-//! `issue_with_care` looks at each op: may it pass others, what must its buffer hold?
+//! Two ways, one meaning: `issue_batch` lays down a batch of targets that were drawn together;
+//! `issue_checked` looks at each op: may it pass others, what must its buffer hold?
 
 use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
-use crate::guards::Held;
+use crate::job_limits::IssueBlock;
 use crate::pattern::Target;
 use crate::think::Thinking;
 use crate::worker::{After, Stage, Worker};
@@ -13,14 +13,14 @@ use crate::worker::{After, Stage, Worker};
 impl Worker {
     /// Issues up to one batch of ops; all that is asked of them is whether they are due.
     #[inline]
-    pub(crate) fn issue_plain<E: Engine>(
+    pub(crate) fn issue_batch<E: Engine>(
         &mut self,
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
         let room = self.batch.min(self.slots.free());
-        let mut gate = Gate::Open;
-        while gate == Gate::Open && self.prepared.len() < room {
+        let mut gate = IssueStatus::Open;
+        while gate == IssueStatus::Open && self.prepared.len() < room {
             if self.drawn.is_empty() {
                 self.draw_ahead();
             }
@@ -31,19 +31,19 @@ impl Worker {
             };
         }
         if !self.prepared.is_empty() {
-            return self.hand_over(engine, now);
+            return self.submit_prepared(engine, now);
         }
         self.at_gate(engine, *now, gate)
     }
 
     /// Lays down what was drawn ahead and is due, `most` ops at most.
     #[inline]
-    fn lay_down_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, most: usize) -> Gate {
+    fn lay_down_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, most: usize) -> IssueStatus {
         let mut gate = self.gate_of_drawn();
         let mut count = 0;
         for target in self.drawn.rest().iter().take(most) {
             let Some(due) = self.schedules.take(target, now) else {
-                gate = Gate::Due(self.schedules.next_due(target.direction));
+                gate = IssueStatus::Due(self.schedules.next_due(target.direction));
                 break;
             };
             let Some(slot) = self.slots.take() else {
@@ -62,17 +62,17 @@ impl Worker {
 
     /// Whether there is anything to lay down.
     #[inline]
-    pub(crate) const fn gate_of_drawn(&self) -> Gate {
+    pub(crate) const fn gate_of_drawn(&self) -> IssueStatus {
         match (self.drawn.is_empty(), self.pass.remaining) {
-            (false, _) => Gate::Open,
-            (true, 0) => Gate::EndOfPass,
-            (true, _) => Gate::EndOfPattern,
+            (false, _) => IssueStatus::Open,
+            (true, 0) => IssueStatus::EndOfPass,
+            (true, _) => IssueStatus::EndOfPattern,
         }
     }
 
     /// Takes a slot for `target` and prepares it; there must be a free one.
     #[inline]
-    fn lay_down<E: Engine>(&mut self, engine: &mut E, target: &Target, due: Tick, now: Tick) {
+    fn prepare_op<E: Engine>(&mut self, engine: &mut E, target: &Target, due: Tick, now: Tick) {
         let Some(slot) = self.slots.take() else {
             unreachable!("callers see to it that a slot is free");
         };
@@ -84,7 +84,7 @@ impl Worker {
     }
 
     /// Issues up to one batch, each op looked at.
-    pub(crate) fn issue_with_care<E: Engine>(
+    pub(crate) fn issue_checked<E: Engine>(
         &mut self,
         engine: &mut E,
         now: &mut Tick,
@@ -97,27 +97,27 @@ impl Worker {
         if !self.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
-        let mut gate = Gate::Open;
+        let mut gate = IssueStatus::Open;
         while self.prepared.len() < self.batch && self.slots.free() > 0 {
             gate = self.issue_one(engine, *now);
-            if gate != Gate::Open {
+            if gate != IssueStatus::Open {
                 break;
             }
         }
         if !self.prepared.is_empty() {
-            return self.hand_over(engine, now);
+            return self.submit_prepared(engine, now);
         }
         self.at_gate(engine, *now, gate)
     }
 
     /// Nothing could be issued: what to do instead.
-    fn at_gate<E: Engine>(&mut self, engine: &mut E, now: Tick, gate: Gate) -> Option<Step> {
+    fn at_gate<E: Engine>(&mut self, engine: &mut E, now: Tick, gate: IssueStatus) -> Option<Step> {
         match gate {
-            Gate::EndOfPass => return self.end_of_pass(),
-            Gate::EndOfPattern => return self.end_of_pattern(),
-            Gate::Think => self.go_thinking(),
-            Gate::Open => {}
-            Gate::Due(due) => {
+            IssueStatus::EndOfPass => return self.end_of_pass(),
+            IssueStatus::EndOfPattern => return self.end_of_pattern(),
+            IssueStatus::Think => self.go_thinking(),
+            IssueStatus::Open => {}
+            IssueStatus::Due(due) => {
                 if self.reap(engine, now) == 0 {
                     let until = due.min(self.clock.next_rule);
                     let min = self.in_flight.min(1);
@@ -128,7 +128,7 @@ impl Worker {
                     });
                 }
             }
-            Gate::Drained => {
+            IssueStatus::Drained => {
                 if self.reap(engine, now) == 0 {
                     return Some(Step::Wait {
                         min: 1,
@@ -148,16 +148,16 @@ impl Worker {
     }
 
     /// Issues one op, or says what it waits for.
-    fn issue_one<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Gate {
+    fn issue_one<E: Engine>(&mut self, engine: &mut E, now: Tick) -> IssueStatus {
         if self
             .thinking
             .as_ref()
             .is_some_and(|thinking| thinking.is_due(now))
         {
-            return Gate::Think;
+            return IssueStatus::Think;
         }
         if self.alone && !self.is_drained() {
-            return Gate::Drained;
+            return IssueStatus::Drained;
         }
         self.alone = false;
         if self.sync.watches
@@ -176,9 +176,11 @@ impl Worker {
             }
         };
         let alone = target.direction == Direction::Trim && !self.engine.queued_trim;
-        if alone && !self.is_drained() || self.config.apart && self.slots.overlaps(&target) {
+        if alone && !self.is_drained()
+            || self.config.serialize_overlap && self.slots.overlaps(&target)
+        {
             self.held = Some(target);
-            return Gate::Drained;
+            return IssueStatus::Drained;
         }
         self.alone = alone;
         // What is read back may be early, and is then due now.
@@ -187,12 +189,12 @@ impl Worker {
         if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.slots.peek()) {
             self.slots.state(slot).op.priority = priorities.choose(&target);
         }
-        self.lay_down(engine, &target, due, now);
+        self.prepare_op(engine, &target, due, now);
         if self.stage != Stage::ReadingBack {
             self.pass.issue(u64::from(target.length));
         }
         self.count_issue(&target, now);
-        Gate::Open
+        IssueStatus::Open
     }
 
     /// Whether the engine has nothing to do.
@@ -201,20 +203,20 @@ impl Worker {
     }
 
     /// The op that comes next, if it may come now.
-    fn next_target(&mut self, now: Tick) -> Result<Target, Gate> {
+    fn next_target(&mut self, now: Tick) -> Result<Target, IssueStatus> {
         let target = match self.held.take() {
             Some(target) => target,
             None if self.stage == Stage::ReadingBack => {
-                return self.next_readback().ok_or(Gate::EndOfPass);
+                return self.next_readback().ok_or(IssueStatus::EndOfPass);
             }
-            None if self.pass.remaining == 0 => return Err(Gate::EndOfPass),
-            None => self.draw(now).ok_or(Gate::EndOfPattern)?,
+            None if self.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
+            None => self.draw(now).ok_or(IssueStatus::EndOfPattern)?,
         };
-        self.pass.barren = false;
+        self.pass.empty_since_restart = false;
         let due = self.schedules.next_due(target.direction);
         if due > now {
             self.held = Some(target);
-            return Err(Gate::Due(due));
+            return Err(IssueStatus::Due(due));
         }
         Ok(target)
     }
@@ -262,26 +264,26 @@ impl Worker {
     }
 
     /// What is to be waited for where a rule keeps the next op back.
-    fn hold(&mut self, held: Held) -> Gate {
+    fn hold(&mut self, held: IssueBlock) -> IssueStatus {
         match held {
-            Held::Until(then) => Gate::Due(then),
-            Held::Full => Gate::Drained,
-            Held::Enough => {
+            IssueBlock::Until(then) => IssueStatus::Due(then),
+            IssueBlock::Full => IssueStatus::Drained,
+            IssueBlock::Enough => {
                 self.held = None;
                 self.pass.remaining = 0;
                 self.pass.more = 0;
-                Gate::EndOfPass
+                IssueStatus::EndOfPass
             }
         }
     }
 
     fn count_issue(&mut self, target: &Target, now: Tick) {
-        if let Some(guards) = self
-            .guards
+        if let Some(limits) = self
+            .limits
             .as_mut()
             .filter(|_| self.stage == Stage::Running)
         {
-            guards.issued();
+            limits.issued();
         }
         if let Some(thinking) = &mut self.thinking {
             thinking.issued(now);
@@ -302,11 +304,11 @@ impl Worker {
             engine.prepare(&self.slots.state(slot).op);
             self.prepared.push(slot);
         }
-        self.hand_over(engine, now)
+        self.submit_prepared(engine, now)
     }
 
     /// Gives up the rests of short transfers.
-    pub(crate) fn retry_nothing(&mut self) {
+    pub(crate) fn abandon_retries(&mut self) {
         while let Some(slot) = self.retry.pop() {
             self.slots.put_anew(slot);
         }
@@ -333,9 +335,9 @@ impl Worker {
     #[cold]
     fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.pass.remaining < u64::from(self.pattern.smallest());
-        if whole || self.pass.barren || !self.wraps() {
+        if whole || self.pass.empty_since_restart || !self.wraps() {
             self.pass.remaining = 0;
-            if self.pass.barren {
+            if self.pass.empty_since_restart {
                 // Not one op fits: going round for ever would be silence.
                 self.stage = Stage::Draining(After::End);
                 return None;
@@ -345,7 +347,7 @@ impl Worker {
         let remaining = self.pass.remaining;
         self.start_over();
         self.pass.remaining = remaining;
-        self.pass.barren = true;
+        self.pass.empty_since_restart = true;
         None
     }
 
@@ -373,7 +375,7 @@ impl Worker {
 
 /// What keeps the next op back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
+pub(crate) enum IssueStatus {
     /// Nothing.
     Open,
     /// It is not due before then.
@@ -388,7 +390,7 @@ pub(crate) enum Gate {
     EndOfPattern,
 }
 
-impl Gate {
+impl IssueStatus {
     /// Whether there is no next op.
     const fn is_an_end(self) -> bool {
         matches!(self, Self::EndOfPass | Self::EndOfPattern)

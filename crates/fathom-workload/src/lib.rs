@@ -1,25 +1,24 @@
 //! What an I/O job does next, and when: patterns, rates, phases, and the loop.
 #![forbid(unsafe_code)]
 
-mod alike;
 mod buffers;
 mod complete;
 mod config;
 mod content;
 mod depth_search;
-mod drawn;
 mod ending;
-mod exchange;
 mod exponential;
 mod flow;
-mod guards;
 mod issue;
+mod job_limits;
 mod log;
+mod lookahead;
 mod pattern;
 mod pending;
 mod priorities;
 mod readback;
 mod recorder;
+mod replenish;
 mod results;
 mod schedule;
 mod slots;
@@ -28,6 +27,7 @@ mod steady;
 mod syncs;
 mod think;
 mod turn;
+mod uniform_ops;
 mod verify;
 mod worker;
 
@@ -41,7 +41,7 @@ pub use config::{
 };
 pub use depth_search::LatencyTarget;
 pub use flow::{Flow, FlowShare};
-pub use guards::GuardConfig;
+pub use job_limits::LimitConfig;
 pub use log::{
     Batch, Dropped, Entry, Item, JobLog, LogChannel, LogConfig, LoggedOp, Series, WhenFull,
 };

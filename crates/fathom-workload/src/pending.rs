@@ -2,7 +2,7 @@
 
 use fathom_core::Tick;
 
-use crate::drawn::AHEAD;
+use crate::lookahead::LOOKAHEAD_OPS;
 use crate::results::DirectionResults;
 use crate::slots::SlotState;
 
@@ -231,7 +231,7 @@ const fn low(ns: u64) -> u32 {
 }
 
 /// As many ops as a worker draws ahead.
-pub(crate) const ROOM: usize = AHEAD;
+pub(crate) const ROOM: usize = LOOKAHEAD_OPS;
 
 /// A power of two; the columns of a direction are then 1.5 KiB.
 const MANY: usize = 128;

@@ -115,7 +115,7 @@ impl Recorder {
             results.short_ios = 0;
             results.runtime = Nanos::ZERO;
         }
-        self.measured_nothing();
+        self.discard_results();
         self.syncs = 0;
         self.depth_changes.fill(0);
         self.started = now;
@@ -126,7 +126,7 @@ impl Recorder {
 
     /// Forgets all but how many ops there were: nothing more is told of a job that ends in its
     /// ramp.
-    pub(crate) fn measured_nothing(&mut self) {
+    pub(crate) fn discard_results(&mut self) {
         for direction in Direction::ALL {
             self.settle(direction);
             let results = &mut self.directions[direction];
@@ -184,7 +184,7 @@ impl Recorder {
 
     /// Whether ops are in flight from before measuring began: their slat does not count.
     #[inline]
-    pub(crate) const fn looks_back(&self) -> bool {
+    pub(crate) const fn has_ramp_ops(&self) -> bool {
         self.old > 0
     }
 

@@ -14,7 +14,7 @@ impl Worker {
         after: After,
     ) -> Option<Step> {
         if !self.prepared.is_empty() {
-            return self.hand_over(engine, now);
+            return self.submit_prepared(engine, now);
         }
         if !self.retry.is_empty() {
             return self.issue_retries(engine, now);
@@ -125,7 +125,7 @@ impl Worker {
         if let Some((file, kind, next)) = self.next_final_sync(file).filter(|_| self.used.write) {
             self.stage = Stage::Syncing(next, after);
             self.prepare_sync(engine, *now, file, kind);
-            return self.hand_over(engine, now);
+            return self.submit_prepared(engine, now);
         }
         self.sync.synced_at = self.sequence;
         match after {
@@ -141,7 +141,7 @@ impl Worker {
 
     fn wait_for_sync<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
         if !self.prepared.is_empty() {
-            return self.hand_over(engine, now);
+            return self.submit_prepared(engine, now);
         }
         if self.reap(engine, *now) == 0 {
             return Some(Step::Wait {
@@ -180,7 +180,7 @@ impl Worker {
         }
         self.pass.more = self.pass.more.saturating_sub(1);
         self.start_over();
-        self.pass.renew = self.config.renew;
+        self.pass.renew = self.config.recreate_each_pass;
         self.clock.stretch = now;
         self.stage = Stage::Running;
     }
@@ -193,7 +193,7 @@ impl Worker {
             remaining: bytes_to_issue(&self.config).saturating_sub(self.pass.over),
             over: 0,
             more: self.pass.more,
-            barren: false,
+            empty_since_restart: false,
             ended: false,
             invalidate: self.config.invalidate
                 && self.engine.moves_data

@@ -8,7 +8,7 @@
 use fathom_core::{Engine, FileIndex, OpKind, SyncKind, Tick};
 
 use crate::config::{Mix, SyncRules, WorkerConfig};
-use crate::issue::Gate;
+use crate::issue::IssueStatus;
 use crate::pattern::Target;
 use crate::results::JobError;
 use crate::worker::{Stage, Worker};
@@ -112,16 +112,16 @@ impl Worker {
         engine: &mut E,
         now: Tick,
         kind: SyncKind,
-    ) -> Gate {
+    ) -> IssueStatus {
         if !self.engine.queued_sync {
             if !self.is_drained() {
-                return Gate::Drained;
+                return IssueStatus::Drained;
             }
             self.alone = true;
         }
         self.sync.gave_way = true;
         self.prepare_sync(engine, now, self.sync.file, kind);
-        Gate::Open
+        IssueStatus::Open
     }
 
     /// The sync at a pass's or the job's end that comes at `place`, and the place after it: first

@@ -42,7 +42,7 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
     let mut now = now;
     if !worker.prepared.is_empty() {
         // The engine was blocked in the last turn's submission.
-        if let Some(step) = worker.hand_over(engine, &mut now) {
+        if let Some(step) = worker.submit_prepared(engine, &mut now) {
             return step;
         }
     }
@@ -68,7 +68,7 @@ impl Worker {
         }
         match self.stage {
             Stage::Running => self.run(engine, now, enough),
-            stage => self.rarely(stage, engine, now),
+            stage => self.step_uncommon_stage(stage, engine, now),
         }
     }
 
@@ -85,9 +85,9 @@ impl Worker {
             self.reap(engine, *now);
         }
         if self.plain && self.retry.is_empty() && !self.pass.invalidate {
-            self.issue_plain(engine, now)
+            self.issue_batch(engine, now)
         } else {
-            self.issue_with_care(engine, now)
+            self.issue_checked(engine, now)
         }
     }
 
@@ -117,14 +117,18 @@ impl Worker {
 
     /// Hands over what is prepared and stamps it.
     #[inline]
-    pub(crate) fn hand_over<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
+    pub(crate) fn submit_prepared<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: &mut Tick,
+    ) -> Option<Step> {
         let want = if self.slots.free() > 0 {
             0
         } else {
             self.wanted_of_full_queue()
         };
         let Submitted::Issued { issue, now: after } = engine.submit(want) else {
-            return Some(Step::InSubmit);
+            return Some(Step::Blocked);
         };
         self.stamp(issue);
         *now = after;
@@ -150,15 +154,20 @@ impl Worker {
 
     /// Every stage but `Running`.
     #[cold]
-    fn rarely<E: Engine>(&mut self, stage: Stage, engine: &mut E, now: &mut Tick) -> Option<Step> {
+    fn step_uncommon_stage<E: Engine>(
+        &mut self,
+        stage: Stage,
+        engine: &mut E,
+        now: &mut Tick,
+    ) -> Option<Step> {
         match stage {
             Stage::Delayed => self.begin(engine, *now),
             Stage::ReadingBack if self.slots.free() == 0 => self.make_room(engine, now),
-            Stage::Running | Stage::ReadingBack => self.issue_with_care(engine, now),
+            Stage::Running | Stage::ReadingBack => self.issue_checked(engine, now),
             Stage::Draining(after) => self.drain(engine, now, after),
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
             Stage::Finished => {
-                self.take_no_part();
+                self.leave_groups();
                 Some(Step::Done)
             }
         }
@@ -187,8 +196,8 @@ impl Worker {
         } else {
             self.clock.ramp_end = now + self.config.ramp;
         }
-        if let Some(guards) = &mut self.guards {
-            guards.begin(now);
+        if let Some(limits) = &mut self.limits {
+            limits.begin(now);
         }
         self.stage = Stage::Running;
         self.set_next_rule();
@@ -303,7 +312,7 @@ impl Worker {
     #[cold]
     pub(crate) fn fail(&mut self, error: JobError) {
         self.recorder.failed(error);
-        self.retry_nothing();
+        self.abandon_retries();
         self.held = None;
         if self.stage != Stage::Finished {
             self.stage = Stage::Draining(After::End);

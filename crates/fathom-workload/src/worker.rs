@@ -4,12 +4,11 @@ use fathom_core::{
     Capabilities, Completion, Direction, FileIndex, NoMemory, PerDirection, Slot, Tick,
 };
 
-use crate::alike::Alike;
 use crate::buffers::Filler;
 use crate::config::{Batching, Mix, Rate, WorkerConfig};
-use crate::drawn::Drawn;
-use crate::guards::Guards;
+use crate::job_limits::JobLimits;
 use crate::log::JobLog;
+use crate::lookahead::Lookahead;
 use crate::pattern::{Pattern, PatternError, Target};
 use crate::priorities::Priorities;
 use crate::readback::{Readback, ReadbackError};
@@ -21,6 +20,7 @@ use crate::stages::bytes_to_issue;
 use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
+use crate::uniform_ops::UniformOp;
 use crate::verify::IntervalTooSmall;
 
 /// One job: what it is told, how far it has come, what it has measured.
@@ -42,17 +42,17 @@ pub struct Worker {
     pub(crate) prepared: Vec<Slot>,
     /// The rest of short transfers, to be issued again in their own slots.
     pub(crate) retry: Vec<Slot>,
-    /// Drawn, but not yet due or not yet allowed.
+    /// Lookahead, but not yet due or not yet allowed.
     pub(crate) held: Option<Target>,
-    /// Drawn ahead, in jobs that are `plain`.
-    pub(crate) drawn: Drawn,
+    /// Lookahead ahead, in jobs that are `plain`.
+    pub(crate) drawn: Lookahead,
     /// Ops handed over per submission.
     pub(crate) batch: usize,
     pub(crate) done: Box<[Completion]>,
     /// Handed over and not reaped.
     pub(crate) in_flight: u32,
     pub(crate) stage: Stage,
-    pub(crate) clock: Clockwork,
+    pub(crate) clock: Timers,
     pub(crate) pass: Pass,
     pub(crate) sync: SyncState,
     /// The queue was full and has not yet sunk to `iodepth_low`.
@@ -68,7 +68,7 @@ pub struct Worker {
     /// The directions of the mix.
     pub(crate) used: PerDirection<bool>,
     /// Rules that few jobs have.
-    pub(crate) guards: Option<Box<Guards>>,
+    pub(crate) limits: Option<Box<JobLimits>>,
     /// Its part in what may become steady.
     pub(crate) steady: Option<Box<SteadyWatch>>,
 }
@@ -105,7 +105,7 @@ pub(crate) enum After {
 
 /// The moments at which rules change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clockwork {
+pub(crate) struct Timers {
     /// When the worker was made; `startdelay` counts from here.
     pub(crate) origin: Tick,
     /// The earliest moment at which any rule below wants to be looked at.
@@ -134,7 +134,7 @@ pub(crate) struct Pass {
     /// Passes still to make after this one.
     pub(crate) more: u32,
     /// The pattern was started over and gave nothing since: it never will.
-    pub(crate) barren: bool,
+    pub(crate) empty_since_restart: bool,
     /// The pattern has been everywhere: it is not asked again before it is started over.
     pub(crate) ended: bool,
     /// Page caches are to be dropped before the next op.
@@ -221,18 +221,18 @@ impl Worker {
         let filler = Filler::new(config.buffers.clone(), seed);
         let batch = config.batching.submit.clamp(1, depth) as usize;
         let reap = config.batching.complete_max.clamp(1, depth) as usize;
-        let guards = Guards::new(&config);
-        let steady = config.guards.steady.clone();
+        let limits = JobLimits::new(&config);
+        let steady = config.limits.steady.clone();
         let steady = steady.map(|group| Box::new(SteadyWatch::new(group)));
-        let watched = readback.is_some() || guards.is_some();
+        let watched = readback.is_some() || limits.is_some();
         let plain = is_plain(&config, engine, used, watched, filler.changes());
         let common = pattern.common().unwrap_or_default();
-        let alike = Alike::of(&pattern).filter(|_| plain);
+        let alike = UniformOp::of(&pattern).filter(|_| plain);
         Ok(Self {
             thinking: config.think.map(Thinking::new),
             pass: Pass::first(&config),
             sync: SyncState::new(&config),
-            clock: Clockwork::new(origin),
+            clock: Timers::new(origin),
             pattern,
             filler,
             readback,
@@ -243,7 +243,7 @@ impl Worker {
             prepared: Vec::with_capacity(slots),
             retry: Vec::with_capacity(slots),
             held: None,
-            drawn: Drawn::new(alike),
+            drawn: Lookahead::new(alike),
             batch,
             done: vec![Completion::default(); reap].into_boxed_slice(),
             in_flight: 0,
@@ -254,7 +254,7 @@ impl Worker {
             plain,
             sequence: 0,
             used,
-            guards,
+            limits,
             steady,
             config,
             engine,
@@ -326,8 +326,8 @@ impl Worker {
         if let Some(priorities) = &self.priorities {
             results.priorities = priorities.results();
         }
-        let guards = self.guards.as_ref();
-        results.depth_found = guards.and_then(|guards| guards.depth_found());
+        let limits = self.limits.as_ref();
+        results.depth_found = limits.and_then(|limits| limits.depth_found());
         Some(results)
     }
 
@@ -336,18 +336,18 @@ impl Worker {
     pub fn into_results(mut self) -> Results {
         let in_ramp = self.clock.ramp_end != Tick::MAX;
         if in_ramp {
-            self.recorder.measured_nothing();
+            self.recorder.discard_results();
         }
         let mut results = self.recorder.into_results();
         if let Some(priorities) = self.priorities.filter(|_| !in_ramp) {
             results.priorities = priorities.results();
         }
-        results.depth_found = self.guards.and_then(|guards| guards.depth_found());
+        results.depth_found = self.limits.and_then(|limits| limits.depth_found());
         results
     }
 }
 
-impl Clockwork {
+impl Timers {
     const fn new(origin: Tick) -> Self {
         Self {
             origin,
@@ -368,7 +368,7 @@ impl Pass {
             remaining: bytes_to_issue(config),
             over: 0,
             more: config.loops.saturating_sub(1),
-            barren: false,
+            empty_since_restart: false,
             ended: false,
             invalidate: false,
             renew: false,
@@ -447,6 +447,6 @@ fn is_plain(
     let syncs = used.write && config.sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
     let chooses = config.priorities.is_some();
-    let waits = config.apart || config.think.is_some();
+    let waits = config.serialize_overlap || config.think.is_some();
     !(races || watched || fills || syncs || drains || chooses || waits)
 }

@@ -68,7 +68,7 @@ fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {
         match turn(&mut worker, &mut engine, &control, now) {
             Step::Again => {}
             Step::Wait { .. } => engine.now += 1_000,
-            Step::InSubmit => panic!("this engine never blocks"),
+            Step::Blocked => panic!("this engine never blocks"),
             Step::Done => return engine,
         }
     }

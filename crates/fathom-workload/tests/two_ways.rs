@@ -220,7 +220,7 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> (Vec<Seen>, String) 
         match turn(&mut worker, &mut engine, &control, now) {
             Step::Again => {}
             Step::Wait { min, until, .. } => engine.pass_time(min, until),
-            Step::InSubmit => panic!("this engine never blocks"),
+            Step::Blocked => panic!("this engine never blocks"),
             Step::Done => return (engine.seen, format!("{:?}", worker.into_results())),
         }
     }

@@ -410,14 +410,14 @@ impl Bench {
         let mut next = blocks.iter();
         let offset = || u64::from(*next.next().unwrap()) * u64::from(BLOCK);
         match &mut self.engine {
-            AnyEngine::Null(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
-            AnyEngine::Sync(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
-            AnyEngine::Libaio(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
-            AnyEngine::Uring(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Null(engine) => Engine::prepare_many(engine, &op, &slots, offset),
+            AnyEngine::Sync(engine) => Engine::prepare_many(engine, &op, &slots, offset),
+            AnyEngine::Libaio(engine) => Engine::prepare_many(engine, &op, &slots, offset),
+            AnyEngine::Uring(engine) => Engine::prepare_many(engine, &op, &slots, offset),
             AnyEngine::Offload(engine) => {
-                Engine::prepare_alike(&mut **engine, &op, &slots, offset);
+                Engine::prepare_many(&mut **engine, &op, &slots, offset);
             }
-            AnyEngine::Boxed(engine) => Engine::prepare_alike(engine, &op, &slots, offset),
+            AnyEngine::Boxed(engine) => Engine::prepare_many(engine, &op, &slots, offset),
         }
     }
 

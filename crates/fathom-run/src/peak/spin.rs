@@ -179,7 +179,7 @@ impl Spinner {
             sequence: 0,
         };
         // Cannot overflow: the block lies in a file.
-        engine.prepare_alike(&op, batch, || block() * u64::from(block_bytes));
+        engine.prepare_many(&op, batch, || block() * u64::from(block_bytes));
         self.free_count -= count;
     }
 

@@ -380,7 +380,7 @@ fn a_number_of_ops_ends_the_job() {
     assert_eq!(worker("--number_ios=3").bytes_per_pass, 3 * 4096);
     assert_eq!(worker("--number_ios=1000").bytes_per_pass, 1 << 20);
     assert!(worker("--number_ios=3 --time_based --runtime=9").time_based);
-    let ops = |words: &str| worker(words).guards.ops;
+    let ops = |words: &str| worker(words).limits.ops;
     assert_eq!(ops("--number_ios=3"), None);
     assert_eq!(ops("--number_ios=3 --time_based --runtime=9"), None);
     assert_eq!(ops("--number_ios=3 --bsrange=4k-8k"), Some(3));

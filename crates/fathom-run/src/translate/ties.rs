@@ -8,7 +8,7 @@ use fathom_engine::FileLock;
 use fathom_job::{Job, LockFile, Options, SteadyFigure};
 use fathom_stats::Judge;
 use fathom_workload::{
-    Figure, Flow, FlowShare, GuardConfig, LatencyTarget, SteadyGroup, SteadyRule,
+    Figure, Flow, FlowShare, LatencyTarget, LimitConfig, SteadyGroup, SteadyRule,
 };
 
 use super::{FileSetup, Warnings};
@@ -27,19 +27,19 @@ pub(super) struct Ties {
 
 impl Ties {
     /// The rules of one clone; `ops` is the largest number of ops it may issue.
-    pub(super) fn guards(
+    pub(super) fn limits(
         &mut self,
         job: &Job,
         place: Place,
         ops: Option<u64>,
-    ) -> Result<GuardConfig, Problem> {
+    ) -> Result<LimitConfig, Problem> {
         let rules = &job.options.lifecycle;
         let flow = (rules.flow > 0).then(|| FlowShare {
             flow: Arc::clone(self.flows.entry(rules.flow_id).or_default()),
             weight: rules.flow,
             sleep: rules.flow_sleep,
         });
-        Ok(GuardConfig {
+        Ok(LimitConfig {
             ops,
             ramp_bytes: job.options.ramp_size,
             slowest: rules.max_latency,

@@ -7,7 +7,7 @@ use fathom_sim::{
     Simulation, Stall,
 };
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, LimitConfig, MapMode,
     Measure, Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules,
     Tolerate, Worker, WorkerConfig,
 };
@@ -83,7 +83,7 @@ pub(crate) fn job() -> WorkerConfig {
         },
         priorities: None,
         invalidate: false,
-        guards: GuardConfig::default(),
+        limits: LimitConfig::default(),
     }
 }
 

@@ -83,7 +83,7 @@ pub(super) struct Ahead {
     draw: Draw,
     /// ≥ 1.
     blocks: u64,
-    drawn: [u64; AHEAD],
+    drawn: [u64; LOOKAHEAD_OPS],
     /// Those of `drawn` that were given out.
     used: usize,
 }
@@ -94,8 +94,8 @@ impl Ahead {
         Self {
             draw,
             blocks,
-            drawn: [0; AHEAD],
-            used: AHEAD,
+            drawn: [0; LOOKAHEAD_OPS],
+            used: LOOKAHEAD_OPS,
         }
     }
 
@@ -103,7 +103,7 @@ impl Ahead {
     /// returns does not matter.
     #[inline]
     pub(super) fn next(&mut self, look: impl FnMut(u64) -> bool) -> u64 {
-        if self.used >= AHEAD {
+        if self.used >= LOOKAHEAD_OPS {
             self.refill(look);
         }
         let block = self.drawn[self.used];
@@ -127,7 +127,7 @@ impl Ahead {
 }
 
 /// How many are drawn ahead: about as many cache misses as a core can have under way at once.
-const AHEAD: usize = 16;
+const LOOKAHEAD_OPS: usize = 16;
 
 /// As many as are drawn ahead at most.
 const AT_ONCE: usize = 32;

@@ -58,7 +58,7 @@ impl File {
 enum Way {
     /// At the position, which moves on by this much more than the op.
     Sequential { gap: i64 },
-    /// Drawn.
+    /// Lookahead.
     Random(Random),
 }
 

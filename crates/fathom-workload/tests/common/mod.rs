@@ -4,7 +4,7 @@
 
 use fathom_core::{Nanos, PerDirection};
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, GuardConfig, MapMode,
+    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, LimitConfig, MapMode,
     Measure, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer, SizeChoice, SyncRules,
     Target, Tolerate, WorkerConfig,
 };
@@ -54,9 +54,9 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         rate: PerDirection::all(None),
         rate_min: PerDirection::all(None),
         rate_cycle: Nanos::from_millis(1000),
-        apart: false,
+        serialize_overlap: false,
         sync_filesystems: Vec::new(),
-        renew: false,
+        recreate_each_pass: false,
         fill: false,
         think: None,
         sync: SyncRules::default(),
@@ -82,7 +82,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         },
         priorities: None,
         invalidate: false,
-        guards: GuardConfig::default(),
+        limits: LimitConfig::default(),
     }
 }
 

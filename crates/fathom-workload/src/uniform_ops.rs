@@ -10,16 +10,16 @@
 
 use fathom_core::{Completion, Direction, Engine, Op, Submitted, Tick};
 
-use crate::drawn::AHEAD;
-use crate::exchange::End;
-use crate::issue::Gate;
+use crate::issue::IssueStatus;
+use crate::lookahead::LOOKAHEAD_OPS;
 use crate::pattern::Pattern;
+use crate::replenish::End;
 use crate::slots::op_on;
 use crate::worker::Worker;
 
 /// What all ops of a job have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alike {
+pub(crate) struct UniformOp {
     pub(crate) direction: Direction,
     pub(crate) length: u32,
     /// What a good op's result is: its length.
@@ -28,7 +28,7 @@ pub(crate) struct Alike {
     op: Op,
 }
 
-impl Alike {
+impl UniformOp {
     /// `None` where ops differ in more than the offset, or are not reads or writes.
     pub(crate) fn of(pattern: &Pattern) -> Option<Self> {
         let target = pattern.common()?;
@@ -48,7 +48,7 @@ impl Worker {
     #[inline(never)]
     pub(crate) fn exchange_alike<E: Engine, const RATED: bool, const LOGGED: bool>(
         &mut self,
-        alike: &Alike,
+        alike: &UniformOp,
         engine: &mut E,
         now: &mut Tick,
         until: Tick,
@@ -58,7 +58,7 @@ impl Worker {
         let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
         let mut room = pending.room();
         let states = self.slots.states();
-        let &Alike { expected, op, .. } = alike;
+        let &UniformOp { expected, op, .. } = alike;
         let mut start = *now;
         let mut end = End::Round;
         let mut done = 0;
@@ -113,11 +113,11 @@ impl Worker {
     #[inline]
     pub(crate) fn lay_down_alike<E: Engine>(
         &mut self,
-        alike: &Alike,
+        alike: &UniformOp,
         engine: &mut E,
         now: Tick,
         most: usize,
-    ) -> Gate {
+    ) -> IssueStatus {
         let mut gate = self.gate_of_drawn();
         let mut offsets = self.drawn.offsets();
         offsets = &offsets[..offsets.len().min(most)];
@@ -125,7 +125,7 @@ impl Worker {
         if let Some(dues) = dues {
             let dues = &dues[..offsets.len()];
             if let Some(early) = dues.iter().position(|&due| due > now) {
-                gate = Gate::Due(dues[early]);
+                gate = IssueStatus::Due(dues[early]);
                 offsets = &offsets[..early];
             }
         }
@@ -139,7 +139,7 @@ impl Worker {
             sequence: self.sequence,
             ..alike.op
         };
-        engine.prepare_alike(&op, slots, || next.next().copied().unwrap_or(0));
+        engine.prepare_many(&op, slots, || next.next().copied().unwrap_or(0));
         self.prepared.extend_from_slice(slots);
         let count = offsets.len();
         self.sequence += count as u64;
@@ -151,14 +151,14 @@ impl Worker {
     #[inline]
     pub(crate) fn taken_alike<E: Engine>(
         &mut self,
-        alike: &Alike,
+        alike: &UniformOp,
         engine: &mut E,
         taken: usize,
         now: Tick,
     ) {
         let mut next = 0;
         while next < taken {
-            let upto = taken.min(next + AHEAD);
+            let upto = taken.min(next + LOOKAHEAD_OPS);
             let logged = self.recorder.log.is_some();
             next = match (self.recorder.is_rated(alike.direction), logged) {
                 (false, false) => self.add_alike::<false, false>(alike, next, upto, now),
@@ -178,7 +178,7 @@ impl Worker {
     #[inline]
     fn add_alike<const RATED: bool, const LOGGED: bool>(
         &mut self,
-        alike: &Alike,
+        alike: &UniformOp,
         from: usize,
         upto: usize,
         now: Tick,

@@ -1,6 +1,6 @@
 //! Rules that few jobs have: a number of ops, turns with other jobs, bounds on latency.
 //!
-//! A job without any of them has no [`Guards`] and is not slowed down by one branch per op; one
+//! A job without any of them has no [`JobLimits`] and is not slowed down by one branch per op; one
 //! that has is issued op by op.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::worker::{Stage, Worker};
 
 /// What a job with such rules is told.
 #[derive(Clone, Debug, Default)]
-pub struct GuardConfig {
+pub struct LimitConfig {
     /// Ops to issue in all passes together at most.
     pub ops: Option<u64>,
     /// An op that takes longer ends the job with an error.
@@ -32,7 +32,7 @@ pub struct GuardConfig {
     pub steady: Option<Arc<SteadyGroup>>,
 }
 
-impl GuardConfig {
+impl LimitConfig {
     /// Whether single ops are to be looked at.
     fn any(&self) -> bool {
         let bounds = self.slowest.iter().any(|(_, bound)| bound.is_some());
@@ -43,7 +43,7 @@ impl GuardConfig {
 
 /// A job's rules, and how it stands with them.
 #[derive(Debug)]
-pub(crate) struct Guards {
+pub(crate) struct JobLimits {
     ops_left: u64,
     /// Bytes to move before anything is counted.
     pub(crate) ramp_left: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Guards {
 
 /// What keeps the next op back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum IssueBlock {
     /// There are to be no more.
     Enough,
     /// Others come first; look again then.
@@ -63,19 +63,19 @@ pub(crate) enum Held {
     Full,
 }
 
-impl Guards {
+impl JobLimits {
     /// The rules of a job; none if it has none of them.
     pub(crate) fn new(config: &WorkerConfig) -> Option<Box<Self>> {
-        let guards = &config.guards;
-        guards.any().then(|| {
+        let limits = &config.limits;
+        limits.any().then(|| {
             Box::new(Self {
-                ops_left: guards.ops.unwrap_or(u64::MAX),
-                ramp_left: guards.ramp_bytes,
-                slowest: guards.slowest,
-                search: guards
+                ops_left: limits.ops.unwrap_or(u64::MAX),
+                ramp_left: limits.ramp_bytes,
+                slowest: limits.slowest,
+                search: limits
                     .target
                     .map(|target| DepthSearch::new(target, config.depth)),
-                flow: guards.flow.as_ref().map(FlowShare::member),
+                flow: limits.flow.as_ref().map(FlowShare::member),
             })
         })
     }
@@ -87,15 +87,15 @@ impl Guards {
     }
 
     /// Whether an op may be issued while `in_flight` are on their way.
-    pub(crate) fn hold_back(&self, now: Tick, in_flight: u32) -> Option<Held> {
+    pub(crate) fn hold_back(&self, now: Tick, in_flight: u32) -> Option<IssueBlock> {
         if self.ops_left == 0 {
-            return Some(Held::Enough);
+            return Some(IssueBlock::Enough);
         }
         if self.search.as_ref().is_some_and(|s| in_flight >= s.depth()) {
-            return Some(Held::Full);
+            return Some(IssueBlock::Full);
         }
         let flow = self.flow.as_ref().filter(|flow| !flow.may_go())?;
-        Some(Held::Until(now + flow.pause()))
+        Some(IssueBlock::Until(now + flow.pause()))
     }
 
     /// An op was issued.
@@ -121,43 +121,43 @@ impl Worker {
     /// To be called for all that start at once before the first of them turns; else that one would
     /// have the flow for itself for as long as the others take to begin. A job that is delayed
     /// joins when it begins.
-    pub fn take_part(&mut self) {
+    pub fn join_flow(&mut self) {
         if !self.config.start_delay.is_zero() {
             return;
         }
-        let guards = self.guards.iter_mut();
-        guards.for_each(|guards| guards.flow.iter_mut().for_each(FlowMember::join));
+        let limits = self.limits.iter_mut();
+        limits.for_each(|limits| limits.flow.iter_mut().for_each(FlowMember::join));
     }
 
     /// What keeps the next op of the pattern back.
-    pub(crate) fn held_back(&self, now: Tick) -> Option<Held> {
-        let guards = self.guards.as_ref()?;
+    pub(crate) fn held_back(&self, now: Tick) -> Option<IssueBlock> {
+        let limits = self.limits.as_ref()?;
         // Reading back is not what these rules are about.
         if self.stage != Stage::Running {
             return None;
         }
         let prepared = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
-        guards.hold_back(now, self.in_flight.saturating_add(prepared))
+        limits.hold_back(now, self.in_flight.saturating_add(prepared))
     }
 
     /// An op of a job with such rules has completed.
-    pub(crate) fn guard_completion(&mut self, direction: Direction, op: &SlotState, now: Tick) {
-        let Some(guards) = &mut self.guards else {
+    pub(crate) fn check_limits(&mut self, direction: Direction, op: &SlotState, now: Tick) {
+        let Some(limits) = &mut self.limits else {
             return;
         };
-        if guards.ramp_left > 0 {
-            guards.ramp_left = guards.ramp_left.saturating_sub(op.total_length().into());
-            if guards.ramp_left == 0 {
+        if limits.ramp_left > 0 {
+            limits.ramp_left = limits.ramp_left.saturating_sub(op.total_length().into());
+            if limits.ramp_left == 0 {
                 self.measure_from(now);
                 self.set_next_rule();
             }
             return;
         }
         let latency = now - op.start;
-        if let Some(bound) = guards.slowest[direction].filter(|&bound| latency > bound) {
+        if let Some(bound) = limits.slowest[direction].filter(|&bound| latency > bound) {
             return self.too_slow(direction, op, latency, bound);
         }
-        let Some(search) = &mut guards.search else {
+        let Some(search) = &mut limits.search else {
             return;
         };
         let target = search.target();

@@ -2,36 +2,36 @@
 
 use fathom_core::Tick;
 
-use crate::alike::Alike;
 use crate::pattern::{Pattern, Target};
 use crate::schedule::Schedules;
+use crate::uniform_ops::UniformOp;
 use crate::worker::Worker;
 
 /// Targets that were drawn and not yet issued, in their order.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct Lookahead {
     /// What all have in common, if they differ in nothing but the offset.
-    pub(crate) alike: Option<Alike>,
+    pub(crate) alike: Option<UniformOp>,
     /// Used where they have something in common.
-    offsets: [u64; AHEAD],
+    offsets: [u64; LOOKAHEAD_OPS],
     /// When they are due; used where they have something in common, and a schedule.
-    dues: [Tick; AHEAD],
+    dues: [Tick; LOOKAHEAD_OPS],
     scheduled: bool,
     /// Used where they have nothing in common.
-    targets: [Target; AHEAD],
+    targets: [Target; LOOKAHEAD_OPS],
     next: usize,
     count: usize,
 }
 
-impl Drawn {
+impl Lookahead {
     /// None yet.
-    pub(crate) fn new(alike: Option<Alike>) -> Self {
+    pub(crate) fn new(alike: Option<UniformOp>) -> Self {
         Self {
             alike,
-            offsets: [0; AHEAD],
-            dues: [Tick::ZERO; AHEAD],
+            offsets: [0; LOOKAHEAD_OPS],
+            dues: [Tick::ZERO; LOOKAHEAD_OPS],
             scheduled: false,
-            targets: [Target::default(); AHEAD],
+            targets: [Target::default(); LOOKAHEAD_OPS],
             next: 0,
             count: 0,
         }
@@ -105,15 +105,17 @@ impl Worker {
             return;
         }
         let fit = remaining / u64::from(self.pattern.largest());
-        let wanted = usize::try_from(fit).unwrap_or(AHEAD).clamp(1, AHEAD);
+        let wanted = usize::try_from(fit)
+            .unwrap_or(LOOKAHEAD_OPS)
+            .clamp(1, LOOKAHEAD_OPS);
         let (count, bytes) = self.drawn.fill(&mut self.pattern, wanted);
         self.drawn.count = count;
         self.drawn.schedule(&mut self.schedules);
         self.pass.issue(bytes);
         self.pass.ended = count < wanted;
-        self.pass.barren &= count == 0;
+        self.pass.empty_since_restart &= count == 0;
     }
 }
 
 /// How many: enough that drawing is a loop of its own, few enough to stay in the nearest cache.
-pub(crate) const AHEAD: usize = 32;
+pub(crate) const LOOKAHEAD_OPS: usize = 32;

@@ -5,7 +5,7 @@
 //! number in flight, not the stage. So the slot stack is left alone, and what every round would
 //! count alike is counted once for all of them.
 //!
-//! It means the same as `reap` and `issue_plain` in turn, and gives way to them whenever an op is
+//! It means the same as `reap` and `issue_batch` in turn, and gives way to them whenever an op is
 //! not what it usually is.
 
 use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
@@ -43,7 +43,7 @@ impl Worker {
         }
         let until = until.min(self.clock.next_rule);
         let (done, end) = match self.drawn.alike {
-            Some(_) if self.recorder.looks_back() => return self.make_room(engine, now),
+            Some(_) if self.recorder.has_ramp_ops() => return self.make_room(engine, now),
             Some(alike) => match (self.drawn.dues().is_some(), self.recorder.log.is_some()) {
                 (false, false) => {
                     self.exchange_alike::<E, false, false>(&alike, engine, now, until)
@@ -62,20 +62,20 @@ impl Worker {
             End::Empty => Some(self.wait_for_room()),
             End::Odd(completion) => {
                 self.complete(engine, completion, *now);
-                self.taken(1);
+                self.note_reaped(1);
                 None
             }
             End::Early(slot) => {
                 self.slots.put(slot);
-                self.taken(1);
+                self.note_reaped(1);
                 None
             }
             End::Blocked(slot) => {
-                self.taken(1);
+                self.note_reaped(1);
                 self.drawn.advance(1);
                 self.sequence += 1;
                 self.prepared.push(slot);
-                Some(Step::InSubmit)
+                Some(Step::Blocked)
             }
         }
     }
