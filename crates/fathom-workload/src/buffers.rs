@@ -26,9 +26,9 @@ impl Filler {
         }
     }
 
-    /// Whether `refresh` does anything.
-    pub(crate) const fn changes(&self) -> bool {
-        self.config.refill || self.config.scramble
+    /// Returns whether `refresh` changes buffers under this configuration.
+    pub(crate) const fn changes(config: &BufferConfig) -> bool {
+        config.refill || config.scramble
     }
 
     /// Fills a buffer before the job starts.
@@ -137,7 +137,7 @@ mod tests {
     fn a_refill_is_new_and_without_it_nothing_changes() {
         let mut once = filler(BufferFill::Random, false, false);
         let mut anew = filler(BufferFill::Random, true, false);
-        assert!(!once.changes() && anew.changes());
+        assert!(!Filler::changes(&once.config) && Filler::changes(&anew.config));
         let (mut a, mut b) = (vec![0; 512], vec![0; 512]);
         once.prepare(&mut a);
         anew.prepare(&mut b);

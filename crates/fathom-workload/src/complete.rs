@@ -10,44 +10,35 @@ impl Worker {
     /// Takes what has completed, at most `iodepth_batch_complete_max`; returns how many.
     #[inline]
     pub(crate) fn reap<E: Engine>(&mut self, engine: &mut E, now: Tick) -> u32 {
-        let taken = engine.reap(&mut self.done);
-        if taken == 0 {
+        let reaped = engine.reap(&mut self.queue.done);
+        if reaped == 0 {
             return 0;
         }
-        match self.drawn.alike {
-            Some(alike) if !self.recorder.has_ramp_ops() => {
-                self.taken_alike(&alike, engine, taken, now);
-            }
-            _ => self.taken_each(engine, taken, now),
-        }
         // Cannot be cut: `done` has at most `iodepth` places.
-        let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-        self.note_reaped(taken);
-        taken
+        let count = u32::try_from(reaped).unwrap_or(u32::MAX);
+        if self.may_complete_batch() {
+            self.complete_batch(engine, reaped, now);
+        } else {
+            for index in 0..reaped {
+                self.complete(engine, self.queue.done[index], now);
+            }
+        }
+        self.note_reaped(count);
+        count
     }
 
-    /// The first `taken` of `done` were reaped.
+    /// Returns whether completions may be recorded without a look at each: uniform ops not while
+    /// some issued during a ramp are in flight.
     #[inline]
-    fn taken_each<E: Engine>(&mut self, engine: &mut E, taken: usize, now: Tick) {
-        // What all ops have in common must be put back into the slots of those that changed.
-        let quick = self.plain && self.drawn.alike.is_none();
-        for index in 0..taken {
-            let completion = self.done[index];
-            let state = self.slots.state(completion.slot);
-            match state.moved_all(completion) {
-                Some(direction) if quick => {
-                    self.recorder.completed(direction, state, now);
-                    self.slots.put(completion.slot);
-                }
-                _ => self.complete(engine, completion, now),
-            }
-        }
+    const fn may_complete_batch(&self) -> bool {
+        let uniform = self.source.lookahead.uniform.is_some();
+        self.path.is_fast() && !(uniform && self.recorder.has_ramp_ops())
     }
 
     /// So many completions were taken together.
     #[inline]
     pub(crate) fn note_reaped(&mut self, count: u32) {
-        self.in_flight -= count;
+        self.queue.in_flight -= count;
         self.recorder.reaped(count);
     }
 
@@ -57,14 +48,14 @@ impl Worker {
         completion: Completion,
         now: Tick,
     ) {
-        let state = *self.slots.state(completion.slot);
+        let state = *self.queue.slots.state(completion.slot);
         match (state.op.kind, completion.outcome()) {
             (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
                 self.recorder.completed(direction, &state, now);
-                if !self.plain {
+                if !self.path.is_fast() {
                     self.on_completion(engine, completion.slot, direction, now);
                 }
-                self.slots.put_anew(completion.slot);
+                self.queue.slots.put_anew(completion.slot);
             }
             (OpKind::Data(direction), Outcome::Moved(moved)) => {
                 self.on_short_transfer(completion, direction, moved);
@@ -73,7 +64,7 @@ impl Worker {
                 if !matches!(self.stage, Stage::Syncing(..)) {
                     self.recorder.synced(&state, now);
                 }
-                self.slots.put_anew(completion.slot);
+                self.queue.slots.put_anew(completion.slot);
             }
             (_, Outcome::Failed(_)) => self.on_error(completion),
         }
@@ -90,7 +81,7 @@ impl Worker {
         if let Some(thinking) = &mut self.thinking {
             thinking.completed();
         }
-        let state = *self.slots.state(slot);
+        let state = *self.queue.slots.state(slot);
         if let Some(priorities) = &mut self.priorities
             && !self.recorder.is_of_ramp(&state, now)
         {
@@ -130,7 +121,7 @@ impl Worker {
     /// A short transfer: the rest is issued again in the same slot.
     #[cold]
     fn on_short_transfer(&mut self, completion: Completion, direction: Direction, moved: u32) {
-        let state = self.slots.state(completion.slot);
+        let state = self.queue.slots.state(completion.slot);
         if moved == 0 || moved > state.op.length {
             // Nothing came: the file ends here, and would end here again.
             let result = -EIO.cast_signed();
@@ -144,17 +135,17 @@ impl Worker {
         state.op.buffer_offset += moved;
         self.recorder.short(direction);
         if self.recorder.has_failed() {
-            self.slots.put_anew(completion.slot);
+            self.queue.slots.put_anew(completion.slot);
         } else {
-            self.retry.push(completion.slot);
+            self.queue.retry.push(completion.slot);
         }
     }
 
     /// An op has failed: the job ends, unless it was told to go on.
     #[cold]
     fn on_error(&mut self, completion: Completion) {
-        let state = *self.slots.state(completion.slot);
-        self.slots.put_anew(completion.slot);
+        let state = *self.queue.slots.state(completion.slot);
+        self.queue.slots.put_anew(completion.slot);
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
         if self.config.fill && writes && (error.errno == ENOSPC || error.errno == EDQUOT) {

@@ -32,9 +32,9 @@ impl Worker {
 
     /// Forgets what was measured; the end that `runtime` has set stays.
     pub(crate) fn measure_anew(&mut self, now: Tick) {
-        let deadline = self.clock.deadline;
+        let deadline = self.timers.deadline;
         self.measure_from(now);
-        self.clock.deadline = deadline;
+        self.timers.deadline = deadline;
         self.set_next_rule();
     }
 }

@@ -1,7 +1,7 @@
-//! From the pattern to the engine.
+//! The checked path from the pattern to the engine.
 //!
-//! Two ways, one meaning: `issue_batch` lays down a batch of targets that were drawn together;
-//! `issue_checked` looks at each op: may it pass others, what must its buffer hold?
+//! Every rule is asked about every op: is it due, may it pass those in flight, what must its buffer
+//! hold? The fast paths, `batch` and `replenish`, serve jobs in which no rule has anything to say.
 
 use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
@@ -11,76 +11,17 @@ use crate::think::Thinking;
 use crate::worker::{After, Stage, Worker};
 
 impl Worker {
-    /// Issues up to one batch of ops; all that is asked of them is whether they are due.
-    #[inline]
-    pub(crate) fn issue_batch<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        now: &mut Tick,
-    ) -> Option<Step> {
-        let room = self.batch.min(self.slots.free());
-        let mut gate = IssueStatus::Open;
-        while gate == IssueStatus::Open && self.prepared.len() < room {
-            if self.drawn.is_empty() {
-                self.draw_ahead();
-            }
-            let most = room - self.prepared.len();
-            gate = match self.drawn.alike {
-                Some(alike) => self.lay_down_alike(&alike, engine, *now, most),
-                None => self.lay_down_drawn(engine, *now, most),
-            };
-        }
-        if !self.prepared.is_empty() {
-            return self.submit_prepared(engine, now);
-        }
-        self.at_gate(engine, *now, gate)
-    }
-
-    /// Lays down what was drawn ahead and is due, `most` ops at most.
-    #[inline]
-    fn lay_down_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, most: usize) -> IssueStatus {
-        let mut gate = self.gate_of_drawn();
-        let mut count = 0;
-        for target in self.drawn.rest().iter().take(most) {
-            let Some(due) = self.schedules.take(target, now) else {
-                gate = IssueStatus::Due(self.schedules.next_due(target.direction));
-                break;
-            };
-            let Some(slot) = self.slots.take() else {
-                unreachable!("there is room for so many");
-            };
-            let state = self.slots.state(slot);
-            state.start_op(target, due, now, self.sequence);
-            self.sequence += 1;
-            engine.prepare(&state.op);
-            self.prepared.push(slot);
-            count += 1;
-        }
-        self.drawn.advance(count);
-        gate
-    }
-
-    /// Whether there is anything to lay down.
-    #[inline]
-    pub(crate) const fn gate_of_drawn(&self) -> IssueStatus {
-        match (self.drawn.is_empty(), self.pass.remaining) {
-            (false, _) => IssueStatus::Open,
-            (true, 0) => IssueStatus::EndOfPass,
-            (true, _) => IssueStatus::EndOfPattern,
-        }
-    }
-
     /// Takes a slot for `target` and prepares it; there must be a free one.
     #[inline]
     fn prepare_op<E: Engine>(&mut self, engine: &mut E, target: &Target, due: Tick, now: Tick) {
-        let Some(slot) = self.slots.take() else {
+        let Some(slot) = self.queue.slots.take() else {
             unreachable!("callers see to it that a slot is free");
         };
-        let state = self.slots.state(slot);
-        state.start_op(target, due, now, self.sequence);
-        self.sequence += 1;
+        let state = self.queue.slots.state(slot);
+        state.start_op(target, due, now, self.source.sequence);
+        self.source.sequence += 1;
         engine.prepare(&state.op);
-        self.prepared.push(slot);
+        self.queue.prepared.push(slot);
     }
 
     /// Issues up to one batch, each op looked at.
@@ -89,38 +30,43 @@ impl Worker {
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
-        if self.pass.invalidate {
+        if self.source.pass.invalidate {
             self.drop_caches(engine);
             // That took a while; the next op starts on a fresh clock.
             return Some(Step::Again);
         }
-        if !self.retry.is_empty() {
+        if !self.queue.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
-        let mut gate = IssueStatus::Open;
-        while self.prepared.len() < self.batch && self.slots.free() > 0 {
-            gate = self.issue_one(engine, *now);
-            if gate != IssueStatus::Open {
+        let mut status = IssueStatus::Ready;
+        while self.queue.prepared.len() < self.queue.batch && self.queue.slots.free() > 0 {
+            status = self.issue_one(engine, *now);
+            if status != IssueStatus::Ready {
                 break;
             }
         }
-        if !self.prepared.is_empty() {
+        if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
-        self.at_gate(engine, *now, gate)
+        self.wait_to_issue(engine, *now, status)
     }
 
-    /// Nothing could be issued: what to do instead.
-    fn at_gate<E: Engine>(&mut self, engine: &mut E, now: Tick, gate: IssueStatus) -> Option<Step> {
-        match gate {
+    /// Decides what to wait for, or do, when nothing could be issued.
+    pub(crate) fn wait_to_issue<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: Tick,
+        status: IssueStatus,
+    ) -> Option<Step> {
+        match status {
             IssueStatus::EndOfPass => return self.end_of_pass(),
             IssueStatus::EndOfPattern => return self.end_of_pattern(),
-            IssueStatus::Think => self.go_thinking(),
-            IssueStatus::Open => {}
-            IssueStatus::Due(due) => {
+            IssueStatus::ThinkTime => self.go_thinking(),
+            IssueStatus::Ready => {}
+            IssueStatus::NotDue(due) => {
                 if self.reap(engine, now) == 0 {
-                    let until = due.min(self.clock.next_rule);
-                    let min = self.in_flight.min(1);
+                    let until = due.min(self.timers.next_rule);
+                    let min = self.queue.in_flight.min(1);
                     return Some(Step::Wait {
                         min,
                         until: Some(until),
@@ -128,7 +74,7 @@ impl Worker {
                     });
                 }
             }
-            IssueStatus::Drained => {
+            IssueStatus::NeedsDrain => {
                 if self.reap(engine, now) == 0 {
                     return Some(Step::Wait {
                         min: 1,
@@ -154,12 +100,12 @@ impl Worker {
             .as_ref()
             .is_some_and(|thinking| thinking.is_due(now))
         {
-            return IssueStatus::Think;
+            return IssueStatus::ThinkTime;
         }
-        if self.alone && !self.is_drained() {
-            return IssueStatus::Drained;
+        if self.queue.exclusive && !self.queue.is_drained() {
+            return IssueStatus::NeedsDrain;
         }
-        self.alone = false;
+        self.queue.exclusive = false;
         if self.sync.watches
             && let Some(kind) = self.sync_due()
         {
@@ -170,78 +116,57 @@ impl Worker {
         }
         let target = match self.next_target(now) {
             Ok(target) => target,
-            Err(gate) => {
-                self.sync.gave_way &= self.config.time_based || !gate.is_an_end();
-                return gate;
+            Err(status) => {
+                self.sync.gave_way &= self.config.time_based || !status.is_an_end();
+                return status;
             }
         };
         let alone = target.direction == Direction::Trim && !self.engine.queued_trim;
-        if alone && !self.is_drained()
-            || self.config.serialize_overlap && self.slots.overlaps(&target)
+        if alone && !self.queue.is_drained()
+            || self.config.serialize_overlap && self.queue.slots.overlaps(&target)
         {
-            self.held = Some(target);
-            return IssueStatus::Drained;
+            self.source.held = Some(target);
+            return IssueStatus::NeedsDrain;
         }
-        self.alone = alone;
+        self.queue.exclusive = alone;
         // What is read back may be early, and is then due now.
-        let due = self.schedules.take(&target, now).unwrap_or(now);
+        let due = self
+            .source
+            .schedules
+            .take_if_due(&target, now)
+            .unwrap_or(now);
         self.fill_buffer(engine, &target, now);
-        if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.slots.peek()) {
-            self.slots.state(slot).op.priority = priorities.choose(&target);
+        if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.queue.slots.peek()) {
+            self.queue.slots.state(slot).op.priority = priorities.choose(&target);
         }
         self.prepare_op(engine, &target, due, now);
         if self.stage != Stage::ReadingBack {
-            self.pass.issue(u64::from(target.length));
+            self.source.pass.issue(u64::from(target.length));
         }
         self.count_issue(&target, now);
-        IssueStatus::Open
-    }
-
-    /// Whether the engine has nothing to do.
-    pub(crate) const fn is_drained(&self) -> bool {
-        self.in_flight == 0 && self.prepared.is_empty()
+        IssueStatus::Ready
     }
 
     /// The op that comes next, if it may come now.
     fn next_target(&mut self, now: Tick) -> Result<Target, IssueStatus> {
-        let target = match self.held.take() {
+        let target = match self.source.held.take() {
             Some(target) => target,
             None if self.stage == Stage::ReadingBack => {
                 return self.next_readback().ok_or(IssueStatus::EndOfPass);
             }
-            None if self.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
-            None => self.draw(now).ok_or(IssueStatus::EndOfPattern)?,
+            None if self.source.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
+            None => self
+                .source
+                .draw(self.config.pattern.mix, now)
+                .ok_or(IssueStatus::EndOfPattern)?,
         };
-        self.pass.empty_since_restart = false;
-        let due = self.schedules.next_due(target.direction);
+        self.source.pass.empty_since_restart = false;
+        let due = self.source.schedules.next_due(target.direction);
         if due > now {
-            self.held = Some(target);
-            return Err(IssueStatus::Due(due));
+            self.source.held = Some(target);
+            return Err(IssueStatus::NotDue(due));
         }
         Ok(target)
-    }
-
-    /// Draws an op: of the direction that is due first, or as the mix has it.
-    fn draw(&mut self, now: Tick) -> Option<Target> {
-        if self.pass.ended {
-            return None;
-        }
-        let mut direction = self.pattern.draw_direction();
-        let other = match direction {
-            Direction::Read => Direction::Write,
-            Direction::Write => Direction::Read,
-            Direction::Trim => Direction::Trim,
-        };
-        if self.used[other]
-            && self.config.pattern.mix != crate::config::Mix::TrimWrite
-            && self.schedules.next_due(direction) > now
-            && self.schedules.next_due(other) < self.schedules.next_due(direction)
-        {
-            direction = other;
-        }
-        let target = self.pattern.next(direction);
-        self.pass.ended = target.is_none();
-        target
     }
 
     fn next_readback(&mut self) -> Option<Target> {
@@ -253,25 +178,25 @@ impl Worker {
         if target.direction != Direction::Write || !self.engine.moves_data {
             return;
         }
-        let Some(slot) = self.slots.peek() else {
+        let Some(slot) = self.queue.slots.peek() else {
             return;
         };
         let buffer = &mut engine.buffer(slot)[..target.length as usize];
         self.filler.refresh(buffer, target.offset, now.get());
         if let Some(readback) = &mut self.readback {
-            readback.stamp(buffer, target, self.sequence, now.get());
+            readback.stamp(buffer, target, self.source.sequence, now.get());
         }
     }
 
     /// What is to be waited for where a rule keeps the next op back.
     fn hold(&mut self, held: IssueBlock) -> IssueStatus {
         match held {
-            IssueBlock::Until(then) => IssueStatus::Due(then),
-            IssueBlock::Full => IssueStatus::Drained,
-            IssueBlock::Enough => {
-                self.held = None;
-                self.pass.remaining = 0;
-                self.pass.more = 0;
+            IssueBlock::Until(then) => IssueStatus::NotDue(then),
+            IssueBlock::AtDepth => IssueStatus::NeedsDrain,
+            IssueBlock::OpsExhausted => {
+                self.source.held = None;
+                self.source.pass.remaining = 0;
+                self.source.pass.more = 0;
                 IssueStatus::EndOfPass
             }
         }
@@ -300,17 +225,17 @@ impl Worker {
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
-        while let Some(slot) = self.retry.pop() {
-            engine.prepare(&self.slots.state(slot).op);
-            self.prepared.push(slot);
+        while let Some(slot) = self.queue.retry.pop() {
+            engine.prepare(&self.queue.slots.state(slot).op);
+            self.queue.prepared.push(slot);
         }
         self.submit_prepared(engine, now)
     }
 
     /// Gives up the rests of short transfers.
     pub(crate) fn abandon_retries(&mut self) {
-        while let Some(slot) = self.retry.pop() {
-            self.slots.put_anew(slot);
+        while let Some(slot) = self.queue.retry.pop() {
+            self.queue.slots.put_anew(slot);
         }
     }
 
@@ -334,20 +259,20 @@ impl Worker {
     /// The pattern has been everywhere, but bytes remain (`io_size` above `size`): begin anew.
     #[cold]
     fn end_of_pattern(&mut self) -> Option<Step> {
-        let whole = self.pass.remaining < u64::from(self.pattern.smallest());
-        if whole || self.pass.empty_since_restart || !self.wraps() {
-            self.pass.remaining = 0;
-            if self.pass.empty_since_restart {
+        let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());
+        if whole || self.source.pass.empty_since_restart || !self.wraps() {
+            self.source.pass.remaining = 0;
+            if self.source.pass.empty_since_restart {
                 // Not one op fits: going round for ever would be silence.
                 self.stage = Stage::Draining(After::End);
                 return None;
             }
             return self.end_of_pass();
         }
-        let remaining = self.pass.remaining;
+        let remaining = self.source.pass.remaining;
         self.start_over();
-        self.pass.remaining = remaining;
-        self.pass.empty_since_restart = true;
+        self.source.pass.remaining = remaining;
+        self.source.pass.empty_since_restart = true;
         None
     }
 
@@ -365,7 +290,7 @@ impl Worker {
 
     #[cold]
     fn drop_caches<E: Engine>(&mut self, engine: &mut E) {
-        self.pass.invalidate = false;
+        self.source.pass.invalidate = false;
         for number in 0..self.config.pattern.files.len() {
             // A cache that cannot be dropped is no error: fio goes on as well.
             let _ = engine.invalidate(FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX)));
@@ -373,17 +298,17 @@ impl Worker {
     }
 }
 
-/// What keeps the next op back.
+/// Answer to an attempt to issue the next op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IssueStatus {
-    /// Nothing.
-    Open,
-    /// It is not due before then.
-    Due(Tick),
-    /// It may not run beside others, or not beside one of them.
-    Drained,
+    /// It was issued, or can be.
+    Ready,
+    /// It is not due before this time.
+    NotDue(Tick),
+    /// It must not run beside others, or not beside one of those in flight.
+    NeedsDrain,
     /// A pause comes first.
-    Think,
+    ThinkTime,
     /// There is none: all bytes of the pass are issued.
     EndOfPass,
     /// There is none: the pattern is exhausted.
@@ -391,7 +316,7 @@ pub(crate) enum IssueStatus {
 }
 
 impl IssueStatus {
-    /// Whether there is no next op.
+    /// Returns whether there is no next op.
     const fn is_an_end(self) -> bool {
         matches!(self, Self::EndOfPass | Self::EndOfPattern)
     }

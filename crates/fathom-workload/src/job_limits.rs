@@ -33,11 +33,19 @@ pub struct LimitConfig {
 }
 
 impl LimitConfig {
-    /// Whether single ops are to be looked at.
-    fn any(&self) -> bool {
-        let bounds = self.slowest.iter().any(|(_, bound)| bound.is_some());
-        let ramp = self.ramp_bytes > 0;
-        bounds || ramp || self.ops.is_some() || self.target.is_some() || self.flow.is_some()
+    /// Returns whether any limit looks at single ops.
+    pub(crate) fn look_at_ops(&self) -> bool {
+        let Self {
+            ops,
+            slowest,
+            target,
+            flow,
+            ramp_bytes,
+            // Looked at once per interval.
+            steady: _,
+        } = self;
+        let bounds = slowest.iter().any(|(_, bound)| bound.is_some());
+        bounds || *ramp_bytes > 0 || ops.is_some() || target.is_some() || flow.is_some()
     }
 }
 
@@ -52,22 +60,22 @@ pub(crate) struct JobLimits {
     flow: Option<FlowMember>,
 }
 
-/// What keeps the next op back.
+/// Why a limit keeps the next op back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IssueBlock {
-    /// There are to be no more.
-    Enough,
-    /// Others come first; look again then.
+    /// `number_ios` ops were issued.
+    OpsExhausted,
+    /// Other jobs of the flow come first; ask again at this time.
     Until(Tick),
-    /// As many are in flight as may be now.
-    Full,
+    /// As many ops are in flight as the depth search allows now.
+    AtDepth,
 }
 
 impl JobLimits {
     /// The rules of a job; none if it has none of them.
     pub(crate) fn new(config: &WorkerConfig) -> Option<Box<Self>> {
         let limits = &config.limits;
-        limits.any().then(|| {
+        limits.look_at_ops().then(|| {
             Box::new(Self {
                 ops_left: limits.ops.unwrap_or(u64::MAX),
                 ramp_left: limits.ramp_bytes,
@@ -89,10 +97,10 @@ impl JobLimits {
     /// Whether an op may be issued while `in_flight` are on their way.
     pub(crate) fn hold_back(&self, now: Tick, in_flight: u32) -> Option<IssueBlock> {
         if self.ops_left == 0 {
-            return Some(IssueBlock::Enough);
+            return Some(IssueBlock::OpsExhausted);
         }
         if self.search.as_ref().is_some_and(|s| in_flight >= s.depth()) {
-            return Some(IssueBlock::Full);
+            return Some(IssueBlock::AtDepth);
         }
         let flow = self.flow.as_ref().filter(|flow| !flow.may_go())?;
         Some(IssueBlock::Until(now + flow.pause()))
@@ -136,8 +144,7 @@ impl Worker {
         if self.stage != Stage::Running {
             return None;
         }
-        let prepared = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
-        limits.hold_back(now, self.in_flight.saturating_add(prepared))
+        limits.hold_back(now, self.queue.occupied())
     }
 
     /// An op of a job with such rules has completed.

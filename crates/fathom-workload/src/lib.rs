@@ -1,6 +1,7 @@
 //! What an I/O job does next, and when: patterns, rates, phases, and the loop.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod buffers;
 mod complete;
 mod config;
@@ -8,24 +9,29 @@ mod content;
 mod depth_search;
 mod ending;
 mod exponential;
+mod fast_path;
 mod flow;
 mod issue;
 mod job_limits;
 mod log;
 mod lookahead;
+mod path;
 mod pattern;
 mod pending;
 mod priorities;
+mod queue;
 mod readback;
 mod recorder;
 mod replenish;
 mod results;
 mod schedule;
 mod slots;
+mod source;
 mod stages;
 mod steady;
 mod syncs;
 mod think;
+mod timers;
 mod turn;
 mod uniform_ops;
 mod verify;

@@ -197,7 +197,7 @@ impl JobLog {
         }
         let kind = kind(state, self.started);
         let tag = Entry::tag(kind, direction, if is_long { 0 } else { length });
-        self.prepare_op(Entry::op(u64::from(time), clat, slat, tag));
+        self.append(Entry::op(u64::from(time), clat, slat, tag));
     }
 
     /// Logs what is not an op.
@@ -215,7 +215,7 @@ impl JobLog {
                 let time = self.time(self.at(time_ns));
                 self.part(Kind::High, max, 0);
                 let tag = Entry::tag(Kind::Window, direction, series as u32);
-                self.prepare_op(Entry::wide(tag, value, time));
+                self.append(Entry::wide(tag, value, time));
             }
             Item::HistogramBegin => {
                 self.room(1);
@@ -224,7 +224,7 @@ impl JobLog {
             Item::HistogramBin { bucket, count } => {
                 self.room(1);
                 let tag = Entry::tag(Kind::HistogramBin, Direction::Read, bucket);
-                self.prepare_op(Entry::wide(tag, count, 0));
+                self.append(Entry::wide(tag, count, 0));
             }
             Item::HistogramEnd {
                 direction,
@@ -236,7 +236,7 @@ impl JobLog {
                 let time = self.time(self.at(time_ns));
                 self.part(Kind::Shape, 0, length);
                 let tag = Entry::tag(Kind::HistogramEnd, direction, 0);
-                self.prepare_op(Entry::wide(tag, ops, time));
+                self.append(Entry::wide(tag, ops, time));
             }
         }
     }
@@ -266,11 +266,11 @@ impl JobLog {
 
     fn part(&mut self, kind: Kind, value: u64, beside: u32) {
         let tag = Entry::tag(kind, Direction::Read, 0);
-        self.prepare_op(Entry::wide(tag, value, beside));
+        self.append(Entry::wide(tag, value, beside));
     }
 
     /// Lays down an entry that there is room for.
-    fn prepare_op(&mut self, entry: Entry) {
+    fn append(&mut self, entry: Entry) {
         self.entries[self.at] = entry;
         self.at += 1;
     }
@@ -303,7 +303,7 @@ impl JobLog {
             self.chunk = entries.into_boxed_slice();
             return;
         }
-        self.submit_prepared(None);
+        self.send_chunk(None);
         let found = match self.config.when_full {
             WhenFull::Wait(pause) => loop {
                 match self.channel.empty() {
@@ -316,10 +316,10 @@ impl JobLog {
         self.chunk = found.unwrap_or_default();
     }
 
-    fn submit_prepared(&mut self, end: Option<Dropped>) {
+    fn send_chunk(&mut self, end: Option<Dropped>) {
         let chunk = std::mem::take(&mut self.chunk);
         if self.filled > 0 || end.is_some() {
-            self.channel.submit_prepared(Batch {
+            self.channel.send(Batch {
                 job: self.config.job,
                 started: self.started.unwrap_or_default(),
                 chunk: (chunk, self.filled),
@@ -379,7 +379,7 @@ impl JobLog {
         }
         self.empty();
         let lines = self.dropped;
-        self.submit_prepared(Some(Dropped { lines }));
+        self.send_chunk(Some(Dropped { lines }));
     }
 }
 

@@ -2,120 +2,158 @@
 
 use fathom_core::Tick;
 
+use crate::fast_path::MixedOps;
+use crate::issue::IssueStatus;
 use crate::pattern::{Pattern, Target};
 use crate::schedule::Schedules;
-use crate::uniform_ops::UniformOp;
-use crate::worker::Worker;
+use crate::source::Source;
+use crate::uniform_ops::{UniformOp, UniformOps};
 
-/// Targets that were drawn and not yet issued, in their order.
+/// Targets that were drawn and not yet issued, in order, with their due times.
 #[derive(Debug)]
 pub(crate) struct Lookahead {
-    /// What all have in common, if they differ in nothing but the offset.
-    pub(crate) alike: Option<UniformOp>,
-    /// Used where they have something in common.
+    /// The part that all ops share, if they differ in nothing but the offset.
+    pub(crate) uniform: Option<UniformOp>,
+    /// Of uniform ops.
     offsets: [u64; LOOKAHEAD_OPS],
-    /// When they are due; used where they have something in common, and a schedule.
-    dues: [Tick; LOOKAHEAD_OPS],
-    scheduled: bool,
-    /// Used where they have nothing in common.
+    /// Of all other ops.
     targets: [Target; LOOKAHEAD_OPS],
+    /// Of ops with a schedule.
+    dues: [Tick; LOOKAHEAD_OPS],
+    /// The job has a schedule.
+    scheduled: bool,
     next: usize,
-    count: usize,
+    end: usize,
 }
 
 impl Lookahead {
-    /// None yet.
-    pub(crate) fn new(alike: Option<UniformOp>) -> Self {
+    /// Creates a lookahead in which nothing is drawn yet.
+    pub(crate) fn new(uniform: Option<UniformOp>, scheduled: bool) -> Self {
         Self {
-            alike,
+            uniform,
             offsets: [0; LOOKAHEAD_OPS],
-            dues: [Tick::ZERO; LOOKAHEAD_OPS],
-            scheduled: false,
             targets: [Target::default(); LOOKAHEAD_OPS],
+            dues: [Tick::ZERO; LOOKAHEAD_OPS],
+            scheduled,
             next: 0,
-            count: 0,
+            end: 0,
         }
     }
 
-    /// Whether all were issued.
+    /// Returns whether all ops were issued.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
-        self.next == self.count
+        self.next == self.end
     }
 
-    /// Those that were not issued, where they have nothing in common.
+    /// Returns the number of ops not issued yet.
     #[inline]
-    pub(crate) fn rest(&self) -> &[Target] {
-        self.targets.get(self.next..self.count).unwrap_or_default()
+    pub(crate) const fn count(&self) -> usize {
+        self.end - self.next
     }
 
-    /// The offsets of those that were not issued, where they have all else in common.
+    /// Returns the due times of the ops not issued yet; empty without a schedule.
     #[inline]
-    pub(crate) fn offsets(&self) -> &[u64] {
-        self.offsets.get(self.next..self.count).unwrap_or_default()
-    }
-
-    /// When these are due; `None` where they have no schedule.
-    #[inline]
-    pub(crate) fn dues(&self) -> Option<&[Tick]> {
-        let dues = self.dues.get(self.next..self.count).unwrap_or_default();
-        self.scheduled.then_some(dues)
-    }
-
-    /// The next `count` are issued.
-    #[inline]
-    pub(crate) const fn advance(&mut self, count: usize) {
-        self.next += count;
-    }
-
-    /// Draws `wanted`, as far as the pattern gives so many: how many that were, and their bytes.
-    fn fill(&mut self, pattern: &mut Pattern, wanted: usize) -> (usize, u64) {
-        if let Some(alike) = &self.alike {
-            let count = pattern.fill_offsets(&mut self.offsets[..wanted]);
-            return (count, count as u64 * u64::from(alike.length));
+    pub(crate) fn dues(&self) -> &[Tick] {
+        match self.scheduled {
+            true => self.dues.get(self.next..self.end).unwrap_or_default(),
+            false => &[],
         }
-        let targets = &mut self.targets[..wanted];
-        let count = pattern.fill(targets);
-        let lengths = targets[..count].iter().map(|target| target.length);
-        (count, lengths.map(u64::from).sum())
     }
 
-    /// Takes the due times of what was drawn, where all is alike.
-    fn schedule(&mut self, schedules: &mut Schedules) {
-        if let Some(alike) = &self.alike {
-            let dues = &mut self.dues[..self.count];
-            self.scheduled = schedules.fill(alike.direction, alike.length, dues);
+    /// Returns the ops not issued yet, of a job whose ops share `common`.
+    #[inline]
+    pub(crate) fn uniform_ops<'a, const RATED: bool>(
+        &'a self,
+        common: &'a UniformOp,
+    ) -> UniformOps<'a, RATED> {
+        UniformOps {
+            common,
+            offsets: self.offsets.get(self.next..self.end).unwrap_or_default(),
+            dues: self.dues(),
+        }
+    }
+
+    /// Returns the ops not issued yet, of a job whose ops are not uniform.
+    #[inline]
+    pub(crate) fn mixed_ops(&self) -> MixedOps<'_> {
+        MixedOps {
+            targets: self.targets.get(self.next..self.end).unwrap_or_default(),
+            dues: self.dues(),
         }
     }
 
     /// Forgets what was drawn.
     pub(crate) const fn clear(&mut self) {
         self.next = 0;
-        self.count = 0;
+        self.end = 0;
+    }
+
+    /// Draws up to `wanted` ops and returns how many the pattern gave, and their bytes.
+    fn draw(&mut self, pattern: &mut Pattern, wanted: usize) -> (usize, u64) {
+        self.next = 0;
+        if let Some(common) = &self.uniform {
+            self.end = pattern.fill_offsets(&mut self.offsets[..wanted]);
+            return (self.end, self.end as u64 * u64::from(common.length));
+        }
+        let targets = &mut self.targets[..wanted];
+        self.end = pattern.fill(targets);
+        let lengths = targets[..self.end].iter().map(|target| target.length);
+        (self.end, lengths.map(u64::from).sum())
+    }
+
+    /// Takes the due times of what was drawn.
+    fn schedule(&mut self, schedules: &mut Schedules) {
+        if !self.scheduled {
+            return;
+        }
+        let dues = &mut self.dues[..self.end];
+        if let Some(common) = &self.uniform {
+            return schedules.take_many(common.direction, common.length, dues);
+        }
+        for (due, target) in dues.iter_mut().zip(&self.targets) {
+            *due = schedules.take(target);
+        }
     }
 }
 
-impl Worker {
-    /// Draws as many as surely belong to this pass, at least one if any bytes remain.
+impl Source {
+    /// Draws as many ops as surely belong to this pass, at least one if any bytes remain.
     #[inline(never)]
     pub(crate) fn draw_ahead(&mut self) {
         let remaining = self.pass.remaining;
-        self.drawn.clear();
+        self.lookahead.clear();
         if remaining == 0 || self.pass.ended {
             return;
         }
         let fit = remaining / u64::from(self.pattern.largest());
-        let wanted = usize::try_from(fit)
-            .unwrap_or(LOOKAHEAD_OPS)
-            .clamp(1, LOOKAHEAD_OPS);
-        let (count, bytes) = self.drawn.fill(&mut self.pattern, wanted);
-        self.drawn.count = count;
-        self.drawn.schedule(&mut self.schedules);
+        let wanted = usize::try_from(fit).unwrap_or(LOOKAHEAD_OPS);
+        let wanted = wanted.clamp(1, LOOKAHEAD_OPS);
+        let (count, bytes) = self.lookahead.draw(&mut self.pattern, wanted);
+        self.lookahead.schedule(&mut self.schedules);
         self.pass.issue(bytes);
         self.pass.ended = count < wanted;
         self.pass.empty_since_restart &= count == 0;
     }
+
+    /// Counts the next `count` drawn ops as issued.
+    #[inline]
+    pub(crate) const fn advance(&mut self, count: usize) {
+        self.lookahead.next += count;
+        self.sequence += count as u64;
+    }
+
+    /// Returns whether an op drawn ahead is left to issue, and why not.
+    #[inline]
+    pub(crate) const fn drawn_status(&self) -> IssueStatus {
+        match (self.lookahead.is_empty(), self.pass.remaining) {
+            (false, _) => IssueStatus::Ready,
+            (true, 0) => IssueStatus::EndOfPass,
+            (true, _) => IssueStatus::EndOfPattern,
+        }
+    }
 }
 
-/// How many: enough that drawing is a loop of its own, few enough to stay in the nearest cache.
+/// Ops drawn at a time: enough that drawing is a loop of its own, few enough to stay in the L1
+/// cache.
 pub(crate) const LOOKAHEAD_OPS: usize = 32;

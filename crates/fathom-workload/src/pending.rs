@@ -99,17 +99,12 @@ impl Pending {
     pub(crate) fn room(&mut self) -> Room<'_> {
         let from = self.count.min(MANY - ROOM);
         Room {
+            count: &mut self.count,
+            bytes: &mut self.bytes,
             clat: places(&mut self.clat, from),
             lat: places(&mut self.lat, from),
             resp: places(&mut self.resp, from),
         }
-    }
-
-    /// The first `count` places of the room are taken, by ops of `length` bytes.
-    #[inline]
-    pub(crate) fn took(&mut self, count: usize, length: u32) {
-        self.count += count;
-        self.bytes += count as u64 * u64::from(length);
     }
 
     /// Whether there are due times.
@@ -167,6 +162,8 @@ impl Pending {
 /// Places for ops that went as usual.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
+    count: &'a mut usize,
+    bytes: &'a mut u64,
     clat: &'a mut [u32; ROOM],
     lat: &'a mut [u32; ROOM],
     resp: &'a mut [u32; ROOM],
@@ -195,6 +192,13 @@ impl Room<'_> {
             self.resp[place] = low(resp);
         }
         all <= u64::from(u32::MAX)
+    }
+
+    /// Keeps the ops in the first `count` places, of `length` bytes each.
+    #[inline]
+    pub(crate) fn take(self, count: usize, length: u32) {
+        *self.count += count;
+        *self.bytes += count as u64 * u64::from(length);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::log::JobLog;
 use crate::pending::{Added, Kept, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
+use crate::uniform_ops::{UniformOp, UniformTally};
 
 /// Everything a worker counts.
 #[derive(Debug)]
@@ -153,7 +154,7 @@ impl Recorder {
     }
 
     /// `count` times one op was reaped and another handed over, the last of `in_flight`.
-    pub(crate) fn exchanged(&mut self, in_flight: u32, count: u64) {
+    pub(crate) fn replenished(&mut self, in_flight: u32, count: u64) {
         self.depth_changes[in_flight as usize] += count.cast_signed();
         self.depth_changes[in_flight as usize + 1] -= count.cast_signed();
         self.submit_sizes[size_bucket(1)] += count;
@@ -199,16 +200,21 @@ impl Recorder {
         self.pending[direction].is_rated()
     }
 
-    /// Where ops of a direction wait, with a room for more, and the log.
+    /// Returns a tally for the next ops of a uniform job, `LOOKAHEAD_OPS` at most.
     #[inline]
-    pub(crate) fn pending_and_log(
-        &mut self,
-        direction: Direction,
-    ) -> (&mut Pending, Option<&mut JobLog>) {
+    pub(crate) fn uniform_tally<'a, const RATED: bool, const LOGGED: bool>(
+        &'a mut self,
+        common: &'a UniformOp,
+    ) -> UniformTally<'a, RATED, LOGGED> {
+        let direction = common.direction;
         if !self.pending[direction].has_room() {
             self.settle(direction);
         }
-        (&mut self.pending[direction], self.log.as_deref_mut())
+        UniformTally {
+            common,
+            room: self.pending[direction].room(),
+            log: self.log.as_deref_mut(),
+        }
     }
 
     /// What waits to be counted is counted.

@@ -1,80 +1,113 @@
-//! One out, one in: the steady state of a job that submits its ops one by one.
+//! The replenish path: one completion out, one op in.
 //!
-//! With the queue full and completions taken one at a time (fio's defaults), each completion makes
-//! room for exactly one op, in the slot that has just become free. Nothing else changes: not the
-//! number in flight, not the stage. So the slot stack is left alone, and what every round would
-//! count alike is counted once for all of them.
-//!
-//! It means the same as `reap` and `issue_batch` in turn, and gives way to them whenever an op is
-//! not what it usually is.
+//! With the queue full and completions reaped one at a time (fio's defaults), each completion makes
+//! room for exactly one op, in the slot that has just become free. The number in flight and the
+//! stage stay the same, so the free list is left alone and what every round would count is counted
+//! once for all of them. Means the same as `reap` and `issue_batch` in turn.
 
 use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
 
+use crate::fast_path::{MixedTally, OpSource, Tally};
+use crate::slots::SlotState;
+use crate::uniform_ops::UniformOp;
 use crate::worker::Worker;
 
-/// Why the exchange ended.
-pub(crate) enum End {
-    /// All that was drawn is issued, or a rule wants to be looked at.
+/// Why a loop ended.
+enum End {
+    /// All ops drawn ahead are issued, or a rule is due.
     Round,
     /// Nothing has completed.
     Empty,
-    /// This completion needs care.
-    Odd(Completion),
+    /// This completion needs the checked path.
+    Unusual(Completion),
     /// The next op is not due yet; this slot is free.
-    Early(Slot),
+    NotDue(Slot),
     /// The engine blocked with the op prepared in this slot.
     Blocked(Slot),
 }
 
+/// Bounds and origin of a loop.
+struct Round {
+    /// Start of the first op.
+    start: Tick,
+    /// When a rule wants to be looked at.
+    until: Tick,
+    /// Completions to wait for in `submit`.
+    want: u32,
+    /// Sequence number of the first op.
+    sequence: u64,
+}
+
+/// What a loop did.
+struct Replenished {
+    /// Ops issued, each for a completion.
+    count: usize,
+    end: End,
+    /// The clock after the last submission.
+    now: Tick,
+}
+
 impl Worker {
-    /// Exchanges completions for ops until the time `until`; the queue must be full.
+    /// Replaces completions by ops until the time `until`; the queue must be full.
     #[inline]
-    pub(crate) fn exchange<E: Engine>(
+    pub(crate) fn replenish<E: Engine>(
         &mut self,
         engine: &mut E,
         now: &mut Tick,
         until: Tick,
     ) -> Option<Step> {
-        if self.drawn.is_empty() {
-            self.draw_ahead();
+        if self.source.lookahead.is_empty() {
+            self.source.draw_ahead();
         }
-        if self.drawn.is_empty() {
+        if self.source.lookahead.is_empty() {
             return self.make_room(engine, now);
         }
-        let until = until.min(self.clock.next_rule);
-        let (done, end) = match self.drawn.alike {
-            Some(_) if self.recorder.has_ramp_ops() => return self.make_room(engine, now),
-            Some(alike) => match (self.drawn.dues().is_some(), self.recorder.log.is_some()) {
-                (false, false) => {
-                    self.exchange_alike::<E, false, false>(&alike, engine, now, until)
-                }
-                (true, false) => self.exchange_alike::<E, true, false>(&alike, engine, now, until),
-                (false, true) => self.exchange_alike::<E, false, true>(&alike, engine, now, until),
-                (true, true) => self.exchange_alike::<E, true, true>(&alike, engine, now, until),
-            },
-            None => self.exchange_some(engine, now, until),
+        let round = Round {
+            start: *now,
+            until: until.min(self.timers.next_rule),
+            want: self.wanted_of_full_queue(),
+            sequence: self.source.sequence,
         };
-        self.drawn.advance(done);
-        self.sequence += done as u64;
-        self.recorder.exchanged(self.in_flight, done as u64);
+        let rated = !self.source.lookahead.dues().is_empty();
+        let done = match self.source.lookahead.uniform {
+            Some(_) if self.recorder.has_ramp_ops() => return self.make_room(engine, now),
+            Some(common) => match (rated, self.recorder.log.is_some()) {
+                (false, false) => {
+                    self.replenish_uniform::<E, false, false>(&common, engine, &round)
+                }
+                (true, false) => self.replenish_uniform::<E, true, false>(&common, engine, &round),
+                (false, true) => self.replenish_uniform::<E, false, true>(&common, engine, &round),
+                (true, true) => self.replenish_uniform::<E, true, true>(&common, engine, &round),
+            },
+            None => self.replenish_mixed(engine, &round),
+        };
+        *now = done.now;
+        self.source.advance(done.count);
+        self.recorder
+            .replenished(self.queue.in_flight, done.count as u64);
+        self.after_replenish(engine, done.end, *now)
+    }
+
+    /// Settles the completion or the op with which a loop ended.
+    #[inline]
+    fn after_replenish<E: Engine>(&mut self, engine: &mut E, end: End, now: Tick) -> Option<Step> {
         match end {
             End::Round => None,
             End::Empty => Some(self.wait_for_room()),
-            End::Odd(completion) => {
-                self.complete(engine, completion, *now);
+            End::Unusual(completion) => {
+                self.complete(engine, completion, now);
                 self.note_reaped(1);
                 None
             }
-            End::Early(slot) => {
-                self.slots.put(slot);
+            End::NotDue(slot) => {
+                self.queue.slots.put(slot);
                 self.note_reaped(1);
                 None
             }
             End::Blocked(slot) => {
                 self.note_reaped(1);
-                self.drawn.advance(1);
-                self.sequence += 1;
-                self.prepared.push(slot);
+                self.source.advance(1);
+                self.queue.prepared.push(slot);
                 Some(Step::Blocked)
             }
         }
@@ -91,50 +124,79 @@ impl Worker {
         }
     }
 
-    /// The loop itself; says how many were exchanged, and why no more. Not inlined: a function of
-    /// its own has the registers to itself.
+    // Not inlined, both: a function of its own has the registers to itself.
     #[inline(never)]
-    fn exchange_some<E: Engine>(
+    fn replenish_uniform<E: Engine, const RATED: bool, const LOGGED: bool>(
         &mut self,
+        common: &UniformOp,
         engine: &mut E,
-        now: &mut Tick,
-        until: Tick,
-    ) -> (usize, End) {
-        let want = self.wanted_of_full_queue();
-        let mut start = *now;
-        let mut end = End::Round;
-        let mut done = 0;
-        for (target, sequence) in self.drawn.rest().iter().zip(self.sequence..) {
-            let mut one = [Completion::default()];
-            if engine.reap(&mut one) == 0 {
-                end = End::Empty;
-                break;
-            }
-            let [completion] = one;
-            let state = self.slots.state(completion.slot);
-            let Some(direction) = state.moved_all(completion) else {
-                end = End::Odd(completion);
-                break;
-            };
-            self.recorder.completed(direction, state, start);
-            let Some(due) = self.schedules.take(target, start) else {
-                end = End::Early(completion.slot);
-                break;
-            };
-            state.start_op(target, due, start, sequence);
-            engine.prepare(&state.op);
-            let Submitted::Issued { issue, now: after } = engine.submit(want) else {
-                end = End::Blocked(completion.slot);
-                break;
-            };
-            state.issue = issue;
-            start = after;
-            done += 1;
-            if after >= until {
-                break;
-            }
-        }
-        *now = start;
-        (done, end)
+        round: &Round,
+    ) -> Replenished {
+        let ops = self.source.lookahead.uniform_ops::<RATED>(common);
+        let tally = self.recorder.uniform_tally::<RATED, LOGGED>(common);
+        replenish(&ops, tally, self.queue.slots.states(), engine, round)
     }
+
+    #[inline(never)]
+    fn replenish_mixed<E: Engine>(&mut self, engine: &mut E, round: &Round) -> Replenished {
+        let ops = self.source.lookahead.mixed_ops();
+        let tally = MixedTally(&mut self.recorder);
+        replenish(&ops, tally, self.queue.slots.states(), engine, round)
+    }
+}
+
+/// The loop itself.
+#[inline(always)]
+fn replenish<E: Engine, O: OpSource, T: Tally>(
+    ops: &O,
+    mut tally: T,
+    states: &mut [SlotState],
+    engine: &mut E,
+    round: &Round,
+) -> Replenished {
+    let &Round { until, want, .. } = round;
+    let mut now = round.start;
+    let mut end = End::Round;
+    let mut count = 0;
+    while count < ops.len() {
+        let mut one = [Completion::default()];
+        if engine.reap(&mut one) == 0 {
+            end = End::Empty;
+            break;
+        }
+        let [completion] = one;
+        let slot = completion.slot;
+        let state = &mut states[slot.index()];
+        if !tally.record(count, state, completion, now) {
+            end = End::Unusual(completion);
+            break;
+        }
+        let due = ops.due(count, now);
+        if due > now {
+            end = End::NotDue(slot);
+            break;
+        }
+        let op = ops.place(
+            count,
+            slot,
+            state,
+            (due, now),
+            round.sequence + count as u64,
+        );
+        engine.prepare(&op);
+        let Submitted::Issued { issue, now: after } = engine.submit(want) else {
+            end = End::Blocked(slot);
+            break;
+        };
+        state.issue = issue;
+        now = after;
+        count += 1;
+        if after >= until {
+            break;
+        }
+    }
+    // The last completion was recorded, though no op could follow it.
+    let unmatched = matches!(end, End::NotDue(_) | End::Blocked(_));
+    tally.commit(count + usize::from(unmatched));
+    Replenished { count, end, now }
 }

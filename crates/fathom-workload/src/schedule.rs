@@ -24,13 +24,23 @@ impl Schedules {
         Self { any, by_direction }
     }
 
-    /// Takes the due time of `target`; `None` if it is not due at `now`. Without a schedule it is
-    /// due at once.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, target: &Target, now: Tick) -> Option<Tick> {
-        if !self.any {
-            return Some(now);
+    /// Returns whether any direction has a schedule.
+    pub(crate) const fn any(&self) -> bool {
+        self.any
+    }
+
+    /// Takes the due time of `target`; `Tick::ZERO` if its direction has no schedule.
+    #[inline]
+    pub(crate) fn take(&mut self, target: &Target) -> Tick {
+        match &mut self.by_direction[target.direction] {
+            None => Tick::ZERO,
+            Some(schedule) => schedule.take(target.length),
         }
+    }
+
+    /// Takes the due time of `target`; `None`, taking nothing, if it is not due at `now`. Without
+    /// a schedule it is due at once.
+    pub(crate) fn take_if_due(&mut self, target: &Target, now: Tick) -> Option<Tick> {
         match &mut self.by_direction[target.direction] {
             None => Some(now),
             Some(schedule) if schedule.next() > now => None,
@@ -38,14 +48,12 @@ impl Schedules {
         }
     }
 
-    /// Takes the due times of the next ops in `direction`, of `length` bytes each; false if there
-    /// is no schedule.
-    pub(crate) fn fill(&mut self, direction: Direction, length: u32, dues: &mut [Tick]) -> bool {
-        let Some(schedule) = &mut self.by_direction[direction] else {
-            return false;
-        };
-        schedule.fill(length, dues);
-        true
+    /// Takes the due times of the next ops in `direction`, of `length` bytes each.
+    pub(crate) fn take_many(&mut self, direction: Direction, length: u32, dues: &mut [Tick]) {
+        match &mut self.by_direction[direction] {
+            None => dues.fill(Tick::ZERO),
+            Some(schedule) => schedule.fill(length, dues),
+        }
     }
 
     /// When the next op of a direction is due.

@@ -48,7 +48,7 @@ impl SlotState {
 
     /// The slot's next op, which differs from what stands there in nothing but the offset.
     #[inline(always)]
-    pub(crate) const fn start_alike(&mut self, offset: u64, due: Tick, now: Tick) {
+    pub(crate) const fn start_uniform(&mut self, offset: u64, due: Tick, now: Tick) {
         self.due = due;
         self.start = now;
         self.op.offset = offset;

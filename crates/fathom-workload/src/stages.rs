@@ -2,8 +2,8 @@
 
 use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
 
-use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
-use crate::worker::{After, Pass, Stage, Worker};
+use crate::source::never_finishes;
+use crate::worker::{After, Stage, Worker};
 
 impl Worker {
     /// Waits until nothing is in flight; rests of short transfers are still issued.
@@ -13,13 +13,13 @@ impl Worker {
         now: &mut Tick,
         after: After,
     ) -> Option<Step> {
-        if !self.prepared.is_empty() {
+        if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
-        if !self.retry.is_empty() {
+        if !self.queue.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
-        if self.in_flight > 0 {
+        if self.queue.in_flight > 0 {
             if self.reap(engine, *now) == 0 {
                 return Some(Step::Wait {
                     min: 1,
@@ -30,7 +30,7 @@ impl Worker {
             return None;
         }
         let step = self.drained(*now, after);
-        if self.pass.renew {
+        if self.source.pass.recreate {
             self.renew_files(engine);
         }
         step
@@ -39,12 +39,12 @@ impl Worker {
     /// Nothing is in flight: what was to follow follows.
     fn drained(&mut self, now: Tick, after: After) -> Option<Step> {
         // Reading back fills the queue as well, and may end on its way down.
-        self.sinking = false;
+        self.queue.draining_to_low = false;
         match after {
             After::Think => return self.think(now),
             After::Pass => self.end_pass(now),
             After::Readback => {
-                self.close_stretch(READS, now);
+                self.close_io_period(READS, now);
                 self.next_pass(now);
             }
             After::End => {
@@ -52,8 +52,8 @@ impl Worker {
                     .readback
                     .as_ref()
                     .is_some_and(|readback| readback.is_reading());
-                let which = if reading { READS } else { self.used };
-                self.close_stretch(which, now);
+                let which = if reading { READS } else { self.source.used };
+                self.close_io_period(which, now);
                 self.stage = match self.wants_final_sync() {
                     true => Stage::Syncing(FileIndex::new(0), After::End),
                     false => Stage::Finished,
@@ -70,7 +70,7 @@ impl Worker {
         };
         let pause = thinking.pause(now);
         // A job does not think past its end.
-        let until = pause.until.min(self.clock.deadline);
+        let until = pause.until.min(self.timers.deadline);
         if now < pause.spin_until.min(until) {
             return Some(Step::Wait {
                 min: 0,
@@ -87,14 +87,14 @@ impl Worker {
         }
         thinking.resume();
         if thinking.moves_schedule() {
-            self.schedules.delay(now - pause.began);
+            self.source.schedules.delay(now - pause.began);
         }
         self.stage = Stage::Running;
         None
     }
 
     fn end_pass(&mut self, now: Tick) {
-        self.close_stretch(self.used, now);
+        self.close_io_period(self.source.used, now);
         let reads_back = self
             .readback
             .as_ref()
@@ -119,28 +119,31 @@ impl Worker {
         file: FileIndex,
         after: After,
     ) -> Option<Step> {
-        if self.in_flight > 0 || !self.prepared.is_empty() {
+        if self.queue.in_flight > 0 || !self.queue.prepared.is_empty() {
             return self.wait_for_sync(engine, now);
         }
-        if let Some((file, kind, next)) = self.next_final_sync(file).filter(|_| self.used.write) {
+        if let Some((file, kind, next)) = self
+            .next_final_sync(file)
+            .filter(|_| self.source.used.write)
+        {
             self.stage = Stage::Syncing(next, after);
             self.prepare_sync(engine, *now, file, kind);
             return self.submit_prepared(engine, now);
         }
-        self.sync.synced_at = self.sequence;
+        self.sync.synced_at = self.source.sequence;
         match after {
             After::Readback => self.begin_readback(engine, *now),
             After::End => self.stage = Stage::Finished,
             After::Pass | After::Think => self.next_pass(*now),
         }
-        if self.pass.renew {
+        if self.source.pass.recreate {
             self.renew_files(engine);
         }
         None
     }
 
     fn wait_for_sync<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
-        if !self.prepared.is_empty() {
+        if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
         if self.reap(engine, *now) == 0 {
@@ -160,9 +163,9 @@ impl Worker {
             let _ = engine.invalidate(file);
         }
         if let Some(readback) = &mut self.readback {
-            readback.begin(self.sequence);
+            readback.begin(self.source.sequence);
         }
-        self.clock.stretch = now;
+        self.timers.io_period_start = now;
         self.stage = Stage::ReadingBack;
     }
 
@@ -171,72 +174,39 @@ impl Worker {
         if let Some(readback) = &mut self.readback {
             readback.end();
         }
-        if self.pass.more == 0 && !self.config.time_based {
+        if self.source.pass.more == 0 && !self.config.time_based {
             self.stage = match self.wants_final_sync() {
                 true => Stage::Syncing(FileIndex::new(0), After::End),
                 false => Stage::Finished,
             };
             return;
         }
-        self.pass.more = self.pass.more.saturating_sub(1);
+        self.source.pass.more = self.source.pass.more.saturating_sub(1);
         self.start_over();
-        self.pass.renew = self.config.recreate_each_pass;
-        self.clock.stretch = now;
+        self.source.pass.recreate = self.config.recreate_each_pass;
+        self.timers.io_period_start = now;
         self.stage = Stage::Running;
     }
 
-    /// The pattern begins anew with all its bytes to go.
+    /// Starts the pattern over with all its bytes to issue.
     pub(crate) fn start_over(&mut self) {
-        self.pattern.restart();
-        self.drawn.clear();
-        self.pass = Pass {
-            remaining: bytes_to_issue(&self.config).saturating_sub(self.pass.over),
-            over: 0,
-            more: self.pass.more,
-            empty_since_restart: false,
-            ended: false,
-            invalidate: self.config.invalidate
-                && self.engine.moves_data
-                && !never_through(&self.config),
-            renew: false,
-        };
+        let caches = self.config.invalidate && self.engine.moves_data;
+        let invalidate = caches && !never_finishes(&self.config);
+        self.source.restart(&self.config, invalidate);
     }
 
     /// The stretch of I/O up to now counts as runtime of these directions.
-    fn close_stretch(&mut self, which: PerDirection<bool>, now: Tick) {
-        self.recorder.ran(which, self.clock.stretch, now);
-        self.clock.stretch = now;
+    fn close_io_period(&mut self, which: PerDirection<bool>, now: Tick) {
+        self.recorder.ran(which, self.timers.io_period_start, now);
+        self.timers.io_period_start = now;
     }
 
     /// Whether the job's own syncs at its end have still to be made.
     fn wants_final_sync(&self) -> bool {
         let asked = self.syncs_each_file() || !self.config.sync_filesystems.is_empty();
-        let dirty = self.used.write && self.sequence != self.sync.synced_at;
+        let dirty = self.source.used.write && self.source.sequence != self.sync.synced_at;
         asked && dirty && !self.recorder.has_failed()
     }
-}
-
-/// Bytes of all ops of one pass: a trim before each write goes over the same bytes twice.
-pub(crate) fn bytes_to_issue(config: &WorkerConfig) -> u64 {
-    match config.pattern.mix {
-        Mix::TrimWrite => config.bytes_per_pass.saturating_mul(2),
-        _ => config.bytes_per_pass,
-    }
-}
-
-/// Whether a job that goes on for a time draws blocks that may repeat: it is never through with its
-/// files, so what is cached of them stays cached, as in fio. Its passes are only ours.
-fn never_through(config: &WorkerConfig) -> bool {
-    let pattern = &config.pattern;
-    let may_repeat = pattern.map == MapMode::Off
-        || pattern.shares.is_some()
-        || pattern.distribution != Distribution::Uniform;
-    let percentages = pattern.percentage_random;
-    let is_random = pattern.random
-        && pattern.zones.is_none()
-        && pattern.generator != RandomGenerator::Lfsr
-        && percentages.iter().all(|(_, &percent)| percent == 100);
-    config.time_based && is_random && may_repeat
 }
 
 /// The runtime of reading back is that of reads alone.

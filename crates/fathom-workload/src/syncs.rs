@@ -99,8 +99,9 @@ const fn is_multiple(writes: u64, every: u32) -> bool {
 impl Worker {
     /// The sync that comes before the next op. None at the job's end, nor while reading back.
     pub(crate) fn sync_due(&self) -> Option<SyncKind> {
-        let goes_on = self.pass.remaining > 0 || self.pass.more > 0 && !self.config.time_based;
-        if self.stage != Stage::Running || self.held.is_some() || !goes_on {
+        let goes_on =
+            self.source.pass.remaining > 0 || self.source.pass.more > 0 && !self.config.time_based;
+        if self.stage != Stage::Running || self.source.held.is_some() || !goes_on {
             return None;
         }
         self.sync.wanted(&self.config.sync)
@@ -114,14 +115,14 @@ impl Worker {
         kind: SyncKind,
     ) -> IssueStatus {
         if !self.engine.queued_sync {
-            if !self.is_drained() {
-                return IssueStatus::Drained;
+            if !self.queue.is_drained() {
+                return IssueStatus::NeedsDrain;
             }
-            self.alone = true;
+            self.queue.exclusive = true;
         }
         self.sync.gave_way = true;
         self.prepare_sync(engine, now, self.sync.file, kind);
-        IssueStatus::Open
+        IssueStatus::Ready
     }
 
     /// The sync at a pass's or the job's end that comes at `place`, and the place after it: first
@@ -150,7 +151,7 @@ impl Worker {
     /// Closes every file and opens it again, which makes it anew.
     #[cold]
     pub(crate) fn renew_files<E: Engine>(&mut self, engine: &mut E) {
-        self.pass.renew = false;
+        self.source.pass.recreate = false;
         for number in 0..self.config.pattern.files.len() {
             let file = FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX));
             let renewed = engine.close(file).and_then(|()| engine.open(file));
@@ -175,10 +176,10 @@ impl Worker {
         file: FileIndex,
         kind: SyncKind,
     ) {
-        let Some(slot) = self.slots.take() else {
+        let Some(slot) = self.queue.slots.take() else {
             unreachable!("callers see to it that a slot is free");
         };
-        let state = self.slots.state(slot);
+        let state = self.queue.slots.state(slot);
         state.due = now;
         state.start = now;
         state.op.kind = OpKind::Sync(kind);
@@ -194,8 +195,8 @@ impl Worker {
             // What is too long for an op goes on to the file's end.
             state.op.length = u32::try_from(end - state.op.offset).unwrap_or(0);
         }
-        state.op.sequence = self.sequence;
+        state.op.sequence = self.source.sequence;
         engine.prepare(&state.op);
-        self.prepared.push(slot);
+        self.queue.prepared.push(slot);
     }
 }

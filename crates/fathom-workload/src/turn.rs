@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fathom_core::{Direction, Engine, FileIndex, Nanos, PerDirection, Step, Submitted, Tick};
 
 use crate::config::Pace;
+use crate::path::Path;
 use crate::results::JobError;
 use crate::worker::{After, Stage, Worker};
 
@@ -40,7 +41,7 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
         worker.stop_issuing();
     }
     let mut now = now;
-    if !worker.prepared.is_empty() {
+    if !worker.queue.prepared.is_empty() {
         // The engine was blocked in the last turn's submission.
         if let Some(step) = worker.submit_prepared(engine, &mut now) {
             return step;
@@ -62,7 +63,7 @@ impl Worker {
     /// One round; `None` when the next one can follow at once.
     #[inline]
     fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
-        if *now >= self.clock.next_rule && self.apply_rules(*now) {
+        if *now >= self.timers.next_rule && self.apply_rules(*now) {
             // Who drives the worker has figures of its own that begin anew.
             return Some(Step::Again);
         }
@@ -75,16 +76,19 @@ impl Worker {
     /// Issues while there is room, reaps when there is none.
     #[inline]
     fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
-        if self.slots.free() == 0 || self.sinking {
-            if self.one_by_one && self.retry.is_empty() && !self.pass.invalidate {
-                return self.exchange(engine, now, enough);
+        if self.queue.slots.free() == 0 || self.queue.draining_to_low {
+            if self.path == Path::Replenish
+                && self.queue.retry.is_empty()
+                && !self.source.pass.invalidate
+            {
+                return self.replenish(engine, now, enough);
             }
             return self.make_room(engine, now);
         }
-        if self.config.batching.complete_min == 0 && self.in_flight > 0 {
+        if self.config.batching.complete_min == 0 && self.queue.in_flight > 0 {
             self.reap(engine, *now);
         }
-        if self.plain && self.retry.is_empty() && !self.pass.invalidate {
+        if self.path.is_fast() && self.queue.retry.is_empty() && !self.source.pass.invalidate {
             self.issue_batch(engine, now)
         } else {
             self.issue_checked(engine, now)
@@ -93,12 +97,12 @@ impl Worker {
 
     #[inline]
     pub(crate) fn make_room<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> Option<Step> {
-        if !self.retry.is_empty() {
+        if !self.queue.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
         let taken = self.reap(engine, *now);
         let low = self.config.batching.low;
-        self.sinking = self.in_flight > low;
+        self.queue.draining_to_low = self.queue.in_flight > low;
         if taken == 0 {
             return Some(self.wait_for_room());
         }
@@ -107,7 +111,11 @@ impl Worker {
 
     /// What to wait for when nothing has completed.
     pub(crate) fn wait_for_room(&self) -> Step {
-        let min = self.config.batching.complete_min.clamp(1, self.in_flight);
+        let min = self
+            .config
+            .batching
+            .complete_min
+            .clamp(1, self.queue.in_flight);
         Step::Wait {
             min,
             until: None,
@@ -122,7 +130,7 @@ impl Worker {
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
-        let want = if self.slots.free() > 0 {
+        let want = if self.queue.slots.free() > 0 {
             0
         } else {
             self.wanted_of_full_queue()
@@ -138,18 +146,18 @@ impl Worker {
     /// What was handed over is in flight since `issue`.
     #[inline]
     fn stamp(&mut self, issue: Tick) {
-        let count = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
-        self.in_flight += count;
-        self.recorder.issued(self.in_flight, count);
-        let states = self.slots.states();
-        for &slot in &self.prepared {
+        let count = u32::try_from(self.queue.prepared.len()).unwrap_or(u32::MAX);
+        self.queue.in_flight += count;
+        self.recorder.issued(self.queue.in_flight, count);
+        let states = self.queue.slots.states();
+        for &slot in &self.queue.prepared {
             let state = &mut states[slot.index()];
             if state.op.buffer_offset != 0 {
                 continue; // the rest of a short transfer: its clock runs since the first piece
             }
             state.issue = issue;
         }
-        self.prepared.clear();
+        self.queue.prepared.clear();
     }
 
     /// Every stage but `Running`.
@@ -162,7 +170,7 @@ impl Worker {
     ) -> Option<Step> {
         match stage {
             Stage::Delayed => self.begin(engine, *now),
-            Stage::ReadingBack if self.slots.free() == 0 => self.make_room(engine, now),
+            Stage::ReadingBack if self.queue.slots.free() == 0 => self.make_room(engine, now),
             Stage::Running | Stage::ReadingBack => self.issue_checked(engine, now),
             Stage::Draining(after) => self.drain(engine, now, after),
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
@@ -174,7 +182,7 @@ impl Worker {
     }
 
     fn begin<E: Engine>(&mut self, engine: &mut E, now: Tick) -> Option<Step> {
-        let start = self.clock.origin + self.config.start_delay;
+        let start = self.timers.origin + self.config.start_delay;
         if now < start {
             return Some(Step::Wait {
                 min: 0,
@@ -185,16 +193,16 @@ impl Worker {
         if self.engine.moves_data {
             self.prepare_buffers(engine);
         }
-        self.clock.stretch = now;
-        self.clock.rate_check = now + RATE_MIN_GRACE;
+        self.timers.io_period_start = now;
+        self.timers.rate_check = now + RATE_MIN_GRACE;
         if self.config.rate_min.iter().all(|(_, pace)| pace.is_none()) {
-            self.clock.rate_check = Tick::MAX;
+            self.timers.rate_check = Tick::MAX;
         }
-        self.schedules.begin(now);
+        self.source.schedules.begin(now);
         if self.config.ramp.is_zero() {
             self.measure_from(now);
         } else {
-            self.clock.ramp_end = now + self.config.ramp;
+            self.timers.ramp_end = now + self.config.ramp;
         }
         if let Some(limits) = &mut self.limits {
             limits.begin(now);
@@ -205,10 +213,10 @@ impl Worker {
     }
 
     fn prepare_buffers<E: Engine>(&mut self, engine: &mut E) {
-        if !self.used.write {
+        if !self.source.used.write {
             return;
         }
-        for number in 0..self.slots.count() {
+        for number in 0..self.queue.slots.count() {
             self.filler
                 .prepare(engine.buffer(fathom_core::Slot::new(number)));
         }
@@ -216,17 +224,17 @@ impl Worker {
 
     /// Measuring begins.
     pub(crate) fn measure_from(&mut self, now: Tick) {
-        let waiting = u32::try_from(self.retry.len()).unwrap_or(u32::MAX);
-        self.recorder.begin(now, self.in_flight + waiting);
+        let waiting = u32::try_from(self.queue.retry.len()).unwrap_or(u32::MAX);
+        self.recorder.begin(now, self.queue.in_flight + waiting);
         self.watch_from(now);
         if let Some(priorities) = &mut self.priorities {
             priorities.clear();
         }
-        self.clock.ramp_end = Tick::MAX;
-        self.clock.rate_looked = None;
-        self.clock.rate_seen = PerDirection::default();
+        self.timers.ramp_end = Tick::MAX;
+        self.timers.rate_checked = None;
+        self.timers.rate_seen = PerDirection::default();
         if let Some(runtime) = self.config.runtime {
-            self.clock.deadline = now + runtime;
+            self.timers.deadline = now + runtime;
         }
     }
 
@@ -236,18 +244,18 @@ impl Worker {
         if matches!(self.stage, Stage::Delayed | Stage::Finished) {
             return false;
         }
-        let ramp_ends = now >= self.clock.ramp_end;
+        let ramp_ends = now >= self.timers.ramp_end;
         if ramp_ends {
             self.measure_from(now);
         }
         if now >= self.recorder.next_sample() {
             self.recorder.sample(now);
         }
-        if now >= self.clock.rate_check {
+        if now >= self.timers.rate_check {
             self.check_rate(now);
         }
         self.watch_steadiness(now);
-        if now >= self.clock.deadline {
+        if now >= self.timers.deadline {
             self.stop_issuing();
         }
         self.set_next_rule();
@@ -255,7 +263,7 @@ impl Worker {
     }
 
     pub(crate) fn set_next_rule(&mut self) {
-        let clock = &mut self.clock;
+        let clock = &mut self.timers;
         let ending = matches!(
             self.stage,
             Stage::Finished | Stage::Draining(After::End) | Stage::Syncing(_, After::End)
@@ -278,10 +286,10 @@ impl Worker {
     /// look, as fio does.
     fn check_rate(&mut self, now: Tick) {
         let window = self.config.rate_cycle.max(Nanos::from_millis(1));
-        let looked = self.clock.rate_looked.replace(now);
+        let looked = self.timers.rate_checked.replace(now);
         for direction in Direction::ALL {
             let (ios, bytes) = self.recorder.measured(direction);
-            let seen = std::mem::replace(&mut self.clock.rate_seen[direction], (ios, bytes));
+            let seen = std::mem::replace(&mut self.timers.rate_seen[direction], (ios, bytes));
             let (moved, least) = match self.config.rate_min[direction] {
                 None => continue,
                 Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least),
@@ -291,7 +299,7 @@ impl Worker {
                 continue;
             };
             let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get().max(1));
-            if self.used[direction] && per_second < u128::from(least) {
+            if self.source.used[direction] && per_second < u128::from(least) {
                 self.fail(JobError {
                     errno: EIO,
                     what: "rate_min",
@@ -305,7 +313,7 @@ impl Worker {
                 });
             }
         }
-        self.clock.rate_check = now + window;
+        self.timers.rate_check = now + window;
     }
 
     /// The job ends with an error, once what is in flight has come back.
@@ -313,7 +321,7 @@ impl Worker {
     pub(crate) fn fail(&mut self, error: JobError) {
         self.recorder.failed(error);
         self.abandon_retries();
-        self.held = None;
+        self.source.held = None;
         if self.stage != Stage::Finished {
             self.stage = Stage::Draining(After::End);
         }
@@ -325,7 +333,7 @@ impl Worker {
             Stage::Finished | Stage::Syncing(_, After::End) | Stage::Draining(After::End) => {}
             Stage::Delayed => self.stage = Stage::Finished,
             _ => {
-                self.held = None;
+                self.source.held = None;
                 self.stage = Stage::Draining(After::End);
             }
         }

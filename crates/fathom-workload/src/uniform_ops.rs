@@ -1,35 +1,34 @@
-//! The loops of jobs whose ops differ in nothing but the offset: one file, one direction, one size.
+//! Ops that differ in nothing but the offset: one file, one direction, one size.
 //!
-//! What such ops have in common stands in every slot from the start, so that one is laid down by
-//! its offset and its times, and has gone well if its result is the common length. The loops mean
-//! the same as those of `exchange`, `issue` and `complete`, and give way to them whenever an op is
-//! not what it usually is.
+//! What such ops share is written into every slot once, before the first op. An op then costs its
+//! offset and its times, and has succeeded if its result is the common length. Latencies go
+//! straight into the recorder's columns. `RATED` and `LOGGED` select loops compiled for jobs with
+//! a rate and for jobs whose ops are logged, so that the others do not test for either.
 //!
-//! They are not for the time when ops are in flight from a ramp. `RATED` and `LOGGED` are loops of
-//! their own for jobs that have a rate and for those whose ops are logged.
+//! Not usable while ops issued during a ramp are in flight: those need a look each.
 
-use fathom_core::{Completion, Direction, Engine, Op, Submitted, Tick};
+use fathom_core::{Completion, Direction, Engine, Op, Slot, Tick};
 
-use crate::issue::IssueStatus;
-use crate::lookahead::LOOKAHEAD_OPS;
+use crate::fast_path::{OpSource, Tally};
+use crate::log::JobLog;
 use crate::pattern::Pattern;
-use crate::replenish::End;
-use crate::slots::op_on;
-use crate::worker::Worker;
+use crate::pending::Room;
+use crate::slots::{SlotState, op_on};
 
-/// What all ops of a job have in common.
+/// The part that all ops of a job share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UniformOp {
     pub(crate) direction: Direction,
     pub(crate) length: u32,
-    /// What a good op's result is: its length.
+    /// Result of an op that succeeded: its length.
     expected: i32,
-    /// All but slot, offset and number.
+    /// The op but for slot, offset and sequence number.
     op: Op,
 }
 
 impl UniformOp {
-    /// `None` where ops differ in more than the offset, or are not reads or writes.
+    /// Returns the common part of a pattern's ops; `None` if they differ in more than the offset,
+    /// or are trims, which not every engine queues.
     pub(crate) fn of(pattern: &Pattern) -> Option<Self> {
         let target = pattern.common()?;
         let queued = target.direction != Direction::Trim;
@@ -43,163 +42,93 @@ impl UniformOp {
     }
 }
 
-impl Worker {
-    /// See `exchange_some`.
-    #[inline(never)]
-    pub(crate) fn exchange_alike<E: Engine, const RATED: bool, const LOGGED: bool>(
-        &mut self,
-        alike: &UniformOp,
-        engine: &mut E,
-        now: &mut Tick,
-        until: Tick,
-    ) -> (usize, End) {
-        let want = self.wanted_of_full_queue();
-        let (offsets, dues) = (self.drawn.offsets(), self.drawn.dues().unwrap_or_default());
-        let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
-        let mut room = pending.room();
-        let states = self.slots.states();
-        let &UniformOp { expected, op, .. } = alike;
-        let mut start = *now;
-        let mut end = End::Round;
-        let mut done = 0;
-        for &offset in offsets {
-            let mut one = [Completion::default()];
-            if engine.reap(&mut one) == 0 {
-                end = End::Empty;
-                break;
-            }
-            let [Completion { slot, result }] = one;
-            let state = &mut states[slot.index()];
-            if result != expected || !room.put::<RATED>(done, state, start) {
-                end = End::Odd(Completion { slot, result });
-                break;
-            }
-            if LOGGED && let Some(log) = &mut log {
-                log.completed(alike.direction, state, start);
-            }
-            let mut due = start;
-            if RATED {
-                due = dues[done];
-                if due > start {
-                    end = End::Early(slot);
-                    break;
-                }
-            }
-            state.start_alike(offset, due, start);
-            engine.prepare(&Op {
-                slot,
-                offset,
-                sequence: self.sequence + done as u64,
-                ..op
-            });
-            let Submitted::Issued { issue, now: after } = engine.submit(want) else {
-                end = End::Blocked(slot);
-                break;
-            };
-            state.issue = issue;
-            start = after;
-            done += 1;
-            if after >= until {
-                break;
-            }
-        }
-        let counted = done + usize::from(matches!(end, End::Early(_) | End::Blocked(_)));
-        pending.took(counted, alike.length);
-        *now = start;
-        (done, end)
+/// Drawn-ahead ops of a uniform job: their offsets and, if `RATED`, their due times.
+pub(crate) struct UniformOps<'a, const RATED: bool> {
+    pub(crate) common: &'a UniformOp,
+    pub(crate) offsets: &'a [u64],
+    /// As many as `offsets` if `RATED`, else empty.
+    pub(crate) dues: &'a [Tick],
+}
+
+impl<const RATED: bool> OpSource for UniformOps<'_, RATED> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.offsets.len()
     }
 
-    /// Lays down what was drawn ahead and is due, `most` ops at most.
-    #[inline]
-    pub(crate) fn lay_down_alike<E: Engine>(
-        &mut self,
-        alike: &UniformOp,
-        engine: &mut E,
-        now: Tick,
-        most: usize,
-    ) -> IssueStatus {
-        let mut gate = self.gate_of_drawn();
-        let mut offsets = self.drawn.offsets();
-        offsets = &offsets[..offsets.len().min(most)];
-        let dues = self.drawn.dues();
-        if let Some(dues) = dues {
-            let dues = &dues[..offsets.len()];
-            if let Some(early) = dues.iter().position(|&due| due > now) {
-                gate = IssueStatus::Due(dues[early]);
-                offsets = &offsets[..early];
-            }
-        }
-        let (slots, states) = self.slots.take_some(offsets.len());
-        for (index, (&slot, &offset)) in slots.iter().zip(offsets).enumerate() {
-            let due = dues.map_or(now, |dues| dues[index]);
-            states[slot.index()].start_alike(offset, due, now);
-        }
-        let mut next = offsets.iter();
-        let op = Op {
-            sequence: self.sequence,
-            ..alike.op
-        };
-        engine.prepare_many(&op, slots, || next.next().copied().unwrap_or(0));
-        self.prepared.extend_from_slice(slots);
-        let count = offsets.len();
-        self.sequence += count as u64;
-        self.drawn.advance(count);
-        gate
+    #[inline(always)]
+    fn due(&self, index: usize, now: Tick) -> Tick {
+        if RATED { self.dues[index] } else { now }
     }
 
-    /// The first `taken` of `done` were reaped.
+    #[inline(always)]
+    fn place(
+        &self,
+        index: usize,
+        slot: Slot,
+        state: &mut SlotState,
+        times: (Tick, Tick),
+        sequence: u64,
+    ) -> Op {
+        let offset = self.offsets[index];
+        state.start_uniform(offset, times.0, times.1);
+        Op {
+            slot,
+            offset,
+            sequence,
+            ..self.common.op
+        }
+    }
+
     #[inline]
-    pub(crate) fn taken_alike<E: Engine>(
-        &mut self,
-        alike: &UniformOp,
+    fn place_many<E: Engine>(
+        &self,
         engine: &mut E,
-        taken: usize,
+        slots: &[Slot],
+        states: &mut [SlotState],
         now: Tick,
+        sequence: u64,
     ) {
-        let mut next = 0;
-        while next < taken {
-            let upto = taken.min(next + LOOKAHEAD_OPS);
-            let logged = self.recorder.log.is_some();
-            next = match (self.recorder.is_rated(alike.direction), logged) {
-                (false, false) => self.add_alike::<false, false>(alike, next, upto, now),
-                (true, false) => self.add_alike::<true, false>(alike, next, upto, now),
-                (false, true) => self.add_alike::<false, true>(alike, next, upto, now),
-                (true, true) => self.add_alike::<true, true>(alike, next, upto, now),
-            };
-            if next < upto {
-                self.complete(engine, self.done[next], now);
-                next += 1;
-            }
+        for (index, (&slot, &offset)) in slots.iter().zip(self.offsets).enumerate() {
+            states[slot.index()].start_uniform(offset, self.due(index, now), now);
         }
+        let mut offsets = self.offsets.iter();
+        let op = Op {
+            sequence,
+            ..self.common.op
+        };
+        engine.prepare_many(&op, slots, || offsets.next().copied().unwrap_or(0));
+    }
+}
+
+/// Tally of a uniform job: latencies go into columns, one entry per op.
+pub(crate) struct UniformTally<'a, const RATED: bool, const LOGGED: bool> {
+    pub(crate) common: &'a UniformOp,
+    pub(crate) room: Room<'a>,
+    /// The job's log if `LOGGED`.
+    pub(crate) log: Option<&'a mut JobLog>,
+}
+
+impl<const RATED: bool, const LOGGED: bool> Tally for UniformTally<'_, RATED, LOGGED> {
+    #[inline(always)]
+    fn record(
+        &mut self,
+        index: usize,
+        state: &SlotState,
+        completion: Completion,
+        now: Tick,
+    ) -> bool {
+        if completion.result != self.common.expected || !self.room.put::<RATED>(index, state, now) {
+            return false;
+        }
+        if LOGGED && let Some(log) = &mut self.log {
+            log.completed(self.common.direction, state, now);
+        }
+        true
     }
 
-    /// Counts those of `done` that went as usual, from one up to another, and gives their slots
-    /// back; ends at the first that needs care, and says which that is.
-    #[inline]
-    fn add_alike<const RATED: bool, const LOGGED: bool>(
-        &mut self,
-        alike: &UniformOp,
-        from: usize,
-        upto: usize,
-        now: Tick,
-    ) -> usize {
-        let done = &self.done[from..upto];
-        let (pending, mut log) = self.recorder.pending_and_log(alike.direction);
-        let mut room = pending.room();
-        let states = self.slots.states();
-        let mut good = 0;
-        for &Completion { slot, result } in done {
-            let state = &states[slot.index()];
-            if result != alike.expected || !room.put::<RATED>(good, state, now) {
-                break;
-            }
-            if LOGGED && let Some(log) = &mut log {
-                log.completed(alike.direction, state, now);
-            }
-            good += 1;
-        }
-        pending.took(good, alike.length);
-        self.slots.put_all(&done[..good]);
-        from + good
+    #[inline(always)]
+    fn commit(self, count: usize) {
+        self.room.take(count, self.common.length);
     }
 }

@@ -93,7 +93,7 @@ impl LogChannel {
         self.warm.pop().or_else(|| self.empty.pop())
     }
 
-    pub(super) fn submit_prepared(&self, batch: Batch) {
+    pub(super) fn send(&self, batch: Batch) {
         let refused = self.full.push(batch).is_err();
         debug_assert!(
             !refused,

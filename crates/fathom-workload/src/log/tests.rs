@@ -32,7 +32,7 @@ fn config() -> LogConfig {
     }
 }
 
-fn note_reaped(channel: &LogChannel) -> (Vec<Item>, Option<Dropped>) {
+fn taken(channel: &LogChannel) -> (Vec<Item>, Option<Dropped>) {
     let (mut items, mut end) = (Vec::new(), None);
     while let Some(batch) = channel.take() {
         items.extend(batch.items());

@@ -1,0 +1,58 @@
+//! The ops of a worker that are prepared, in flight or to be retried.
+
+use fathom_core::{Completion, Slot};
+
+use crate::config::Batching;
+use crate::pattern::Target;
+use crate::slots::Slots;
+
+/// Slots of a worker and the state of its submission queue.
+///
+/// A slot is free, prepared, in flight, or waiting to be retried. All memory is reserved in
+/// [`Queue::new`].
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) slots: Slots,
+    /// Prepared and not yet submitted.
+    pub(crate) prepared: Vec<Slot>,
+    /// Remainders of short transfers, to be issued again in their own slots.
+    pub(crate) retry: Vec<Slot>,
+    /// Completions of the last `reap`; as long as the largest batch of them.
+    pub(crate) done: Box<[Completion]>,
+    /// Submitted and not reaped.
+    pub(crate) in_flight: u32,
+    /// Ops per submission, at most.
+    pub(crate) batch: usize,
+    /// The queue was full, and nothing is issued until it has fallen to `iodepth_low`.
+    pub(crate) draining_to_low: bool,
+    /// The op issued last must have the engine to itself.
+    pub(crate) exclusive: bool,
+}
+
+impl Queue {
+    /// Creates an empty queue of `depth` slots whose idle state is an op on `common`.
+    pub(crate) fn new(depth: u32, batching: &Batching, common: &Target) -> Self {
+        let reap = batching.complete_max.clamp(1, depth) as usize;
+        Self {
+            slots: Slots::new(depth, common),
+            prepared: Vec::with_capacity(depth as usize),
+            retry: Vec::with_capacity(depth as usize),
+            done: vec![Completion::default(); reap].into_boxed_slice(),
+            in_flight: 0,
+            batch: batching.submit.clamp(1, depth) as usize,
+            draining_to_low: false,
+            exclusive: false,
+        }
+    }
+
+    /// Returns whether the engine has nothing to do.
+    pub(crate) const fn is_drained(&self) -> bool {
+        self.in_flight == 0 && self.prepared.is_empty()
+    }
+
+    /// Returns the number of ops submitted or about to be.
+    pub(crate) fn occupied(&self) -> u32 {
+        let prepared = u32::try_from(self.prepared.len()).unwrap_or(u32::MAX);
+        self.in_flight.saturating_add(prepared)
+    }
+}

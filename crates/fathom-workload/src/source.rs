@@ -1,0 +1,156 @@
+//! The ops that a worker has still to issue: where they go and when they are due.
+
+use fathom_core::{Direction, PerDirection, Tick};
+
+use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
+use crate::lookahead::Lookahead;
+use crate::pattern::{Pattern, Target};
+use crate::schedule::{Schedule, Schedules};
+
+/// Source of a worker's ops: pattern, schedules, and the position within the current pass.
+///
+/// The fast paths take ops from `lookahead`, the checked path draws them one by one and keeps in
+/// `held` the one that may not be issued yet.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) pattern: Pattern,
+    pub(crate) schedules: Schedules,
+    /// Drawn, but not yet due or not yet allowed.
+    pub(crate) held: Option<Target>,
+    /// Drawn ahead, for the fast paths.
+    pub(crate) lookahead: Lookahead,
+    pub(crate) pass: Pass,
+    /// Number of ops issued.
+    pub(crate) sequence: u64,
+    /// Directions of the mix.
+    pub(crate) used: PerDirection<bool>,
+}
+
+impl Source {
+    /// Draws an op in the direction that is due first, or as the mix has it; `None` at the end of
+    /// the pattern.
+    pub(crate) fn draw(&mut self, mix: Mix, now: Tick) -> Option<Target> {
+        if self.pass.ended {
+            return None;
+        }
+        let mut direction = self.pattern.draw_direction();
+        let other = match direction {
+            Direction::Read => Direction::Write,
+            Direction::Write => Direction::Read,
+            Direction::Trim => Direction::Trim,
+        };
+        if self.used[other]
+            && mix != Mix::TrimWrite
+            && self.schedules.next_due(direction) > now
+            && self.schedules.next_due(other) < self.schedules.next_due(direction)
+        {
+            direction = other;
+        }
+        let target = self.pattern.next(direction);
+        self.pass.ended = target.is_none();
+        target
+    }
+
+    /// Starts a pass over with all its bytes to issue.
+    pub(crate) fn restart(&mut self, config: &WorkerConfig, invalidate: bool) {
+        self.pattern.restart();
+        self.lookahead.clear();
+        self.pass = Pass {
+            remaining: bytes_to_issue(config).saturating_sub(self.pass.over),
+            over: 0,
+            more: self.pass.more,
+            empty_since_restart: false,
+            ended: false,
+            invalidate,
+            recreate: false,
+        };
+    }
+}
+
+/// Position within the current pass over the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    /// Bytes still to issue.
+    pub(crate) remaining: u64,
+    /// Bytes by which the last op reached past the pass: the next one has fewer, as in fio.
+    pub(crate) over: u64,
+    /// Passes still to make after this one.
+    pub(crate) more: u32,
+    /// The pattern was started over and has given no op since: it never will.
+    pub(crate) empty_since_restart: bool,
+    /// The pattern is exhausted: it is not asked again before it is started over.
+    pub(crate) ended: bool,
+    /// Page caches are to be dropped before the next op.
+    pub(crate) invalidate: bool,
+    /// Files are to be created anew before the next op.
+    pub(crate) recreate: bool,
+}
+
+impl Pass {
+    /// Returns the first pass of a job.
+    pub(crate) fn first(config: &WorkerConfig) -> Self {
+        Self {
+            remaining: bytes_to_issue(config),
+            over: 0,
+            more: config.loops.saturating_sub(1),
+            empty_since_restart: false,
+            ended: false,
+            invalidate: false,
+            recreate: false,
+        }
+    }
+
+    /// Counts `bytes` as issued.
+    #[inline]
+    pub(crate) const fn issue(&mut self, bytes: u64) {
+        self.over = bytes.saturating_sub(self.remaining);
+        self.remaining = self.remaining.saturating_sub(bytes);
+    }
+}
+
+/// Returns the directions of a job's mix.
+pub(crate) const fn used_directions(mix: Mix) -> PerDirection<bool> {
+    match mix {
+        Mix::Read => PerDirection::new(true, false, false),
+        Mix::Write => PerDirection::new(false, true, false),
+        Mix::Trim => PerDirection::new(false, false, true),
+        Mix::ReadWrite { .. } => PerDirection::new(true, true, false),
+        Mix::TrimWrite => PerDirection::new(false, true, true),
+    }
+}
+
+/// Returns the schedules of the directions in use that have a rate.
+pub(crate) fn schedules(
+    config: &WorkerConfig,
+    used: PerDirection<bool>,
+    origin: Tick,
+) -> Schedules {
+    Schedules::new(PerDirection::from_fn(|direction| {
+        let rate = config.rate[direction].filter(|_| used[direction])?;
+        let seed = config.pattern.seed ^ direction.index() as u64;
+        Some(Schedule::new(rate, origin, seed))
+    }))
+}
+
+/// Returns the bytes of all ops of one pass: a trim before each write covers the same bytes twice.
+fn bytes_to_issue(config: &WorkerConfig) -> u64 {
+    match config.pattern.mix {
+        Mix::TrimWrite => config.bytes_per_pass.saturating_mul(2),
+        _ => config.bytes_per_pass,
+    }
+}
+
+/// Returns whether a time-based job draws blocks that may repeat. It never finishes its files, so
+/// what is cached of them stays cached, as in fio; passes over them are a notion of ours.
+pub(crate) fn never_finishes(config: &WorkerConfig) -> bool {
+    let pattern = &config.pattern;
+    let may_repeat = pattern.map == MapMode::Off
+        || pattern.shares.is_some()
+        || pattern.distribution != Distribution::Uniform;
+    let percentages = pattern.percentage_random;
+    let is_random = pattern.random
+        && pattern.zones.is_none()
+        && pattern.generator != RandomGenerator::Lfsr
+        && percentages.iter().all(|(_, &percent)| percent == 100);
+    config.time_based && is_random && may_repeat
+}
