@@ -133,8 +133,8 @@ pub enum Submitted {
         /// the completion time of what `reap` gives next, and the next op's start.
         now: Tick,
     },
-    /// Only models and queues without a free tag: the worker sleeps until its driver wakes it and
-    /// then submits again; that wait is the ops' slat.
+    /// Not all were accepted: no tag is free, or another job holds the lock on a file. The driver
+    /// waits and the worker submits again; the wait counts as slat.
     Blocked,
 }
 

@@ -325,8 +325,7 @@ fn drive<E: Engine>(
                 pause(clock, until.min(now + LOOK_AROUND), spin);
             }
             Step::Wait { min, until, .. } => engine.wait(min, until)?,
-            // Only models block in `submit`; should an engine do so all the same, a short sleep
-            // keeps the loop from burning the processor.
+            // A job holds the lock on a file (`lockfile`). Nobody wakes the waiter: it polls.
             Step::Blocked => pause(clock, now + Nanos::from_micros(10), false),
             Step::Done => return Ok(()),
         }

@@ -24,16 +24,16 @@ use crate::verify::IntervalTooSmall;
 
 /// State machine of one job: decides which op to issue and when, and records the results.
 ///
-/// Create it with [`Worker::new`], which reserves all memory, and call [`turn`](crate::turn()) until
-/// it returns [`Step::Done`](fathom_core::Step::Done); then take the results with
+/// Create it with [`Worker::new`], which reserves all memory, and call [`turn`](crate::turn())
+/// until it returns [`Step::Done`](fathom_core::Step::Done); then take the results with
 /// [`into_results`](Self::into_results). In between, [`progress`](Self::progress) and
 /// [`results_so_far`](Self::results_so_far) may be called between two turns.
 ///
 /// # What this costs
 /// A slot taken and freed, two latencies and one histogram entry per op, but no lock and no
-/// allocation; rules that a job does not use cost at most a branch per batch. `iodepth` slots of
-/// 80 bytes, a block map of one bit per block where blocks are not to repeat, and about 60 KiB of
-/// histograms per direction in use are reserved at the start.
+/// allocation; rules that a job does not use cost at most a branch per batch. Reserved at the
+/// start: 64 bytes per slot (`iodepth`), 32 KiB per histogram kept, and one bit per block where
+/// blocks must not repeat.
 ///
 /// # What it does not do
 /// It performs no I/O: that is its [`Engine`](fathom_core::Engine)'s part. It reads no clock: if it

@@ -1,0 +1,92 @@
+//! Ops take one of three paths through the loop. In jobs without a rule per op the fast two must
+//! give the same ops at the same times, and the same results and logs, as the checked path; jobs
+//! with such a rule must not take them.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod job;
+mod model;
+
+use std::sync::Arc;
+
+use fathom_core::{Engine, Nanos, PerDirection, Step, Tick};
+use fathom_workload::{
+    Control, Item, JobLog, LogChannel, LogConfig, Series, Think, WhenFull, Worker, turn,
+};
+use proptest::prelude::*;
+
+use job::{Job, config, job};
+use model::{Device, Model, Seen, device};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn fast_paths_match_checked(job in job(), device in device()) {
+        let fast = run(&job, None, &device);
+        // A pause after more ops than there are: a rule that looks at each op and never applies.
+        let never = Think {
+            time: Nanos::ZERO,
+            spin: Nanos::ZERO,
+            blocks: u32::MAX,
+            count_issues: false,
+            io_time: Nanos::ZERO,
+            moves_schedule: false,
+        };
+        let checked = run(&job, Some(never), &device);
+        prop_assert_eq!(fast.ops, checked.ops);
+        prop_assert_eq!(fast.logged, checked.logged);
+        prop_assert_eq!(fast.results, checked.results);
+    }
+}
+
+/// All that a job did.
+struct Ran {
+    ops: Vec<Seen>,
+    logged: Vec<Item>,
+    results: String,
+}
+
+fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
+    let mut engine = Model::new(device.clone(), job);
+    let config = config(job, think);
+    let mut worker =
+        Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
+    let channel = Arc::new(LogChannel::new(0, 0, 1));
+    if job.logged {
+        worker.log_to(JobLog::new(log_config(), Arc::clone(&channel)));
+    }
+    let control = Control::default();
+    for _ in 0..1_000_000 {
+        let now = Tick::new(engine.now);
+        match turn(&mut worker, &mut engine, &control, now) {
+            Step::Again => {}
+            Step::Wait { min, until, .. } => engine.pass_time(min, until),
+            Step::Blocked => panic!("this engine never blocks"),
+            Step::Done => {
+                let results = format!("{:?}", worker.into_results());
+                let batches = std::iter::from_fn(|| channel.take());
+                let items = batches.flat_map(|batch| batch.items().collect::<Vec<_>>());
+                return Ran {
+                    ops: engine.seen,
+                    logged: items.collect(),
+                    results,
+                };
+            }
+        }
+    }
+    panic!("the job does not end");
+}
+
+/// Every op, its offset, and averages over windows.
+fn log_config() -> LogConfig {
+    LogConfig {
+        used: PerDirection::new(true, true, false),
+        ops: true,
+        lines: 1,
+        offsets: true,
+        windows: vec![(Series::Bandwidth, Nanos::from_millis(10))],
+        when_full: WhenFull::Grow,
+        ..LogConfig::default()
+    }
+}
