@@ -4,6 +4,7 @@
 
 mod identity;
 mod pages;
+mod streams;
 
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -17,6 +18,7 @@ pub use identity::{FileId, LoopBacking, filesystem_type, loop_backing};
 pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
 };
+pub use streams::{lacks_descriptors, lacks_other_end, open_nonblocking, wait_writable};
 
 /// How a file is opened; the default is for reading, buffered, never creating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

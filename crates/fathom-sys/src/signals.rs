@@ -56,6 +56,17 @@ impl Interrupts {
     }
 }
 
+/// Has `SIGINT` and `SIGTERM` end the process where the shell had them ignored, as a script does
+/// with what it starts behind `&`: until [`Interrupts::install`], what the program waits for (the
+/// writer of a pipe that is its job file) is waited for no longer than its user wants.
+pub fn heed() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the default action needs no handler; the signals are not yet those of
+        // `Interrupts`, as this is called before anything else.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Keeps `SIGINT` and `SIGTERM` away from the calling thread, so that none of its system calls is
 /// broken off by them; they are delivered to a thread that has not asked for this.
 ///

@@ -201,20 +201,31 @@ pub fn locked_memory_limit() -> Option<u64> {
 /// # Errors
 /// What `getrlimit(2)` or `setrlimit(2)` said.
 pub fn raise_open_files_limit() -> io::Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the struct lives through the call.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let mut limit = open_files()?;
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: the struct lives through the call.
     if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(limit.rlim_cur)
+}
+
+/// Returns the soft limit of open files; `None` if the kernel does not say.
+#[must_use]
+pub fn open_files_limit() -> Option<u64> {
+    open_files().ok().map(|limit| limit.rlim_cur)
+}
+
+fn open_files() -> io::Result<libc::rlimit> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the struct lives through the call.
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } {
+        0 => Ok(limit),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Columns of the terminal behind a descriptor; `None` if there is no terminal or it does not say.

@@ -1,0 +1,80 @@
+//! Pipes and character devices opened so that nothing on the other end can hold up the caller.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use fathom_core::Nanos;
+
+/// Opens a pipe or a device for writing without waiting for it (`O_NONBLOCK`): writes that would
+/// wait fail with `EAGAIN`. Creates and truncates nothing.
+///
+/// # Errors
+/// The errno of `open(2)`; `ENXIO` for a FIFO that no process has open for reading.
+pub fn open_nonblocking(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+}
+
+/// Returns whether a failed [`open_nonblocking`] found a FIFO without a reader, or a device that
+/// is not there.
+#[must_use]
+pub fn lacks_other_end(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENXIO)
+}
+
+/// Returns whether the process or the system has no descriptor left for another open file.
+#[must_use]
+pub fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Waits until a write would not block, at most so long; returns whether it would not. A signal
+/// ends the wait early.
+///
+/// # Errors
+/// The errno of `poll(2)`.
+pub fn wait_writable(fd: impl AsFd, at_most: Nanos) -> io::Result<bool> {
+    let mut polled = libc::pollfd {
+        fd: fd.as_fd().as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let ms = libc::c_int::try_from(at_most.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is open for the length of the call (`AsFd`), and `polled` is one
+    // live `pollfd`.
+    let ready = unsafe { libc::poll(&raw mut polled, 1, ms) };
+    if ready >= 0 {
+        return Ok(ready > 0);
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_is_not_writable_until_it_is_read() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        // Another description of the same pipe, so that `O_NONBLOCK` is its own.
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let mut nonblocking = open_nonblocking(Path::new(&path)).unwrap();
+        let page = [0; 4096];
+        while nonblocking.write(&page).is_ok() {}
+        assert!(!wait_writable(&nonblocking, Nanos::ZERO).unwrap());
+        io::Read::read_exact(&mut reader, &mut [0; 8192]).unwrap();
+        assert!(wait_writable(&nonblocking, Nanos::ZERO).unwrap());
+        drop(OwnedFd::from(writer));
+    }
+}
