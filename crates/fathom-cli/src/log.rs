@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_job::Dialect;
+use fathom_run::output_file::Stop;
+use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
 use crate::output::{self, Stream};
@@ -37,7 +39,11 @@ enum LogCommand {
 /// Does what was asked.
 pub(crate) fn run(arguments: &LogArguments) -> End {
     let LogCommand::Convert { from, to } = &arguments.command;
-    match fathom_run::convert_log(from, to) {
+    let stop = match Interrupts::install() {
+        Ok(interrupts) => Stop::when(move || interrupts.count() > 0),
+        Err(_) => Stop::never(), // then signals end the process
+    };
+    match fathom_run::convert_log(from, to, &stop) {
         Ok(lines) => {
             let text = format!("{}: {lines} lines\n", to.display());
             output::print(Stream::Error, &text);

@@ -27,6 +27,7 @@ use crate::exit::End;
 
 fn main() -> ExitCode {
     bug::install_hook();
+    fathom_sys::signals::heed();
     let words: Vec<_> = std::env::args_os().collect();
     let dialect = commands::dialect(words.first());
     let ended = std::panic::catch_unwind(|| commands::run(&words, dialect));

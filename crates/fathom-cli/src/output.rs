@@ -2,11 +2,11 @@
 //!
 //! A closed pipe is not an error: whoever read it has seen enough.
 
-use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use fathom_run::output_file::{self, OutputFile, Stop};
 
 use crate::exit::End;
 
@@ -48,13 +48,12 @@ fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {
     stream.flush()
 }
 
-/// Where the report goes.
+/// The place where a report goes.
 #[derive(Debug)]
 pub(crate) enum Data {
     /// Standard output, as it comes.
     Stdout,
-    /// A file. A new one is written beside its name when all is there, and renamed. One that was
-    /// there is written where it is: it may be a link, mounted by itself, or not for all to read.
+    /// A file, which appears when all is there.
     File {
         /// The option that names it.
         option: &'static str,
@@ -62,8 +61,10 @@ pub(crate) enum Data {
         path: PathBuf,
         /// What it will hold.
         text: String,
-        /// Where it is a pipe or a device: that, and how many bytes have gone into it.
-        stream: Option<(File, usize)>,
+        /// The file, and how many bytes have gone into it, once something has been shown.
+        shown: Option<(OutputFile, usize)>,
+        /// Ends the wait for the reader of a pipe.
+        stop: Stop,
     },
 }
 
@@ -72,7 +73,7 @@ impl Data {
     pub(crate) fn new(output: Option<&str>) -> Self {
         match output {
             None => Self::Stdout,
-            Some(path) => Self::file("--output", path),
+            Some(path) => Self::file(OUTPUT, path),
         }
     }
 
@@ -82,29 +83,27 @@ impl Data {
             option,
             path: path.into(),
             text: String::new(),
-            stream: None,
+            shown: None,
+            stop: Stop::never(),
+        }
+    }
+
+    /// From now on the wait for the reader of a pipe ends when `stop` says so.
+    pub(crate) fn stop_when(&mut self, when: &Stop) {
+        if let Self::File { stop, .. } = self {
+            *stop = when.clone();
         }
     }
 
     /// Whether a file can be written there; asked before a long run, not after it. One that was
     /// there keeps what it holds until there is something to take its place.
     pub(crate) fn check(&self) -> Result<()> {
-        let Self::File { option, path, .. } = self else {
-            return Ok(());
-        };
-        if path.is_dir() {
-            anyhow::bail!("{option}: {} is a directory", path.display());
+        match self {
+            Self::Stdout => Ok(()),
+            Self::File { option, path, .. } => {
+                output_file::check(path).with_context(|| format!("{option}: {}", path.display()))
+            }
         }
-        if is_special(path) {
-            return Ok(()); // opened when there is something to write
-        }
-        if is_there(path) {
-            open_there(path).with_context(|| format!("{option}: {}", path.display()))?;
-            return Ok(());
-        }
-        let beside = beside(path);
-        File::create(&beside).with_context(|| format!("{option}: {}", path.display()))?;
-        fs::remove_file(&beside).with_context(|| format!("{option}: {}", beside.display()))
     }
 
     /// Adds text.
@@ -119,98 +118,74 @@ impl Data {
         Ok(())
     }
 
-    /// Shows what there is so far: whole reports, while the run goes on.
-    pub(crate) fn show(&mut self) -> Result<()> {
+    /// Shows what there is so far: whole reports, while the run goes on. What cannot be shown now
+    /// is tried again later.
+    pub(crate) fn show(&mut self) {
         // Not synced: that would have a part in what is measured.
-        self.place(false)
+        let _later = self.place(false);
     }
 
-    /// Puts the file in place.
+    /// Forgets what was added and not shown.
+    pub(crate) fn forget(&mut self) {
+        if let Self::File { text, shown, .. } = self {
+            text.truncate(shown.as_ref().map_or(0, |(_, bytes)| *bytes));
+        }
+    }
+
+    /// Puts the file in place. A report that cannot be put there goes to standard output, so that
+    /// it is not lost, and the error says so.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.place(true)
+        let Err(error) = self.place(true) else {
+            return Ok(());
+        };
+        let Self::File {
+            option, path, text, ..
+        } = &self
+        else {
+            return Err(error.into());
+        };
+        let why = format!("{option}: {}: {error}", path.display());
+        if *option != OUTPUT || text.is_empty() {
+            bail!(why);
+        }
+        Self::Stdout.add(text).with_context(|| why.clone())?;
+        bail!("{why}; the report is on standard output instead");
     }
 
-    fn place(&mut self, last: bool) -> Result<()> {
+    fn place(&mut self, last: bool) -> io::Result<()> {
         let Self::File {
-            option,
             path,
             text,
-            stream,
+            shown,
+            stop,
+            ..
         } = self
         else {
             return Ok(());
         };
-        let placed = if is_special(path) {
-            write_on(stream, path, text)
-        } else if is_there(path) {
-            write_there(path, text, last)
-        } else {
-            write_beside(path, text, last)
+        if text.is_empty() && shown.is_none() {
+            return Ok(());
+        }
+        // A file that was removed or rotated meanwhile is written anew.
+        let earlier = shown.take().filter(|(file, _)| file.is_there());
+        let (mut file, gone) = match earlier {
+            Some(earlier) => earlier,
+            None => (OutputFile::create(path, stop)?, 0),
         };
-        placed.with_context(|| format!("{option}: {}", path.display()))
+        file.write_all(&text.as_bytes()[gone..])?;
+        file.place(last)?;
+        *shown = Some((file, text.len()));
+        Ok(())
     }
 }
 
-/// A pipe or a device.
-fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
-}
-
-/// Whether there is a file of this name, or a link to where one is to be.
-fn is_there(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok()
-}
-
-/// Writes to a pipe or a device what has not gone there yet.
-fn write_on(stream: &mut Option<(File, usize)>, path: &Path, text: &str) -> io::Result<()> {
-    let (file, gone) = match stream {
-        Some(stream) => stream,
-        None => stream.insert((File::options().write(true).open(path)?, 0)),
-    };
-    file.write_all(&text.as_bytes()[*gone..])?;
-    *gone = text.len();
-    Ok(())
-}
-
-/// Writes a file where it is. What was written before is the beginning of what is written now: who
-/// reads meanwhile sees no less than before.
-fn write_there(path: &Path, text: &str, last: bool) -> io::Result<()> {
-    let mut file = open_there(path)?;
-    file.write_all(text.as_bytes())?;
-    file.set_len(text.len() as u64)?;
-    if last { file.sync_all() } else { Ok(()) }
-}
-
-/// Opens a file where it is, with what it holds; a link may lead to one that is not there yet.
-fn open_there(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false).open(path)
-}
-
-/// Writes a file under another name, and renames it.
-fn write_beside(path: &Path, text: &str, last: bool) -> io::Result<()> {
-    let beside = beside(path);
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        if last { file.sync_all() } else { Ok(()) }
-    });
-    let placed = written.and_then(|()| fs::rename(&beside, path));
-    if placed.is_err() {
-        // It may be there half-written, or not at all.
-        let _gone = fs::remove_file(&beside);
-    }
-    placed
-}
-
-/// The name that a file is written under first.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
-}
+/// The option that names the report's file.
+const OUTPUT: &str = "--output";
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -223,7 +198,7 @@ mod tests {
         data.add("{\n").unwrap();
         assert!(!path.exists());
         data.add("}\n").unwrap();
-        data.show().unwrap();
+        data.show();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n}\n");
         data.add("{}\n").unwrap();
         data.finish().unwrap();

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | report | standard output, or `--output` | the same |
 //! | notes | standard error | text: before the report; JSON: under `"fathom"` only |
-//! | errors | standard error | standard error, or `--output` |
+//! | errors | standard error | standard error, and `--output` |
 //! | status line | standard error | standard output |
 
 use std::io::{self, IsTerminal};
@@ -14,6 +14,7 @@ use fathom_core::Nanos;
 use fathom_job::{Diagnostics, Dialect, EtaMode, OutputFormat, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_run::Event;
+use fathom_run::output_file::Stop;
 
 use crate::output::{self, Data, Stream};
 use crate::run_command::{name, rendered};
@@ -35,6 +36,8 @@ pub(crate) struct Report {
     status: StatusLine,
     /// The parser's notes, for the record.
     warnings: Vec<Warning>,
+    /// Whether there is anything worth a file.
+    has_record: bool,
 }
 
 /// Which JSON.
@@ -66,12 +69,18 @@ impl Report {
             failed: None,
             status: StatusLine::new(stream, settings.eta_newline),
             warnings: Vec::new(),
+            has_record: false,
         }
     }
 
     /// Whether the report can be put where it is to go.
     pub(crate) fn check(&self) -> Result<()> {
         self.data.check()
+    }
+
+    /// From now on the wait for the reader of a pipe ends when `stop` says so.
+    pub(crate) fn stop_when(&mut self, stop: &Stop) {
+        self.data.stop_when(stop);
     }
 
     /// How often the status line is drawn; `None` for never.
@@ -151,9 +160,9 @@ impl Report {
             Event::Progress(snapshot) => self.status.draw(plan, snapshot),
             Event::Interim(record) => {
                 self.status.clear();
+                self.has_record = true;
                 self.formats(record);
-                let shown = self.data.show();
-                self.failed = self.failed.take().or(shown.err());
+                self.data.show();
             }
             Event::Stopping => {
                 self.status.clear();
@@ -181,6 +190,7 @@ impl Report {
 
     /// The finished record.
     pub(crate) fn tell_record(&mut self, record: &Record) {
+        self.has_record = true;
         self.status.clear();
         for job in record.jobs.iter().filter(|job| job.error != 0) {
             self.job_error(job);
@@ -224,8 +234,12 @@ impl Report {
         self.error(rendered);
     }
 
-    /// Puts the report in place.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Puts the report in place. A run that was refused has none; under fio's name its errors are
+    /// one.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if self.dialect == Dialect::Fathom && !self.has_record {
+            self.data.forget();
+        }
         match self.failed {
             Some(error) => Err(error),
             None => self.data.finish(),
@@ -274,10 +288,9 @@ impl Report {
     }
 
     fn error(&mut self, text: &str) {
+        output::print(Stream::Error, text);
         if self.dialect == Dialect::Fio && self.to_file {
             self.data(text);
-        } else {
-            output::print(Stream::Error, text);
         }
     }
 

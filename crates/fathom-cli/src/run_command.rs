@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
+use fathom_run::output_file::{self, Stop};
 use fathom_run::{LogFiles, RunError, Session};
 use fathom_sys::signals::Interrupts;
 
@@ -46,11 +48,14 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Err(refusal) => {
             let text = rendered(&all_refusals(&refusal), dialect);
             let output = refusal.settings.output.as_deref();
-            let file = output.filter(|_| dialect == Dialect::Fio);
-            // fio's errors go to its output file; where that cannot be written, the user still
-            // gets them.
-            if file.is_none_or(|file| std::fs::write(file, &text).is_err()) {
-                output::print(Stream::Error, &text);
+            output::print(Stream::Error, &text);
+            // fio's errors go to its output file, too.
+            if let Some(file) = output.filter(|_| dialect == Dialect::Fio)
+                && let Err(error) =
+                    output_file::write(Path::new(file), text.as_bytes(), &Stop::never())
+            {
+                let message = format!("{}: --output: {file}: {error}\n", name(dialect));
+                output::print(Stream::Error, &message);
             }
             End::Refused
         }
@@ -90,7 +95,7 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
             report.refuse(&rendered(&error.diagnostics(), dialect));
             End::Refused
         }
-        Err(Failure::NotReported(error)) => return output::not_written(&error, name(dialect)),
+        Err(Failure::NotReported(error)) => output::not_written(&error, name(dialect)),
     };
     match report.finish() {
         Ok(()) => end,
@@ -125,6 +130,8 @@ fn run_and_report(
     let machine = simulate::machine(settings)?;
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
+    let stop = Stop::when(move || interrupts.count() > 0);
+    report.stop_when(&stop);
     let looked_at = simulate::trigger(settings);
     let trigger = Trigger::new(&looked_at, interrupts);
     let requests = ReportRequests::new(interrupts);
@@ -164,8 +171,8 @@ fn run_and_report(
         record.warnings.push(interrupted(interrupts.last()));
     }
     report.tell_record(&record);
-    simulate::write(&logs).map_err(Failure::NotReported)?;
-    saved::save(plan, settings, machine.as_ref(), &record)?;
+    simulate::write(&logs, &stop).map_err(Failure::NotReported)?;
+    saved::save(plan, settings, machine.as_ref(), &record, &stop)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
+use fathom_run::output_file::Stop;
 use fathom_run::{Machine, distribution_file};
 
 use crate::output::Data;
@@ -19,11 +20,13 @@ pub(crate) fn save(
     settings: &Settings,
     machine: Option<&Machine>,
     record: &Record,
+    stop: &Stop,
 ) -> Result<(), Failure> {
     let Some(mut file) = file(settings) else {
         return Ok(());
     };
     let text = distribution_file(plan, machine, record).map_err(Failure::Refused)?;
+    file.stop_when(stop);
     let written = file.add(&text).and_then(|()| file.finish());
     written
         .context("the latencies are not saved")

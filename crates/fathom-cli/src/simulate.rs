@@ -1,7 +1,10 @@
 //! `fathom run --machine FILE …`: the plan on a machine that is not there, in virtual time.
 
+use std::path::Path;
+
 use anyhow::Context;
 use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
+use fathom_run::output_file::{self, Stop};
 use fathom_run::{LogFiles, Machine, Problem};
 
 use crate::run_command::Failure;
@@ -42,9 +45,10 @@ pub(crate) fn trigger(settings: &Settings) -> Settings {
 }
 
 /// Writes the I/O logs that the jobs ask for.
-pub(crate) fn write(logs: &LogFiles) -> anyhow::Result<()> {
+pub(crate) fn write(logs: &LogFiles, stop: &Stop) -> anyhow::Result<()> {
     for (path, bytes) in logs {
-        std::fs::write(path, bytes).with_context(|| format!("cannot write the log {path}"))?;
+        let written = output_file::write(Path::new(path), bytes, stop);
+        written.with_context(|| format!("cannot write the log {path}"))?;
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! `fathom table`: published measurements, repeated here beside the published figures.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +8,7 @@ use fathom_lab::{
     AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
     hdd_tags, log_entries, task_list_table, uring_irq,
 };
+use fathom_run::output_file::{self, Stop};
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
@@ -61,7 +61,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
     }
     if let Some(path) = &arguments.svg {
-        check_place(path)?;
+        output_file::check(path).with_context(|| format!("--svg: {}", path.display()))?;
     }
     refuse_what_is_anothers(arguments, name)?;
     let Some(target) = &arguments.target else {
@@ -75,7 +75,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
                  aio-submit a folder on the disk"
             ),
         };
-        return print(&table, arguments, 0);
+        return print(&table, arguments, None);
     };
     measure(arguments, name, target)
 }
@@ -132,23 +132,26 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
         let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
         uring_irq(&asked, &mut tell, &stops)
     };
-    print(&table.map_err(explained)?, arguments, interrupts.count())
+    print(&table.map_err(explained)?, arguments, Some(interrupts))
 }
 
-fn print(table: &Table, arguments: &TableArguments, stops: u32) -> Result<End> {
+fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupts>) -> Result<End> {
     let text = if arguments.json {
         table.json()
     } else {
         table.text()
     };
-    if let Some(path) = &arguments.svg {
-        draw(table, path)?;
-    }
     Data::Stdout.add(&text)?;
+    let stops = move || interrupts.map_or(0, Interrupts::count);
+    if let Some(path) = &arguments.svg {
+        let stop = Stop::when(move || stops() > 0);
+        let drawn = output_file::write(path, table.svg().as_bytes(), &stop);
+        drawn.with_context(|| format!("--svg: {}", path.display()))?;
+    }
     Ok(End::Ran {
         failed_jobs: 0,
         tolerated_errors: 0,
-        interrupted: stops > 0,
+        interrupted: stops() > 0,
     })
 }
 
@@ -166,31 +169,6 @@ fn list() -> String {
 fn last_cpu() -> u32 {
     let allowed = thread::allowed_cpus().unwrap_or_default();
     allowed.last().copied().unwrap_or(0)
-}
-
-/// Whether a file can be written there; asked before a long measurement, not after it.
-fn check_place(path: &Path) -> Result<()> {
-    let name = || format!("--svg: {}", path.display());
-    if path.is_dir() {
-        bail!("{}: is a directory", name());
-    }
-    let part = part(path);
-    fs::write(&part, "").with_context(name)?;
-    fs::remove_file(&part).with_context(name)
-}
-
-/// Readers see the old picture or the whole new one.
-fn draw(table: &Table, path: &Path) -> Result<()> {
-    let part = part(path);
-    let written = fs::write(&part, table.svg()).and_then(|()| fs::rename(&part, path));
-    written.with_context(|| format!("--svg: {}", path.display()))
-}
-
-/// The name that a picture is written under first.
-fn part(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
 }
 
 const EXAMPLES: &str = "\

@@ -147,7 +147,7 @@ fn what_cannot_be_saved_is_told() {
     );
     check_refused(
         "--save-distribution . j.fio",
-        &["--save-distribution: . is a directory"],
+        &["--save-distribution: .: is a directory"],
     );
     check_refused(
         "--save-distribution ./j.fio j.fio",

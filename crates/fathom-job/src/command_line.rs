@@ -123,6 +123,7 @@ impl Reader<'_> {
 
     // tidy: long: a flat table, an arm for each switch
     fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
+        let fio_has_stopped = self.dialect == Dialect::Fio && self.builder.diagnostics.has_errors();
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();
         let names = || switch_values::names(given);
@@ -131,6 +132,8 @@ impl Reader<'_> {
             return Err(Problem::new("no-value", 0..0, why));
         }
         match switch.action {
+            // fio stops at the first error: a file named behind it gets none of them.
+            Action::Output if fio_has_stopped => {}
             Action::Output => settings.output = text.map(str::to_owned),
             // The last one counts, as in fio.
             Action::Format => settings.formats = switch_values::formats(given)?,

@@ -5,48 +5,61 @@
 //! jobs cuts short has no line, as in fio: it may be a millisecond, and its rate anything.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
+use std::path::Path;
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_record::Warning;
 
 use crate::error::Problem;
+use crate::logs::open::{LogTo, OpenLog, not_writable};
 
-/// The files, and how far they have come.
+/// The files, open; earlier ones still hold what they held.
 #[derive(Debug)]
-pub(crate) struct BandwidthLog {
-    /// By direction.
-    files: Vec<(String, File)>,
-    begun: Tick,
-    last: Tick,
-    bytes: PerDirection<u64>,
-    failed: Option<(String, io::Error)>,
-}
+pub(crate) struct OpenBandwidthLog(Vec<(String, OpenLog)>);
 
-impl BandwidthLog {
-    /// Begins the three files anew; times count from `begun`.
+impl OpenBandwidthLog {
+    /// Opens the three files; waits for the readers of pipes, unless `stop` says to give up.
     ///
     /// # Errors
     /// Those that cannot be written.
-    pub(crate) fn open(prefix: &str, begun: Tick) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn open(prefix: &str, stop: &dyn Fn() -> bool) -> Result<Self, Vec<Problem>> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for direction in Direction::ALL {
             let path = format!("{prefix}-{}_bw.log", direction.name());
-            match File::create(&path) {
+            match OpenLog::open(Path::new(&path), false, stop) {
                 Ok(file) => files.push((path, file)),
                 Err(error) => {
-                    let message = format!("--bandwidth-log: cannot write {path}: {error}");
-                    let problem = Problem::new("log_not_writable", message);
-                    let hint = "name a prefix in a directory that is there and may be written";
-                    problems.push(problem.hint(hint));
+                    let what = "--bandwidth-log: cannot write";
+                    problems.push(not_writable(what, &path, &error));
                 }
             }
         }
-        if !problems.is_empty() {
-            return Err(problems);
+        if problems.is_empty() {
+            Ok(Self(files))
+        } else {
+            Err(problems)
         }
-        Ok(Self {
+    }
+
+    /// Begins the files anew; times count from `begun`.
+    ///
+    /// # Errors
+    /// An earlier file that cannot be emptied.
+    pub(crate) fn begin(self, begun: Tick) -> Result<BandwidthLog, Problem> {
+        let mut files = Vec::new();
+        for (path, file) in self.0 {
+            let to = file.begin().map_err(|error| {
+                let message = format!("--bandwidth-log: cannot empty {path}: {error}");
+                Problem::new("log_not_writable", message)
+            })?;
+            files.push(Written {
+                path,
+                to,
+                text: String::new(),
+            });
+        }
+        Ok(BandwidthLog {
             files,
             begun,
             last: begun,
@@ -54,7 +67,28 @@ impl BandwidthLog {
             failed: None,
         })
     }
+}
 
+/// The files, and how far they have come.
+#[derive(Debug)]
+pub(crate) struct BandwidthLog {
+    /// By direction.
+    files: Vec<Written>,
+    begun: Tick,
+    last: Tick,
+    bytes: PerDirection<u64>,
+    failed: Option<(String, io::Error)>,
+}
+
+#[derive(Debug)]
+struct Written {
+    path: String,
+    to: LogTo,
+    /// Lines that the reader of a pipe has not taken yet.
+    text: String,
+}
+
+impl BandwidthLog {
     /// How long nothing need be written.
     pub(crate) fn patience(&self, now: Tick) -> Nanos {
         (self.last + WINDOW) - now
@@ -69,8 +103,20 @@ impl BandwidthLog {
     }
 
     /// The jobs have ended: writes the windows that have.
-    pub(crate) fn finish(mut self, now: Tick, bytes: &PerDirection<u64>) -> Option<Warning> {
+    pub(crate) fn finish(
+        mut self,
+        now: Tick,
+        bytes: &PerDirection<u64>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Warning> {
         self.look(now, bytes);
+        for file in &mut self.files {
+            if self.failed.is_none()
+                && let Err(error) = file.to.write_all(file.text.as_bytes(), stop)
+            {
+                self.failed = Some((file.path.clone(), error));
+            }
+        }
         let (path, error) = self.failed?;
         Some(Warning {
             code: "log_broken".into(),
@@ -82,22 +128,24 @@ impl BandwidthLog {
 
     /// Writes so many windows; where nobody looked in time, they share what was moved in them.
     fn windows(&mut self, count: u64, bytes: &PerDirection<u64>) {
-        for (direction, (path, file)) in Direction::ALL.into_iter().zip(&mut self.files) {
+        for (direction, file) in Direction::ALL.into_iter().zip(&mut self.files) {
             // What was moved in a ramp is forgotten when it ends.
             let moved = bytes[direction].saturating_sub(self.bytes[direction]);
             let span = u128::from(count * WINDOW.get()) * 1024;
             let kib = u128::from(moved) * SECOND / span;
-            let mut lines = String::new();
             for window in 1..=count {
                 let end = self.last + Nanos::new(window * WINDOW.get());
                 let time = (end - self.begun).as_millis();
                 // Cannot fail: it is memory.
-                let _ = writeln!(lines, "{time}, {kib}, {}, 0, 0", direction.index());
+                let _ = writeln!(file.text, "{time}, {kib}, {}, 0, 0", direction.index());
             }
-            if self.failed.is_none()
-                && let Err(error) = file.write_all(lines.as_bytes())
-            {
-                self.failed = Some((path.clone(), error));
+            if self.failed.is_some() {
+                continue;
+            }
+            // Not waited for: this thread is the one that sees requests to stop.
+            match file.to.write_now(file.text.as_bytes()) {
+                Ok(written) => drop(file.text.drain(..written)),
+                Err(error) => self.failed = Some((file.path.clone(), error)),
             }
         }
         self.last += Nanos::new(count * WINDOW.get());
@@ -120,14 +168,19 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let prefix = folder.join("agg").display().to_string();
         let start = Tick::default() + Nanos::from_millis(77);
-        let mut log = BandwidthLog::open(&prefix, start).expect("files");
+        let open = || OpenBandwidthLog::open(&prefix, &|| false);
+        let mut log = open().expect("files").begin(start).expect("files");
         let at = |ms| start + Nanos::from_millis(ms);
         for (ms, kib) in [(300, 1), (501, 1000), (990, 1500), (2010, 2500)] {
             log.look(at(ms), &PerDirection::new(kib << 10, 0, 0));
         }
         assert!(
-            log.finish(at(2100), &PerDirection::new(3000 << 10, 0, 7 << 10))
-                .is_none()
+            log.finish(
+                at(2100),
+                &PerDirection::new(3000 << 10, 0, 7 << 10),
+                &|| false
+            )
+            .is_none()
         );
         let text = |name| std::fs::read_to_string(format!("{prefix}-{name}_bw.log")).expect(name);
         let want = "500, 2000, 0, 0, 0\n1000, 1000, 0, 0, 0\n1500, 1000, 0, 0, 0\n\
@@ -139,7 +192,7 @@ mod tests {
             "the rest is no line"
         );
         std::fs::remove_dir_all(&folder).expect("a folder");
-        let problems = BandwidthLog::open(&prefix, start).expect_err("no folder");
+        let problems = open().expect_err("no folder");
         assert_eq!(problems.len(), 3);
     }
 }

@@ -91,7 +91,8 @@ pub(crate) fn run_all(
     });
     let now = shared.clock.now();
     let log = watch.bandwidth.take();
-    let broken = log.and_then(|log| log.finish(now, &moved(&cells)));
+    let stop = || (session.stops)() > 0;
+    let broken = log.and_then(|log| log.finish(now, &moved(&cells), &stop));
     (watch.outcomes, broken)
 }
 

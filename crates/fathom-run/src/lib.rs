@@ -44,6 +44,7 @@ pub mod holes;
 pub mod layout;
 pub mod machine;
 mod offload;
+pub mod output_file;
 pub mod page_cache;
 pub mod peak;
 pub mod safety;

@@ -1,7 +1,8 @@
 //! I/O logs of a run: one thread writes what all jobs hand over.
 //!
 //! ```text
-//! open (before anything is laid out) → a JobLog for each job → … jobs run … → finish → warnings
+//! open (before anything is laid out) → begin → a JobLog for each job → … jobs run … → finish
+//!  └─ earlier logs are whole until here ──┘                                  → warnings
 //! ```
 //!
 //! # What this costs
@@ -12,6 +13,7 @@ mod format;
 mod histograms;
 mod lines;
 mod notes;
+pub(crate) mod open;
 mod output;
 mod parse;
 mod plan;
@@ -25,40 +27,42 @@ mod table;
 mod table;
 mod writer;
 
-use std::fs::{self, OpenOptions};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use fathom_core::Nanos;
 use fathom_job::{Job, LogFileFormat, Plan};
 use fathom_record::Warning;
-use fathom_sys::clock::Clock;
+use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::{JobLog, LogChannel, WhenFull};
 
 pub use self::convert::convert_log;
 use self::notes::{forget_earlier, said};
+use self::open::{LogTo, OpenLog, open_all};
 use self::output::Sink;
-use self::plan::{LogFile, LogPlan};
+use self::plan::LogPlan;
 use self::sizing::Sizing;
 pub use self::stored::inflate_log;
 pub(crate) use self::writer::Lines;
 use self::writer::{Writer, Written};
 use crate::error::Problem;
+use crate::output_file::Stop;
 use crate::translate::JobSetup;
 
-/// The logs of a run that is under way.
-pub(crate) struct Logs {
-    channel: Arc<LogChannel>,
-    configs: Vec<Option<fathom_workload::LogConfig>>,
-    under_way: UnderWay,
-    writer: JoinHandle<Written>,
-    warnings: Vec<Warning>,
+/// The logs of a run whose jobs have not begun: earlier logs still hold what they held.
+pub(crate) struct OpenLogs {
+    plan: LogPlan,
+    files: Vec<OpenLog>,
+    /// Of the writer's thread, where a job asks for it.
+    cpus: Option<Vec<u32>>,
 }
 
-impl Logs {
-    /// Opens every file and starts the writer; `None` if nothing is logged.
+impl OpenLogs {
+    /// Opens every file; `None` if nothing is logged. Waits for the readers of pipes, unless
+    /// `stop` says to give up.
     ///
     /// # Errors
     /// Every file that cannot be written; none was made then.
@@ -66,6 +70,7 @@ impl Logs {
         plan: &Plan,
         setups: &[JobSetup],
         clock: Clock,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, Vec<Problem>> {
         let refused = [clocks(plan), tables(plan)].concat();
         if !refused.is_empty() {
@@ -80,57 +85,100 @@ impl Logs {
         if logs.is_empty() {
             return Ok(None);
         }
-        let sinks = open_all(plan, &logs.files)?;
-        forget_earlier(&logs);
-        let sizing = Sizing::new(&logs);
-        let configs: Vec<_> = logs
-            .jobs
-            .iter()
+        let mut asked = plan.jobs.iter();
+        Ok(Some(Self {
+            files: open_all(plan, &logs.files, stop)?,
+            plan: logs,
+            cpus: asked.find_map(|job| job.options.logs.cpus.clone()),
+        }))
+    }
+
+    /// The jobs are about to begin: empties earlier logs and starts the writer, which gives up a
+    /// pipe that nobody reads when `stop` says so.
+    ///
+    /// # Errors
+    /// An earlier log that cannot be emptied, or a writer that cannot be started.
+    pub(crate) fn begin(self, stop: Stop) -> Result<Logs, Problem> {
+        let sink = |opened: OpenLog| {
+            opened.begin().map(|to| match to {
+                LogTo::File(file) => Sink::File(file),
+                LogTo::Stream(stream) => Sink::Stream(stream, stop.clone()),
+            })
+        };
+        let sinks: io::Result<Vec<Sink>> = self.files.into_iter().map(sink).collect();
+        let sinks = sinks.map_err(|error| {
+            let message = format!("cannot empty an earlier log: {error}");
+            Problem::new("log_not_writable", message)
+        })?;
+        forget_earlier(&self.plan);
+        let sizing = Sizing::new(&self.plan);
+        let jobs = self.plan.jobs.iter();
+        let configs: Vec<_> = jobs
             .map(|job| job.as_ref().map(|job| job.config.clone()))
             .collect();
-        let channel = Arc::new(LogChannel::new(sizing.chunks, sizing.entries, setups.len()));
+        let channel = Arc::new(LogChannel::new(
+            sizing.chunks,
+            sizing.entries,
+            configs.len(),
+        ));
         let is_over = Arc::new(AtomicBool::new(false));
         let warnings = sizing.warning().into_iter().collect();
-        let cpus = plan
-            .jobs
-            .iter()
-            .find_map(|job| job.options.logs.cpus.clone());
         let writer = start(
-            Writer::new(logs, sinks),
+            Writer::new(self.plan, sinks),
             Arc::clone(&channel),
             Arc::clone(&is_over),
-            cpus,
+            self.cpus,
         );
         let writer = writer.map_err(|error| {
             let message = format!("cannot start the log's writer: {error}");
-            vec![Problem::new("log_writer", message)]
+            Problem::new("log_writer", message)
         })?;
-        Ok(Some(Self {
+        Ok(Logs {
             channel,
             configs,
             under_way: UnderWay(is_over),
             writer,
             warnings,
-        }))
+            stop,
+        })
     }
+}
 
+/// The logs of a run that is under way.
+pub(crate) struct Logs {
+    channel: Arc<LogChannel>,
+    configs: Vec<Option<fathom_workload::LogConfig>>,
+    under_way: UnderWay,
+    writer: JoinHandle<Written>,
+    warnings: Vec<Warning>,
+    stop: Stop,
+}
+
+impl Logs {
     /// The log of the job of this setup.
     pub(crate) fn job(&self, setup: usize) -> Option<JobLog> {
         let config = self.configs[setup].clone()?;
         Some(JobLog::new(config, Arc::clone(&self.channel)))
     }
 
-    /// The jobs have ended: waits for the rest to be written; says what is to be said.
-    pub(crate) fn finish(self) -> Finished {
+    /// The jobs have ended: waits for the rest to be written; says what is to be said. `look` is
+    /// called meanwhile, so that a request to stop is seen.
+    pub(crate) fn finish(self, look: &dyn Fn(), clock: &Clock) -> Finished {
         drop(self.under_way);
         self.writer.thread().unpark();
+        let mut pause = Nanos::from_micros(50);
+        while !self.writer.is_finished() {
+            look();
+            sleep_until(clock, clock.now() + pause);
+            pause = Nanos::new(pause.get() * 2).min(LOOK_AROUND);
+        }
         let mut finished = Finished {
             lines: Vec::new(),
             warnings: self.warnings,
         };
         match self.writer.join() {
             Ok(written) => {
-                finished.warnings.extend(said(&written));
+                finished.warnings.extend(said(&written, &self.stop));
                 finished.lines = written.by_setup();
             }
             Err(_panic) => finished.warnings.push(Warning {
@@ -196,7 +244,7 @@ impl MemoryLogs {
         named
             .map(|(file, sink)| match sink {
                 Some(Sink::Memory(bytes)) => (file.path, bytes),
-                Some(Sink::File(_)) | None => (file.path, Vec::new()),
+                Some(_) | None => (file.path, Vec::new()),
             })
             .collect()
     }
@@ -253,55 +301,6 @@ fn tables(plan: &Plan) -> Vec<Problem> {
         .collect()
 }
 
-/// Opens every file, or, if one cannot be, unmakes those that were not there before.
-fn open_all(plan: &Plan, files: &[LogFile]) -> Result<Vec<Sink>, Vec<Problem>> {
-    let (mut opened, mut made, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for file in files {
-        let was_there = fs::symlink_metadata(&file.path).is_ok();
-        let how = OpenOptions::new()
-            .create(true)
-            .append(file.append)
-            .write(true)
-            .truncate(false)
-            .open(&file.path);
-        match how {
-            Ok(handle) => {
-                if !was_there {
-                    made.push(&file.path);
-                }
-                opened.push(handle);
-            }
-            Err(error) => {
-                let message = format!("cannot write the log {}: {error}", file.path);
-                let problem = Problem::new("log_not_writable", message);
-                let problem = problem.hint("name a directory that is there and may be written");
-                problems.push(problem.at(&plan.jobs[file.section], file.option));
-            }
-        }
-    }
-    let emptied = || -> io::Result<()> {
-        let anew = opened.iter().zip(files).filter(|(_, file)| !file.append);
-        // Devices and pipes have no length.
-        let anew = anew.filter(|(handle, _)| handle.metadata().is_ok_and(|found| found.is_file()));
-        anew.map(|(handle, _)| handle)
-            .try_for_each(|handle| handle.set_len(0))
-    };
-    if problems.is_empty()
-        && let Err(error) = emptied()
-    {
-        let message = format!("cannot empty an earlier log: {error}");
-        problems.push(Problem::new("log_not_writable", message));
-    }
-    if problems.is_empty() {
-        return Ok(opened.into_iter().map(Sink::File).collect());
-    }
-    for path in made {
-        // It is empty; if it cannot be removed, no harm is done.
-        let _left = fs::remove_file(path);
-    }
-    Err(problems)
-}
-
 /// Why there are no tables where the program was built without them.
 const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo build --release \
                           --package fathom-cli --features parquet` has them)";
@@ -309,3 +308,5 @@ const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo 
 /// How often the writer looks for batches when there were none: 48 MiB take no less than 60 ms
 /// to fill at 50 million ops a second.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a request to stop is looked for while the rest is written.
+const LOOK_AROUND: Nanos = Nanos::from_millis(20);

@@ -1,10 +1,13 @@
 //! One run from beginning to end.
 //!
 //! ```text
-//! plan → translate → check → (nothing was written so far) → lay out → waves of jobs → record
+//! plan → translate → check → open logs → lay out → begin logs → waves of jobs → record
+//!                          └─ nothing was written so far     └─ earlier logs are whole until here
 //! ```
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_core::Tick;
 use fathom_engine::start;
@@ -14,7 +17,7 @@ use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
 use crate::affinity::ThreadSettings;
-use crate::bandwidth::BandwidthLog;
+use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::block_tree::BlockTree;
 use crate::cgroup;
 use crate::check::check;
@@ -30,8 +33,9 @@ use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
-use crate::logs::{Finished, Lines, Logs};
+use crate::logs::{Finished, Lines, Logs, OpenLogs};
 use crate::machine::machine;
+use crate::output_file::Stop;
 use crate::prepare;
 use crate::scheduler::{self, Switch};
 use crate::session::{Event, Session, Snapshot};
@@ -51,6 +55,36 @@ pub fn run(
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<Record, RunError> {
+    // More files than the usual soft limit are opened by a few hundred jobs, or their logs.
+    let _as_it_was = system::raise_open_files_limit();
+    // The log's writer, on a thread of its own, hears of a request to stop from here.
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stops = session.stops;
+    let look = || {
+        let asked = stops();
+        // Relaxed, here and below: the flag guards no other memory.
+        stopped.fetch_or(asked > 0, Ordering::Relaxed);
+        asked
+    };
+    let mut session = Session {
+        tell: &mut *session.tell,
+        stops: &look,
+        progress: session.progress,
+        report_every: session.report_every,
+        reports_asked: session.reports_asked,
+        layout_bar: session.layout_bar,
+    };
+    let seen = Arc::clone(&stopped);
+    let stop = Stop::when(move || seen.load(Ordering::Relaxed));
+    run_stoppable(plan, settings, &mut session, stop)
+}
+
+fn run_stoppable(
+    plan: &Plan,
+    settings: &Settings,
+    session: &mut Session<'_>,
+    stop: Stop,
+) -> Result<Record, RunError> {
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
     let mut translation = translate(plan, &FileSystem, &mut entropy);
@@ -62,10 +96,8 @@ pub fn run(
     told::tell_plan(plan, setups, &settings.debug, session);
     let planned = planned(plan, setups);
     announce(&planned, &translation.warnings, session);
-    let (logs, bandwidth) = open_logs(plan, settings, setups, clock)?;
+    let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     (session.tell)(Event::Starting(setups.len()));
-    // More files than the usual soft limit are opened by a few hundred jobs.
-    let _as_it_was = system::raise_open_files_limit();
     let noted = prepare::lay_out(plan, setups, clock, session)?;
     prepare::pre_read(plan, setups, session.stops);
     let groups = cgroup::Made::by(plan);
@@ -73,9 +105,12 @@ pub fn run(
     let idle = settings
         .idle_profile
         .map(|profile| IdleWatch::start(profile, &clock));
-    let (outcomes, broken) = if plan.jobs.iter().any(|job| job.options.create_only) {
-        (setups.iter().map(|_| None).collect(), None)
+    let (mut logs, mut broken) = (None, None);
+    let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
+        setups.iter().map(|_| None).collect()
     } else {
+        let bandwidth;
+        (logs, bandwidth) = opened.begin(clock.now(), stop)?;
         let launches = launches(plan, setups, clock, logs.as_ref(), &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
@@ -86,9 +121,11 @@ pub fn run(
             ..blank(plan, begun, &clock)
         };
         let shared = Shared::new(clock);
-        run_all(launches, lifecycle, &shared, session, &so_far, bandwidth)
+        let outcomes;
+        (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
+        outcomes
     };
-    let (lines, warnings) = end_logs(logs, broken, &outcomes, session);
+    let (lines, warnings) = end_logs(logs, broken, &outcomes, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(plan, setups, clock.now());
     let kept = prepare::clear(plan, setups);
@@ -119,19 +156,40 @@ fn announce(planned: &[JobRecord], warnings: &[Warning], session: &mut Session<'
     }
 }
 
-/// Opens the logs of the jobs, and the one of all of them.
-fn open_logs(
-    plan: &Plan,
-    settings: &Settings,
-    setups: &[JobSetup],
-    clock: Clock,
-) -> Result<(Option<Logs>, Option<BandwidthLog>), RunError> {
-    let refused = |problems| RunError { problems };
-    let prefix = settings.bandwidth_log.as_deref();
-    let bandwidth = prefix.map(|prefix| BandwidthLog::open(prefix, clock.now()));
-    let bandwidth = bandwidth.transpose().map_err(refused)?;
-    let logs = Logs::open(plan, setups, clock).map_err(refused)?;
-    Ok((logs, bandwidth))
+/// The logs of the jobs, and the one of all of them, before the jobs begin.
+struct Opened {
+    logs: Option<OpenLogs>,
+    bandwidth: Option<OpenBandwidthLog>,
+}
+
+impl Opened {
+    fn new(
+        plan: &Plan,
+        settings: &Settings,
+        setups: &[JobSetup],
+        clock: Clock,
+        stops: &dyn Fn() -> u32,
+    ) -> Result<Self, RunError> {
+        let refused = |problems| RunError { problems };
+        let stop = || stops() > 0;
+        let prefix = settings.bandwidth_log.as_deref();
+        let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &stop));
+        Ok(Self {
+            bandwidth: bandwidth.transpose().map_err(refused)?,
+            logs: OpenLogs::open(plan, setups, clock, &stop).map_err(refused)?,
+        })
+    }
+
+    /// The jobs are about to begin; times of the log of all of them count from `now`.
+    fn begin(
+        self,
+        now: Tick,
+        stop: Stop,
+    ) -> Result<(Option<Logs>, Option<BandwidthLog>), RunError> {
+        let bandwidth = self.bandwidth.map(|log| log.begin(now)).transpose()?;
+        let logs = self.logs.map(|logs| logs.begin(stop)).transpose()?;
+        Ok((logs, bandwidth))
+    }
 }
 
 /// Waits until the logs are written; tells what there is to say of them and of the jobs.
@@ -140,8 +198,12 @@ fn end_logs(
     broken: Option<Warning>,
     outcomes: &[Option<Outcome>],
     session: &mut Session<'_>,
+    clock: &Clock,
 ) -> (Vec<Option<Lines>>, Vec<Warning>) {
-    let finished = logs.map_or_else(Finished::default, Logs::finish);
+    let look = || {
+        let _seen_by_the_writer = (session.stops)();
+    };
+    let finished = logs.map_or_else(Finished::default, |logs| logs.finish(&look, clock));
     let mut warnings = finished.warnings;
     warnings.extend(broken);
     let ended = outcomes.iter().flatten();

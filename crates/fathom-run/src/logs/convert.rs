@@ -2,7 +2,7 @@
 //!
 //! What a log is, it says by itself; what it becomes, the name of the file says.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
@@ -12,19 +12,24 @@ use super::plan::value_of;
 use super::row::{Row, Shape};
 use super::writer::{MOST_PAGE, MOST_TABLE};
 use super::{stored, table};
+use crate::output_file::{OutputFile, Stop, is_same_file};
 
-/// Converts a log; says how many lines it has.
+/// Converts a log and returns the number of its lines.
 ///
 /// # Errors
-/// What cannot be read or written, and where. Nothing is left of a file that was begun.
-pub fn convert_log(from: &Path, to: &Path) -> Result<u64, String> {
+/// What cannot be read or written, and where. An earlier file of this name is kept then, and
+/// nothing is left of a new one.
+pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     let at = |path: &Path| {
         let name = path.display().to_string();
         move |error: io::Error| format!("{name}: {error}")
     };
-    let same = |a: &Path, b: &Path| fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok());
-    if same(from, to).is_some_and(|(a, b)| a == b) {
+    if is_same_file(from, to) {
         return Err(format!("{}: it would be replaced by itself", to.display()));
+    }
+    // It is read more than once, and a pipe would be waited for.
+    if !from.metadata().map_err(at(from))?.is_file() {
+        return Err(format!("{}: is not a regular file", from.display()));
     }
     let kind = Kind::of(from).map_err(at(from))?;
     let shape = kind.shape(from).map_err(at(from))?;
@@ -38,27 +43,24 @@ pub fn convert_log(from: &Path, to: &Path) -> Result<u64, String> {
         let to = to.display();
         return Err(format!("{to}: a compressed log has no column for {name}"));
     }
-    let file = File::create(to).map_err(at(to))?;
+    let file = OutputFile::create(to, stop).map_err(at(to))?;
     let mut writer = Writer::new(file, to, shape, &value(from));
     let mut written = Ok(());
     let mut rows = 0;
     let read = kind.read(from, &mut |row, _| {
         rows += 1;
-        written = writer.row(row);
+        written = match stop.is_asked() {
+            true => Err(io::Error::other("interrupted")),
+            false => writer.row(row),
+        };
         match written {
             Ok(()) => Ok(()),
             Err(_) => Err(io::Error::other("not written")),
         }
     });
-    let done = written
-        .map_err(at(to))
-        .and(read.map_err(at(from)))
-        .and_then(|()| writer.finish().map_err(at(to)));
-    if done.is_err() {
-        // What is left of it is of no use; why there is none is said below.
-        let _gone = fs::remove_file(to);
-    }
-    done.map(|()| rows)
+    written.map_err(at(to)).and(read.map_err(at(from)))?;
+    writer.finish().map_err(at(to))?;
+    Ok(rows)
 }
 
 /// What a log is called by its name: `randread_clat.1.log` holds clat.
@@ -146,14 +148,14 @@ type Each<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
 
 /// What is written.
 enum Writer {
-    Text(BufWriter<File>, Shape),
-    Csv(BufWriter<File>, Shape),
+    Text(BufWriter<OutputFile>, Shape),
+    Csv(BufWriter<OutputFile>, Shape),
     /// Whether its beginning could be written is known with the first page.
     Records(Box<Output>, Shape),
 }
 
 impl Writer {
-    fn new(file: File, path: &Path, shape: Shape, value: &str) -> Self {
+    fn new(file: OutputFile, path: &Path, shape: Shape, value: &str) -> Self {
         let extension = path.extension().unwrap_or_default();
         let records = |file, format, page| {
             let value = value.to_owned();
@@ -162,7 +164,7 @@ impl Writer {
                 shape,
                 value,
             };
-            let output = Output::new(Sink::File(file), &form, page);
+            let output = Output::new(Sink::Whole(file), &form, page);
             Self::Records(Box::new(output), shape)
         };
         match extension.to_str() {
@@ -203,10 +205,17 @@ impl Writer {
 
     fn finish(self) -> io::Result<()> {
         match self {
-            Self::Text(mut to, _) | Self::Csv(mut to, _) => to.flush(),
+            Self::Text(to, _) | Self::Csv(to, _) => to
+                .into_inner()
+                .map_err(|error| error.into_error())?
+                .finish(),
             Self::Records(mut output, _) => {
                 output.flush();
-                output.into_end().0.map_or(Ok(()), Err)
+                match output.into_end() {
+                    (Some(error), _) => Err(error),
+                    (None, Some(Sink::Whole(file))) => file.finish(),
+                    (None, _) => Ok(()),
+                }
             }
         }
     }

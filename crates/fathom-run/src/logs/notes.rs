@@ -2,21 +2,27 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use fathom_record::Warning;
 
 use super::plan::{JobLogs, LogPlan};
 use super::writer::{Lines, Written};
+use crate::output_file::{self, Stop};
 
 /// Notes of an earlier run on what it had dropped would now be wrong.
 pub(super) fn forget_earlier(logs: &LogPlan) {
     for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
-        let _was_none = fs::remove_file(note_path(prefix));
+        let path = note_path(prefix);
+        // No other than a file of ours is removed.
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            let _still_there = fs::remove_file(path);
+        }
     }
 }
 
 /// What there is to say about finished logs; notes on what was dropped are written.
-pub(super) fn said(written: &Written) -> Vec<Warning> {
+pub(super) fn said(written: &Written, stop: &Stop) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let breaks_off = written.failed.iter().any(Option::is_some);
     let short: Vec<_> = written
@@ -38,7 +44,7 @@ pub(super) fn said(written: &Written) -> Vec<Warning> {
     for (prefix, list) in notes {
         let path = note_path(prefix);
         let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
-        if let Err(error) = fs::write(&path, text) {
+        if let Err(error) = output_file::write(Path::new(&path), text.as_bytes(), stop) {
             warnings.push(broken(&path, &error));
         }
     }

@@ -7,11 +7,17 @@ use super::format::Page;
 use super::row::Shape;
 use super::stored;
 use super::table::Table;
+use crate::output_file::{OutputFile, Stop, Stream};
 
 /// What a log is written into.
 #[derive(Debug)]
 pub(super) enum Sink {
+    /// A regular file, written in place.
     File(File),
+    /// A pipe or a device.
+    Stream(Stream, Stop),
+    /// A file that is placed when it is whole.
+    Whole(OutputFile),
     Memory(Vec<u8>),
 }
 
@@ -126,6 +132,8 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write(bytes),
+            Self::Stream(stream, stop) => stream.write(bytes, &|| stop.is_asked()),
+            Self::Whole(file) => file.write(bytes),
             Self::Memory(memory) => memory.write(bytes),
         }
     }
