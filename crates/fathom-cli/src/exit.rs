@@ -20,6 +20,11 @@ pub(crate) enum End {
         /// It was told to stop half-way.
         interrupted: bool,
     },
+    /// It ran its jobs and reported, but a log of them breaks off.
+    LogBroken {
+        /// Jobs that ended with an error.
+        failed_jobs: usize,
+    },
     /// What it was given makes no sense or cannot be done; nothing was run.
     Refused,
     /// The report could not be written where it was to go.
@@ -37,7 +42,7 @@ pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
         (Dialect::Fio, End::NothingKnown) => 0,
         (Dialect::Fathom, End::NothingKnown) => 2,
         (_, End::Bug) => 2,
-        (Dialect::Fathom, End::Refused | End::NotReported) => 2,
+        (Dialect::Fathom, End::Refused | End::NotReported | End::LogBroken { .. }) => 2,
         (Dialect::Fio, End::Refused | End::NotReported) => 1,
         (
             Dialect::Fathom,
@@ -61,7 +66,10 @@ pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
         ) => u8::from(failed_jobs > 0 || tolerated_errors > 0),
         // fio's count is cut to eight bits by the system, which makes a success of 256 failures;
         // that much likeness would help nobody.
-        (Dialect::Fio, End::Ran { failed_jobs, .. }) => u8::try_from(failed_jobs).unwrap_or(255),
+        // A log that breaks off is no failure to fio.
+        (Dialect::Fio, End::Ran { failed_jobs, .. } | End::LogBroken { failed_jobs }) => {
+            u8::try_from(failed_jobs).unwrap_or(255)
+        }
     }
 }
 
@@ -86,6 +94,8 @@ mod tests {
             (ran(0, 5, false), 1, 0),
             (ran(256, 0, false), 1, 255),
             (ran(0, 0, true), 2, 128),
+            (End::LogBroken { failed_jobs: 0 }, 2, 0),
+            (End::LogBroken { failed_jobs: 2 }, 2, 2),
             (End::Refused, 2, 1),
             (End::NotReported, 2, 1),
             (End::Bug, 2, 2),

@@ -194,8 +194,14 @@ fn ended(record: &Record, interrupted: bool) -> End {
     let commands = ["prerun_failed", "postrun_failed"];
     let failed = |warning: &&Warning| commands.contains(&warning.code.as_str());
     let failed_commands = record.warnings.iter().filter(failed).count() as u64;
+    let failed_jobs = record.jobs.iter().filter(|job| job.error != 0).count();
+    let mut warnings = record.warnings.iter();
+    if !interrupted && warnings.any(|warning| ["log_broken", "log_lost"].contains(&&*warning.code))
+    {
+        return End::LogBroken { failed_jobs };
+    }
     End::Ran {
-        failed_jobs: record.jobs.iter().filter(|job| job.error != 0).count(),
+        failed_jobs,
         tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum::<u64>() + failed_commands,
         interrupted,
     }

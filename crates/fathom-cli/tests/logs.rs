@@ -122,7 +122,7 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
     let full = std::path::Path::new("/dev/full");
     std::os::unix::fs::symlink(full, folder.path().join("p_clat.1.log")).unwrap();
     let words = format!("run {NULL} --size=8m --write_lat_log=p --output-format=json");
-    let run = folder.fathom(&words).expect(0);
+    let run = folder.fathom(&words).expect(2);
     // It is no single job's.
     let told = "fathom: the log p_clat.1.log breaks off";
     assert!(run.err.contains(told), "{run:#?}");
@@ -142,6 +142,9 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
         "what had no room counts as dropped"
     );
     assert_eq!(log["lines_kept"], 2 * 2048);
+    // fio ends with 0, and says nothing.
+    let run = folder.fio(words.trim_start_matches("run ")).expect(0);
+    assert!(run.err.contains("breaks off"), "{run:#?}");
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn a_disk_that_fills_up_ends_the_log_and_not_the_job() {
     let shell = format!(
         "mount -t tmpfs -o size=512k none small 2>&1 || exit 99; \
          {} run {NULL} --size=1600m --write_lat_log=small/t $0 --log_full=wait \
-         --output-format=json --output=report.json || exit 98; wc -c small/*.1.*",
+         --output-format=json --output=report.json; [ $? = 2 ] || exit 98; wc -c small/*.1.*",
         env!("CARGO_BIN_EXE_fathom")
     );
     for more in ["--log_avg_msec=0", "--log_store_compressed=1"] {
