@@ -145,6 +145,7 @@ fn run_and_report(
             report_every: settings.status_interval,
             reports_asked: &|| requests.count(),
             layout_bar,
+            jobs_fail_alone: dialect == Dialect::Fio,
         };
         match &machine {
             Some(machine) => fathom_run::simulate_on(plan, machine, settings, &mut session),

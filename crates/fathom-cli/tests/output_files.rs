@@ -425,6 +425,32 @@ fn refused_command_line_leaves_no_report() {
     assert_eq!(text(&folder, "report"), "earlier");
 }
 
+/// As in fio; its JSON has no error there, ours the job's.
+#[test]
+fn job_whose_file_must_not_be_made_fails_alone_under_fio_s_name() {
+    let folder = Folder::new();
+    let words = "--output-format=json --name=a --rw=read --size=64k --filename=missing \
+                 --allow_file_create=0 --numjobs=2 --name=b --ioengine=null --size=64k";
+    let run = folder.fio(words).expect(2);
+    let jobs = run.json()["jobs"].as_array().unwrap().clone();
+    let ops: Vec<_> = jobs
+        .iter()
+        .map(|job| (job["error"].as_i64(), job["read"]["total_ios"].as_u64()))
+        .collect();
+    let (failed, done) = ((Some(2), Some(0)), (Some(0), Some(16)));
+    assert_eq!(ops, [failed, failed, done]);
+    assert!(run.err.contains("missing: No such file"), "{run:#?}");
+    let made = words.replace("rw=read", "rw=write --create_on_open=1");
+    folder.fio(&made).expect(2);
+    assert_eq!(folder.names(), ["bin"]);
+    let run = folder.fathom(&format!("run {words}")).expect(2);
+    assert!(
+        run.err.contains("allow_file_create=0 forbids to make it"),
+        "{run:#?}"
+    );
+    assert_eq!(run.out.matches("{").count(), 0);
+}
+
 #[test]
 fn report_keeps_owner_and_other_names_of_its_file() {
     let folder = Folder::new();

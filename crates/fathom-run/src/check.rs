@@ -43,6 +43,9 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
     checker.problems
 }
 
+/// The code of a job's missing file that `allow_file_create=0` forbids to make.
+pub(crate) const FILE_CREATE_FORBIDDEN: &str = "file_create_forbidden";
+
 struct Checker {
     problems: Vec<Problem>,
     /// Files that were judged for a job: path, changed, and whether direct.
@@ -247,7 +250,7 @@ fn missing(job: &Job, path: &Path) -> Option<Problem> {
     let name = path.display();
     if !job.options.allow_file_create {
         let message = format!("{name} does not exist, and allow_file_create=0 forbids to make it");
-        return Some(Problem::new("file_create_forbidden", message));
+        return Some(Problem::new(FILE_CREATE_FORBIDDEN, message));
     }
     let parent = existing_parent(path);
     if !parent.is_dir() {

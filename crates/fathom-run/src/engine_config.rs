@@ -21,7 +21,8 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         write,
         // A job that only reads has nothing to put into a file that is not there.
         create: (options.create_on_open || options.fill_device || options.files.unlink_each_loop)
-            && write,
+            && write
+            && options.allow_file_create,
         renew: options.files.unlink_each_loop,
         random: options.random,
     });

@@ -21,11 +21,12 @@ use crate::session::{Event, Session};
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
 
-/// Lays out the files of all jobs that do not make their own (`create_on_open`); gives what was
-/// not possible and does not matter enough to stop.
+/// Lays out the files of all jobs that do not make their own (`create_on_open`), and are not about
+/// to fail for want of them; gives what was not possible and does not matter enough to stop.
 pub(crate) fn lay_out(
     plan: &Plan,
     setups: &[JobSetup],
+    failing: &[Warning],
     clock: Clock,
     session: &mut Session<'_>,
 ) -> Result<Vec<Warning>, RunError> {
@@ -33,7 +34,9 @@ pub(crate) fn lay_out(
         .iter()
         .map(|setup| (&plan.jobs[setup.place.section], setup));
     let wanted = jobs.filter(|(job, setup)| {
-        !setup.diskless && !job.options.create_on_open && !job.options.fill_device
+        let options = &job.options;
+        let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
+        !setup.diskless && !options.create_on_open && !options.fill_device && !fails
     });
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
     let stops = session.stops;

@@ -20,7 +20,7 @@ use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::block_tree::BlockTree;
 use crate::cgroup;
-use crate::check::check;
+use crate::check::{FILE_CREATE_FORBIDDEN, check};
 use crate::collect;
 use crate::drive::{Assignment, Outcome, Shared};
 use crate::engine_config::engine_config;
@@ -73,6 +73,7 @@ pub fn run(
         report_every: session.report_every,
         reports_asked: session.reports_asked,
         layout_bar: session.layout_bar,
+        jobs_fail_alone: session.jobs_fail_alone,
     };
     let seen = Arc::clone(&stopped);
     let stop = Stop::when(move || seen.load(Ordering::Relaxed));
@@ -91,14 +92,15 @@ fn run_stoppable(
     let (refused, told) = scheduler::check(plan, &translation.setups);
     translation.problems.extend(refused);
     translation.warnings.extend(told);
-    check_all(plan, settings, &translation, clock)?;
+    let failing = check_all(plan, settings, &translation, clock, session.jobs_fail_alone)?;
+    translation.warnings.extend_from_slice(&failing);
     let setups = &translation.setups;
     told::tell_plan(plan, setups, &settings.debug, session);
     let planned = planned(plan, setups);
     announce(&planned, &translation.warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     (session.tell)(Event::Starting(setups.len()));
-    let noted = prepare::lay_out(plan, setups, clock, session)?;
+    let noted = prepare::lay_out(plan, setups, &failing, clock, session)?;
     prepare::pre_read(plan, setups, session.stops);
     let groups = cgroup::Made::by(plan);
     let before = Before::look(setups, clock.now());
@@ -255,15 +257,26 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
     })
 }
 
-/// Finds every problem before anything is written.
+/// Finds every problem before anything is written. Where jobs may fail alone, gives what will have
+/// some of them fail.
 fn check_all(
     plan: &Plan,
     settings: &Settings,
     translation: &Translation,
     clock: Clock,
-) -> Result<(), RunError> {
+    jobs_fail_alone: bool,
+) -> Result<Vec<Warning>, RunError> {
     let mut problems = translation.problems.clone();
     problems.extend(check(plan, settings, &translation.setups));
+    let of_one_job =
+        |problem: &mut Problem| jobs_fail_alone && problem.code == FILE_CREATE_FORBIDDEN;
+    let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
+        code: problem.code.into(),
+        job: problem.job,
+        message: format!("{}: the job fails", problem.message),
+        hint: problem.hint.map(String::from).unwrap_or_default(),
+    });
+    let failing = failing.collect();
     if plan.jobs.is_empty() {
         let problem = Problem::new("no_jobs", "there is no job to run");
         problems.push(problem.hint("name a job file, or begin with `--name=test`"));
@@ -272,7 +285,7 @@ fn check_all(
         problems.extend(refused_engines(plan, &translation.setups, clock));
     }
     if problems.is_empty() {
-        Ok(())
+        Ok(failing)
     } else {
         Err(RunError { problems })
     }

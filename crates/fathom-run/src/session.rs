@@ -19,6 +19,9 @@ pub struct Session<'a> {
     pub reports_asked: &'a dyn Fn() -> u32,
     /// Show a bar on the terminal while files are laid out.
     pub layout_bar: bool,
+    /// A job whose file is missing, and must not be made (`allow_file_create=0`), fails by itself,
+    /// as in fio; without this the plan is refused.
+    pub jobs_fail_alone: bool,
 }
 
 /// What happens in a run.

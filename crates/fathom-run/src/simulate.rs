@@ -58,6 +58,7 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         report_every: None,
         reports_asked: &|| 0,
         layout_bar: false,
+        jobs_fail_alone: false,
     };
     let (record, logs, _storages) = finish(plan, &settings, translation, world, &mut session)?;
     Ok((record, logs))

@@ -29,6 +29,7 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
         reports_asked: &|| 0,
         progress: None,
         layout_bar: false,
+        jobs_fail_alone: false,
     };
     let record = run(&plan, &settings, &mut session);
     (record, events)
@@ -150,6 +151,7 @@ fn a_stop_before_the_start_gives_an_empty_record() {
         reports_asked: &|| 0,
         progress: None,
         layout_bar: false,
+        jobs_fail_alone: false,
     };
     let record = run(&plan, &settings, &mut session).expect("a record");
     assert_eq!(reads(&record), [0]);

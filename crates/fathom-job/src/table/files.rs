@@ -168,6 +168,10 @@ pub(super) const ROWS: &[Row] = &[
         "Whether files that are missing may be made",
         "allow_file_create=0",
         Kind::Bool(|o, v| o.allow_file_create = v),
+    )
+    .stricter(
+        "as `fathom` a plan whose file is missing is refused; as `fio` the job fails and the \
+         others run, and its `error` in JSON is ENOENT, where fio's is 0",
     ),
     Row::new(
         "allow_mounted_write",
