@@ -135,7 +135,7 @@ fn call(folder: &Path, program: &[&str], words: &str) -> String {
 fn the_bandwidth_of_all_jobs_adds_up() {
     let folder = Folder::new();
     let words = "run --name=t --ioengine=null --rw=randrw --bs=4k --size=64m --rate_iops=4000 \
-                 --numjobs=2 --time_based --runtime=1300ms --output-format=json --group_reporting";
+                 --numjobs=2 --time_based --runtime=1500ms --output-format=json --group_reporting";
     for (switch, prefix) in [("--bandwidth-log", "agg"), ("--bandwidth-log=all", "all")] {
         let json = folder.fathom(&format!("{words} {switch}")).expect(0).json();
         for direction in ["read", "write", "trim"] {
@@ -153,13 +153,12 @@ fn the_bandwidth_of_all_jobs_adds_up() {
                 kib += (row[1] * (row[0] - last)) as f64 / 1000.0;
                 last = row[0];
             }
-            assert!(last >= 1300, "{name}: {text}");
+            assert!(last >= 1500, "{name}: {text}");
             let moved = json["jobs"][0][direction]["io_kbytes"].as_f64().unwrap();
-            // Each window's rate is rounded down, and its end to the millisecond.
-            assert!(
-                (kib - moved).abs() <= 4.0 + moved / 50.0,
-                "{name}: {kib} {moved}"
-            );
+            // Each window's rate is rounded down, and its end to the millisecond. What was moved
+            // behind the last whole window, or told after it, has no line.
+            let most = moved + 4.0 + moved / 50.0;
+            assert!((0.6 * moved..=most).contains(&kib), "{name}: {kib} {moved}");
             assert!(direction == "trim" || moved > 1000.0, "{name}: {moved}");
         }
     }
