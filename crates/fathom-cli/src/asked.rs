@@ -1,7 +1,7 @@
 //! What somebody asks of a run from outside: a report now, or its end by a trigger.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fathom_core::{Nanos, Tick};
@@ -42,13 +42,16 @@ impl<'a> Trigger<'a> {
     }
 
     fn has_file(&self) -> bool {
-        let file = self.settings.trigger_file.as_ref();
-        let file = file.filter(|file| std::path::Path::new(file).exists());
-        // As in fio the file is taken away: it has done its work.
-        file.is_some_and(|file| {
+        let Some(file) = self.settings.trigger_file.as_ref().map(Path::new) else {
+            return false;
+        };
+        let is_there = file.exists();
+        // As in fio the file is taken away: it has done its work. A device, a pipe or a link is
+        // more than that, and stays.
+        if is_there && file.symlink_metadata().is_ok_and(|found| found.is_file()) {
             let _still_there = std::fs::remove_file(file);
-            true
-        })
+        }
+        is_there
     }
 
     fn is_over(&self) -> bool {

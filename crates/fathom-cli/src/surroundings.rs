@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use fathom_job::{JOB_FILE_BYTES_MAX, Surroundings};
+use fathom_run::output_file::is_same_file;
 use fathom_sys::system;
 
 /// The process's own.
@@ -12,6 +14,11 @@ pub(crate) struct Process;
 impl Surroundings for Process {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         read(File::open(path)?)
+    }
+
+    fn is_same_file(&self, a: &str, b: &str) -> bool {
+        let plain = |path: &str| path.trim_start_matches("./").to_owned();
+        plain(a) == plain(b) || is_same_file(Path::new(a), Path::new(b))
     }
 
     fn read_stdin(&self) -> io::Result<Vec<u8>> {

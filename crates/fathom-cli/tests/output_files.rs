@@ -26,16 +26,16 @@ fn text(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.path().join(name)).unwrap()
 }
 
-/// A FIFO; `None` where none can be made.
-fn fifo(folder: &Folder, name: &str) -> Option<()> {
+/// Makes a FIFO, where one can be made.
+fn fifo(folder: &Folder, name: &str) -> bool {
     let made = Command::new("mkfifo")
         .arg(folder.path().join(name))
         .status();
     if !made.is_ok_and(|status| status.success()) {
         println!("skipped: no mkfifo");
-        return None;
+        return false;
     }
-    Some(())
+    true
 }
 
 /// Starts the program, waits until `begun` is there, interrupts it once, and gives what it left.
@@ -190,7 +190,7 @@ fn log_is_not_converted_onto_itself() {
         assert!(run.err.contains("replaced by itself"), "{run:#?}");
         assert_eq!(text(&folder, "good_lat.1.log"), LOG);
     }
-    if fifo(&folder, "pipe").is_some() {
+    if fifo(&folder, "pipe") {
         let run = folder.fathom("log convert pipe out.csv").expect(2);
         assert!(run.err.contains("pipe: is not a regular file"), "{run:#?}");
     }
@@ -242,7 +242,7 @@ fn report_is_there_though_something_else_cannot_be_written() {
 #[test]
 fn interrupt_ends_the_wait_for_a_reader() {
     let folder = Folder::new();
-    if fifo(&folder, "pipe").is_none() {
+    if !fifo(&folder, "pipe") {
         return;
     }
     // The job is over, or about to be, when its file is there.
@@ -259,7 +259,7 @@ fn interrupt_ends_the_wait_for_a_reader() {
 fn interrupt_ends_the_wait_for_a_reader_of_a_log() {
     let folder = Folder::new();
     for name in ["b_iops.1.log", "agg-write_bw.log"] {
-        if fifo(&folder, name).is_none() {
+        if !fifo(&folder, name) {
             return;
         }
     }
@@ -277,7 +277,7 @@ fn interrupt_ends_the_wait_for_a_reader_of_a_log() {
 #[test]
 fn interrupt_ends_the_wait_for_a_job_file() {
     let folder = Folder::new();
-    if fifo(&folder, "pipe").is_none() {
+    if !fifo(&folder, "pipe") {
         return;
     }
     folder.write("job.fio", "[t]\nioengine=null\nsize=64k\ninclude pipe\n");
@@ -285,6 +285,8 @@ fn interrupt_ends_the_wait_for_a_job_file() {
         "run job.fio",
         "run pipe",
         "run --machine=pipe --name=t --size=1m",
+        "lint pipe",
+        "peak --against pipe job.fio",
     ] {
         // As a shell has what a script runs behind `&` ignore the interrupt.
         let script = format!("trap '' INT; exec {FATHOM} {words}");
@@ -301,6 +303,63 @@ fn interrupt_ends_the_wait_for_a_job_file() {
         let signal = ended.and_then(|status| status.signal());
         assert_eq!(signal, Some(2), "{words}: {ended:?}");
     }
+}
+
+#[test]
+fn pipe_for_the_output_of_a_command_is_not_waited_for() {
+    let folder = Folder::new();
+    for name in ["t.prerun.txt", "t.postrun.txt"] {
+        if !fifo(&folder, name) {
+            return;
+        }
+    }
+    let words = format!("30 {FATHOM} run {NULL} --exec_prerun=true --exec_postrun=true");
+    Run::from(folder.command("timeout", &words).output().unwrap()).expect(0);
+}
+
+#[test]
+fn pipe_is_not_measured() {
+    let folder = Folder::new();
+    if !fifo(&folder, "pipe") {
+        return;
+    }
+    let words = format!("30 {FATHOM} table log-entries pipe");
+    let run = Run::from(folder.command("timeout", &words).output().unwrap()).expect(2);
+    assert!(run.err.contains("neither a regular file"), "{run:#?}");
+}
+
+#[test]
+fn trigger_that_is_no_regular_file_stays() {
+    let folder = Folder::new();
+    symlink("/dev/null", folder.path().join("link")).unwrap();
+    folder.write("file", "");
+    for (name, stays) in [("link", true), ("file", false)] {
+        let words = "run --name=t --ioengine=null --rw=read --size=1g --rate_iops=10";
+        folder
+            .fathom(&format!("{words} --trigger-file={name}"))
+            .expect(0);
+        assert_eq!(folder.path().join(name).is_symlink(), stays);
+    }
+    assert_eq!(folder.names(), ["link"]);
+}
+
+#[test]
+fn report_does_not_replace_a_job_file_by_another_name() {
+    let folder = Folder::new();
+    let job = folder.write("job.fio", "[t]\nioengine=null\nsize=64k\nrw=read\n");
+    fs::hard_link(&job, folder.path().join("hard")).unwrap();
+    symlink("job.fio", folder.path().join("soft")).unwrap();
+    for name in ["job.fio", "hard", "soft"] {
+        for option in ["--output", "--save-distribution"] {
+            let run = folder
+                .fathom(&format!("run job.fio {option}={name}"))
+                .expect(2);
+            assert!(run.err.contains("would replace the job file"), "{run:#?}");
+        }
+        let run = folder.fio(&format!("job.fio --output={name}")).expect(1);
+        assert!(run.err.contains("would replace the job file"), "{run:#?}");
+    }
+    assert!(text(&folder, "job.fio").starts_with("[t]\nioengine"));
 }
 
 #[test]

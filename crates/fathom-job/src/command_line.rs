@@ -271,20 +271,26 @@ impl Reader<'_> {
     /// fio's name, and saved latencies.
     fn keep_job_files(&mut self) {
         let plain = |path: &str| path.trim_start_matches("./").to_owned();
+        let around = self.builder.around;
         let settings = &self.builder.settings;
         let output = settings.output.as_deref().map(plain);
         let saved = settings.save_distribution.as_deref().map(plain);
         let machine = settings.machine.as_deref().map(plain);
         if let Some(saved) = &saved {
             let other = [("report (`--output`)", &output), ("machine file", &machine)];
-            if let Some((what, _)) = other.iter().find(|(_, path)| path.as_ref() == Some(saved)) {
+            if let Some((what, _)) = other.iter().find(|(_, path)| {
+                let path = path.as_deref();
+                path.is_some_and(|path| around.is_same_file(path, saved))
+            }) {
                 let why = format!("`--save-distribution` would replace the {what} `{saved}`");
                 let fix = "save to another file";
                 self.builder.error_without_place("saved-is-taken", why, fix);
             }
         }
         for (option, path) in [("--output", output), ("--save-distribution", saved)] {
-            let same = |spot: &&Spot| path.as_deref() == Some(&plain(spot.text()));
+            let path = path.as_deref();
+            let same =
+                |spot: &&Spot| path.is_some_and(|path| around.is_same_file(path, spot.text()));
             let same = self
                 .files
                 .iter()

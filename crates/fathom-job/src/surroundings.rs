@@ -13,6 +13,12 @@ pub trait Surroundings {
     /// As reading a file fails.
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>>;
 
+    /// Returns whether two names lead to one file; only the names are looked at where there are no
+    /// files.
+    fn is_same_file(&self, a: &str, b: &str) -> bool {
+        a.trim_start_matches("./") == b.trim_start_matches("./")
+    }
+
     /// All of standard input; of what is longer than a job file, more than that.
     ///
     /// # Errors

@@ -1,10 +1,12 @@
 //! Reads of two priorities with an I/O log that grows, one that need not, and Fathom's: what a log
 //! does to the latencies that it logs.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_run::{KeptSchedulers, Problem};
+use fathom_sys::files;
 use fathom_sys::lease::Lease;
 use serde_json::Value;
 
@@ -34,6 +36,18 @@ pub struct LogEntries {
     pub fio: PathBuf,
 }
 
+/// Finds out whether there is anything to measure. A pipe is not opened: it would be waited for.
+fn readable(target: &Path) -> io::Result<()> {
+    let kind = files::Kind::of(&std::fs::metadata(target)?);
+    match kind {
+        files::Kind::Regular | files::Kind::Block => std::fs::File::open(target).map(drop),
+        _ => {
+            let why = "neither a regular file nor a block device";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+    }
+}
+
 /// Measures; `tell` hears of each run before it begins, `stops` says how often the user asked to
 /// stop.
 ///
@@ -44,7 +58,7 @@ pub fn log_entries(
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
 ) -> Result<Table, Problem> {
-    if let Err(error) = std::fs::File::open(&asked.target) {
+    if let Err(error) = readable(&asked.target) {
         let message = format!("{}: {error}", asked.target.display());
         return Err(Problem::new("target_not_readable", message));
     }

@@ -3,6 +3,8 @@
 //! What they print goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as with fio.
 
 use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
@@ -12,6 +14,8 @@ use fathom_record::Warning;
 use fathom_sys::child::{Child, Ended};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::Control;
+
+use crate::output_file::Destination;
 
 /// A job's commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,8 +88,8 @@ impl Hooks {
     fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), String> {
         // A name with a slash would be a path.
         let name = format!("{}.{which}.txt", self.job.replace('/', "."));
-        let cannot = |error: std::io::Error| format!("cannot write {name}: {error}");
-        let output = File::create(&name).map_err(cannot)?;
+        let cannot = |error: io::Error| format!("cannot write {name}: {error}");
+        let output = open_output(Path::new(&name)).map_err(cannot)?;
         let errors = output.try_clone().map_err(cannot)?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", command]).stdin(Stdio::null());
@@ -98,6 +102,15 @@ impl Hooks {
             Ok(Ended::Stopped) => Err("was ended, as the run was".into()),
             Err(error) => Err(format!("is lost: {error}")),
         }
+    }
+}
+
+/// Opens the file of a command's output. A pipe of this name is opened for both directions: then it
+/// has a reader, and is not waited for.
+fn open_output(path: &Path) -> io::Result<File> {
+    match Destination::of(path)? {
+        Destination::Stream => File::options().read(true).write(true).open(path),
+        _ => File::create(path),
     }
 }
 

@@ -164,7 +164,12 @@ pub(crate) fn not_writable(what: &str, path: &str, error: &io::Error) -> Problem
                     jobs share their logs (`per_job_logs=0`)";
         return Problem::new("too_many_logs", message).hint(hint);
     }
-    let message = format!("{what} {path}: {error}");
-    let problem = Problem::new("log_not_writable", message);
-    problem.hint("name a directory that is there and may be written")
+    let problem = Problem::new("log_not_writable", format!("{what} {path}: {error}"));
+    match error.kind() {
+        // Interrupted while it was waited for.
+        io::ErrorKind::Other => problem,
+        // Of the wrong kind.
+        io::ErrorKind::InvalidInput => problem.hint("name another file"),
+        _ => problem.hint("name a directory that is there and may be written"),
+    }
 }
