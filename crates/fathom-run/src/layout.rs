@@ -14,7 +14,7 @@ mod ledger;
 mod survey;
 
 use std::fs::{DirBuilder, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ use self::bar::Bar;
 pub use self::error::{LayoutError, LayoutErrorKind};
 pub use self::fill::Content;
 use self::fill::{FileSink, FillError, Sink, fill};
+pub use self::ledger::LeftBehind;
 use self::ledger::{Ledger, shrink};
 use self::survey::{Found, Work, check_room, is_full, look, no_room, work};
 
@@ -128,9 +129,9 @@ impl LayoutReport {
         self.ledger.add(other.ledger);
     }
 
-    /// Unmakes all of it; gives what could not be unmade.
+    /// Unmakes all of it but files that another process uses; returns what it left.
     #[must_use]
-    pub fn undo(self) -> Vec<PathBuf> {
+    pub fn undo(self) -> Vec<LeftBehind> {
         self.ledger.undo()
     }
 }
@@ -258,44 +259,72 @@ impl Layout<'_> {
         let Some(work) = work(file, found, current.job.fallocate) else {
             return Ok(());
         };
-        let from = found.bytes();
-        let handle = self.open(&file.path, found, current.job.may_create)?;
-        if found != Found::Missing {
-            self.report.ledger.extended(&file.path, from, file.length);
-        }
+        let (found, handle) = self.open(file, found, current.job.may_create)?;
+        let ended = self.work(current, file, found.bytes(), &handle, work);
+        self.report.ledger.left(&handle);
+        ended
+    }
+
+    fn work(
+        &mut self,
+        current: &mut Current<'_>,
+        file: &LayoutFile,
+        from: u64,
+        handle: &File,
+        work: Work,
+    ) -> Result<(), LayoutError> {
         match work {
+            // Another run has made it as long in the meantime.
+            _ if from >= file.length => Ok(()),
             Work::Create => Ok(()),
             Work::Fill => self.fill(current, file, from, handle),
             Work::Size => {
                 let sized = handle.set_len(file.length);
                 sized.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))
             }
-            Work::Allocate(how) => self.allocate(current.job, file, from, &handle, how),
+            Work::Allocate(how) => self.allocate(current.job, file, from, handle, how),
         }
     }
 
-    /// Opens the file for writing, and makes it and its folders if need be.
-    fn open(&mut self, path: &Path, found: Found, may_create: bool) -> Result<File, LayoutError> {
-        let is_new = found == Found::Missing;
-        if is_new {
-            if !may_create {
-                return Err(LayoutError::new(path, LayoutErrorKind::CreationForbidden));
+    /// Opens the file for writing, and makes it and its folders if need be; says what was there.
+    fn open(
+        &mut self,
+        file: &LayoutFile,
+        mut found: Found,
+        may_create: bool,
+    ) -> Result<(Found, File), LayoutError> {
+        let failed = |error| LayoutError::system(&file.path, "open", error);
+        for tried in 1.. {
+            let (path, from, access) = match found {
+                Found::File { bytes } => (file.path.clone(), Some(bytes), FOR_WRITING),
+                Found::Device => break,
+                Found::Missing if !may_create => {
+                    let kind = LayoutErrorKind::CreationForbidden;
+                    return Err(LayoutError::new(&file.path, kind));
+                }
+                Found::Missing => {
+                    let path = files::creation_path(&file.path).map_err(failed)?;
+                    if path == file.path {
+                        self.make_folders(&path)?;
+                    }
+                    (path, None, FOR_CREATION)
+                }
+            };
+            match files::open(&path, access) {
+                Ok(handle) => {
+                    let entered = self.report.ledger.file(&path, &handle, from, file.length);
+                    entered.map_err(|error| LayoutError::system(&path, "fstat", error))?;
+                    return Ok((found, handle));
+                }
+                // Another run that lays out the same file was quicker to make it, or has given up
+                // and removed it: what is there now counts.
+                Err(error) if tried < OPEN_TRIES && has_changed(found, &error) => {
+                    found = look(&file.path)?;
+                }
+                Err(error) => return Err(failed(error)),
             }
-            self.make_folders(path)?;
         }
-        // Exclusively, so that nothing is removed in the end that another has made meanwhile.
-        let access = Access {
-            write_only: true,
-            create: is_new,
-            exclusive: is_new,
-            ..Access::default()
-        };
-        let file = files::open(path, access);
-        let file = file.map_err(|error| LayoutError::system(path, "open", error))?;
-        if is_new {
-            self.report.ledger.created(path);
-        }
-        Ok(file)
+        Err(LayoutError::new(&file.path, LayoutErrorKind::NotAFile))
     }
 
     /// Missing folders are made with mode 0700, as fio makes them.
@@ -320,14 +349,16 @@ impl Layout<'_> {
         current: &mut Current<'_>,
         file: &LayoutFile,
         from: u64,
-        handle: File,
+        handle: &File,
     ) -> Result<(), LayoutError> {
         let left = current.total_bytes.saturating_sub(current.done_bytes);
         if !matches!(current.job.fallocate, Fallocate::None | Fallocate::Truncate) {
-            set_aside(file, from, &handle, left)?;
+            set_aside(file, from, handle, left)?;
         }
         let job = current.job;
         let before = current.done_bytes;
+        let handle = handle.try_clone();
+        let handle = handle.map_err(|error| LayoutError::system(&file.path, "dup", error))?;
         let mut sink = (self.open)(handle, job.keep_cached);
         let content = seeded_for(&job.content, &file.path);
         let mut watch = |written: u64| {
@@ -388,7 +419,7 @@ impl Layout<'_> {
         };
         // A file system may have set part of it aside before it failed; the job is to find the
         // room that there is.
-        let given_back = shrink(&file.path, from, file.length);
+        let given_back = shrink(handle, from, file.length);
         given_back.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))?;
         let full = is_full(&error);
         match how {
@@ -408,13 +439,21 @@ impl Layout<'_> {
     }
 }
 
+/// Whether the file is not what it was `found` to be when it was looked for.
+fn has_changed(found: Found, error: &io::Error) -> bool {
+    match found {
+        Found::Missing => error.kind() == ErrorKind::AlreadyExists,
+        Found::File { .. } | Found::Device => error.kind() == ErrorKind::NotFound,
+    }
+}
+
 /// Sets room aside for what will be written, so that a full disk shows now and not in an hour, and
 /// the file lies in one piece. Where it cannot be done the writes do without.
 fn set_aside(file: &LayoutFile, from: u64, handle: &File, left: u64) -> Result<(), LayoutError> {
     match files::allocate(handle, Allocation::KeepSize, from, file.length - from) {
         Err(error) if is_full(&error) => {
             // Given back first, or what was set aside would count as missing.
-            let _missing_would_be_too_large = shrink(&file.path, from, file.length);
+            let _missing_would_be_too_large = shrink(handle, from, file.length);
             Err(no_room(&file.path, left, true))
         }
         _ => Ok(()),
@@ -434,6 +473,21 @@ fn seeded_for(content: &Content, path: &Path) -> Content {
         other => other.clone(),
     }
 }
+
+/// So often is a file opened that other runs make and remove meanwhile.
+const OPEN_TRIES: u32 = 100;
+
+const FOR_WRITING: Access = Access {
+    write_only: true,
+    ..Access::READING
+};
+
+/// Exclusively, so that nothing is removed in the end that another has made meanwhile.
+const FOR_CREATION: Access = Access {
+    create: true,
+    exclusive: true,
+    ..FOR_WRITING
+};
 
 /// How often progress is told.
 const TELL_EVERY: Nanos = Nanos::from_millis(100);

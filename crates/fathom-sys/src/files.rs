@@ -4,6 +4,7 @@
 
 mod identity;
 mod pages;
+mod sharing;
 mod streams;
 
 use std::ffi::CString;
@@ -18,6 +19,7 @@ pub use identity::{FileId, LoopBacking, filesystem_type, loop_backing};
 pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
 };
+pub use sharing::{creation_path, is_open_elsewhere};
 pub use streams::{lacks_descriptors, lacks_other_end, open_nonblocking, wait_writable};
 
 /// How a file is opened; the default is for reading, buffered, never creating.
@@ -39,6 +41,19 @@ pub struct Access {
     /// Leave the access time alone (`O_NOATIME`) where the kernel allows it: not for other users'
     /// files.
     pub keep_access_time: bool,
+}
+
+impl Access {
+    /// For reading, buffered, never creating: the default.
+    pub const READING: Self = Self {
+        write_only: false,
+        read_write: false,
+        create: false,
+        exclusive: false,
+        direct: false,
+        sync: 0,
+        keep_access_time: false,
+    };
 }
 
 /// Opens `path`; a created file has mode 0644 less the umask, as fio's have.

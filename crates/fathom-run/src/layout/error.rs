@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use super::LeftBehind;
+
 /// Why files could not be laid out; what had been made is unmade, except `left_behind`.
 #[derive(Debug)]
 pub struct LayoutError {
@@ -12,7 +14,7 @@ pub struct LayoutError {
     /// What went wrong.
     pub kind: LayoutErrorKind,
     /// What had been made and could not be unmade.
-    pub left_behind: Vec<PathBuf>,
+    pub left_behind: Vec<LeftBehind>,
 }
 
 /// What went wrong.
@@ -32,6 +34,8 @@ pub enum LayoutErrorKind {
     CreationForbidden,
     /// There is something of this name that is no file.
     NotAFile,
+    /// It lies on this file system, which is an interface to the kernel and stores nothing.
+    KernelInterface(&'static str),
     /// A system call failed.
     System {
         /// Which: `open`, `write`…
@@ -63,6 +67,7 @@ impl LayoutError {
             LayoutErrorKind::NoRoom { .. } => "no_room",
             LayoutErrorKind::CreationForbidden => "file_create_forbidden",
             LayoutErrorKind::NotAFile => "not_a_file",
+            LayoutErrorKind::KernelInterface(_) => "kernel_interface",
             LayoutErrorKind::System { .. } => "layout_failed",
             LayoutErrorKind::Interrupted => "layout_interrupted",
         }
@@ -80,11 +85,15 @@ impl LayoutError {
 
     /// What helps, in the imperative; empty if nothing is known to.
     #[must_use]
-    pub const fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self.kind {
             LayoutErrorKind::NoRoom { .. } => "make `size` smaller, or choose another `directory=`",
             LayoutErrorKind::CreationForbidden => "make the file first, or allow_file_create=1",
             LayoutErrorKind::NotAFile => "name a file in it, or use `directory=`",
+            LayoutErrorKind::KernelInterface(_) => "choose a file on a disk",
+            LayoutErrorKind::System { ref source, .. } if is_too_large(source) => {
+                "make `size` smaller, or raise the limit with `ulimit -f`"
+            }
             LayoutErrorKind::System { .. } | LayoutErrorKind::Interrupted => "",
         }
     }
@@ -114,14 +123,21 @@ impl fmt::Display for LayoutError {
                 f.write_str("file creation disallowed by allow_file_create=0")?;
             }
             LayoutErrorKind::NotAFile => f.write_str("it is not a regular file")?,
+            LayoutErrorKind::KernelInterface(file_system) => {
+                write!(f, "{file_system} is an interface to the kernel")?;
+            }
             LayoutErrorKind::System { what, source } => write!(f, "{what}: {source}")?,
             LayoutErrorKind::Interrupted if self.left_behind.is_empty() => {
                 f.write_str("interrupted; what was laid out is removed")?;
             }
             LayoutErrorKind::Interrupted => f.write_str("interrupted")?,
         }
-        for path in &self.left_behind {
-            write!(f, "; {} could not be put back", path.display())?;
+        for LeftBehind { path, in_use } in &self.left_behind {
+            let path = path.display();
+            match in_use {
+                true => write!(f, "; {path} is in use by another process and stays")?,
+                false => write!(f, "; {path} could not be put back")?,
+            }
         }
         Ok(())
     }
@@ -134,6 +150,11 @@ impl std::error::Error for LayoutError {
             _ => None,
         }
     }
+}
+
+/// Beyond what the file system, or this process, may have in one file.
+fn is_too_large(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge
 }
 
 /// Bytes for people, exact where they are few: `512 B`, `3.4 GiB`.
@@ -201,10 +222,14 @@ mod tests {
             format!("{what}; what was laid out is removed")
         );
         assert_eq!(error.errno(), 28);
-        error.left_behind.push("/y".into());
+        let left = |path: &str, in_use| LeftBehind {
+            path: path.into(),
+            in_use,
+        };
+        error.left_behind = vec![left("/y", false), left("/z", true)];
         assert_eq!(
             error.to_string(),
-            format!("{what}; /y could not be put back")
+            format!("{what}; /y could not be put back; /z is in use by another process and stays")
         );
         error = LayoutError::new(Path::new("/x"), room(false));
         assert_eq!(error.to_string(), format!("{what}; nothing was written"));

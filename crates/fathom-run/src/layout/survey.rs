@@ -10,6 +10,7 @@ use fathom_job::Fallocate;
 use fathom_sys::files::{self, Allocation, Kind};
 
 use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
+use crate::safety::kernel_filesystem;
 use crate::storage::nearest_existing;
 
 /// What is there.
@@ -101,8 +102,9 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Refuses before the first byte what obviously cannot fit. Only files that must be written whole
-/// count: a job that writes itself may well end before its disk is full.
+/// Refuses before the first byte what obviously cannot fit, and what is no place for data. For room
+/// only files that must be written whole count: a job that writes itself may well end before its
+/// disk is full.
 pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
     let mut lengths: HashMap<&Path, Found> = HashMap::new();
     let mut needs: HashMap<u64, (u64, &Path)> = HashMap::new();
@@ -120,6 +122,10 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
                     &file.path,
                     LayoutErrorKind::CreationForbidden,
                 ));
+            }
+            if let Some(file_system) = interface_under(&file.path) {
+                let kind = LayoutErrorKind::KernelInterface(file_system);
+                return Err(LayoutError::new(&file.path, kind));
             }
             let bytes = work.length_after(file, found);
             lengths.insert(&file.path, Found::File { bytes });
@@ -140,6 +146,16 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
         }
     }
     Ok(())
+}
+
+/// The file system on which `path` lies, or would be created, if it is an interface to the kernel.
+/// The plan was checked, but names may lead elsewhere by now.
+fn interface_under(path: &Path) -> Option<&'static str> {
+    if path.exists() {
+        return kernel_filesystem(path);
+    }
+    let created = files::creation_path(path).ok()?;
+    kernel_filesystem(&nearest_existing(&created)?)
 }
 
 fn file_system_of(path: &Path) -> Option<u64> {

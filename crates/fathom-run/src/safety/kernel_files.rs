@@ -10,7 +10,7 @@ pub(crate) fn kernel_filesystem(path: &Path) -> Option<&'static str> {
     name(files::filesystem_type(path).ok()?)
 }
 
-/// Numbers of <linux/magic.h>.
+/// Numbers of <linux/magic.h> and, where that has none, of the file system's own source.
 const fn name(magic: u32) -> Option<&'static str> {
     Some(match magic {
         0x9fa0 => "procfs",
@@ -33,6 +33,21 @@ const fn name(magic: u32) -> Option<&'static str> {
         0x6573_5543 => "fusectl",
         0x0765_5821 => "resctrl",
         0xabba_1974 => "xenfs",
+        0x6e66_7364 => "nfsd",
+        0x6759_6969 => "rpc_pipefs",
+        0x6c6f_6f70 => "binder",
+        0x9fa1 => "openpromfs",
+        0x9fa2 => "usbfs",
+        0x76a9_f425 => "ocfs2_dlmfs",
+        0x0a64_7361 => "functionfs",
+        0xaee7_1ee7 => "gadgetfs",
+        0x0187 => "autofs",
+        0x5049_4446 => "pidfs",
+        0x5049_5045 => "pipefs",
+        0x534f_434b => "sockfs",
+        0x0904_1934 => "anon_inodefs",
+        0x444d_4142 => "dmabuf",
+        0x5345_434d => "secretmem",
         _ => return None,
     })
 }
