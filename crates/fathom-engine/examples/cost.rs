@@ -51,6 +51,7 @@ fn main() {
                 write: false,
                 create: false,
                 renew: false,
+                bytes: 0,
                 random: true,
             }],
             direct,

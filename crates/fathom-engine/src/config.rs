@@ -39,6 +39,9 @@ pub struct EngineFile {
     pub create: bool,
     /// Removed before it is opened for the second time, and so made anew; never a device.
     pub renew: bool,
+    /// Bytes up to which a regular file that is written must reach, for engines whose writes do not
+    /// extend it; 0 where that is not known.
+    pub bytes: u64,
     /// Offsets come in no order: the kernel is told not to read ahead (else: to read ahead more).
     pub random: bool,
 }

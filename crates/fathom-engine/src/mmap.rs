@@ -1,5 +1,7 @@
 //! `mmap`: files mapped into memory, ops as copies.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 
 use fathom_core::{
@@ -7,16 +9,16 @@ use fathom_core::{
     Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
-use fathom_sys::files::{self, Advice};
+use fathom_sys::files::{self, Advice, Kind};
 use fathom_sys::flight::Ready;
 use fathom_sys::map::Map;
 use fathom_sys::memory::Buffers;
 use fathom_sys::rw;
 
-use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
 use crate::offload::InTurns;
+use crate::{EngineConfig, EngineFile};
 
 /// The job's files, each mapped as a whole while it is open.
 ///
@@ -29,6 +31,8 @@ pub(crate) struct Mmap {
     files: Files,
     writable: Vec<bool>,
     random: Vec<bool>,
+    /// Bytes that a file must have before it is mapped; 0 for one that is only read.
+    bytes: Vec<u64>,
     /// None for a file that is closed or empty.
     maps: Vec<Option<Map>>,
     direct: bool,
@@ -55,6 +59,7 @@ impl Mmap {
             files: Files::new(&readable),
             writable: config.files.iter().map(|file| file.write).collect(),
             random: config.files.iter().map(|file| file.random).collect(),
+            bytes: config.files.iter().map(bytes).collect(),
             maps: config.files.iter().map(|_| None).collect(),
             direct: config.direct,
             sync_writes: config.sync_flag != 0,
@@ -103,14 +108,26 @@ impl Mmap {
         result
     }
 
+    /// The file's size, after making it as long as the job needs: a write to a mapping cannot.
+    fn extend(&self, file: FileIndex, opened: &File) -> io::Result<u64> {
+        let (size, needed) = (files::size(opened)?, self.bytes[file.index()]);
+        if size >= needed || self.files.kind(file) != Kind::Regular {
+            return Ok(size);
+        }
+        opened.set_len(needed)?;
+        Ok(needed)
+    }
+
     fn map(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let Some(opened) = self.files.get(file) else {
             return Ok(());
         };
-        let mapped = files::size(opened).and_then(|size| match size {
+        let size = self.extend(file, opened);
+        let size = size.map_err(|error| self.files.error("ftruncate", file, &error, "".into()))?;
+        let mapped = match size {
             0 => Ok(None),
             size => Map::new(opened.as_fd(), size, self.writable[file.index()]).map(Some),
-        });
+        };
         match mapped {
             Ok(map) => {
                 if let Some(map) = &map {
@@ -121,7 +138,7 @@ impl Mmap {
                         false => 0,
                     };
                     if refused < 0 {
-                        let error = std::io::Error::from_raw_os_error(-refused);
+                        let error = io::Error::from_raw_os_error(-refused);
                         let hint = "this kernel has no huge pages for files: leave out thp";
                         return Err(self.files.error("madvise", file, &error, hint.into()));
                     }
@@ -212,6 +229,10 @@ impl Engine for Mmap {
         );
         Ok(())
     }
+}
+
+const fn bytes(file: &EngineFile) -> u64 {
+    if file.write { file.bytes } else { 0 }
 }
 
 /// The same on every architecture of Linux.

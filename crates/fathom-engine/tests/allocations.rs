@@ -28,6 +28,7 @@ fn ops_run_without_the_heap() {
                 write: true,
                 create: false,
                 renew: false,
+                bytes: 0,
                 random: true,
             }],
             direct: false,

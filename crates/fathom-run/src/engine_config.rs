@@ -24,6 +24,7 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
             && write
             && options.allow_file_create,
         renew: options.files.unlink_each_loop,
+        bytes: file.bytes,
         random: options.random,
     });
     EngineConfig {

@@ -181,6 +181,7 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             write: true,
             create: true,
             renew: false,
+            bytes: 0,
             random: true,
         }],
         direct: setup.direct,

@@ -248,6 +248,7 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
             write: config.write,
             create: false,
             renew: false,
+            bytes: 0,
             random: !config.sequential,
         })
         .collect();
