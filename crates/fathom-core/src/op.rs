@@ -98,6 +98,10 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The most bytes that a result can tell of: a read or write moves fewer in one call of the
+    /// kernel's, but a longer trim is done whole and has this result.
+    pub const MOST: u32 = i32::MAX.unsigned_abs();
+
     /// The result told apart.
     #[must_use]
     #[inline]

@@ -5,7 +5,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use fathom_core::{Direction, Op, OpKind, SyncKind};
+use fathom_core::{Completion, Direction, Op, OpKind, SyncKind};
 
 use crate::files::Kind;
 use crate::memory::Buffers;
@@ -207,7 +207,7 @@ pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i
 }
 
 /// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. The result is
-/// `length` (at most 2 GiB less a byte), or a negated errno.
+/// `length`, or [`Completion::MOST`] for what is longer and done whole as well, or a negated errno.
 pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i32 {
     let fd = raw(file);
     let failed = done(move || match kind {
@@ -223,7 +223,7 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
         }
     });
     match failed {
-        0 => length.min(i32::MAX.unsigned_abs()).cast_signed(),
+        0 => length.min(Completion::MOST).cast_signed(),
         failed => failed,
     }
 }
@@ -253,7 +253,7 @@ fn moved(call: impl Fn() -> isize) -> i32 {
     if result < 0 {
         result = again(call);
     }
-    // The kernel moves at most 2 GiB less a page at once.
+    // The kernel moves at most `MOST_MOVED` at once.
     i32::try_from(result).unwrap_or(i32::MAX)
 }
 
@@ -291,6 +291,10 @@ pub(crate) fn failure() -> i32 {
 /// Signals in a row that one call bears with: more are not the user's doing (a guess), and a file
 /// system that always says EINTR must not hold the job for ever.
 const INTERRUPTIONS: u32 = 100;
+
+/// MAX_RW_COUNT of <linux/fs.h>, the most that one call moves: 2 GiB less a page. Whole pages, so
+/// that the rest of a larger direct op is aligned as the op was.
+pub(crate) const MOST_MOVED: usize = 0x7fff_f000;
 
 /// UIO_MAXIOV of <linux/uio.h>.
 const MOST_VECTORS: usize = 1024;

@@ -1,6 +1,6 @@
 //! From the engine to the recorder.
 
-use fathom_core::{Completion, Direction, Engine, OpKind, Outcome, Slot, Tick};
+use fathom_core::{Completion, Direction, Engine, Op, OpKind, Outcome, Slot, Tick};
 
 use crate::recorder::job_error;
 use crate::turn::EIO;
@@ -50,7 +50,7 @@ impl Worker {
     ) {
         let state = *self.queue.slots.state(completion.slot);
         match (state.op.kind, completion.outcome()) {
-            (OpKind::Data(direction), Outcome::Moved(moved)) if moved == state.op.length => {
+            (OpKind::Data(direction), Outcome::Moved(moved)) if is_whole(&state.op, moved) => {
                 self.recorder.completed(direction, &state, now);
                 if !self.path.is_fast() {
                     self.on_completion(engine, completion.slot, direction, now);
@@ -167,9 +167,48 @@ impl Worker {
     }
 }
 
+/// Whether the op moved all its bytes. A trim is done whole or fails, and has moved more than its
+/// result can tell where it is longer than [`Completion::MOST`].
+const fn is_whole(op: &Op, moved: u32) -> bool {
+    let trims = matches!(op.kind, OpKind::Data(Direction::Trim));
+    moved == op.length || trims && moved == Completion::MOST && op.length > moved
+}
+
 /// No room left on the device, or in the user's share of it.
 const ENOSPC: u32 = 28;
 const EDQUOT: u32 = 122;
 
 /// Illegal byte sequence: fio's error for data that are not what was written.
 const EILSEQ: i32 = 84;
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::FileIndex;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(direction: Direction, length: u32, moved: u32, want: bool) {
+        let op = Op {
+            slot: Slot::new(0),
+            kind: OpKind::Data(direction),
+            priority: 0,
+            file: FileIndex::new(0),
+            length,
+            buffer_offset: 0,
+            offset: 0,
+            sequence: 0,
+        };
+        assert_eq!(is_whole(&op, moved), want, "{direction:?} {length} {moved}");
+    }
+
+    #[test]
+    fn a_trim_longer_than_a_result_can_tell_is_whole() {
+        check(Direction::Trim, 3 << 30, Completion::MOST, true);
+        check(Direction::Trim, Completion::MOST, Completion::MOST, true);
+        check(Direction::Trim, 4096, 4096, true);
+        check(Direction::Trim, 4096, 512, false);
+        check(Direction::Read, 3 << 30, Completion::MOST, false);
+        check(Direction::Write, 3 << 30, 0x7fff_f000, false);
+    }
+}
