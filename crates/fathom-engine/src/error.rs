@@ -14,6 +14,12 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
         target: format!("{bytes} bytes for engine `{}`", config.name),
         errno: error.raw_os_error().unwrap_or(0),
         hint: match (&config.options.memory.file, config.options.memory.huge) {
+            (Some(path), _) if error.kind() == io::ErrorKind::StorageFull => {
+                format!(
+                    "make room for them on the file system of {}",
+                    path.display()
+                )
+            }
             (Some(path), _) => format!("name a file that can be mapped, not {}", path.display()),
             (None, 1..) => "reserve huge pages (sysctl vm.nr_hugepages), or leave out `mem`".into(),
             (None, 0) => "lower iodepth or bs".into(),

@@ -1,6 +1,6 @@
 //! The buffers of a worker's slots: one mapping, page aligned, touched when first used.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use fathom_core::Slot;
 
 use crate::errno;
+use crate::files::{self, Allocation};
 use crate::system;
 
 mod turns;
@@ -266,11 +267,37 @@ fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
         // Mapped, it lives on without a name.
         fs::remove_file(path)?;
     }
-    let length_u64 = length as u64;
-    if file.metadata()?.len() < length_u64 {
-        file.set_len(length_u64)?;
+    let held = file.metadata()?.len();
+    if held < length as u64 {
+        file.set_len(length as u64)?;
     }
-    map_flags(flags, file.as_raw_fd(), length)
+    match reserve(&file, length as u64) {
+        Ok(()) => map_flags(flags, file.as_raw_fd(), length),
+        Err(error) => {
+            if held < length as u64 {
+                // The error to tell of is the one that made this necessary.
+                let _as_it_was = file.set_len(held);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Gives every page of a file its block: a page that finds no room when it is first touched ends
+/// the process with SIGBUS. A private mapping needs the file's pages, too, to copy them from.
+fn reserve(file: &File, length: u64) -> io::Result<()> {
+    match files::allocate(file, Allocation::Posix, 0, length) {
+        // Pages of a device have their place; huge pages are reserved when they are mapped.
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ENODEV | libc::ENOSYS)
+            ) =>
+        {
+            Ok(())
+        }
+        reserved => reserved,
+    }
 }
 
 fn map_flags(flags: i32, fd: i32, length: usize) -> io::Result<NonNull<u8>> {
