@@ -183,6 +183,8 @@ fn is_device(path: &Path) -> bool {
 /// Whether a missing file may be made: not among the device nodes, where it would be a file in
 /// memory with a device's name. /dev/shm and /dev/hugepages are for files.
 fn may_create(path: &Path) -> bool {
+    // A link whose end is missing creates what it leads to.
+    let path = &files::creation_path(path).unwrap_or_else(|_circle| path.into());
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
@@ -244,5 +246,10 @@ mod tests {
         check("/dev/no-such-folder/x", false);
         check("/dev/shm/x", Path::new("/dev/shm").exists());
         check("/", false);
+        let link = std::env::temp_dir().join(format!("fathom-engine-{}", std::process::id()));
+        std::os::unix::fs::symlink("/dev/nvme7n1", &link).unwrap();
+        let may = may_create(&link);
+        std::fs::remove_file(&link).unwrap();
+        assert!(!may);
     }
 }
