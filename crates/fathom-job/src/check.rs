@@ -113,6 +113,8 @@ impl Check<'_, '_> {
             self.error_at(&["filesize", names[0], names[1], names[2]], problem);
         } else if let (Some(Size::Bytes(size)), None) = (options.size, options.filesize)
             && options.nrfiles > 1
+            // One sequential op may fit where a file is longer than its share.
+            && options.random
             && (1..blocks).contains(&(size / u64::from(options.nrfiles)))
         {
             let each = size / u64::from(options.nrfiles);

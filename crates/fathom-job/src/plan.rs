@@ -179,6 +179,16 @@ pub enum Size {
     Zones(u32),
 }
 
+impl Size {
+    /// The size; `None` for 0 of any unit, with which fio means that no size is given.
+    pub(crate) const fn unless_zero(self) -> Option<Self> {
+        match self {
+            Self::Bytes(0) | Self::Percent(0) | Self::Zones(0) => None,
+            size => Some(size),
+        }
+    }
+}
+
 /// `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadWrite {

@@ -126,6 +126,8 @@ fn block_sizes() {
 #[test]
 fn sizes() {
     check("--size=1g", |o| o.size == Some(Size::Bytes(1 << 30)));
+    check("--size=0", |o| o.size.is_none());
+    check("--size=1g --io_size=0", |o| o.io_size.is_none());
     check("--size=50%", |o| o.size == Some(Size::Percent(50)));
     refuse("--size=101%", "bad-percent");
     refuse("--size=-1", "out-of-range");
@@ -149,7 +151,9 @@ fn sizes() {
     check("--size=4k --bs=4k,8k", |o| {
         o.size == Some(Size::Bytes(4096))
     });
-    refuse("--size=10k --nrfiles=3", "bs-too-large");
+    refuse("--size=10k --nrfiles=3 --rw=randread", "bs-too-large");
+    // Where the files are longer than that, one sequential op fits: seen when they are looked at.
+    check("--size=10k --nrfiles=3", |o| o.nrfiles == 3);
 }
 
 #[test]

@@ -121,7 +121,12 @@ impl Checker {
     fn setup(&mut self, job: &Job, setup: &JobSetup) {
         for file in &setup.files {
             let smallest = smallest(&job.options);
-            if file.length < smallest {
+            // One op of a sequential job need only begin in what the job has of a file.
+            let reach = match job.options.random {
+                false if file.length > 0 => file.whole().saturating_sub(file.offset),
+                _ => file.length,
+            };
+            if file.length.max(reach) < smallest {
                 let message = format!(
                     "block size {smallest} B is larger than the {} B that the job has in {}",
                     file.length, file.path

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use fathom_core::{Direction, FileIndex, Nanos};
 use fathom_engine::FileLock;
-use fathom_job::{Job, Options, Plan};
+use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
@@ -173,13 +173,9 @@ fn setup(
         );
     }
     ties::note_windows(options, &mut warnings);
-    let ranges = files.iter().map(|file| FileRange {
-        offset: file.offset,
-        length: file.length,
-        file: file.whole(),
-    });
-    let pattern = pattern::pattern(options, ranges.collect(), seed)
-        .map_err(|problem| problem.at(job, "bs"))?;
+    let ranges = files.iter().map(|file| range(options, file)).collect();
+    let pattern =
+        pattern::pattern(options, ranges, seed).map_err(|problem| problem.at(job, "bs"))?;
     let worker = WorkerConfig {
         pattern,
         depth,
@@ -221,6 +217,19 @@ fn setup(
         start_clock: options.process.job_start_clock_id,
     };
     Ok((setup, warnings.list))
+}
+
+/// The part of a file that ops are placed in. As in fio, zones go on to the file's end; `size`
+/// bounds what is moved in them.
+fn range(options: &Options, file: &FileSetup) -> FileRange {
+    FileRange {
+        offset: file.offset,
+        length: match options.zones.mode {
+            ZoneMode::Strided => file.whole().saturating_sub(file.offset).max(file.length),
+            ZoneMode::None | ZoneMode::Zbd => file.length,
+        },
+        file: file.whole(),
+    }
 }
 
 /// What a job works on, in all.

@@ -137,9 +137,11 @@ pub enum FileService {
 pub struct FileRange {
     /// First byte.
     pub offset: u64,
-    /// Bytes; ops lie wholly inside.
+    /// Bytes. Ops begin inside and end inside; a sequential op of a size that all have may end
+    /// behind it, where the file goes on.
     pub length: u64,
-    /// Bytes of the whole file, at least up to the range's end; only gaps look at it.
+    /// Bytes of the whole file, at least up to the range's end; gaps and the last sequential op
+    /// look at it.
     pub file: u64,
 }
 

@@ -36,11 +36,13 @@ fn size_choice() -> impl Strategy<Value = SizeChoice> {
 // tidy: long: a flat table, one entry a case
 fn any_config() -> impl Strategy<Value = PatternConfig> {
     let sequencer = (0u32..6, -20_000i64..20_000, 1u32..6);
-    let file = (0u64..100_000, 0u64..100_000).prop_map(|(offset, length)| FileRange {
-        offset,
-        length,
-        file: offset + length,
-    });
+    let behind = prop_oneof![Just(0u64), 0u64..50_000];
+    let file =
+        (0u64..100_000, 0u64..100_000, behind).prop_map(|(offset, length, behind)| FileRange {
+            offset,
+            length,
+            file: offset + length + behind,
+        });
     let generator = prop_oneof![
         Just(RandomGenerator::Tausworthe { explicit: false }),
         Just(RandomGenerator::Tausworthe64),
@@ -152,8 +154,10 @@ proptest! {
         targets.extend(pass(&mut pattern, 300));
         for target in &targets {
             let range = config.files[target.file.index()];
-            prop_assert!(target.offset >= range.offset);
-            prop_assert!(target.offset + u64::from(target.length) <= range.offset + range.length);
+            let range_end = range.offset + range.length;
+            prop_assert!((range.offset..range_end).contains(&target.offset));
+            let end = target.offset + u64::from(target.length);
+            prop_assert!(end <= range.file);
             prop_assert!((least..=most).contains(&target.length));
         }
         // Batches of any size give the same ops as one at a time.
@@ -232,9 +236,11 @@ proptest! {
         map in any::<bool>(),
         seed in any::<u64>(),
         blocks in 1u64..500,
+        behind in 0u64..2000,
     ) {
         let mix = MIXES[mix];
         let mut plain = config(mix, random, 512, blocks * 512 + 9);
+        plain.files[0].file += behind;
         plain.seed = seed;
         plain.map = if map { MapMode::On } else { MapMode::Off };
         let mut general = plain.clone();

@@ -19,6 +19,56 @@ fn sequential_ops_stop_before_a_tail_that_does_not_fit() {
 }
 
 #[test]
+fn a_sequential_op_of_one_size_needs_only_to_begin_in_its_range() {
+    let part = |offset, length, whole| {
+        let mut config = sequential(Mix::Read, 0);
+        config.files = vec![FileRange {
+            file: whole,
+            ..file(offset, length)
+        }];
+        config
+    };
+    check(part(0, 10 * K, 64 * K), 9, "r0+4 r4+4 r8+4");
+    check(part(4 * K, 10 * K, 16 * K), 9, "r4+4 r8+4 r12+4");
+    check(part(4 * K, 10 * K, 16 * K - 1), 9, "r4+4 r8+4");
+    check(part(4 * K, K, 16 * K), 9, "r4+4");
+    // Blocks are drawn inside, and sizes that vary are cut there.
+    let mut drawn = part(0, 10 * K, 64 * K);
+    drawn.random = true;
+    assert_eq!(pass(&mut Pattern::new(drawn).unwrap(), 9).len(), 2);
+    let mut varied = part(0, 10 * K, 64 * K);
+    varied.sizes = range(2048, 4096);
+    let targets = pass(&mut Pattern::new(varied).unwrap(), 9);
+    assert!(
+        targets
+            .iter()
+            .all(|t| t.offset + u64::from(t.length) <= 10 * K)
+    );
+    // Sequential ops between drawn ones are sequential ops.
+    let mut some = part(0, 10 * K, 64 * K);
+    (some.random, some.map) = (true, MapMode::Off);
+    some.percentage_random = PerDirection::all(0);
+    check(some, 3, "r0+4 r4+4 r8+4");
+}
+
+#[test]
+fn a_range_shorter_than_an_op_takes_one_where_the_file_goes_on() {
+    let mut config = sequential(Mix::Write, 0);
+    let part = |length, whole| FileRange {
+        file: whole,
+        ..file(0, length)
+    };
+    config.files = vec![part(K, 4 * K), part(K, 3 * K), part(0, 4 * K)];
+    check(config.clone(), 9, "w0+4");
+    config.files = vec![part(K, 3 * K), part(0, 4 * K)];
+    let refused = Pattern::new(config).unwrap_err();
+    assert!(
+        matches!(refused, PatternError::TooSmall { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
 fn reads_and_writes_of_a_sequential_mix_have_each_a_position() {
     let mut pattern = Pattern::new(sequential(Mix::ReadWrite { read: 50 }, 64 * K)).unwrap();
     let order = [

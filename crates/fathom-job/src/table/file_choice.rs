@@ -32,7 +32,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.openfiles = (v > 0).then(|| narrow(v)),
         },
     )
-    .different("settles the order of the ops; all files stay open as long as the job runs"),
+    .different(
+        "settles the order of the ops and nothing else: all files stay open as long as the job \
+         runs, and the queue stays full from one file to the next; fio's drains around each file, \
+         to a depth of 1 to 4",
+    ),
     Row::new(
         "opendir",
         "",

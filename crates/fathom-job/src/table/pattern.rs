@@ -139,7 +139,7 @@ pub(super) const ROWS: &[Row] = &[
         "size=1g",
         Kind::Size {
             min: 0,
-            set: |o, v| o.size = Some(v),
+            set: |o, v| o.size = v.unless_zero(),
         },
     )
     .stricter(SIZES),
@@ -150,7 +150,7 @@ pub(super) const ROWS: &[Row] = &[
         "io_size=4g",
         Kind::Size {
             min: 0,
-            set: |o, v| o.io_size = Some(v),
+            set: |o, v| o.io_size = v.unless_zero(),
         },
     )
     .aliases(&["io_limit"])

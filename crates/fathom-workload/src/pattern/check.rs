@@ -3,7 +3,7 @@
 use fathom_core::{Direction, PerDirection};
 
 use crate::config::{
-    Distribution, FileService, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer,
+    Distribution, FileRange, FileService, MapMode, Mix, PatternConfig, RandomGenerator, Sequencer,
 };
 
 use super::PatternError;
@@ -150,10 +150,19 @@ fn check_ranges(
             return Err(PatternError::RangeOverflow { file });
         }
     }
-    let longest = config.files.iter().map(|range| range.length).max();
-    let length = longest.ok_or(PatternError::NoFiles)?;
+    if config.files.is_empty() {
+        return Err(PatternError::NoFiles);
+    }
     for (direction, _) in placed.iter().filter(|&(_, &placed)| placed) {
-        let size = sizes[direction].min;
+        let sizes = &sizes[direction];
+        let room = |range: &FileRange| match config.random {
+            true => range.length,
+            // Cannot overflow: the range's end was checked.
+            false => sizes.reach(range.offset + range.length, range.file) - range.offset,
+        };
+        let begun = config.files.iter().filter(|range| range.length > 0);
+        let length = begun.map(room).max().unwrap_or(0);
+        let size = sizes.min;
         if u64::from(size) > length {
             return Err(PatternError::TooSmall {
                 direction,

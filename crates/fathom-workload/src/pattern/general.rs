@@ -38,7 +38,7 @@ pub(super) struct File {
     pub(super) start: u64,
     /// The first byte after the range.
     pub(super) end: u64,
-    /// Bytes of the whole file.
+    /// Bytes of the whole file; at least `end`.
     whole: u64,
     /// Where a sequential op would begin.
     pub(super) position: PerDirection<u64>,
@@ -179,22 +179,21 @@ impl General {
         let file = &self.files[index];
         let sizes = &self.sequential[direction];
         let min = u64::from(sizes.min);
-        if file.end - file.start < min {
-            return None;
-        }
         let position = file.position[direction];
-        let fits = position <= file.end && file.end - position >= min;
+        let reach = sizes.reach(file.end, file.whole);
+        let fits = position < file.end && reach - position >= min;
         let random = match &mut self.way {
             Way::Sequential { .. } if !fits => return None,
             Way::Sequential { .. } => {
-                let room = file.end - position;
+                let room = reach - position;
                 return Some((position, sizes.pick(&mut self.size_random, room)));
             }
+            Way::Random(_) if file.end - file.start < min => return None,
             Way::Random(random) => random,
         };
         let next = fits.then_some(position);
         if let Some(offset) = random.offset_without_draw(direction, next, file.last[direction]) {
-            return Some((offset, sizes.pick(&mut self.size_random, file.end - offset)));
+            return Some((offset, sizes.pick(&mut self.size_random, reach - offset)));
         }
         let grid = random.grids.of(index, direction);
         let (block, distance) = match (&mut random.shares, &mut random.sequence) {

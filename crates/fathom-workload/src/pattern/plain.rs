@@ -179,10 +179,13 @@ pub(super) struct Sequential {
 
 impl Sequential {
     pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Self {
-        Self {
-            row: Row::new(config, checked),
-            block: 0,
-        }
+        let mut row = Row::new(config, checked);
+        let range = config.files[0];
+        let size = u64::from(row.size);
+        // The last one may end behind the range, but not behind the file.
+        let whole = range.file.saturating_sub(range.offset) / size;
+        row.blocks = row.blocks.max(range.length.div_ceil(size).min(whole));
+        Self { row, block: 0 }
     }
 
     pub(super) const fn restart(&mut self) {

@@ -106,6 +106,18 @@ impl Sizes {
         matches!(self.choice, Choice::Fixed)
     }
 
+    /// How far a sequential op may reach in a range that ends at `end`, in a file of `whole` bytes.
+    /// As in fio, an op of the one size there is needs only to begin in the range; sizes that vary
+    /// are cut at its end.
+    #[inline]
+    pub(super) const fn reach(&self, end: u64, whole: u64) -> u64 {
+        if self.fixed() && whole > end {
+            whole
+        } else {
+            end
+        }
+    }
+
     /// A size that fits into `room` bytes; `room` ≥ `min`. Only sizes that vary use up a number.
     #[inline]
     pub(super) fn pick(&self, random: &mut Taus88, room: u64) -> u32 {
