@@ -280,6 +280,8 @@ pub struct Mount {
     pub filesystem: String,
     /// What is mounted: `/dev/sda1`, or whatever the file system calls it.
     pub source: String,
+    /// Options of the file system itself: an overlay's layers are among them.
+    pub options: String,
 }
 
 impl Mount {
@@ -299,6 +301,7 @@ impl Mount {
             point: PathBuf::from(unescape(point)),
             filesystem: unescape(right.next()?),
             source: unescape(right.next().unwrap_or_default()),
+            options: unescape(right.next().unwrap_or_default()),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::block_tree::BlockTree;
 use crate::engines;
 use crate::error::Problem;
 use crate::found::Found;
+use crate::limits::Memory;
 use crate::process;
 use crate::safety::Guard;
 use crate::storage::storage_under;
@@ -333,11 +334,20 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
         u128::from(setup.worker.depth) * slot
     };
     let needed: u128 = setups.iter().map(per_job).sum();
-    let memory = u128::from(system::memory_bytes());
-    (memory > 0 && needed > memory).then(|| {
-        let message =
-            format!("the jobs' buffers take {needed} B, and this machine has {memory} B of memory");
-        Problem::new("too_much_memory", message).hint("make `iodepth`, `bs` or `numjobs` smaller")
+    let memory = Memory::look();
+    // Beyond a control group's limit the kernel ends the program.
+    let own = if memory.of_group { PROGRAM_BYTES } else { 0 };
+    (memory.bytes > 0 && needed + own > u128::from(memory.bytes)).then(|| {
+        let message = format!(
+            "the jobs' buffers take {needed} B of {} {} B of memory",
+            memory.whose(),
+            memory.bytes
+        );
+        let hint = match memory.of_group {
+            true => "make `iodepth`, `bs` or `numjobs` smaller, or raise the group's limit",
+            false => "make `iodepth`, `bs` or `numjobs` smaller",
+        };
+        Problem::new("too_much_memory", message).hint(hint)
     })
 }
 
@@ -375,3 +385,5 @@ fn aio_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
 
 /// About what a worker and an engine keep for each op in flight beside its buffer.
 const SLOT_BYTES: u128 = 256;
+/// About what the program takes of a control group's memory beside the jobs' buffers.
+const PROGRAM_BYTES: u128 = 8 << 20;

@@ -1,6 +1,6 @@
 //! What is looked at before and after the jobs: disks, processor time, the page cache.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::Tick;
@@ -8,14 +8,18 @@ use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
 use fathom_sys::system::{self, CpuTimes};
 
+use crate::beneath::{Beneath, beneath};
 use crate::block_tree::BlockTree;
 use crate::check::writes;
 use crate::disks::DiskWatch;
 use crate::holes::{Filled, filled};
+use crate::limits::{Groups, Memory, Processor};
 use crate::page_cache::{Cached, cached};
-use crate::storage::{is_in_memory, storage_under};
+use crate::storage::{number_under, storage_under};
 use crate::translate::JobSetup;
-use crate::validity::{JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes};
+use crate::validity::{
+    Below, JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
+};
 
 /// What was seen before the jobs began.
 pub(crate) struct Before {
@@ -24,6 +28,8 @@ pub(crate) struct Before {
     cpu: Option<CpuTimes>,
     device_bytes: Option<u64>,
     cached: Vec<Cached>,
+    processor: Option<Processor>,
+    since: Tick,
 }
 
 /// What was seen over the whole run.
@@ -37,7 +43,12 @@ pub(crate) struct Evidence {
     device_bytes: Option<u64>,
     cached: Vec<(Cached, Cached)>,
     filled: Vec<Filled>,
-    memory_filesystems: Vec<Option<String>>,
+    /// What is beneath the files of each job.
+    beneath: Vec<Below>,
+    /// The limit of processor time before and after, and the time between, ns.
+    processor: Option<(Processor, Processor, u64)>,
+    /// What limits I/O to the devices of the run.
+    io_limits: Vec<String>,
 }
 
 impl Before {
@@ -49,6 +60,8 @@ impl Before {
             cpu: system::cpu_times(),
             device_bytes: bytes_from_devices(),
             cached: setups.iter().map(cached_of).collect(),
+            processor: Groups::of_this_process().processor(),
+            since: now,
             tree,
         }
     }
@@ -66,7 +79,13 @@ impl Before {
             .filter(|setup| writes(&plan.jobs[setup.place.section]))
             .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
             .collect();
+        let groups = Groups::of_this_process();
+        let beneath = all_beneath(setups, &self.tree);
+        let wall_ns = (now - self.since).get();
+        let processor = self.processor.zip(groups.processor());
         Evidence {
+            io_limits: io_limits(&groups, &beneath),
+            processor: processor.map(|(before, after)| (before, after, wall_ns)),
             disks: self.disks.finish(now),
             storage: files.map(|path| storage_under(path, &self.tree)).collect(),
             cpu: self.cpu.zip(system::cpu_times()),
@@ -78,9 +97,7 @@ impl Before {
             filled: (setups.iter())
                 .map(|setup| filled_of(setup, &written))
                 .collect(),
-            memory_filesystems: (setups.iter())
-                .map(|setup| memory_filesystem(setup, &self.tree))
-                .collect(),
+            beneath,
         }
     }
 }
@@ -106,7 +123,7 @@ impl Evidence {
                 cached_after,
                 filled: self.filled[index],
                 mean_depth: mean_depths[index],
-                memory_filesystem: self.memory_filesystems[index].clone(),
+                below: self.beneath[index].clone(),
                 shares_with_buffered: (setup.files.iter())
                     .any(|file| buffered_files.contains(file.path.as_str())),
             }
@@ -119,7 +136,11 @@ impl Evidence {
             device_bytes: self.device_bytes,
             direct_read_bytes: direct.sum(),
             buffered_read_bytes: buffered.sum(),
-            memory_bytes: system::memory_bytes(),
+            memory: Memory::look(),
+            written_bytes: jobs.iter().map(written_bytes).sum(),
+            disk_write_bytes: self.disk_write_bytes(),
+            processor: self.processor,
+            io_limits: self.io_limits.clone(),
         };
         let clones = jobs.chunk_by(|one, next| one.setup.place.section == next.setup.place.section);
         let mut validity: Vec<_> = clones
@@ -131,6 +152,49 @@ impl Evidence {
         validity.extend(judge_run(&run));
         validity
     }
+
+    /// What disks wrote, for whomever; `None` where there is none, or where nothing is known.
+    fn disk_write_bytes(&self) -> Option<u64> {
+        // What a stacked device is made of has entries of its own.
+        let is_part = |name: &String| self.disks.iter().any(|disk| disk.parts.contains(name));
+        let tops = self.disks.iter().filter(|disk| !is_part(&disk.name));
+        let each: Vec<u64> = tops
+            .map(|disk| disk.write_sectors.saturating_mul(512))
+            .collect();
+        (!each.is_empty()).then(|| each.iter().sum())
+    }
+}
+
+/// What was found beneath each job's files, all of them. Files of one file system are looked at
+/// once.
+fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
+    let mounts = tree.mounts();
+    let mut known: HashMap<_, Beneath> = HashMap::new();
+    let mut look = |setup: &JobSetup| {
+        let mut below = Below::default();
+        for file in setup.files.iter().filter(|_| !setup.diskless) {
+            let path = Path::new(&file.path);
+            let Some(number) = number_under(path) else {
+                continue;
+            };
+            let found = known
+                .entry(number)
+                .or_insert_with(|| beneath(path, tree, &mounts));
+            below.add(found);
+        }
+        below
+    };
+    setups.iter().map(&mut look).collect()
+}
+
+/// What limits I/O to the devices beneath the run's files.
+fn io_limits(groups: &Groups, beneath: &[Below]) -> Vec<String> {
+    let mut devices: Vec<_> = (beneath.iter())
+        .flat_map(|below| below.devices.iter().map(|device| device.number))
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    groups.io_limits(&devices)
 }
 
 /// Every file of the run that is not made up, each once.
@@ -176,14 +240,6 @@ fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> Filled {
     let files = setup.files.iter().take(FILES_DESCRIBED);
     let files = files.filter(|file| !written.contains(file.path.as_str()));
     filled(files.map(|file| (Path::new(&file.path), file.bytes)))
-}
-
-/// The file system of a job's first file, if it keeps its files in memory.
-fn memory_filesystem(setup: &JobSetup, tree: &BlockTree) -> Option<String> {
-    let file = setup.files.first().filter(|_| is_asked(setup))?;
-    let filesystem = storage_under(Path::new(&file.path), tree).filesystem;
-    let in_memory = is_in_memory(&filesystem) && file.found.is_file_or_missing();
-    in_memory.then_some(filesystem)
 }
 
 /// Bytes that devices have read for this process so far, for its page cache or past it; `None`

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod bandwidth;
+mod beneath;
 mod cgroup;
 mod check;
 mod collect;
@@ -20,6 +21,7 @@ mod idleness;
 mod interim;
 mod launch;
 mod lifecycle;
+mod limits;
 mod lint;
 mod logs;
 mod modelled;

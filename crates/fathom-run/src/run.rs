@@ -35,6 +35,7 @@ use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
 use crate::logs::{Finished, Lines, Logs, OpenLogs};
 use crate::machine::machine;
+use crate::offload;
 use crate::output_file::Stop;
 use crate::prepare;
 use crate::scheduler::{self, Switch};
@@ -91,7 +92,8 @@ fn run_stoppable(
     let mut translation = translate(plan, &FileSystem, &mut entropy);
     let (refused, told) = scheduler::check(plan, &translation.setups);
     translation.problems.extend(refused);
-    translation.warnings.extend(told);
+    let crowded = offload::crowded(plan, &translation.setups);
+    translation.warnings.extend(told.into_iter().chain(crowded));
     let failing = check_all(plan, settings, &translation, clock, session.jobs_fail_alone)?;
     translation.warnings.extend_from_slice(&failing);
     let setups = &translation.setups;

@@ -62,7 +62,7 @@ pub(crate) fn disks_under<'a>(
 
 /// Which device a file is or lies on, as cheaply as it can be told. A file system may hide several
 /// mounts behind one number only if they are of one file system.
-fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
+pub(crate) fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     let metadata = fs::metadata(path).ok();
     let metadata = metadata.or_else(|| fs::metadata(nearest_existing(path)?).ok())?;
     let is_device = Kind::of(&metadata) == Kind::Block;

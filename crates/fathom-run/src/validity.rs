@@ -9,7 +9,10 @@ use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
 
+use crate::beneath::Beneath;
+use crate::block_tree::BlockDevice;
 use crate::holes::Filled;
+use crate::limits::{Memory, Processor};
 use crate::page_cache::Cached;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
@@ -27,8 +30,8 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) filled: Filled,
     /// Ops in flight on average when one was issued.
     pub(crate) mean_depth: f64,
-    /// The file system, where it keeps its files in memory.
-    pub(crate) memory_filesystem: Option<String>,
+    /// What is beneath its files.
+    pub(crate) below: Below,
     /// Another job goes to one of its files through the page cache.
     pub(crate) shares_with_buffered: bool,
 }
@@ -43,8 +46,53 @@ pub(crate) struct RunEvidence {
     pub(crate) direct_read_bytes: u64,
     /// Bytes that all jobs read without.
     pub(crate) buffered_read_bytes: u64,
-    /// Memory of the machine.
-    pub(crate) memory_bytes: u64,
+    /// Memory that there is.
+    pub(crate) memory: Memory,
+    /// Bytes that all jobs wrote, to what is no memory itself.
+    pub(crate) written_bytes: u64,
+    /// Bytes that the disks under the files wrote.
+    pub(crate) disk_write_bytes: Option<u64>,
+    /// The limit of processor time before and after, and the time between, ns.
+    pub(crate) processor: Option<(Processor, Processor, u64)>,
+    /// What control groups limit of the I/O to the run's devices.
+    pub(crate) io_limits: Vec<String>,
+}
+
+/// What is beneath the files of one job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Below {
+    /// How many files there are.
+    pub(crate) files: u32,
+    /// How many of them lie in memory, and in what the first does.
+    pub(crate) memory: Option<(u32, String)>,
+    /// The first loop device that goes through the page cache of the file behind it.
+    pub(crate) cached_loop: Option<String>,
+    /// All devices.
+    pub(crate) devices: Vec<BlockDevice>,
+}
+
+impl Below {
+    /// Adds what is beneath one more file.
+    pub(crate) fn add(&mut self, found: &Beneath) {
+        self.files += 1;
+        if let Some(memory) = &found.memory {
+            self.memory.get_or_insert_with(|| (0, memory.clone())).0 += 1;
+        } else if let Some(device) = &found.cached_loop {
+            self.cached_loop.get_or_insert_with(|| device.clone());
+        }
+        for device in &found.devices {
+            if !self.devices.contains(device) {
+                self.devices.push(device.clone());
+            }
+        }
+    }
+
+    /// Whether no file lies anywhere else.
+    fn is_memory(&self) -> bool {
+        self.memory
+            .as_ref()
+            .is_some_and(|(count, _)| *count == self.files)
+    }
 }
 
 /// Everything that can be said about one job.
@@ -67,7 +115,13 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
 }
 
 /// What can be said about the whole run.
-pub(crate) fn judge_run(run: &RunEvidence) -> Option<Validity> {
+pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
+    let judgements = [stolen_time(run), throttled(run), limited_io(run)];
+    judgements.into_iter().flatten().collect()
+}
+
+/// Did the hypervisor let the processors run?
+fn stolen_time(run: &RunEvidence) -> Option<Validity> {
     let (before, after) = run.cpu?;
     let total = after.total_us.saturating_sub(before.total_us);
     let stolen = after.stolen_us.saturating_sub(before.stolen_us);
@@ -81,12 +135,40 @@ pub(crate) fn judge_run(run: &RunEvidence) -> Option<Validity> {
              that are not the storage's"
         )
     };
-    Some(validity(
-        "stolen_time",
-        ok,
-        sentence,
-        vec![figure("stolen_percent", percent)],
-    ))
+    let figures = vec![figure("stolen_percent", percent)];
+    Some(validity("stolen_time", ok, sentence, figures))
+}
+
+/// Did a control group hold the processors back?
+fn throttled(run: &RunEvidence) -> Option<Validity> {
+    let (before, after, wall_ns) = run.processor?;
+    let held_us = after.throttled_us.saturating_sub(before.throttled_us);
+    let percent = percent(held_us, wall_ns / 1_000)?;
+    let ok = percent < STOLEN_PERCENT;
+    let cpus = after.cpus;
+    let sentence = if ok {
+        format!("the control group's limit of {cpus:.1} processors was not felt")
+    } else {
+        format!(
+            "the control group's limit of {cpus:.1} processors held the run back for \
+             {percent:.0} % of its time: latencies contain waits that are not the storage's"
+        )
+    };
+    let figures = vec![
+        figure("throttled_percent", percent),
+        figure("cpu_limit", cpus),
+    ];
+    Some(validity("cpu_limit", ok, sentence, figures))
+}
+
+/// Does a control group limit what was measured?
+fn limited_io(run: &RunEvidence) -> Option<Validity> {
+    let limits = Some(run.io_limits.join(", ")).filter(|limits| !limits.is_empty())?;
+    let sentence = format!(
+        "a control group limits I/O to the run's devices ({limits}): the limit, not the device, \
+         may have set the pace"
+    );
+    Some(validity("io_limit", false, sentence, Vec::new()))
 }
 
 /// The judgements on the clones of one job as one: for each check the first doubt, or else the
@@ -118,11 +200,30 @@ pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
 
 /// Is there a device at all?
 fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let filesystem = seen
-        .memory_filesystem
-        .as_ref()
-        .filter(|_| moved(seen) > 0)?;
-    let sentence = format!("the files lie in memory ({filesystem}): no device was measured");
+    let Below {
+        files,
+        memory,
+        cached_loop,
+        ..
+    } = &seen.below;
+    if moved(seen) == 0 {
+        return None;
+    }
+    let sentence = match (memory, cached_loop) {
+        (Some((count, place)), _) if count == files => {
+            format!("the files lie in memory ({place}): no device was measured")
+        }
+        (Some((count, place)), _) => {
+            format!(
+                "{count} of {files} files lie in memory ({place}): no device was measured there"
+            )
+        }
+        (None, Some(device)) => format!(
+            "{device} goes through the page cache of the file behind it: reads may come from \
+             memory and writes stay there (`losetup --direct-io=on` reaches the disk)"
+        ),
+        (None, None) => return None,
+    };
     Some(validity("storage", false, sentence, Vec::new()))
 }
 
@@ -152,26 +253,49 @@ fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     if options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
     }
-    if seen.memory_filesystem.is_some() {
+    if seen.below.is_memory() {
         return None; // said already
     }
-    if uses(options, Direction::Read) {
-        let never = percent(seen.filled.hole_bytes(), seen.filled.total_bytes);
-        if never.is_some_and(|never| never >= CACHED_PERCENT) {
-            return None; // such reads are told of by `written`
-        }
-        return cached_reads(seen, run);
+    let writes = (uses(options, Direction::Write)).then(|| cached_writes(seen, run));
+    let never = percent(seen.filled.hole_bytes(), seen.filled.total_bytes);
+    // Reads of holes are told of by `written`.
+    let is_holes = never.is_some_and(|never| never >= CACHED_PERCENT);
+    let reads = (uses(options, Direction::Read) && !is_holes).then(|| cached_reads(seen, run));
+    match (reads.flatten(), writes) {
+        (Some(reads), Some(writes)) if reads.ok && !writes.ok => Some(writes),
+        (Some(reads), _) => Some(reads),
+        (None, writes) => writes,
     }
+}
+
+/// Writes that no device saw stayed in memory, or were written over there.
+fn cached_writes(seen: &JobEvidence<'_>, run: &RunEvidence) -> Validity {
+    let options = &seen.job.options;
     let synced = options.sync != 0 || options.end_fsync || options.fsync_on_close;
     let synced = synced || options.fsync == 1 || options.fdatasync == 1;
-    let sentence = if synced {
-        "buffered writes were made durable before the job was over".to_owned()
-    } else {
-        "buffered writes go to memory first; what was still there when the job ended is counted \
-         as written"
-            .to_owned()
+    // Disks may have written for others as well: an upper bound.
+    let reached = run
+        .disk_write_bytes
+        .and_then(|bytes| percent(bytes, run.written_bytes))
+        .map(|reached| reached.min(100.0));
+    let all_reached = reached.is_none_or(|reached| reached > 100.0 - CACHED_PERCENT);
+    let sentence = match (synced, all_reached, reached) {
+        (true, true, _) => "buffered writes were made durable before the job was over".to_owned(),
+        (true, false, Some(reached)) => format!(
+            "buffered writes were synced, but disks wrote {reached:.0} % of the bytes at most: the \
+             rest was written over in memory, or was compressed, or never left it"
+        ),
+        (false, false, Some(reached)) => format!(
+            "buffered writes go to memory first: disks had written {reached:.0} % of the bytes at \
+             most when the run was over, and the rest is counted as written"
+        ),
+        _ => "buffered writes go to memory first; what was still there when the job ended is \
+              counted as written"
+            .to_owned(),
     };
-    Some(validity("page_cache", synced, sentence, Vec::new()))
+    let figures = reached.map(|reached| figure("reached_disk_percent", reached));
+    let ok = synced && all_reached;
+    validity("page_cache", ok, sentence, figures.into_iter().collect())
 }
 
 /// Reads that no device saw came from memory. Read-ahead counts as seen, so this is a lower bound.
@@ -209,7 +333,7 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     if seen.job.options.ioengine == "mmap" {
         return Some(validity("direct_io", false, DIRECT_MMAP.into(), Vec::new()));
     }
-    if seen.memory_filesystem.is_some() || seen.shares_with_buffered {
+    if seen.below.memory.is_some() || seen.shares_with_buffered {
         return None; // the page cache says nothing of this job
     }
     let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());
@@ -232,26 +356,33 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Was the queue as deep as asked?
 fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let (asked, mean) = (seen.record.iodepth, seen.mean_depth);
-    // While the queue fills, and when it runs dry, it is not as deep.
-    if asked <= 1 || moved(seen) < u64::from(asked) * FILLS_COUNTED {
+    if asked <= 1 || moved(seen) == 0 {
         return None;
     }
     let worker = &seen.setup.worker;
+    // Such an engine never has a queue, whatever else holds it back.
+    let one_at_a_time = worker.depth < asked || !seen.record.asynchronous;
+    // While the queue fills, and when it runs dry, it is not as deep.
+    if !one_at_a_time && moved(seen) < u64::from(asked) * FILLS_COUNTED {
+        return None;
+    }
     let held_back = worker.think.is_some()
         || worker.batching.complete_min > 1
         || worker.batching.low < asked
         || worker.rate.iter().any(|(_, rate)| rate.is_some());
     // The kernel does such an op before `io_submit` returns: it waits in no queue but ours.
     let buffered_aio = seen.job.options.ioengine == "libaio" && !seen.job.options.direct;
-    let ok = !buffered_aio && (held_back || mean >= f64::from(asked) * DEPTH_SHARE);
-    let why = match (ok, seen.record.asynchronous) {
-        (true, _) => "",
-        (false, false) => ": the engine does one op at a time",
-        (false, true) if buffered_aio => {
-            ", but libaio does buffered ops one at a time: the device saw one of them at most \
-             (direct=1 makes it asynchronous)"
-        }
-        (false, true) => ": the device or the engine finishes ops as fast as they are submitted",
+    let is_deep = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
+    let ok = !one_at_a_time && !buffered_aio && is_deep;
+    let why = if ok {
+        ""
+    } else if one_at_a_time {
+        ": the engine does one op at a time"
+    } else if buffered_aio {
+        ", but libaio does buffered ops one at a time: the device saw one of them at most \
+         (direct=1 makes it asynchronous)"
+    } else {
+        ": the device or the engine finishes ops as fast as they are submitted"
     };
     let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
     let figures = vec![
@@ -263,23 +394,23 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
 
 /// Files that fit into memory are soon read from there.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
-    if seen.setup.diskless || run.memory_bytes == 0 || moved(seen) == 0 {
+    let memory = run.memory;
+    if seen.setup.diskless || memory.bytes == 0 || moved(seen) == 0 {
         return None;
     }
     let bytes: u64 = seen.setup.files.iter().map(|file| file.length).sum();
-    let fits = bytes < run.memory_bytes;
+    let fits = bytes < memory.bytes;
     let buffered_reads = !seen.job.options.direct && uses(&seen.job.options, Direction::Read);
     // Where devices can be seen, `page_cache` tells what really came from memory.
     let ok = !(fits && buffered_reads && run.device_bytes.is_none());
-    let (bytes_mib, memory_mib) = (bytes >> 20, run.memory_bytes >> 20);
+    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.whose());
     let word = if fits { "fit" } else { "do not fit" };
     let sentence = format!(
-        "the {bytes_mib} MiB that the job works on {word} into the machine's {memory_mib} MiB of \
-         memory"
+        "the {bytes_mib} MiB that the job works on {word} into {whose} {memory_mib} MiB of memory"
     );
     let figures = vec![
         figure("working_set_bytes", to_float(bytes)),
-        figure("memory_bytes", to_float(run.memory_bytes)),
+        figure("memory_bytes", to_float(memory.bytes)),
     ];
     Some(validity("working_set", ok, sentence, figures))
 }
@@ -367,6 +498,15 @@ pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
         seen.record.directions.read.bytes
     } else {
         0
+    }
+}
+
+/// Bytes that a job wrote to what is no memory itself.
+pub(crate) fn written_bytes(seen: &JobEvidence<'_>) -> u64 {
+    if seen.setup.diskless || seen.below.is_memory() {
+        0
+    } else {
+        seen.record.directions.write.bytes
     }
 }
 

@@ -49,7 +49,9 @@ fn files_in_memory(view: &View<'_>) -> Option<Fault> {
     if view.setup.diskless || !view.under.in_memory() {
         return None;
     }
-    let (filesystem, mount) = (&view.under.storage.filesystem, &view.under.storage.mount);
+    let mount = &view.under.storage.mount;
+    let of_file = (1, view.under.storage.filesystem.clone());
+    let (_, place) = view.under.below.memory.as_ref().unwrap_or(&of_file);
     let direct = if view.options.direct {
         ", and `direct=1` changes nothing about it"
     } else {
@@ -57,17 +59,17 @@ fn files_in_memory(view: &View<'_>) -> Option<Fault> {
     };
     Fault::new(
         &["filename", "directory", "opendir"],
-        format!("the files lie in memory ({filesystem} on {mount}): no device is measured{direct}"),
+        format!("the files lie in memory ({place}; mount {mount}): no device is measured{direct}"),
         "name files, or a `directory`, of a file system that lies on the device",
     )
 }
 
 fn cached_reads(view: &View<'_>) -> Option<Fault> {
-    let (bytes, memory) = (view.working_set(), view.facts.memory_bytes);
-    if !view.is_buffered() || !view.reads() || bytes >= memory || view.options.pre_read {
+    let (bytes, memory) = (view.working_set(), view.facts.memory);
+    if !view.is_buffered() || !view.reads() || bytes >= memory.bytes || view.options.pre_read {
         return None; // `pre_read` says that memory is what is meant
     }
-    let (bytes_mib, memory_mib) = (bytes >> 20, memory >> 20);
+    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.whose());
     let when = if !view.options.invalidate {
         "what is in the page cache already, and whatever is read twice, comes"
     } else if view.repeats() {
@@ -78,7 +80,7 @@ fn cached_reads(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["direct", "buffered", "invalidate", "size", "filename", "rw"],
         format!(
-            "reads are buffered, and the {bytes_mib} MiB of the job fit into the machine's \
+            "reads are buffered, and the {bytes_mib} MiB of the job fit into {whose} \
              {memory_mib} MiB of memory: {when} from there, not from the device"
         ),
         "add `direct=1`, or make `size` several times the memory",

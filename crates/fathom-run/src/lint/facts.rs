@@ -5,16 +5,19 @@ use std::path::Path;
 use fathom_record::Storage;
 use fathom_sys::system;
 
+use crate::beneath::beneath;
 use crate::block_tree::BlockTree;
 use crate::holes::{Filled, filled};
+use crate::limits::Memory;
 use crate::storage::{is_in_memory, storage_under};
 use crate::translate::JobSetup;
+use crate::validity::Below;
 
 /// What the rules must know of the machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    /// Memory of the machine; 0 where it is not known.
-    pub(super) memory_bytes: u64,
+    /// Memory that there is.
+    pub(super) memory: Memory,
     /// Its processors.
     pub(super) cpus: u32,
     /// What is under the first file of each section, by the section's index.
@@ -28,6 +31,8 @@ pub(super) struct SectionFacts {
     pub(super) storage: Storage,
     /// How much of its files was ever written.
     pub(super) filled: Filled,
+    /// What is beneath its files.
+    pub(super) below: Below,
 }
 
 impl Facts {
@@ -36,19 +41,25 @@ impl Facts {
         let tree = BlockTree::default();
         let sections = setups.iter().map(|setup| setup.place.section + 1).max();
         let mut facts = Self {
-            memory_bytes: system::memory_bytes(),
+            memory: Memory::look(),
             cpus: system::cpus_online(),
             sections: vec![SectionFacts::default(); sections.unwrap_or(0)],
         };
+        let mounts = tree.mounts();
         let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
         for setup in firsts.filter(|setup| !setup.diskless) {
             let files = setup.files.iter().take(FILES_LOOKED_AT);
             let files = files.map(|file| (Path::new(&file.path), file.bytes));
+            let mut below = Below::default();
+            for (path, _) in files.clone() {
+                below.add(&beneath(path, &tree, &mounts));
+            }
             facts.sections[setup.place.section] = SectionFacts {
                 storage: setup.files.first().map_or_else(Storage::default, |file| {
                     storage_under(Path::new(&file.path), &tree)
                 }),
                 filled: filled(files),
+                below,
             };
         }
         facts
@@ -58,7 +69,7 @@ impl Facts {
 impl SectionFacts {
     /// Whether the files lie in memory.
     pub(super) fn in_memory(&self) -> bool {
-        is_in_memory(&self.storage.filesystem)
+        is_in_memory(&self.storage.filesystem) || self.below.memory.is_some()
     }
 
     /// Whether what compresses well, or was written before, costs less than other data there.

@@ -2,6 +2,7 @@
 
 use super::view::View;
 use super::{Fault, Rule};
+use crate::offload::Crowd;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -33,6 +34,11 @@ pub(super) const RULES: &[Rule] = &[
         "polling-processors",
         "more polling jobs than processors",
         polling_processors,
+    ),
+    Rule::new(
+        "polled-workers",
+        "workers whose rings are polled, on few processors",
+        polled_workers,
     ),
 ];
 
@@ -125,7 +131,8 @@ fn polling_buffered(view: &View<'_>) -> Option<Fault> {
 fn polling_processors(view: &View<'_>) -> Option<Fault> {
     let polls = |setup: &&crate::translate::JobSetup| {
         let options = &view.plan.jobs[setup.place.section].options;
-        let spins = options.hipri || setup.worker.batching.complete_min == 0;
+        let polled = options.sqthread_poll && options.ioengine == "io_uring" && !options.offload;
+        let spins = options.hipri || polled || setup.worker.batching.complete_min == 0;
         spins && setup.place.wave == view.setup.place.wave
     };
     let (jobs, cpus) = (view.setups.iter().filter(polls).count(), view.facts.cpus);
@@ -134,11 +141,30 @@ fn polling_processors(view: &View<'_>) -> Option<Fault> {
         return None;
     }
     Fault::new(
-        &["numjobs", "hipri", "iodepth_batch_complete_min"],
+        &[
+            "numjobs",
+            "hipri",
+            "sqthread_poll",
+            "iodepth_batch_complete_min",
+        ],
         format!(
             "{jobs} jobs that never sleep share {cpus} processors: they take turns, and latencies \
              contain the waits for a processor"
         ),
         format!("run at most {cpus} of them at a time"),
+    )
+}
+
+fn polled_workers(view: &View<'_>) -> Option<Fault> {
+    let cpus = view.facts.cpus;
+    let crowd = Crowd::of_wave(view.plan, view.setups, view.setup.place.wave, cpus)?;
+    let options = view.options;
+    if !options.offload || !options.sqthread_poll {
+        return None;
+    }
+    Fault::new(
+        &["sqthread_poll", "io_submit_mode"],
+        crowd.message(cpus),
+        Crowd::HINT,
     )
 }

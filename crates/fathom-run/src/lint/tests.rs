@@ -8,6 +8,7 @@ use super::facts::SectionFacts;
 use super::*;
 use crate::found::Found;
 use crate::holes::Filled;
+use crate::limits::Memory;
 use crate::translate::tests::{Table, plan};
 
 /// A rule, what it looks at, the place it shows, and a job almost the same that it leaves alone.
@@ -69,6 +70,9 @@ const CASES: &[Case] = &[
          "--ioengine=io_uring --hipri=1 --direct=1"),
     case("polling-processors", "--ioengine=io_uring --hipri=1 --numjobs=3", "3",
          "--ioengine=io_uring --hipri=1 --numjobs=2"),
+    case("polled-workers",
+         "--ioengine=io_uring --iodepth=2 --io_submit_mode=offload --sqthread_poll=1", "1",
+         "--ioengine=io_uring --iodepth=2 --sqthread_poll=1"),
     case("ends-early", "--runtime=10", "10", "--runtime=10 --time_based"),
     case("ends-early", "--runtime=10 --size=1g", "10", "--runtime=10 --size=150g"),
     case("ends-early", "--runtime=10 --rate=200k", "10", "--runtime=10 --rate=50k"),
@@ -137,6 +141,11 @@ const CASES: &[Case] = &[
         .under(|under| under.storage.scheduler = "none".into()),
 ];
 
+const ONE_GIB: Memory = Memory {
+    bytes: 1 << 30,
+    of_group: false,
+};
+
 /// An ext4 on a device of 4 KiB blocks; files that are missing.
 fn ordinary() -> SectionFacts {
     SectionFacts {
@@ -159,7 +168,7 @@ fn findings(words: &str, under: fn(&mut SectionFacts)) -> Vec<Finding> {
     let mut section = ordinary();
     under(&mut section);
     let facts = Facts {
-        memory_bytes: 1 << 30,
+        memory: ONE_GIB,
         cpus: 2,
         sections: vec![section; plan.jobs.len()],
     };
@@ -229,7 +238,7 @@ fn what_jobs_inherit_is_told_once_with_all_of_them() {
     let table = Table::default();
     let setups = translate(&plan, &table, &mut || 1).setups;
     let facts = Facts {
-        memory_bytes: 1 << 30,
+        memory: ONE_GIB,
         cpus: 2,
         sections: vec![ordinary(); 2],
     };

@@ -24,7 +24,9 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         },
         mean_depth: 1.0,
         filled: Filled::default(),
-        memory_filesystem: None,
+        below: Below::default(),
+        written_bytes: None,
+        disk_write_bytes: None,
         shares_with_buffered: false,
     };
     change(&mut record, &mut seen);
@@ -36,7 +38,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         cached_after: seen.cached_after,
         mean_depth: seen.mean_depth,
         filled: seen.filled,
-        memory_filesystem: seen.memory_filesystem,
+        below: seen.below,
         shares_with_buffered: seen.shares_with_buffered,
     };
     let run = RunEvidence {
@@ -44,7 +46,14 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         device_bytes: seen.device_bytes,
         direct_read_bytes: read_bytes(&evidence, true),
         buffered_read_bytes: read_bytes(&evidence, false),
-        memory_bytes: 64 * MIB,
+        memory: Memory {
+            bytes: 64 * MIB,
+            of_group: false,
+        },
+        written_bytes: seen.written_bytes.unwrap_or(0),
+        disk_write_bytes: seen.disk_write_bytes,
+        processor: None,
+        io_limits: Vec::new(),
     };
     judge_job(&evidence, &run)
 }
@@ -54,7 +63,9 @@ struct Seen {
     cached_after: Cached,
     mean_depth: f64,
     filled: Filled,
-    memory_filesystem: Option<String>,
+    below: Below,
+    written_bytes: Option<u64>,
+    disk_write_bytes: Option<u64>,
     shares_with_buffered: bool,
 }
 
@@ -99,7 +110,7 @@ fn a_cache_that_another_job_fills_says_nothing() {
 #[test]
 fn files_in_memory_are_no_storage() {
     let memory = |_: &mut JobRecord, seen: &mut Seen| {
-        seen.memory_filesystem = Some("tmpfs".into());
+        seen.below.add(&in_memory());
     };
     for words in ["", "--direct=1"] {
         let judged = judge(words, memory);
@@ -195,6 +206,11 @@ fn a_stall_that_clat_hides_is_told() {
 #[test]
 fn stolen_time_is_told_from_one_percent_on() {
     let run = |stolen_us| RunEvidence {
+        memory: Memory::default(),
+        written_bytes: 0,
+        disk_write_bytes: None,
+        processor: None,
+        io_limits: Vec::new(),
         cpu: Some((
             CpuTimes::default(),
             CpuTimes {
@@ -206,8 +222,83 @@ fn stolen_time_is_told_from_one_percent_on() {
         device_bytes: None,
         direct_read_bytes: 0,
         buffered_read_bytes: 0,
-        memory_bytes: 0,
     };
-    assert!(judge_run(&run(9)).expect("a judgement").ok);
-    assert!(!judge_run(&run(10)).expect("a judgement").ok);
+    check(&judge_run(&run(9)), "stolen_time", Some(true));
+    check(&judge_run(&run(10)), "stolen_time", Some(false));
+    check(&judge_run(&run(10)), "cpu_limit", None);
+    let processor = |throttled_us| Processor {
+        cpus: 0.5,
+        throttled_us,
+    };
+    let limited = |held_us: u64| RunEvidence {
+        processor: Some((processor(7), processor(7 + held_us), 1_000_000)),
+        ..run(0)
+    };
+    check(&judge_run(&limited(9)), "cpu_limit", Some(true));
+    check(&judge_run(&limited(10)), "cpu_limit", Some(false));
+    let limited = RunEvidence {
+        io_limits: vec!["8:0 rbps=5".into()],
+        ..run(0)
+    };
+    check(&judge_run(&limited), "io_limit", Some(false));
+}
+
+fn in_memory() -> Beneath {
+    Beneath {
+        memory: Some("tmpfs".into()),
+        ..Beneath::default()
+    }
+}
+
+#[test]
+fn each_file_counts_and_so_does_a_loop_device() {
+    let second = judge("--direct=1", |_, seen| {
+        seen.below.add(&Beneath::default());
+        seen.below.add(&in_memory());
+    });
+    check(&second, "storage", Some(false));
+    assert!(second[0].sentence.starts_with("1 of 2 files lie in memory"));
+    let cached_loop = judge("--direct=1", |_, seen| {
+        seen.below.add(&Beneath {
+            cached_loop: Some("loop0".into()),
+            ..Beneath::default()
+        });
+    });
+    check(&cached_loop, "storage", Some(false));
+}
+
+#[test]
+fn buffered_writes_count_when_disks_wrote_them() {
+    let wrote = |reached: Option<u64>| {
+        move |record: &mut JobRecord, seen: &mut Seen| {
+            record.directions.write.ios = 256;
+            seen.written_bytes = Some(MIB);
+            seen.disk_write_bytes = reached;
+        }
+    };
+    for rw in ["--rw=write", "--rw=randrw"] {
+        let judge = |words: &str, reached| judge(&format!("{rw} {words}"), wrote(reached));
+        check(&judge("", None), "page_cache", Some(false));
+        check(&judge("", Some(9 * MIB)), "page_cache", Some(false));
+        check(&judge("--end_fsync=1", None), "page_cache", Some(true));
+        check(&judge("--end_fsync=1", Some(MIB)), "page_cache", Some(true));
+        // A page that is written a hundred times reaches the disk once.
+        check(
+            &judge("--end_fsync=1", Some(MIB / 9)),
+            "page_cache",
+            Some(false),
+        );
+    }
+}
+
+#[test]
+fn a_synchronous_engine_has_no_queue() {
+    for words in [
+        "--ioengine=psync",
+        "--ioengine=mmap",
+        "--ioengine=psync --rate_iops=5",
+    ] {
+        let judged = judge(&format!("{words} --iodepth=32"), |_, _| {});
+        check(&judged, "queue_depth", Some(false));
+    }
 }

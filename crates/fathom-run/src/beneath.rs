@@ -1,0 +1,215 @@
+//! What a file lies on in the end: down through overlays, loop devices and stacked devices.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fathom_sys::files::{DeviceNumber, Kind};
+
+use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
+use crate::storage::{is_in_memory, nearest_existing};
+
+/// What was found on the way down from a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beneath {
+    /// Where data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
+    pub(crate) memory: Option<String>,
+    /// A loop device that goes through the page cache of the file behind it.
+    pub(crate) cached_loop: Option<String>,
+    /// Every device on the way, disks beside their partitions.
+    pub(crate) devices: Vec<BlockDevice>,
+}
+
+/// Looks beneath `path`; a file that is missing lies where its folder does.
+pub(crate) fn beneath(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Beneath {
+    let mut descent = Descent {
+        tree,
+        mounts,
+        found: Beneath::default(),
+        above: Vec::new(),
+    };
+    descent.path(path);
+    descent.found
+}
+
+struct Descent<'a> {
+    tree: &'a BlockTree,
+    mounts: &'a [Mount],
+    found: Beneath,
+    /// What was passed through, from the top.
+    above: Vec<String>,
+}
+
+impl Descent<'_> {
+    fn path(&mut self, path: &Path) {
+        let Some(there) = nearest_existing(path) else {
+            return;
+        };
+        let Ok(metadata) = fs::metadata(&there) else {
+            return;
+        };
+        match Kind::of(&metadata) {
+            Kind::Block => return self.number(DeviceNumber::of_node(&metadata)),
+            Kind::Regular | Kind::Directory => {}
+            Kind::Character | Kind::Other => return,
+        }
+        let mount = mount_of(&there, self.mounts);
+        match mount {
+            Some(mount) if is_in_memory(&mount.filesystem) => self.memory(&mount.filesystem),
+            Some(mount) if mount.filesystem == "overlay" => {
+                if let Some(layer) = layer(mount, &there) {
+                    self.through("overlay", |descent| descent.path(&layer));
+                }
+            }
+            _ => {
+                let direct = DeviceNumber::under(&metadata);
+                let known = self.tree.device(direct).is_some();
+                let number = mount.filter(|_| !known).map(Mount::device_number);
+                self.number(number.unwrap_or(direct));
+            }
+        }
+    }
+
+    fn number(&mut self, number: DeviceNumber) {
+        if let Some(device) = self.tree.device(number) {
+            self.device(&device);
+        }
+    }
+
+    fn device(&mut self, device: &BlockDevice) {
+        let disk = device.whole();
+        for passed in [device, &disk] {
+            if !self.found.devices.contains(passed) {
+                self.found.devices.push(passed.clone());
+            }
+        }
+        if IN_MEMORY.iter().any(|name| is_numbered(&disk.name, name)) {
+            return self.memory(&disk.name);
+        }
+        if let Some(file) = disk.attribute("loop/backing_file") {
+            if disk.attribute("loop/dio").as_deref() != Some("1") {
+                self.found.cached_loop.get_or_insert(disk.name.clone());
+            }
+            return self.through(&disk.name, |descent| descent.path(Path::new(&file)));
+        }
+        for part in disk.slaves() {
+            self.through(&disk.name, |descent| descent.device(&part));
+        }
+    }
+
+    /// Goes on below `name`, unless that is deeper than anybody stacks things.
+    fn through(&mut self, name: &str, go: impl FnOnce(&mut Self)) {
+        if self.above.len() < DEEPEST {
+            self.above.push(name.to_owned());
+            go(self);
+            self.above.pop();
+        }
+    }
+
+    fn memory(&mut self, name: &str) {
+        let mut words = self.above.clone();
+        words.push(name.to_owned());
+        self.found.memory.get_or_insert_with(|| words.join(" on "));
+    }
+}
+
+/// The file of an overlay's layer that `path` is, or the upper layer where a file is made anew.
+fn layer(mount: &Mount, path: &Path) -> Option<PathBuf> {
+    let inside = path.strip_prefix(&mount.point).ok()?;
+    let option = |name: &str| {
+        let mut options = mount.options.split(',');
+        options.find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    };
+    let upper = option("upperdir");
+    let lower = option("lowerdir").unwrap_or_default().split(':');
+    let layers = upper
+        .into_iter()
+        .chain(lower.filter(|layer| !layer.is_empty()));
+    let mut layers = layers.map(|layer| Path::new(layer).join(inside));
+    let there = layers.find(|path| path.is_file());
+    there.or_else(|| Some(PathBuf::from(upper?)))
+}
+
+/// Whether `name` is `of` and a number.
+fn is_numbered(name: &str, of: &str) -> bool {
+    let number = name.strip_prefix(of).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Disks whose data lie in memory, by the names of their drivers.
+const IN_MEMORY: [&str; 2] = ["ram", "zram"];
+/// The kernel's own limits for overlays and nested loops are lower.
+const DEEPEST: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_tree::tests::MadeUp;
+
+    /// What is beneath a file in the temporary folder, of which `mounts` is said.
+    fn look(made_up: &MadeUp, mounts: &str) -> Beneath {
+        let file = made_up.file("file");
+        made_up.mountinfo(mounts);
+        let tree = made_up.tree();
+        beneath(&file, &tree, &tree.mounts())
+    }
+
+    fn number_of_temp() -> String {
+        let metadata = fs::metadata(std::env::temp_dir()).expect("a folder");
+        DeviceNumber::under(&metadata).to_string()
+    }
+
+    #[test]
+    fn file_systems_in_memory_are_told() {
+        let made_up = MadeUp::new("beneath-memory");
+        let found = look(&made_up, "1 0 0:9 / / rw - tmpfs tmpfs rw\n");
+        assert_eq!(found.memory.as_deref(), Some("tmpfs"));
+    }
+
+    #[test]
+    fn an_overlay_lies_where_its_layer_does() {
+        let made_up = MadeUp::new("beneath-overlay");
+        let upper = made_up.file("upper").parent().unwrap().join("proc");
+        let at = fs::canonicalize(std::env::temp_dir()).unwrap();
+        let mounts = format!(
+            "1 0 0:8 / {} rw - overlay overlay rw,lowerdir=/no,upperdir={},workdir=/w\n\
+             2 0 0:9 / {} rw - tmpfs tmpfs rw\n",
+            at.display(),
+            upper.display(),
+            upper.display(),
+        );
+        let found = look(&made_up, &mounts);
+        assert_eq!(found.memory.as_deref(), Some("overlay on tmpfs"));
+    }
+
+    #[test]
+    fn a_loop_device_lies_where_the_file_behind_it_does() {
+        let made_up = MadeUp::new("beneath-loop");
+        let number = number_of_temp();
+        made_up.device("loop7", &number).device("zram0", "252:0");
+        made_up.device("dm-0", "253:0").stack("dm-0", "zram0");
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/x rw\n";
+        made_up.attribute("loop7", "loop/backing_file", "/proc/self/stat\n");
+        made_up.attribute("loop7", "loop/dio", "0\n");
+        let found = look(&made_up, mounts);
+        assert_eq!(found.cached_loop.as_deref(), Some("loop7"));
+        assert_eq!(found.memory, None);
+        made_up.attribute("loop7", "loop/dio", "1\n");
+        assert_eq!(look(&made_up, mounts).cached_loop, None);
+        let tree = made_up.tree();
+        let mut descent = Descent {
+            tree: &tree,
+            mounts: &tree.mounts(),
+            found: Beneath::default(),
+            above: Vec::new(),
+        };
+        descent.device(&tree.named("dm-0").unwrap());
+        assert_eq!(descent.found.memory.as_deref(), Some("dm-0 on zram0"));
+        let names: Vec<_> = descent
+            .found
+            .devices
+            .iter()
+            .map(|d| d.name.as_str())
+            .collect();
+        assert_eq!(names, ["dm-0", "zram0"]);
+    }
+}
