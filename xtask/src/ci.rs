@@ -115,6 +115,7 @@ fn test(root: &Path, long: bool) -> Result<()> {
             ("PROPTEST_CASES", LONG_CASES),
             ("FATHOM_DEVICE_TESTS", "1"),
             ("FATHOM_SIM_SEEDS", LONG_SEEDS),
+            ("FATHOM_PLANS", LONG_PLANS),
         ]
     } else {
         &[]
@@ -217,3 +218,5 @@ fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
 const LONG_CASES: &str = "4096";
 /// Random plans in virtual time in a long run; 200 else.
 const LONG_SEEDS: &str = "600";
+/// Random plans on real engines in a long run; 500 else.
+const LONG_PLANS: &str = "4000";
