@@ -104,9 +104,12 @@ impl Checker {
             self.add(job, option, problem);
         }
         if let Some(buffers) = &options.memory.file {
-            let allowed = options.allow_mounted_write;
-            if let Err(refusal) = self.guard.check(Path::new(buffers), true, allowed) {
+            let (path, allowed) = (Path::new(buffers), options.allow_mounted_write);
+            if let Err(refusal) = self.guard.check(path, true, allowed) {
                 self.add(job, "mem", refusal.into());
+            } else if path.is_dir() {
+                let problem = Problem::new("is_a_directory", format!("{buffers} is a directory"));
+                self.add(job, "mem", problem.hint("name a file in it"));
             }
         }
         for directory in options.directory.iter().flatten() {

@@ -281,7 +281,38 @@ impl Guard {
         }
     }
 
-    /// A file that a job would create.
+    /// Says whether a report or a log may go to `path`: to a regular file that no device in use is
+    /// made of, a pipe, a terminal, or a character device that is known to be safe. Whether it can
+    /// be written is another question.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_output(&self, path: &Path) -> Result<(), Refusal> {
+        let Ok(metadata) = fs::metadata(path) else {
+            return self.check_missing(path);
+        };
+        match Kind::of(&metadata) {
+            Kind::Regular => {
+                refuse_kernel_interface(path, path)?;
+                self.check_free(path)
+            }
+            Kind::Block => self.check_free(path),
+            Kind::Character => {
+                let number = DeviceNumber::of_node(&metadata);
+                match characters::objection_to_output(number, &self.tree) {
+                    Some(what) => Err(Refusal::Harmful {
+                        path: path.to_path_buf(),
+                        what,
+                        writes: true,
+                    }),
+                    None => Ok(()),
+                }
+            }
+            Kind::Directory | Kind::Other => Ok(()),
+        }
+    }
+
+    /// A file that would be created.
     fn check_missing(&self, path: &Path) -> Result<(), Refusal> {
         let target = link_target(path);
         if self.is_among_devices(&target) {

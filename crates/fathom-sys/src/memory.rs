@@ -264,8 +264,8 @@ fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
         .truncate(false)
         .open(path)?;
     if made {
-        // Mapped, it lives on without a name.
-        fs::remove_file(path)?;
+        // Mapped, it lives on without a name. A link to it stays.
+        fs::remove_file(fs::canonicalize(path)?)?;
     }
     let held = file.metadata()?.len();
     if held < length as u64 {

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fathom_sys::files::Kind;
 
+use crate::block_tree::BlockTree;
+use crate::safety::Guard;
+
 /// The place that a name leads to, links followed.
 #[derive(Debug)]
 pub(crate) enum Destination {
@@ -26,6 +29,13 @@ impl Destination {
     /// # Errors
     /// Why no output can go there.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let destination = Self::found(path)?;
+        let guard = Guard::new(BlockTree::default());
+        guard.check_output(path).map_err(io::Error::other)?;
+        Ok(destination)
+    }
+
+    fn found(path: &Path) -> io::Result<Self> {
         let end = follow(path)?;
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,

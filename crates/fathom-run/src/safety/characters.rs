@@ -16,6 +16,11 @@ pub(super) fn objection(number: DeviceNumber, writes: bool, tree: &BlockTree) ->
     (!is_safe).then(|| description(number, tree))
 }
 
+/// Why no report or log may go to a character device; `None` if it may.
+pub(super) fn objection_to_output(number: DeviceNumber, tree: &BlockTree) -> Option<String> {
+    objection(number, true, tree).filter(|what| what != TERMINAL)
+}
+
 /// Data written to these are discarded or refused, or stir the random pool, as any user may.
 const fn is_source_and_sink(number: DeviceNumber) -> bool {
     // null, zero, full, random, urandom.
@@ -38,7 +43,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     }
     let what = match (number.major, number.minor) {
         (1, _) => "the machine's memory, its ports or its kernel log",
-        (4 | 5 | 136..=143, _) => "a terminal",
+        (4 | 5 | 136..=143, _) => TERMINAL,
         (7, _) => "a console's screen",
         (9, _) => "a tape drive",
         (10, 130) => "a watchdog",
@@ -48,7 +53,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
         (29, _) => "a frame buffer",
         (90, _) => "flash memory",
         _ => match subsystem(number, tree).as_deref() {
-            Some("tty") => "a terminal",
+            Some("tty") => TERMINAL,
             Some("watchdog") => "a watchdog",
             Some("dax") => "persistent memory, which can only be mapped",
             Some("nvme" | "nvme-generic" | "scsi_generic" | "bsg") => {
@@ -66,6 +71,8 @@ fn subsystem(number: DeviceNumber, tree: &BlockTree) -> Option<String> {
     let target = fs::read_link(tree.character_device(number)?.join("subsystem")).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
+
+const TERMINAL: &str = "a terminal";
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +124,11 @@ mod tests {
             objection(DeviceNumber { major, minor }, false, &made_up.tree()).unwrap()
         };
         assert_eq!(said(188, 0), "a terminal");
+        let output = |major, minor| {
+            objection_to_output(DeviceNumber { major, minor }, &made_up.tree()).is_none()
+        };
+        assert!(output(188, 0) && output(136, 3) && output(1, 3));
+        assert!(!output(250, 1) && !output(1, 11) && !output(7, 1));
         assert_eq!(said(250, 1), "a watchdog");
         assert_eq!(
             said(254, 0),

@@ -1,0 +1,110 @@
+//! What must happen.
+
+/// One cell of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The run succeeds, and changes nothing but the target.
+    Ok,
+    /// The run is begun, fails with a message, and changes nothing.
+    Fails,
+    /// The run is refused with this text before anything happens.
+    Refused(&'static str),
+}
+
+/// The columns, and what a run in each is asked for beside a job's name; `T` is the target.
+pub(crate) const COLUMNS: &[(&str, &str)] = &[
+    ("read", "--filename=T --rw=read --size=64k"),
+    ("write", "--filename=T --rw=write --size=64k"),
+    ("trim", "--filename=T --rw=trim --size=64k"),
+    ("mmap", "--filename=T --ioengine=mmap --rw=write --size=64k"),
+    ("layout", "--filename=T --rw=read --size=320k"),
+    ("unlink", "--filename=T --rw=read --size=64k --unlink=1"),
+    (
+        "mem",
+        "--filename=/dev/zero --rw=read --size=64k --mem=mmapshared:T",
+    ),
+    (
+        "log",
+        "--ioengine=null --rw=read --size=64k --write_iops_log=log",
+    ),
+    ("output", "--ioengine=null --rw=read --size=64k --output=T"),
+];
+
+/// `used`, `kernel`… are refusals; see [`want`].
+pub(crate) const TABLE: &str = "
+                 read   write  trim   mmap   layout unlink mem    log    output
+file             ok     ok     ok     ok     ok     ok     ok     ok     ok
+tmpfs file       ok     ok     ok     ok     ok     ok     ok     ok     ok
+overlay file     ok     ok     ok     ok     ok     ok     ok     ok     ok
+link             ok     ok     ok     ok     ok     ok     ok     ok     ok
+dangling link    ok     ok     ok     ok     ok     ok     ok     ok     ok
+link into /dev   nodev  nodev  nodev  nodev  nodev  nodev  nodev  nodev  nodev
+directory        folder folder folder folder folder folder folder folder folder
+pipe             seek   seek   seek   seek   seek   seek   seek   ok     ok
+socket           seek   seek   seek   seek   seek   seek   seek   socket socket
+procfs file      kernel kernel kernel kernel kernel kernel kernel kernel kernel
+sysfs file       kernel kernel kernel kernel kernel kernel kernel kernel kernel
+null             fails  ok     fails  fails  fails  fails  fails  ok     ok
+zero             ok     ok     fails  fails  ok     ok     fails  ok     ok
+full             ok     fails  fails  fails  ok     ok     fails  fails  fails
+urandom          ok     ok     fails  fails  ok     ok     fails  ok     ok
+tty              unsafe unsafe unsafe unsafe unsafe unsafe unsafe fails  fails
+kmsg             unsafe unsafe unsafe unsafe unsafe unsafe unsafe unsafe unsafe
+loop             ok     ok     ok     ok     ok     ok     fails  block  block
+loop on tmpfs    ok     ok     ok     ok     ok     ok     fails  block  block
+node by hand     ok     ok     ok     ok     ok     ok     fails  block  block
+file of a loop   ok     ok     ok     ok     ok     ok     ok     ok     ok
+zram             ok     ok     ok     ok     ok     ok     fails  block  block
+mounted          ok     used   used   used   ok     ok     used   block  block
+mounted by hand  ok     used   used   used   ok     ok     used   block  block
+file of mounted  ok     used   used   used   used   used   used   used   used
+second loop      ok     used   used   used   ok     ok     used   block  block
+loop on mounted  ok     used   used   used   ok     ok     used   block  block
+beneath mounted  ok     used   used   used   ok     ok     used   block  block
+swap file        ok     used   used   used   used   used   used   used   used
+swap device      ok     used   used   used   ok     ok     used   block  block
+file of swap     ok     used   used   used   used   used   used   used   used
+zram as swap     ok     used   used   used   ok     ok     used   block  block
+";
+
+/// The expectation that a word of the table stands for.
+pub(crate) fn want(word: &str) -> Want {
+    Want::Refused(match word {
+        "ok" => return Want::Ok,
+        "fails" => return Want::Fails,
+        "used" => "will not be written: ",
+        "kernel" => "is an interface to the kernel",
+        "unsafe" => ": it is ",
+        "block" => "is a block device",
+        "socket" => "is a socket",
+        "nodev" => "would lie in memory",
+        "folder" => "directory",
+        "seek" => "no offsets",
+        other => panic!("`{other}` stands for nothing"),
+    })
+}
+
+/// The rows: name, and a word for each column.
+pub(crate) fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let rows = TABLE.lines().filter(|line| !line.is_empty()).skip(1);
+    rows.map(|line| {
+        (
+            line[..NAME].trim(),
+            line[NAME..].split_whitespace().collect(),
+        )
+    })
+}
+
+/// The width of the first column.
+const NAME: usize = 17;
+
+#[test]
+fn the_table_has_a_word_for_each_column() {
+    let heads: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    let first = TABLE.lines().find(|line| !line.is_empty()).unwrap();
+    assert_eq!(first.split_whitespace().collect::<Vec<_>>(), heads);
+    for (name, words) in rows() {
+        assert_eq!(words.len(), heads.len(), "{name}");
+        assert!(words.into_iter().map(want).count() > 0, "{name}");
+    }
+}
