@@ -439,6 +439,10 @@ impl Target {
         }
     }
 
+    pub(crate) const fn is_link(&self) -> bool {
+        matches!(self.made, Made::Link(_) | Made::Dangling(_))
+    }
+
     fn once(path: PathBuf, others: &[&PathBuf]) -> Self {
         Self::new(path, others, Made::Once)
     }

@@ -7,6 +7,7 @@
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stdout, reason = "a test says what it skips")]
 
 mod cell;
 mod machine;

@@ -69,9 +69,14 @@ fn entry_of(path: &Path, is_swap: bool) -> Entry {
     }
 }
 
-/// What changed otherwise than it may: a name in `may_change` may have another content, be made or
-/// be gone, but not become something else.
-pub(crate) fn changes(before: &Snapshot, after: &Snapshot, may_change: &[PathBuf]) -> Vec<String> {
+/// What changed otherwise than it may: a name in `may_change` may be made or have another content,
+/// but not become something else; only one in `may_go` may be gone.
+pub(crate) fn changes(
+    before: &Snapshot,
+    after: &Snapshot,
+    may_change: &[PathBuf],
+    may_go: &[PathBuf],
+) -> Vec<String> {
     let names: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let changed = names.into_iter().filter_map(|name| {
         let (old, new) = (before.get(name), after.get(name));
@@ -80,6 +85,9 @@ pub(crate) fn changes(before: &Snapshot, after: &Snapshot, may_change: &[PathBuf
         }
         let what = match (old, new) {
             (None, _) => "was made",
+            (_, None) if !may_go.contains(name) => {
+                return Some(format!("{} is gone", name.display()));
+            }
             (_, None) => "is gone",
             (Some(old), Some(new)) if (old.kind, old.node) != (new.kind, new.node) => {
                 return Some(format!("{} became another thing", name.display()));

@@ -18,7 +18,6 @@ pub(crate) const COLUMNS: &[(&str, &str)] = &[
     ("trim", "--filename=T --rw=trim --size=64k"),
     ("mmap", "--filename=T --ioengine=mmap --rw=write --size=64k"),
     ("layout", "--filename=T --rw=read --size=320k"),
-    ("unlink", "--filename=T --rw=read --size=64k --unlink=1"),
     (
         "mem",
         "--filename=/dev/zero --rw=read --size=64k --mem=mmapshared:T",
@@ -28,11 +27,12 @@ pub(crate) const COLUMNS: &[(&str, &str)] = &[
         "--ioengine=null --rw=read --size=64k --write_iops_log=log",
     ),
     ("output", "--ioengine=null --rw=read --size=64k --output=T"),
+    ("unlink", "--filename=T --rw=read --size=64k --unlink=1"),
 ];
 
 /// `used`, `kernel`… are refusals; see [`want`].
 pub(crate) const TABLE: &str = "
-                 read   write  trim   mmap   layout unlink mem    log    output
+                 read   write  trim   mmap   layout mem    log    output unlink
 file             ok     ok     ok     ok     ok     ok     ok     ok     ok
 tmpfs file       ok     ok     ok     ok     ok     ok     ok     ok     ok
 overlay file     ok     ok     ok     ok     ok     ok     ok     ok     ok
@@ -40,31 +40,31 @@ link             ok     ok     ok     ok     ok     ok     ok     ok     ok
 dangling link    ok     ok     ok     ok     ok     ok     ok     ok     ok
 link into /dev   nodev  nodev  nodev  nodev  nodev  nodev  nodev  nodev  nodev
 directory        folder folder folder folder folder folder folder folder folder
-pipe             seek   seek   seek   seek   seek   seek   seek   ok     ok
-socket           seek   seek   seek   seek   seek   seek   seek   socket socket
+pipe             seek   seek   seek   seek   seek   seek   ok     ok     seek
+socket           seek   seek   seek   seek   seek   seek   socket socket seek
 procfs file      kernel kernel kernel kernel kernel kernel kernel kernel kernel
 sysfs file       kernel kernel kernel kernel kernel kernel kernel kernel kernel
-null             fails  ok     fails  fails  fails  fails  fails  ok     ok
-zero             ok     ok     fails  fails  ok     ok     fails  ok     ok
-full             ok     fails  fails  fails  ok     ok     fails  fails  fails
-urandom          ok     ok     fails  fails  ok     ok     fails  ok     ok
-tty              unsafe unsafe unsafe unsafe unsafe unsafe unsafe fails  fails
+null             fails  ok     fails  fails  fails  fails  ok     ok     fails
+zero             ok     ok     fails  fails  ok     fails  ok     ok     ok
+full             ok     fails  fails  fails  ok     fails  fails  fails  ok
+urandom          ok     ok     fails  fails  ok     fails  ok     ok     ok
+tty              unsafe unsafe unsafe unsafe unsafe unsafe fails  fails  unsafe
 kmsg             unsafe unsafe unsafe unsafe unsafe unsafe unsafe unsafe unsafe
-loop             ok     ok     ok     ok     ok     ok     fails  block  block
-loop on tmpfs    ok     ok     ok     ok     ok     ok     fails  block  block
-node by hand     ok     ok     ok     ok     ok     ok     fails  block  block
+loop             ok     ok     ok     ok     ok     fails  block  block  ok
+loop on tmpfs    ok     ok     ok     ok     ok     fails  block  block  ok
+node by hand     ok     ok     ok     ok     ok     fails  block  block  ok
 file of a loop   ok     ok     ok     ok     ok     ok     ok     ok     ok
-zram             ok     ok     ok     ok     ok     ok     fails  block  block
-mounted          ok     used   used   used   ok     ok     used   block  block
-mounted by hand  ok     used   used   used   ok     ok     used   block  block
+zram             ok     ok     ok     ok     ok     fails  block  block  ok
+mounted          ok     used   used   used   ok     used   block  block  ok
+mounted by hand  ok     used   used   used   ok     used   block  block  ok
 file of mounted  ok     used   used   used   used   used   used   used   used
-second loop      ok     used   used   used   ok     ok     used   block  block
-loop on mounted  ok     used   used   used   ok     ok     used   block  block
-beneath mounted  ok     used   used   used   ok     ok     used   block  block
+second loop      ok     used   used   used   ok     used   block  block  ok
+loop on mounted  ok     used   used   used   ok     used   block  block  ok
+beneath mounted  ok     used   used   used   ok     used   block  block  ok
 swap file        ok     used   used   used   used   used   used   used   used
-swap device      ok     used   used   used   ok     ok     used   block  block
+swap device      ok     used   used   used   ok     used   block  block  ok
 file of swap     ok     used   used   used   used   used   used   used   used
-zram as swap     ok     used   used   used   ok     ok     used   block  block
+zram as swap     ok     used   used   used   ok     used   block  block  ok
 ";
 
 /// The expectation that a word of the table stands for.
