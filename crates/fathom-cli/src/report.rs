@@ -36,7 +36,7 @@ pub(crate) struct Report {
     status: StatusLine,
     /// The parser's notes, for the record.
     warnings: Vec<Warning>,
-    /// Whether there is anything worth a file.
+    /// Set once there is something worth a file.
     has_record: bool,
 }
 

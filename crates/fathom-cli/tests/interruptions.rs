@@ -73,7 +73,7 @@ fn number(path: &Path) -> u32 {
     number.unwrap()
 }
 
-/// Whether a process ends by itself within a minute; it is killed if not.
+/// Returns whether a process ends by itself within a minute; kills it if not.
 fn ends(process: u32) -> bool {
     let ended = comes_about(|| {
         let stat = fs::read_to_string(format!("/proc/{process}/stat"));

@@ -455,7 +455,7 @@ pub struct Options {
     // Content.
     /// `refill_buffers`, or what an option that implies it made of it.
     pub refill_buffers: bool,
-    /// Whether `refill_buffers` was given: `buffer_compress_percentage` does not imply it then.
+    /// `refill_buffers` was given: `buffer_compress_percentage` does not imply it then.
     pub refill_given: bool,
     pub zero_buffers: bool,
     /// As said; by default what is not zero is scrambled.

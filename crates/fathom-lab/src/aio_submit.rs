@@ -76,7 +76,7 @@ pub fn aio_submit(
     })
 }
 
-/// Where a file lies.
+/// Location of a file under test.
 struct Place {
     name: &'static str,
     /// What it is called in the published table.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use fathom_sys::child::{Ended, output_unless};
 
-/// What a program prints, or why there is nothing: the first line of what it says. It ends with
+/// Returns what a program prints, or else the first line of its complaint. The program ends with
 /// this process, and once the user has asked to stop.
 pub(crate) fn output(mut command: Command, stops: &dyn Fn() -> u32) -> Result<String, String> {
     let ended = output_unless(&mut command, &|| stops() > 0).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What a file lies on in the end: down through overlays, loop devices and stacked devices.
+//! The storage at the bottom of a file: down through overlays, loop devices and stacked devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use fathom_sys::files::{DeviceNumber, Kind};
 use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
 use crate::storage::{is_in_memory, nearest_existing};
 
-/// What was found on the way down from a file.
+/// Findings on the way down from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beneath {
-    /// Where data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
+    /// The layer at which data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
     pub(crate) memory: Option<String>,
     /// A loop device that goes through the page cache of the file behind it.
     pub(crate) cached_loop: Option<String>,
@@ -35,7 +35,7 @@ struct Descent<'a> {
     tree: &'a BlockTree,
     mounts: &'a [Mount],
     found: Beneath,
-    /// What was passed through, from the top.
+    /// Layers passed through, from the top.
     above: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ fn layer(mount: &Mount, path: &Path) -> Option<PathBuf> {
     there.or_else(|| Some(PathBuf::from(upper?)))
 }
 
-/// Whether `name` is `of` and a number.
+/// Returns whether `name` is `of` and a number.
 fn is_numbered(name: &str, of: &str) -> bool {
     let number = name.strip_prefix(of).unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::block_tree::tests::MadeUp;
 
-    /// What is beneath a file in the temporary folder, of which `mounts` is said.
+    /// Looks beneath a file in the temporary folder, with these lines of mountinfo.
     fn look(made_up: &MadeUp, mounts: &str) -> Beneath {
         let file = made_up.file("file");
         made_up.mountinfo(mounts);

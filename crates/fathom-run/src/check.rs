@@ -226,7 +226,7 @@ pub(crate) fn writes(job: &Job) -> bool {
     uses(&job.options, Direction::Write) || uses(&job.options, Direction::Trim)
 }
 
-/// Whether a file will not stay as it is: written, trimmed, made longer or removed.
+/// Returns whether a job changes a file: writes, trims, lengthens or removes it.
 fn changes(job: &Job, file: &FileSetup) -> bool {
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let removed = job.options.unlink || job.options.files.unlink_each_loop;

@@ -43,11 +43,11 @@ pub(crate) struct Evidence {
     device_bytes: Option<u64>,
     cached: Vec<(Cached, Cached)>,
     filled: Vec<Filled>,
-    /// What is beneath the files of each job.
+    /// Storage beneath the files of each job.
     beneath: Vec<Below>,
     /// The limit of processor time before and after, and the time between, ns.
     processor: Option<(Processor, Processor, u64)>,
-    /// What limits I/O to the devices of the run.
+    /// Control-group limits on I/O to the devices of the run.
     io_limits: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ impl Evidence {
         validity
     }
 
-    /// What disks wrote, for whomever; `None` where there is none, or where nothing is known.
+    /// Bytes that the disks wrote, on anybody's behalf; `None` without disks or counters.
     fn disk_write_bytes(&self) -> Option<u64> {
         // What a stacked device is made of has entries of its own.
         let is_part = |name: &String| self.disks.iter().any(|disk| disk.parts.contains(name));
@@ -165,7 +165,7 @@ impl Evidence {
     }
 }
 
-/// What was found beneath each job's files, all of them. Files of one file system are looked at
+/// Returns the storage beneath all files of each job. Files of one file system are looked at
 /// once.
 fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
     let mounts = tree.mounts();
@@ -187,7 +187,7 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
     setups.iter().map(&mut look).collect()
 }
 
-/// What limits I/O to the devices beneath the run's files.
+/// Returns the control-group limits on I/O to the devices beneath the run's files.
 fn io_limits(groups: &Groups, beneath: &[Below]) -> Vec<String> {
     let mut devices: Vec<_> = (beneath.iter())
         .flat_map(|below| below.devices.iter().map(|device| device.number))

@@ -173,7 +173,7 @@ fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
     })
 }
 
-/// What becomes of a job that would now write a device in use.
+/// Returns the outcome of a job that would now write a device in use.
 fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
     let Assignment { engine, files, .. } = &launch.assignment;
     if launch.allow_mounted_write || *files == 0 {

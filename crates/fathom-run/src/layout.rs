@@ -439,7 +439,7 @@ impl Layout<'_> {
     }
 }
 
-/// Whether the file is not what it was `found` to be when it was looked for.
+/// Returns whether a file is no longer what the survey `found`.
 fn has_changed(found: Found, error: &io::Error) -> bool {
     match found {
         Found::Missing => error.kind() == ErrorKind::AlreadyExists,

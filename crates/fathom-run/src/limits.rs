@@ -20,7 +20,7 @@ struct Hierarchy {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups(Vec<Hierarchy>);
 
-/// How much memory there is, and what says so.
+/// Memory available, and the source of that figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// Bytes; 0 where it is not known.
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What this process may use.
+    /// Returns the memory that this process may use.
     pub(crate) fn look() -> Self {
         Self::within(system::memory_bytes(), &Groups::of_this_process())
     }
@@ -58,12 +58,12 @@ impl Memory {
     }
 }
 
-/// How far a processor limit of a control group held its processes back.
+/// Effect of a control group's CPU limit on its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Processor {
     /// As many processors as the narrowest of the groups may use.
     pub(crate) cpus: f64,
-    /// How long groups waited for their next period so far.
+    /// Time that groups have waited for their next period so far.
     pub(crate) throttled_us: u64,
 }
 
@@ -156,7 +156,7 @@ impl Groups {
         found
     }
 
-    /// What limits I/O to one of these devices: `reads of 8:0 to 1048576 B/s`.
+    /// Returns the limits on I/O to any of these devices: `reads of 8:0 to 1048576 B/s`.
     pub(crate) fn io_limits(&self, devices: &[DeviceNumber]) -> Vec<String> {
         let mut found = Vec::new();
         let names: Vec<String> = devices.iter().map(ToString::to_string).collect();

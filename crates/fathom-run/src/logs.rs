@@ -308,5 +308,5 @@ const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo 
 /// How often the writer looks for batches when there were none: 48 MiB take no less than 60 ms
 /// to fill at 50 million ops a second.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often a request to stop is looked for while the rest is written.
+/// Interval between checks for a request to stop while the rest is written.
 const LOOK_AROUND: Nanos = Nanos::from_millis(20);

@@ -119,7 +119,7 @@ impl Crowd {
         crowd.filter(|crowd| cpus > 0 && crowd.threads > cpus)
     }
 
-    /// What comes of it.
+    /// Returns the warning text.
     pub(crate) fn message(self, cpus: u32) -> String {
         let Self {
             workers, threads, ..

@@ -40,7 +40,7 @@ pub enum Refusal {
     InUse {
         /// The device or file that would be written.
         path: PathBuf,
-        /// How it is used.
+        /// The use it is in.
         usage: Usage,
     },
     /// A character device that is not known to be safe.
@@ -267,7 +267,7 @@ impl Guard {
     /// made of. It may be of any other kind, or missing.
     ///
     /// # Errors
-    /// How it is used.
+    /// The use it is in.
     pub fn check_free(&self, path: &Path) -> Result<(), Refusal> {
         let Some(store) = fs::metadata(path).ok().and_then(|found| Store::of(&found)) else {
             return Ok(());

@@ -85,7 +85,7 @@ struct Kept {
     device: String,
     /// It names the scheduler.
     file: PathBuf,
-    /// What was in force.
+    /// The scheduler before the change.
     before: String,
     /// Says so to those who come after a process that was killed; `None` before it is changed, or
     /// where no file can be written.
@@ -159,7 +159,7 @@ fn written(device: &str, before: &str, name: &str) -> Option<Lease> {
     Some(note)
 }
 
-/// What was in force on a device before a process that was killed has set what is `in_force` now;
+/// Returns the scheduler that a device had before a process, since killed, set `in_force`;
 /// the note is taken away.
 fn noted(device: &str, in_force: &str) -> Option<String> {
     let mut before = None;

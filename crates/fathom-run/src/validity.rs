@@ -30,7 +30,7 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) filled: Filled,
     /// Ops in flight on average when one was issued.
     pub(crate) mean_depth: f64,
-    /// What is beneath its files.
+    /// Storage beneath its files.
     pub(crate) below: Below,
     /// Another job goes to one of its files through the page cache.
     pub(crate) shares_with_buffered: bool,
@@ -54,16 +54,16 @@ pub(crate) struct RunEvidence {
     pub(crate) disk_write_bytes: Option<u64>,
     /// The limit of processor time before and after, and the time between, ns.
     pub(crate) processor: Option<(Processor, Processor, u64)>,
-    /// What control groups limit of the I/O to the run's devices.
+    /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
 }
 
-/// What is beneath the files of one job.
+/// Storage beneath the files of one job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Below {
-    /// How many files there are.
+    /// Number of files.
     pub(crate) files: u32,
-    /// How many of them lie in memory, and in what the first does.
+    /// Number of files in memory, and the layer that holds the first.
     pub(crate) memory: Option<(u32, String)>,
     /// The first loop device that goes through the page cache of the file behind it.
     pub(crate) cached_loop: Option<String>,
@@ -87,7 +87,7 @@ impl Below {
         }
     }
 
-    /// Whether no file lies anywhere else.
+    /// Returns whether all files are in memory.
     fn is_memory(&self) -> bool {
         self.memory
             .as_ref()

@@ -31,7 +31,7 @@ fn every_sum_is_what_the_ops_make_it() {
     assert_eq!(failed, [0_u64; 0], "see above what these seeds expand to");
 }
 
-/// Whether all is well with a seed; prints what it expands to if not.
+/// Returns whether a seed's plan keeps every rule; prints the plan if not.
 #[expect(clippy::print_stderr, reason = "a seed prints all it expands to")]
 fn holds(seed: u64, has_uring: bool) -> bool {
     let folder = Folder::new(seed);
@@ -451,7 +451,7 @@ impl Dice {
         (fixed, kib << 10)
     }
 
-    /// What ends a job; whether that is its size alone.
+    /// Draws what ends a job, and returns whether that is its size alone.
     fn ends(&mut self, options: &mut Vec<(&'static str, String)>) -> bool {
         match self.below(6) {
             0 => options.push(("number_ios", (1 + self.below(40)).to_string())),

@@ -21,12 +21,13 @@ use crate::clock;
 #[derive(Debug)]
 pub struct Child {
     child: std::process::Child,
-    /// Where a signal handler finds its group; `None` if there are more commands than places.
+    /// The entry through which a signal handler finds its group; `None` if there are more commands
+    /// than places.
     place: Option<&'static AtomicI32>,
     has_ended: bool,
 }
 
-/// How waiting for a command ended.
+/// Outcome of waiting for a command.
 #[derive(Debug)]
 pub enum Ended<T> {
     /// It ended by itself.
@@ -39,7 +40,7 @@ impl Child {
     /// Starts a command as the leader of a group.
     ///
     /// # Errors
-    /// What starting it met.
+    /// The error of starting it.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         // Not `pre_exec`, which would have the whole address space copied: buffers that the kernel
         // writes to must not be.
@@ -61,7 +62,7 @@ impl Child {
     /// Waits for the command's end, or ends it once `stops` says so.
     ///
     /// # Errors
-    /// What waiting met; the command is killed then.
+    /// The error of `waitid(2)`; the command is killed then.
     pub fn wait_unless(&mut self, stops: &dyn Fn() -> bool) -> io::Result<Ended<ExitStatus>> {
         let mut pause = FIRST_PAUSE;
         while !self.is_over()? {
@@ -93,7 +94,7 @@ impl Child {
         let _status = self.reap();
     }
 
-    /// Whether it has ended; it is not reaped yet.
+    /// Returns whether it has ended, without reaping it.
     fn is_over(&self) -> io::Result<bool> {
         // SAFETY: `siginfo_t` is a plain C struct of integers, for which zeros are a value.
         let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -152,7 +153,7 @@ impl Drop for Child {
 /// Only where no job runs: it copies the address space.
 ///
 /// # Errors
-/// What starting it or waiting for it met.
+/// The error of starting it or of waiting for it.
 pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Result<Ended<Output>> {
     let parent = std::process::id();
     let end_with_parent = move || {

@@ -68,7 +68,7 @@ impl Clock {
     /// `gettimeofday(2)`: microseconds. When the time of day is set, the clock goes on from where
     /// it was.
     ///
-    /// What all copies share is never freed, because clocks are copied everywhere: 128 bytes.
+    /// Leaks the 128 bytes that all copies share, because clocks are copied everywhere.
     #[must_use]
     pub fn gettimeofday() -> Self {
         let shared = TimeOfDay::starting(timeofday_ns(), monotonic_ns());
@@ -126,14 +126,14 @@ impl Clock {
         }
     }
 
-    /// Whether it goes on by itself whatever anybody sets: neither the time of day nor what another
-    /// thread reads.
+    /// Returns whether it advances by itself: it depends neither on the time of day nor on another
+    /// thread.
     const fn is_steady(&self) -> bool {
         matches!(self.source, Source::Counter | Source::Monotonic)
     }
 
-    /// How often the time of day was set while this clock, or a copy of it, was read; 0 for clocks
-    /// that do not show it.
+    /// Returns the number of times that the time of day was set while this clock, or a copy of it,
+    /// was read; 0 for clocks that do not follow it.
     #[must_use]
     pub fn steps(&self) -> u32 {
         match self.source {

@@ -24,7 +24,7 @@ impl Lease {
     /// Makes an empty file in `parent`, called `prefix` and a number.
     ///
     /// # Errors
-    /// What making, opening or locking it met.
+    /// The error of creating, opening or locking it.
     pub fn new_file(parent: &Path, prefix: &str) -> io::Result<Self> {
         Self::make(parent, prefix, &|path| {
             let mut options = OpenOptions::new();
@@ -65,10 +65,10 @@ impl Lease {
         Err(refused)
     }
 
-    /// What is at `path`, unless another process has it.
+    /// Locks what is at `path`; `None` if another process holds it.
     ///
     /// # Errors
-    /// What opening or locking it met.
+    /// The error of opening or locking it.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -88,7 +88,7 @@ impl Lease {
         Ok(is_it.then_some(Self { path, file }))
     }
 
-    /// What this user's processes that are gone have left in `parent`.
+    /// Returns what dead processes of this user have left in `parent`.
     #[must_use]
     pub fn abandoned(parent: &Path, prefix: &str) -> Vec<Self> {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -107,7 +107,7 @@ impl Lease {
             .collect()
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -130,7 +130,7 @@ pub fn mark(path: &Path) {
         unsafe { libc::setxattr(path.as_ptr(), name, value.as_ptr().cast(), value.len(), 0) };
 }
 
-/// Whether what is at `path` was made by this program.
+/// Returns whether this program created what is at `path`.
 #[must_use]
 pub fn is_marked(path: &Path) -> bool {
     let Some(path) = c_path(path) else {

@@ -263,7 +263,7 @@ pub(crate) fn done(call: impl Fn() -> libc::c_int) -> i32 {
     moved(move || if call() == 0 { 0 } else { -1 })
 }
 
-/// What comes of a call that has just failed.
+/// Repeats a call that a signal interrupted, and returns its result.
 #[cold]
 #[inline(never)]
 fn again(call: impl Fn() -> isize) -> isize {

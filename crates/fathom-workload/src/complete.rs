@@ -167,8 +167,8 @@ impl Worker {
     }
 }
 
-/// Whether the op moved all its bytes. A trim is done whole or fails, and has moved more than its
-/// result can tell where it is longer than [`Completion::MOST`].
+/// Returns whether the op moved all its bytes. A trim is done whole or fails, and has moved more
+/// than its result can tell where it is longer than [`Completion::MOST`].
 const fn is_whole(op: &Op, moved: u32) -> bool {
     let trims = matches!(op.kind, OpKind::Data(Direction::Trim));
     moved == op.length || trims && moved == Completion::MOST && op.length > moved

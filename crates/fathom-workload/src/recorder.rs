@@ -438,7 +438,7 @@ impl Sampler {
         self.seen = PerDirection::default();
     }
 
-    /// What each direction that moved did since the last sample, per second, if one is due.
+    /// Returns the rate of each direction since the last sample, per second, if one is due.
     fn sample(&mut self, counts: PerDirection<u64>, now: Tick) -> PerDirection<Option<u64>> {
         if now < self.next {
             return PerDirection::default();

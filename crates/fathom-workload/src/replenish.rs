@@ -38,7 +38,7 @@ struct Round {
     sequence: u64,
 }
 
-/// What a loop did.
+/// Result of a loop.
 struct Replenished {
     /// Ops issued, each for a completion.
     count: usize,

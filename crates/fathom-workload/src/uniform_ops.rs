@@ -1,6 +1,6 @@
 //! Ops that differ in nothing but the offset: one file, one direction, one size.
 //!
-//! What such ops share is written into every slot once, before the first op. An op then costs its
+//! Their common part is written into every slot once, before the first op. An op then costs its
 //! offset and its times, and has succeeded if its result is the common length. Latencies go
 //! straight into the recorder's columns. `RATED` and `LOGGED` select loops compiled for jobs with
 //! a rate and for jobs whose ops are logged, so that the others do not test for either.

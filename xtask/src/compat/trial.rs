@@ -42,7 +42,7 @@ pub(crate) struct Ran {
     pub(crate) files: BTreeMap<String, u64>,
     /// The text of its logs, by name.
     pub(crate) logs: BTreeMap<String, String>,
-    /// What its files hold, by name, where the case asks for it.
+    /// Contents of its files by name, if the case asks for them.
     pub(crate) content: BTreeMap<String, String>,
 }
 

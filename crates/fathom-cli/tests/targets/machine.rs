@@ -15,7 +15,7 @@ use crate::tools;
 const FILE_BYTES: usize = 64 << 10;
 const DEVICE_BYTES: u64 = 256 << 10;
 
-/// What was built; undone when it goes, and by the namespaces' end.
+/// Devices, mounts and files built for the test; undone on drop, and when the namespaces end.
 pub(crate) struct Machine {
     folder: PathBuf,
     /// Loop devices, which live as long as they are open.
@@ -36,7 +36,7 @@ pub(crate) struct Target {
     made: Made,
 }
 
-/// How a target is made anew for each cell.
+/// Recipe by which a target is made anew for each cell.
 enum Made {
     File,
     /// A link, and the file that it leads to.

@@ -69,8 +69,8 @@ fn entry_of(path: &Path, is_swap: bool) -> Entry {
     }
 }
 
-/// What changed otherwise than it may: a name in `may_change` may be made or have another content,
-/// but not become something else; only one in `may_go` may be gone.
+/// Returns every change that is not allowed: a name in `may_change` may be made or have another
+/// content, but not become something else; only one in `may_go` may be gone.
 pub(crate) fn changes(
     before: &Snapshot,
     after: &Snapshot,

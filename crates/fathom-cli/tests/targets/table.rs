@@ -1,4 +1,4 @@
-//! What must happen.
+//! The expected outcome of each target under each kind of access.
 
 /// One cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ pub(crate) fn command(seconds: u32, words: &[&dyn AsRef<OsStr>]) -> Command {
     command
 }
 
-/// Whether `timeout` had to end the program.
+/// Returns whether `timeout` had to end the program.
 pub(crate) fn was_ended(output: &Output) -> bool {
     matches!(output.status.code(), Some(124 | 137) | None)
 }

@@ -53,16 +53,16 @@ impl State {
     }
 }
 
-/// What a layout made and could not unmake.
+/// A file that a layout created and could not remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// Another process uses the file, so it was left to it.
     pub in_use: bool,
 }
 
-/// What came of undoing one entry.
+/// Result of undoing one entry.
 enum Undone {
     /// It is undone, or there is nothing of ours to undo.
     Yes,

@@ -31,7 +31,7 @@ pub(super) struct SectionFacts {
     pub(super) storage: Storage,
     /// How much of its files was ever written.
     pub(super) filled: Filled,
-    /// What is beneath its files.
+    /// Storage beneath its files.
     pub(super) below: Below,
 }
 

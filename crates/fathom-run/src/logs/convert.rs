@@ -17,7 +17,7 @@ use crate::output_file::{OutputFile, Stop, is_same_file};
 /// Converts a log and returns the number of its lines.
 ///
 /// # Errors
-/// What cannot be read or written, and where. An earlier file of this name is kept then, and
+/// The path that cannot be read or written, and why. An earlier file of this name is kept then, and
 /// nothing is left of a new one.
 pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     let at = |path: &Path| {

@@ -86,7 +86,7 @@ fn is_fifo(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// How often a request to stop is looked for.
+/// Interval between checks for a request to stop.
 const LOOK_EVERY: Nanos = Nanos::from_millis(20);
 /// Half a second of looks at an idle other end, after a request to stop.
 const LOOKS_MAX: u32 = 25;

@@ -63,7 +63,8 @@ impl InUse {
         }
     }
 
-    /// How `store` is used, or what relies on it; `path` is the name it goes by here.
+    /// Returns the use that `store`, or anything that relies on it, is in; `path` is the name it
+    /// goes by here.
     pub(super) fn usage(&self, store: Store, path: &Path, tree: &BlockTree) -> Option<Usage> {
         let is_behind = || self.loops.iter().any(|(_, backing)| *backing == store);
         if matches!(store, Store::File(_)) && !self.uses.contains_key(&store) && !is_behind() {
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(found.is_some(), want, "{found:?}");
     }
 
-    /// How a device of a made-up machine is used.
+    /// Returns the use that a device of a made-up machine is in.
     fn usage(made_up: &MadeUp, written: &str) -> Option<Usage> {
         let tree = made_up.tree();
         let path = Path::new("/dev").join(written);

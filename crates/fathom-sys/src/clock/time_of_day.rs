@@ -11,13 +11,13 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What all copies of a clock share.
+/// State shared by all copies of a clock.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct TimeOfDay {
-    /// What is taken off the time of day, modulo 2⁶⁴.
+    /// Offset subtracted from the time of day, modulo 2⁶⁴.
     offset: AtomicU64,
-    /// What was shown at the last look, and what `CLOCK_MONOTONIC` was ahead of it, modulo 2⁶⁴.
+    /// Reading at the last check, and the lead of `CLOCK_MONOTONIC` over it, modulo 2⁶⁴.
     looked: AtomicU64,
     ahead: AtomicU64,
     steps: AtomicU32,
@@ -34,7 +34,7 @@ impl TimeOfDay {
         }
     }
 
-    /// What the clock shows now.
+    /// Returns the current reading, ns.
     pub(super) fn now(
         &self,
         time_of_day_ns: impl Fn() -> u64,
@@ -52,7 +52,7 @@ impl TimeOfDay {
         self.look(offset, time_of_day_ns, monotonic_ns)
     }
 
-    /// How often the time of day was set.
+    /// Returns the number of times that the time of day was set.
     pub(super) fn steps(&self) -> u32 {
         self.steps.load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ impl TimeOfDay {
 
 /// Between two looks, as the clock shows it.
 const LOOK_EVERY_NS: u64 = 1_000_000;
-/// What is off by less is no step: slewing, and the time between the readings of the two clocks.
+/// Smaller differences are no step, but slewing and the time between the two clocks' readings.
 const STEP_NS: u64 = 100_000_000;
 /// Readings of both until one is not broken up by another thread on the processor.
 const READS: u32 = 10;

@@ -1,4 +1,4 @@
-//! Where a missing file would be created, and whether others use one that is there.
+//! The place where a missing file would be created, and the users of an existing one.
 
 use std::fs::{self, File};
 use std::io;
@@ -38,8 +38,8 @@ pub fn creation_path(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// Whether anything but `file` has its file open or mapped, in this process or another; `None`
-/// where the file system or the file's owner does not let this process ask.
+/// Returns whether anything but `file` has its file open or mapped, in this process or another;
+/// `None` if the file system or the file's ownership does not let this process ask.
 ///
 /// Asks by taking a write lease, which the kernel grants only to the sole opener, and returns it at
 /// once. Asks again for some milliseconds where it is refused: a process that is being started

@@ -204,7 +204,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// Whether it counts what a window held over the window's length.
+    /// Returns whether its values are rates over the length of a window.
     pub(super) const fn is_rate(self) -> bool {
         matches!(self, Self::Bandwidth | Self::Iops)
     }

@@ -229,7 +229,7 @@ fn a_histogram_is_written_when_an_op_completes_past_its_end() {
     assert_eq!(ends.collect::<Vec<_>>(), [(1_000_000, 2), (2_000_000, 1)]);
 }
 
-/// What windows of IOPS and clat become of ops that complete at these times, each after 40 ns.
+/// Returns the IOPS and clat windows of ops that complete at these times, each after 40 ns.
 fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<Item> {
     let channel = Arc::new(LogChannel::new(2, 100, 1));
     let every = Nanos::from_millis(every_ms);

@@ -162,7 +162,7 @@ impl Windows {
         }
     }
 
-    /// What a whole window held, in `unit`s a second.
+    /// Returns the rate over a whole window, in `unit`s per second.
     fn rate(&mut self, direction: Direction, total: u64, unit: u64) -> u64 {
         let carry = &mut self.carry[direction];
         let amount = u128::from(total) * 1_000_000_000 + *carry;

@@ -106,9 +106,9 @@ impl Sizes {
         matches!(self.choice, Choice::Fixed)
     }
 
-    /// How far a sequential op may reach in a range that ends at `end`, in a file of `whole` bytes.
-    /// As in fio, an op of the one size there is needs only to begin in the range; sizes that vary
-    /// are cut at its end.
+    /// Returns the end of the bytes that a sequential op may use, for a range that ends at `end` in
+    /// a file of `whole` bytes. As in fio, an op of the one size there is needs only to begin in
+    /// the range; sizes that vary are cut at its end.
     #[inline]
     pub(super) const fn reach(&self, end: u64, whole: u64) -> u64 {
         if self.fixed() && whole > end {
