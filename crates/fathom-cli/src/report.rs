@@ -172,10 +172,14 @@ impl Report {
                     Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
                         Stream::Error,
-                        "fathom: stopping: waiting for what is in flight (once more to leave at \
-                         once)\n",
+                        "fathom: stopping: waiting for what is in flight (once more to leave \
+                         without a report)\n",
                     ),
                 }
+            }
+            Event::StillStopping(jobs) => {
+                self.status.clear();
+                output::print(Stream::Error, &still_stopping(plan, jobs));
             }
             _ => {}
         }
@@ -308,6 +312,41 @@ fn told(dialect: Dialect, whose: &str, warning: &Warning) -> String {
     };
     format!("{}: {whose}{}\n{hint}", name(dialect), warning.message)
 }
+
+/// Jobs that keep a run which is to stop, and what they wait for.
+fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
+    let mut names: Vec<String> = jobs.iter().map(|name| format!("`{name}`")).collect();
+    // Clones share one name.
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let mut whose = names.join(", ");
+    if more > 0 {
+        whose.push_str(&format!(" and {more} more"));
+    }
+    let of_those = || {
+        plan.jobs
+            .iter()
+            .filter(|job| jobs.contains(&job.name.as_str()))
+    };
+    let has_command = of_those().any(|job| job.options.lifecycle.exec_postrun.is_some());
+    let command = if has_command {
+        ", or exec_postrun,"
+    } else {
+        ""
+    };
+    let mut text = format!("fathom: still waiting for the ops in flight{command} of {whose}\n");
+    if of_those().any(|job| job.options.ioengine == "libaio") {
+        text.push_str(
+            "hint: to leave without a report takes as long with libaio: the kernel lets no process \
+             go before its ops have completed\n",
+        );
+    }
+    text
+}
+
+/// Jobs that are named in one line.
+const NAMED: usize = 4;
 
 /// As in fio.
 const SHORTEST_INTERVAL: Nanos = Nanos::from_millis(250);

@@ -9,6 +9,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -132,6 +133,85 @@ fn a_second_interrupt_takes_along_a_postrun() {
     let run = run.outcome();
     assert!(ends(process), "it is an orphan: {run:#?}");
     assert_eq!(run.code, None, "{run:#?}");
+}
+
+/// A control group that holds the disk below a file to so many reads a second; `None` where that
+/// cannot be done.
+struct Held(std::path::PathBuf);
+
+impl Held {
+    fn new(file: &Path, iops: u32) -> Option<Self> {
+        let device = fs::metadata(file).ok()?.dev();
+        let (major, minor) = (device >> 8 & 0xfff, device & 0xff);
+        let name = format!("fathom-interrupted-{}", std::process::id());
+        let group = Path::new("/sys/fs/cgroup/blkio").join(name);
+        fs::create_dir(&group).ok()?;
+        let held = Self(group);
+        let limit = held.0.join("blkio.throttle.read_iops_device");
+        fs::write(limit, format!("{major}:{minor} {iops}\n")).ok()?;
+        Some(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _left_behind = fs::remove_dir(&self.0);
+    }
+}
+
+/// The kernel tears libaio's queue down when the device has done what is in it, and not before: the
+/// user is told at once.
+#[test]
+fn who_waits_for_a_slow_disk_is_told_so() {
+    let folder = Folder::new();
+    let words = "run --name=l --rw=write --size=4m --end_fsync=1 --filename=data";
+    folder.fathom(words).expect(0);
+    let Some(held) = Held::new(&folder.path().join("data"), 8) else {
+        return println!("skipped: needs root, blkio of cgroup v1 and a file on a disk");
+    };
+    let words = "run --name=slow --ioengine=libaio --rw=randread --direct=1 --bs=4k --size=4m \
+                 --iodepth=64 --filename=data --time_based --runtime=600";
+    // The shell enters the group, and becomes the program.
+    let script = r#"echo $$ > "$0" && exec "$@" 2>said"#;
+    let mut command = folder.command("sh", "-c");
+    command
+        .arg(script)
+        .arg(held.0.join("cgroup.procs"))
+        .arg(env!("CARGO_BIN_EXE_fathom"));
+    command.args(words.split_whitespace());
+    let run = Running::start(command);
+    let has_said = |what: &str| {
+        let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
+        said.contains(what)
+    };
+    let id = run.0.as_ref().unwrap().id();
+    assert!(comes_about(|| has_submitted(id)));
+    run.signal("INT");
+    assert!(comes_about(|| has_said(
+        "still waiting for the ops in flight of `slow`"
+    )));
+    run.signal("TERM");
+    assert!(comes_about(|| has_said(
+        "leaving without a report, as soon as the device"
+    )));
+    let run = run.outcome();
+    assert!(run.code.is_none(), "{run:#?}");
+}
+
+/// Whether the job `slow` of a process has handed reads to the disk.
+fn has_submitted(process: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten();
+    let reads = tasks.flatten().filter_map(|task| {
+        let is_job = fs::read_to_string(task.path().join("comm")).ok()?.trim() == "slow";
+        let io = fs::read_to_string(task.path().join("io")).ok()?;
+        let bytes = io
+            .lines()
+            .find_map(|line| line.strip_prefix("read_bytes: "))?;
+        Some(is_job && bytes != "0")
+    });
+    reads.into_iter().any(|has_read| has_read)
 }
 
 #[test]

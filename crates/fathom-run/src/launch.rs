@@ -51,6 +51,7 @@ pub(crate) fn run_all(
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
     let controls: Vec<Control> = (0..count).map(|_| Control::default()).collect();
+    let names: Vec<String> = launches.iter().map(|launch| launch.name.clone()).collect();
     let begun = shared.clock.now();
     let (sender, receiver) = channel();
     let mut watch = Watch {
@@ -64,7 +65,9 @@ pub(crate) fn run_all(
         outcomes: (0..count).map(|_| None).collect(),
         // Not at once: nothing runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
+        names: &names,
         stopping: false,
+        remind_at: Tick::MAX,
         interim: Interim::new(session.report_every.unwrap_or(Nanos::MAX), begun, count),
         reports_asked: (session.reports_asked)(),
         so_far,
@@ -214,7 +217,10 @@ struct Watch<'a> {
     started: Vec<Option<Tick>>,
     outcomes: Vec<Option<Outcome>>,
     tell_at: Tick,
+    names: &'a [String],
     stopping: bool,
+    /// When the user is told which jobs keep a stopping run.
+    remind_at: Tick,
     /// Reports while the jobs run, if they are wanted.
     interim: Interim,
     /// Of those asked for, so many were told.
@@ -339,6 +345,15 @@ impl<'a> Watch<'a> {
                 control.stop.store(true, Ordering::Relaxed);
             }
             (session.tell)(Event::Stopping);
+            self.remind_at = self.shared.clock.now() + PATIENCE;
+        }
+        if self.stopping && self.shared.clock.now() >= self.remind_at {
+            self.remind_at = Tick::MAX;
+            let all = self.names.iter().zip(&self.started).zip(&self.outcomes);
+            let waited =
+                all.filter(|((_, started), outcome)| started.is_some() && outcome.is_none());
+            let names: Vec<&str> = waited.map(|((name, _), _)| name.as_str()).collect();
+            (session.tell)(Event::StillStopping(&names));
         }
     }
 
@@ -374,6 +389,8 @@ impl<'a> Watch<'a> {
 
 /// Deep enough for the loop and for formatting an error; 512 jobs map 128 MiB and touch a tenth.
 const STACK_BYTES: usize = 256 * 1024;
+/// What is in flight is back sooner on a device that is well; then nothing more is said.
+const PATIENCE: Nanos = Nanos::from_secs(1);
 /// How often the watcher looks for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Chunks of lines, of 8 KiB each.

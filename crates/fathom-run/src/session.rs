@@ -53,6 +53,8 @@ pub enum Event<'a> {
     Lost(&'a Warning),
     /// A request to stop was seen; what is in flight is still waited for.
     Stopping,
+    /// A while after that these jobs have not ended.
+    StillStopping(&'a [&'a str]),
 }
 
 /// How far the jobs have come.

@@ -5,6 +5,7 @@ mod ring;
 
 use std::io;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
@@ -25,6 +26,15 @@ pub fn is_permitted() -> bool {
     let failed = unsafe { libc::syscall(libc::SYS_io_setup, no_slots, &raw mut id) };
     failed != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
 }
+
+/// How many contexts there are. The kernel lets a process that has one go only when the ops that it
+/// has in flight have completed.
+pub(crate) fn contexts() -> u32 {
+    // Relaxed: the number guards no other memory.
+    CONTEXTS.load(Ordering::Relaxed)
+}
+
+static CONTEXTS: AtomicU32 = AtomicU32::new(0);
 
 /// One context.
 ///
@@ -79,6 +89,7 @@ impl Context {
         if failed != 0 {
             return Err(("io_setup", io::Error::last_os_error()));
         }
+        CONTEXTS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: `id` was given by `io_setup` just now, and the ring is dropped before it is
         // given back.
         let ring = unsafe { EventRing::of(id) };
@@ -381,6 +392,7 @@ impl Drop for Context {
         // SAFETY: the context is ours and is not used again. The kernel waits for its ops where it
         // can, so this is not called before they had their time.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.id) };
+        CONTEXTS.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the field is not used again: this is the end of the context.
         let buffers = unsafe { ManuallyDrop::take(&mut self.buffers) };
         if !drained {

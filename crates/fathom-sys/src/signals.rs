@@ -1,15 +1,17 @@
 //! Ctrl-C and its kin: counted, so that the driver can stop in order.
 //!
 //! The first `SIGINT` or `SIGTERM` is only counted; the second takes its default action, which
-//! ends the process at once. `timeout(1)` sends one to the process and, right behind it, one to its
-//! group: what comes again so soon is the same request.
+//! ends the process at once (with libaio: when the device has done what is in flight; a process of
+//! its own for the jobs, left behind to wait, would disturb whatever is measured next).
+//! `timeout(1)` sends one to the process and, right behind it, one to its group: what comes again
+//! so soon is the same request.
 
 use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::child;
+use crate::{aio, child};
 
 /// The right to ask how often the process was told to stop.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +99,7 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
     // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
-    // what is allowed in one: atomics, `clock_gettime`, `signal` and `raise`.
+    // what is allowed in one: atomics, `clock_gettime`, `write`, `kill`, `signal` and `raise`.
     let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if rc != 0 {
         return Err(io::Error::last_os_error());
@@ -118,12 +120,28 @@ extern "C" fn on_signal(signal: libc::c_int) {
     if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
         return;
     }
+    say_leaving();
     child::kill_all();
     // SAFETY: async-signal-safe, and the default action needs nothing of ours.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: async-signal-safe; delivered when this handler returns.
     unsafe { libc::raise(signal) };
 }
+
+/// Says on standard error that the process ends now, and what it may still wait for: nothing that
+/// it could do itself would make the kernel let go of what libaio has in flight.
+fn say_leaving() {
+    let text = match aio::contexts() {
+        0 => LEAVING,
+        _ => LEAVING_AIO,
+    };
+    // SAFETY: async-signal-safe; the text is alive and as long as is said.
+    let _unsaid = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
+const LEAVING: &str = "fathom: leaving without a report\n";
+const LEAVING_AIO: &str = "fathom: leaving without a report, as soon as the device has done what \
+                           libaio has in flight: the kernel lets no process go before\n";
 
 /// Whether what comes `now` belongs to the signal of its kind that was `counted` last; if not it is
 /// the one counted last.
