@@ -33,13 +33,13 @@ impl Group {
     }
 
     /// Puts the calling thread into it, and makes it first where there is none.
-    pub(crate) fn enter(&self, thread: u32) -> Result<(), (String, io::Error)> {
-        let mut entered = self.try_to_enter(thread);
+    pub(crate) fn enter(&self) -> Result<(), (String, io::Error)> {
+        let mut entered = self.try_to_enter();
         for _ in 1..TRIES {
             match &entered {
                 // Another run that ended has just removed it: it looked empty.
                 Err((_, error)) if error.kind() == io::ErrorKind::NotFound => {
-                    entered = self.try_to_enter(thread);
+                    entered = self.try_to_enter();
                 }
                 _ => break,
             }
@@ -47,7 +47,7 @@ impl Group {
         entered
     }
 
-    fn try_to_enter(&self, thread: u32) -> Result<(), (String, io::Error)> {
+    fn try_to_enter(&self) -> Result<(), (String, io::Error)> {
         let at = |path: &Path| {
             let shown = path.display().to_string();
             move |error| (shown, error)
@@ -63,7 +63,8 @@ impl Group {
             put(&file, &weight.to_string()).map_err(at(&file))?;
         }
         let file = self.folder.join("tasks");
-        put(&file, &thread.to_string()).map_err(at(&file))
+        // The kernel's word for the thread that writes: no number can be another thread's.
+        put(&file, "0").map_err(at(&file))
     }
 }
 
@@ -184,15 +185,15 @@ mod tests {
             deletes: true,
         };
         fs::write(folder.join("tasks"), "").unwrap();
-        group(None).enter(7).unwrap();
+        group(None).enter().unwrap();
         // A kernel whose controller has no weights is not passed over.
-        let (place, _) = group(Some(200)).enter(8).unwrap_err();
+        let (place, _) = group(Some(200)).enter().unwrap_err();
         assert!(place.ends_with("blkio.weight"), "{place}");
         fs::write(folder.join("blkio.weight"), "").unwrap();
-        group(Some(200)).enter(9).unwrap();
+        group(Some(200)).enter().unwrap();
         let held = ["blkio.weight", "tasks"].map(|name| fs::read_to_string(folder.join(name)));
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(held.map(Result::unwrap), ["200", "9"]);
+        assert_eq!(held.map(Result::unwrap), ["200", "0"]);
     }
 
     /// A folder stands for the mount: a kernel's group is removed like an empty one.

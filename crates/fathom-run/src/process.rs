@@ -46,7 +46,7 @@ impl ProcessSettings {
     /// as the job runs.
     pub(crate) fn enter(&self) -> Result<Option<Pinned>, Fault> {
         if let Some(group) = &self.group {
-            group.enter(thread::id()).map_err(|(path, error)| {
+            group.enter().map_err(|(path, error)| {
                 let mut fault = fault(&format!("cgroup: {path}"), &error);
                 if path.ends_with("blkio.weight") {
                     fault.hint = "this kernel shares disks out by other means: leave out \
