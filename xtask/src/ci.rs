@@ -116,6 +116,7 @@ fn test(root: &Path, long: bool) -> Result<()> {
             ("FATHOM_DEVICE_TESTS", "1"),
             ("FATHOM_SIM_SEEDS", LONG_SEEDS),
             ("FATHOM_PLANS", LONG_PLANS),
+            ("FATHOM_INJECT_ALL", "1"),
         ]
     } else {
         &[]
