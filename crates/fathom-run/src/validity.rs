@@ -4,6 +4,8 @@
 //! A judgement says what was seen, not what ought to be done: buffered reads are a fine thing to
 //! measure for somebody who knows that he does.
 
+mod whole;
+
 use fathom_core::{Direction, Nanos};
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
@@ -16,6 +18,8 @@ use crate::limits::{Memory, Processor};
 use crate::page_cache::Cached;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
+
+pub(crate) use self::whole::judge_run;
 
 /// What was seen of one job.
 pub(crate) struct JobEvidence<'a> {
@@ -112,63 +116,6 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         ..validity
     });
     named.collect()
-}
-
-/// What can be said about the whole run.
-pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
-    let judgements = [stolen_time(run), throttled(run), limited_io(run)];
-    judgements.into_iter().flatten().collect()
-}
-
-/// Did the hypervisor let the processors run?
-fn stolen_time(run: &RunEvidence) -> Option<Validity> {
-    let (before, after) = run.cpu?;
-    let total = after.total_us.saturating_sub(before.total_us);
-    let stolen = after.stolen_us.saturating_sub(before.stolen_us);
-    let percent = percent(stolen, total)?;
-    let ok = percent < STOLEN_PERCENT;
-    let sentence = if ok {
-        format!("the hypervisor took {percent:.1} % of the processors' time")
-    } else {
-        format!(
-            "the hypervisor took {percent:.1} % of the processors' time: latencies contain waits \
-             that are not the storage's"
-        )
-    };
-    let figures = vec![figure("stolen_percent", percent)];
-    Some(validity("stolen_time", ok, sentence, figures))
-}
-
-/// Did a control group hold the processors back?
-fn throttled(run: &RunEvidence) -> Option<Validity> {
-    let (before, after, wall_ns) = run.processor?;
-    let held_us = after.throttled_us.saturating_sub(before.throttled_us);
-    let percent = percent(held_us, wall_ns / 1_000)?;
-    let ok = percent < STOLEN_PERCENT;
-    let cpus = after.cpus;
-    let sentence = if ok {
-        format!("the control group's limit of {cpus:.1} processors was not felt")
-    } else {
-        format!(
-            "the control group's limit of {cpus:.1} processors held the run back for \
-             {percent:.0} % of its time: latencies contain waits that are not the storage's"
-        )
-    };
-    let figures = vec![
-        figure("throttled_percent", percent),
-        figure("cpu_limit", cpus),
-    ];
-    Some(validity("cpu_limit", ok, sentence, figures))
-}
-
-/// Does a control group limit what was measured?
-fn limited_io(run: &RunEvidence) -> Option<Validity> {
-    let limits = Some(run.io_limits.join(", ")).filter(|limits| !limits.is_empty())?;
-    let sentence = format!(
-        "a control group limits I/O to the run's devices ({limits}): the limit, not the device, \
-         may have set the pace"
-    );
-    Some(validity("io_limit", false, sentence, Vec::new()))
 }
 
 /// The judgements on the clones of one job as one: for each check the first doubt, or else the
@@ -547,8 +494,6 @@ const FILLS_COUNTED: u64 = 10;
 pub(crate) const NEVER_WRITTEN_PERCENT: f64 = 1.0;
 /// The rest of the time is spent in system calls' own waits and the clock's grain.
 const BUSY_PERCENT: f64 = 95.0;
-/// One part in a hundred is what moves a p99.
-const STOLEN_PERCENT: f64 = 1.0;
 /// Below a millisecond the difference is the scheduler's, not a stall's.
 const RESP_EXCESS_NS: u64 = 1_000_000;
 

@@ -1,0 +1,65 @@
+//! Judgements on the whole run: processors that were taken away, and limits of control groups.
+
+use fathom_record::Validity;
+
+use super::{RunEvidence, figure, percent, validity};
+
+/// What can be said about the whole run.
+pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
+    let judgements = [stolen_time(run), throttled(run), limited_io(run)];
+    judgements.into_iter().flatten().collect()
+}
+
+/// Did the hypervisor let the processors run?
+fn stolen_time(run: &RunEvidence) -> Option<Validity> {
+    let (before, after) = run.cpu?;
+    let total = after.total_us.saturating_sub(before.total_us);
+    let stolen = after.stolen_us.saturating_sub(before.stolen_us);
+    let percent = percent(stolen, total)?;
+    let ok = percent < STOLEN_PERCENT;
+    let sentence = if ok {
+        format!("the hypervisor took {percent:.1} % of the processors' time")
+    } else {
+        format!(
+            "the hypervisor took {percent:.1} % of the processors' time: latencies contain waits \
+             that are not the storage's"
+        )
+    };
+    let figures = vec![figure("stolen_percent", percent)];
+    Some(validity("stolen_time", ok, sentence, figures))
+}
+
+/// Did a control group hold the processors back?
+fn throttled(run: &RunEvidence) -> Option<Validity> {
+    let (before, after, wall_ns) = run.processor?;
+    let held_us = after.throttled_us.saturating_sub(before.throttled_us);
+    let percent = percent(held_us, wall_ns / 1_000)?;
+    let ok = percent < STOLEN_PERCENT;
+    let cpus = after.cpus;
+    let sentence = if ok {
+        format!("the control group's limit of {cpus:.1} processors was not felt")
+    } else {
+        format!(
+            "the control group's limit of {cpus:.1} processors held the run back for \
+             {percent:.0} % of its time: latencies contain waits that are not the storage's"
+        )
+    };
+    let figures = vec![
+        figure("throttled_percent", percent),
+        figure("cpu_limit", cpus),
+    ];
+    Some(validity("cpu_limit", ok, sentence, figures))
+}
+
+/// Does a control group limit what was measured?
+fn limited_io(run: &RunEvidence) -> Option<Validity> {
+    let limits = Some(run.io_limits.join(", ")).filter(|limits| !limits.is_empty())?;
+    let sentence = format!(
+        "a control group limits I/O to the run's devices ({limits}): the limit, not the device, \
+         may have set the pace"
+    );
+    Some(validity("io_limit", false, sentence, Vec::new()))
+}
+
+/// One part in a hundred is what moves a p99.
+const STOLEN_PERCENT: f64 = 1.0;
