@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use crate::outside::{ZRAM, remove_zram};
+use crate::outside::{SWAP_FILE, ZRAM, remove_zram};
 use crate::snapshot::{self, Snapshot};
 use crate::tools;
 
@@ -227,9 +227,7 @@ impl Machine {
     }
 
     fn swaps(&self) -> Vec<(&'static str, Result<Target, String>)> {
-        let file = self
-            .image("disk/swap-file")
-            .and_then(|file| self.swap_to(file));
+        let file = self.image(SWAP_FILE).and_then(|file| self.swap_to(file));
         let (device, behind) = match self.image("disk/swap-device") {
             Ok(image) => match self.attach(&image).and_then(|device| self.swap_to(device)) {
                 Ok(device) => {

@@ -55,12 +55,12 @@ impl Outside {
         let loops: Vec<PathBuf> = loops.map(|(device, _)| device).collect();
         let zrams = fs::read_to_string(self.0.join(ZRAM)).unwrap_or_default();
         let zrams: Vec<&str> = zrams.lines().collect();
-        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-        for swap in swaps.lines().filter_map(|line| line.split(' ').next()) {
-            let name = swap.trim_start_matches("/dev/zram");
-            if mine(swap) || loops.iter().any(|one| one == swap) || zrams.contains(&name) {
-                let _undone = tools::run(&[&"swapoff", &swap]);
-            }
+        // /proc/swaps has no usable names for nodes of a /dev that is gone. What is not swapped to
+        // is refused.
+        let zram_nodes = zrams.iter().map(|number| format!("/dev/zram{number}"));
+        let swaps = loops.iter().cloned().chain(zram_nodes.map(PathBuf::from));
+        for swap in swaps.chain([self.0.join(SWAP_FILE)]) {
+            let _undone = tools::run(&[&"swapoff", &swap]);
         }
         for device in loops {
             let _undone = tools::run(&[&"losetup", &"--detach", &device]);
@@ -96,6 +96,8 @@ pub(crate) fn remove_zram(number: &str) {
     let _undone = fs::write("/sys/class/zram-control/hot_remove", number);
 }
 
+/// File in the folder that is swapped to.
+pub(crate) const SWAP_FILE: &str = "disk/swap-file";
 /// File in the folder with the numbers of the zram devices that were added.
 pub(crate) const ZRAM: &str = "zram";
 /// A hundred times what it takes on a machine that does nothing else.
