@@ -182,6 +182,7 @@ fn setup(
         batching: pace::batching(options, depth),
         bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass),
         loops: sizes.loops,
+        bytes_in_all: sizes.bytes_in_all,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
         time_based: time_based(options),
         ramp: ramp(options),

@@ -59,6 +59,7 @@ fn job(depth: u32) -> WorkerConfig {
         },
         bytes_per_pass: OPS * 4096,
         loops: 1,
+        bytes_in_all: None,
         runtime: None,
         time_based: false,
         ramp: Nanos::ZERO,

@@ -19,6 +19,8 @@ pub struct WorkerConfig {
     pub bytes_per_pass: u64,
     /// Passes to make; ignored when `time_based`.
     pub loops: u32,
+    /// Bytes to issue in all passes, in place of `loops`: the last pass ends where they do.
+    pub bytes_in_all: Option<u64>,
     /// Upper bound of the measured time.
     pub runtime: Option<Nanos>,
     /// Start over until `runtime` has passed.

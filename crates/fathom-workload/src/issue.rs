@@ -197,6 +197,7 @@ impl Worker {
                 self.source.held = None;
                 self.source.pass.remaining = 0;
                 self.source.pass.more = 0;
+                self.source.pass.left = 0;
                 IssueStatus::EndOfPass
             }
         }
@@ -261,7 +262,12 @@ impl Worker {
     fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());
         if whole || self.source.pass.empty_since_restart || !self.wraps() {
-            self.source.pass.remaining = 0;
+            let pass = &mut self.source.pass;
+            if self.config.bytes_in_all.is_some() {
+                // What no op fits into in this pass is left to the next.
+                pass.left = pass.left.saturating_add(pass.remaining);
+            }
+            pass.remaining = 0;
             if self.source.pass.empty_since_restart {
                 // Not one op fits: going round for ever would be silence.
                 self.stage = Stage::Draining(After::End);

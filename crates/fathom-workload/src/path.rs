@@ -60,6 +60,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         // Looked at between passes, where every path goes through the same stages.
         bytes_per_pass: _,
         loops: _,
+        bytes_in_all: _,
         time_based: _,
         sync_filesystems: _,
         recreate_each_pass: _,

@@ -55,10 +55,19 @@ impl Source {
     pub(crate) fn restart(&mut self, config: &WorkerConfig, invalidate: bool) {
         self.pattern.restart();
         self.lookahead.clear();
+        let whole = bytes_to_issue(config, config.bytes_per_pass);
+        let (bytes, more, left) = match config.bytes_in_all {
+            None => (whole, self.pass.more, 0),
+            Some(_) => {
+                let left = self.pass.left.saturating_sub(whole);
+                (whole.min(self.pass.left), u32::from(left > 0), left)
+            }
+        };
         self.pass = Pass {
-            remaining: bytes_to_issue(config).saturating_sub(self.pass.over),
+            remaining: bytes.saturating_sub(self.pass.over),
             over: 0,
-            more: self.pass.more,
+            more,
+            left,
             empty_since_restart: false,
             ended: false,
             invalidate,
@@ -76,6 +85,8 @@ pub(crate) struct Pass {
     pub(crate) over: u64,
     /// Passes still to make after this one.
     pub(crate) more: u32,
+    /// Bytes of the job behind this pass, where bytes and not passes end it.
+    pub(crate) left: u64,
     /// The pattern was started over and has given no op since: it never will.
     pub(crate) empty_since_restart: bool,
     /// The pattern is exhausted: it is not asked again before it is started over.
@@ -89,10 +100,18 @@ pub(crate) struct Pass {
 impl Pass {
     /// Returns the first pass of a job.
     pub(crate) fn first(config: &WorkerConfig) -> Self {
+        let whole = bytes_to_issue(config, config.bytes_per_pass);
+        let all = config.bytes_in_all;
+        let all = all.map_or(whole, |bytes| bytes_to_issue(config, bytes));
+        let left = all.saturating_sub(whole);
         Self {
-            remaining: bytes_to_issue(config),
+            remaining: whole.min(all),
             over: 0,
-            more: config.loops.saturating_sub(1),
+            more: match config.bytes_in_all {
+                Some(_) => u32::from(left > 0),
+                None => config.loops.saturating_sub(1),
+            },
+            left,
             empty_since_restart: false,
             ended: false,
             invalidate: false,
@@ -132,11 +151,11 @@ pub(crate) fn schedules(
     }))
 }
 
-/// Returns the bytes of all ops of one pass: a trim before each write covers the same bytes twice.
-fn bytes_to_issue(config: &WorkerConfig) -> u64 {
+/// Returns the bytes of all ops that cover `bytes`: a trim before each write covers them twice.
+fn bytes_to_issue(config: &WorkerConfig, bytes: u64) -> u64 {
     match config.pattern.mix {
-        Mix::TrimWrite => config.bytes_per_pass.saturating_mul(2),
-        _ => config.bytes_per_pass,
+        Mix::TrimWrite => bytes.saturating_mul(2),
+        _ => bytes,
     }
 }
 

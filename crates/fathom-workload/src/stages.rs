@@ -174,7 +174,8 @@ impl Worker {
         if let Some(readback) = &mut self.readback {
             readback.end();
         }
-        if self.source.pass.more == 0 && !self.config.time_based {
+        let pass = &self.source.pass;
+        if pass.more == 0 && pass.left == 0 && !self.config.time_based {
             self.stage = match self.wants_final_sync() {
                 true => Stage::Syncing(FileIndex::new(0), After::End),
                 false => Stage::Finished,

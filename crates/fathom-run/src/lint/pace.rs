@@ -52,7 +52,8 @@ fn ends_early(view: &View<'_>) -> Option<Fault> {
     if worker.time_based || limited || options.fill_device || view.setup.diskless {
         return None;
     }
-    let bytes = worker.bytes_per_pass.saturating_mul(worker.loops.into());
+    let bytes = worker.bytes_in_all;
+    let bytes = bytes.unwrap_or_else(|| worker.bytes_per_pass.saturating_mul(worker.loops.into()));
     let rate = bytes_per_second(view);
     let lasts_ns =
         u128::from(bytes) * 1_000_000_000 / u128::from(rate.unwrap_or(FAST_BYTES).max(1));

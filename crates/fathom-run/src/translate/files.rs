@@ -42,6 +42,7 @@ pub(super) fn files(
         size: options.size,
         io_size: options.io_size,
         loops: options.loops,
+        time_based: super::time_based(options),
         filesize: options.filesize,
         offset: options.offset,
         offset_increment: options.offset_increment,

@@ -19,6 +19,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) io_size: Option<Size>,
     /// `loops`.
     pub(crate) loops: u32,
+    /// The job goes on for a time, and through its whole range, whatever `io_size` says.
+    pub(crate) time_based: bool,
     /// `filesize`, smallest and largest.
     pub(crate) filesize: Option<(u64, u64)>,
     /// `offset`.
@@ -57,6 +59,8 @@ pub(crate) struct Sizes {
     pub(crate) bytes_per_pass: u64,
     /// Passes.
     pub(crate) loops: u32,
+    /// Bytes that all passes move, where those end the job.
+    pub(crate) bytes_in_all: Option<u64>,
 }
 
 /// One file's size and the job's range in it, bytes.
@@ -128,19 +132,39 @@ pub(crate) fn sizes(
         // fio.
         None => asked,
     };
-    // Of several passes each moves the size, and there are as many as `io_size` takes, as in fio.
-    let (bytes_per_pass, loops) = match request.loops {
-        loops @ 2.. if asked > 0 && bytes_per_pass > asked => {
-            let needed = u32::try_from(bytes_per_pass.div_ceil(asked)).unwrap_or(u32::MAX);
-            (asked, loops.max(needed))
-        }
-        loops => (bytes_per_pass, loops.max(1)),
-    };
+    let (bytes_per_pass, loops, bytes_in_all) = passes(request, asked, bytes_per_pass);
     Ok(Sizes {
         files,
         bytes_per_pass,
         loops,
+        bytes_in_all,
     })
+}
+
+/// Bytes of a pass, passes, and the bytes that end the job in their place, from the range
+/// (`asked`) and `io_size`.
+///
+/// As seen of fio 3.33: where there are several passes, or a time to fill, each pass goes through
+/// the whole range. An `io_size` above it takes as many passes as it needs. After one below it the
+/// next loop goes on where the last one ended; it does not begin at the front again.
+fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
+    let loops = request.loops.max(1);
+    if asked == 0 || io_size == asked {
+        return (io_size, loops, None);
+    }
+    if request.time_based {
+        return (asked, loops, None);
+    }
+    let all = io_size.saturating_mul(loops.into());
+    match (io_size < asked, loops) {
+        (_, 1) => (io_size, 1, None),
+        (true, _) if all <= asked => (all, 1, None),
+        (true, _) => (asked, loops, Some(all)),
+        (false, _) => {
+            let needed = u32::try_from(io_size.div_ceil(asked)).unwrap_or(u32::MAX);
+            (asked, loops.max(needed), None)
+        }
+    }
 }
 
 /// One file's size and range.

@@ -48,6 +48,7 @@ pub(crate) fn job() -> WorkerConfig {
         },
         bytes_per_pass: 1 << 20,
         loops: 1,
+        bytes_in_all: None,
         runtime: None,
         time_based: false,
         ramp: Nanos::ZERO,

@@ -47,6 +47,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
             low: 1,
         },
         loops: 1,
+        bytes_in_all: None,
         runtime: None,
         time_based: false,
         ramp: Nanos::ZERO,

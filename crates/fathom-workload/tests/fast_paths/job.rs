@@ -157,6 +157,7 @@ pub(crate) fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         },
         bytes_per_pass: job.ops * 4096,
         loops: job.loops,
+        bytes_in_all: None,
         runtime: job.runtime_ns.map(Nanos::new),
         time_based: job.runtime_ns.is_some() && job.loops == 1,
         ramp: Nanos::new(job.ramp_ns),

@@ -25,6 +25,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
         size: None,
         io_size: None,
         loops: 1,
+        time_based: false,
         filesize: None,
         offset: Size::Bytes(0),
         offset_increment: Size::Bytes(0),
@@ -224,6 +225,34 @@ fn a_device_cannot_grow() {
         (found.files[0].length, found.bytes_per_pass),
         (64 * K, 64 * K)
     );
+}
+
+#[test]
+fn loops_go_on_where_io_size_ended() {
+    #[track_caller]
+    fn check(io_size: u64, loops: u32, time_based: bool, want: (u64, u32, Option<u64>)) {
+        let found = sizes(
+            &SizeRequest {
+                size: Some(Size::Bytes(100 * K)),
+                io_size: Some(Size::Bytes(io_size * K)),
+                loops,
+                time_based,
+                ..ask(&[MISSING])
+            },
+            &mut |low, _| low,
+        )
+        .expect("sizes");
+        let bytes = found.bytes_in_all.map(|bytes| bytes / K);
+        assert_eq!((found.bytes_per_pass / K, found.loops, bytes), want);
+    }
+    check(60, 1, false, (60, 1, None));
+    check(30, 3, false, (90, 1, None));
+    check(60, 3, false, (100, 3, Some(180)));
+    check(60, 1, true, (100, 1, None));
+    check(250, 1, true, (100, 1, None));
+    check(250, 1, false, (250, 1, None));
+    check(250, 2, false, (100, 3, None));
+    check(100, 2, false, (100, 2, None));
 }
 
 #[test]
