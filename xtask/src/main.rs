@@ -61,7 +61,8 @@ cargo xtask bench    run fathom beside an installed fio and compare
     --list           list the rows and stop
     --write          put the table into docs/BENCHMARKS.md
 cargo xtask compat   run cases and examples beside an installed fio: all must agree
-    --only NAME      only the cases whose name contains NAME
+    --only NAME      only the cases whose name contains NAME; `plans`: only random plans
+    --plans N        so many random plans (default 50)
     --fathom FILE    try this program instead of building one
     --keep           leave the cases' folders behind
     --list           list the cases and stop

@@ -4,6 +4,7 @@
 //! xtask/compat/*.cases ─► trial (fio, ours; a folder each) ─► compare ─► what no case states
 //!                     └─► coverage of the option table
 //! fio-examples ─► parsed, or refused by a name that is stated
+//! a number ─► random plan of a mixed job ─► totals within what chance allows
 //! ```
 //!
 //! A case is a command line with its files. Both programs get the same words, and everything that
@@ -20,6 +21,7 @@ mod difference;
 mod examples;
 mod json;
 mod logs;
+mod plans;
 mod sample;
 mod terse;
 mod text;
@@ -42,10 +44,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
     let cases = case::read_all(&process::root()?.join("xtask/compat"))?;
     let wanted: Vec<&Case> = cases.iter().filter(|case| options.wants(case)).collect();
-    if wanted.is_empty() {
+    if wanted.is_empty() && !options.wants_plans() {
         bail!(
             "no case's name contains `{}`: --list shows them",
-            options.only.unwrap_or_default()
+            options.only.unwrap_or_default(),
         );
     }
     if options.list {
@@ -56,6 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         println!("compat: skipped: no fio");
         return Ok(());
     };
+    let plans = options.wants_plans().then(|| options.plans());
     let fathom = match options.fathom {
         Some(path) => path.canonicalize().context("--fathom")?,
         None => build()?,
@@ -63,12 +66,43 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let folder = target_folder()?.join(format!("compat-{}", std::process::id()));
     let programs = Programs::new(fio, &fathom, &folder)?;
     let done = all_of_it(&programs, &wanted, &cases, options.only.is_none());
+    let plans = plans.map_or(Ok(()), |count| run_plans(&programs, count));
     if options.keep {
         println!("compat: kept {}", folder.display());
     } else {
         std::fs::remove_dir_all(&folder).context("cannot remove the cases' folder")?;
     }
-    done
+    done.and(plans)
+}
+
+/// Random plans, two at a time, and what they have in common.
+fn run_plans(programs: &Programs, count: u64) -> Result<()> {
+    let plans: Vec<plans::Plan> = (0..count).map(plans::Plan::new).collect();
+    let scores = Mutex::new(Vec::new());
+    let failed = side_by_side(&plans, |plan| {
+        let found = match plan.run(programs) {
+            Err(error) => vec![format!("{error:#}")],
+            Ok((found, score)) => {
+                scores.lock().expect("no thread panics").push(score);
+                found
+            }
+        };
+        (
+            format!("plans/{}: {}", plan.number, plan.words.join(" ")),
+            found,
+        )
+    });
+    let bias = plans::bias(&scores.into_inner().unwrap_or_default());
+    bias.iter()
+        .for_each(|line| println!("compat: plans: {line}"));
+    println!(
+        "compat: {} of {count} random plans agree with fio",
+        count - failed as u64
+    );
+    if failed > 0 || !bias.is_empty() {
+        bail!("compat: {failed} random plans differ from fio beyond chance, or all together do");
+    }
+    Ok(())
 }
 
 fn all_of_it(programs: &Programs, wanted: &[&Case], cases: &[Case], whole: bool) -> Result<()> {
@@ -99,8 +133,13 @@ fn all_of_it(programs: &Programs, wanted: &[&Case], cases: &[Case], whole: bool)
     Ok(())
 }
 
-/// Runs the cases, two at a time; how many failed.
+/// Runs the cases; how many failed.
 fn run_cases(programs: &Programs, cases: &[&Case]) -> usize {
+    side_by_side(cases, |case| (case.name.clone(), one(programs, case)))
+}
+
+/// Tries all of them, two at a time, and prints what each finds under its name; how many failed.
+fn side_by_side<T: Sync>(all: &[T], try_one: impl Fn(&T) -> (String, Vec<String>) + Sync) -> usize {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);
     let printing = Mutex::new(());
@@ -108,12 +147,12 @@ fn run_cases(programs: &Programs, cases: &[&Case]) -> usize {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 // Relaxed: only the numbers must differ; joining the threads orders the rest.
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = one(programs, case);
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (name, found) = try_one(one);
                     if !found.is_empty() {
                         failed.fetch_add(1, Ordering::Relaxed);
                         let _held = printing.lock();
-                        println!("compat: {}: failed", case.name);
+                        println!("compat: {name}: failed");
                         found.iter().for_each(|line| println!("    {line}"));
                     }
                 }
@@ -154,6 +193,7 @@ struct Options {
     fathom: Option<PathBuf>,
     keep: bool,
     list: bool,
+    plans: Option<u64>,
 }
 
 impl Options {
@@ -167,10 +207,21 @@ impl Options {
                 "--fathom" => options.fathom = Some(Path::new(value()?).to_owned()),
                 "--keep" => options.keep = true,
                 "--list" => options.list = true,
+                "--plans" => options.plans = Some(value()?.parse().context("--plans")?),
                 other => bail!("compat has no option `{other}`: `cargo xtask help` lists them"),
             }
         }
         Ok(options)
+    }
+
+    /// Random plans are a part of the whole, and named `plans`.
+    fn wants_plans(&self) -> bool {
+        let only = self.only.as_ref();
+        self.plans.is_some() || only.is_none_or(|only| only == "plans")
+    }
+
+    fn plans(&self) -> u64 {
+        self.plans.unwrap_or(plans::PLANS)
     }
 
     fn wants(&self, case: &Case) -> bool {

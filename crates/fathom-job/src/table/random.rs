@@ -15,6 +15,12 @@ pub(super) const ROWS: &[Row] = &[
         "Do not remember which blocks were done: some come twice, others never",
         "norandommap",
         Kind::Flag(|o, v| o.norandommap = v),
+    )
+    .different(
+        "where it is not given, `size` bytes are done and each block comes once for each \
+         direction. In fio directions whose smallest `bs` differ, those that the job does not use \
+         included, share one map in which each counts in its own blocks: a search for a free one \
+         may lead past the end, and the job ends before `size`",
     ),
     Row::new(
         "softrandommap",
