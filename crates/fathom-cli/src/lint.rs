@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 
-use fathom_job::{Diagnostic, Diagnostics, Dialect, Invocation, Severity, parse};
+use fathom_job::{Diagnostic, Diagnostics, Dialect, Invocation, Severity, parse_leniently};
 use fathom_run::Finding;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
         Ok(words) => words,
         Err(message) => return refuse(&format!("fathom: {message}\n")),
     };
-    match parse(&words, Dialect::Fathom, &Process) {
+    match parse_leniently(&words, &Process) {
         Ok(Invocation::Run {
             plan,
             settings,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::Surroundings;
 use crate::check;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Spot};
+use crate::findings::{Findings, REVERSED_UNITS, Weight};
 use crate::plan::{Job, Options, Origin, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
-use crate::table::{self, Findings, REVERSED_UNITS, Row};
+use crate::table::{self, Row};
 use crate::waits;
 
 /// An option as it stands in a file or on the command line.
@@ -88,6 +89,11 @@ pub(crate) struct Builder<'a> {
     pub(crate) around: &'a dyn Surroundings,
     pub(crate) diagnostics: Diagnostics,
     pub(crate) settings: Settings,
+    /// How much a text weighs that only fio reads.
+    misread: Severity,
+    /// Nothing will be run: only the command line and the values of options are looked at, as
+    /// fio does for `--parse-only` and `--showcmd`.
+    pub(crate) values_only: bool,
     /// What the job to come inherits.
     pub(crate) globals: Layer,
     /// The options of `globals` as typed.
@@ -116,9 +122,11 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(around: &'a dyn Surroundings) -> Self {
+    pub(crate) fn new(around: &'a dyn Surroundings, misread: Severity) -> Self {
         Self {
             around,
+            misread,
+            values_only: false,
             diagnostics: Diagnostics::default(),
             settings: Settings::default(),
             globals: Layer::default(),
@@ -150,7 +158,7 @@ impl<'a> Builder<'a> {
 
     /// Applies a section's options: units first, names of files and engines' own options last.
     pub(crate) fn apply_sorted(&mut self, layer: &mut Layer, mut written: Vec<Written>) {
-        written.sort_by_key(|written| table::find(written.option_name()).map_or(1, Row::rank));
+        written.sort_by_key(|written| table::find(written.option_name()).map_or(3, Row::rank));
         for written in written {
             self.apply(layer, written);
         }
@@ -162,16 +170,19 @@ impl<'a> Builder<'a> {
         let row = match table::find(name) {
             Some(row) if row.belongs_to(&layer.options.ioengine) => row,
             Some(_) if layer.engine_refused => return,
+            // An option of the plugin that was refused.
+            None if layer.engine_refused && name.starts_with("spdk") => return,
             _ if self.diagnostics.is_full() => return self.diagnostics.leave_out(),
             found => {
                 let problem = refuse::option(name, found, &layer.options.ioengine);
                 return self.error(&written.name, problem);
             }
         };
-        let mut findings = Findings::default();
+        let mut findings = Findings::new(self.is_lenient());
         let result = row.apply(&mut layer.options, written.text(), &mut findings);
-        for (problem, warning) in findings.found {
-            self.finding(&written, problem, warning);
+        for (problem, weight) in findings.found {
+            let spot = spot_of(&written, &problem);
+            self.finding(&spot, problem, weight);
         }
         match result {
             Ok(()) => {
@@ -188,18 +199,38 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finding(&mut self, written: &Written, problem: Problem, warning: bool) {
+    /// Takes what is worth saying about a value.
+    pub(crate) fn finding(&mut self, spot: &Spot, problem: Problem, weight: Weight) {
         if problem.code == REVERSED_UNITS && std::mem::replace(&mut self.units_noted, true) {
             return;
         }
-        let severity = if warning {
-            Severity::Warning
-        } else {
-            Severity::Note
+        let severity = match weight {
+            Weight::Note => Severity::Note,
+            Weight::Warning => Severity::Warning,
+            Weight::Misread => self.severity(&problem),
         };
-        let spot = spot_of(written, &problem);
         self.diagnostics
-            .push(Diagnostic::at(severity, &spot, problem));
+            .push(Diagnostic::at(severity, spot, problem));
+    }
+
+    /// How much a problem weighs. One that carries fio's reading is an error, or a note that says
+    /// how the text was read: this is the one place where that is decided.
+    fn severity(&self, problem: &Problem) -> Severity {
+        match problem.reading {
+            Some(_) => self.misread,
+            None => Severity::Error,
+        }
+    }
+
+    /// Refuses a job whose options are sound one by one. fio finds out only when it is to run.
+    pub(crate) fn job_error(&mut self, spot: &Spot, problem: Problem) {
+        let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
+        self.diagnostics.push(diagnostic.of_whole_job());
+    }
+
+    /// Whether texts are accepted that only fio reads.
+    pub(crate) const fn is_lenient(&self) -> bool {
+        !matches!(self.misread, Severity::Error)
     }
 
     fn value_error(&mut self, written: &Written, problem: Problem) {
@@ -207,9 +238,9 @@ impl<'a> Builder<'a> {
         self.error(&spot, problem);
     }
 
-    /// Refuses something with its place.
+    /// Refuses something with its place, or notes how fio reads it.
     pub(crate) fn error(&mut self, spot: &Spot, problem: Problem) {
-        let diagnostic = Diagnostic::at(Severity::Error, spot, problem);
+        let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
         self.diagnostics.push(diagnostic);
     }
 
@@ -309,7 +340,7 @@ impl<'a> Builder<'a> {
             let spot = written.map_or(header, |written| &written.name).clone();
             let why = "the jobs of a group that is reported as one differ in `lat_percentiles`";
             let problem = Problem::new("bad-group", 0..spot.range.len(), why);
-            self.error(
+            self.job_error(
                 &spot,
                 problem.fix("give all of them the same, or begin a `new_group`"),
             );
@@ -346,7 +377,7 @@ impl<'a> Builder<'a> {
             format!("this makes more than {} jobs in all", self.jobs_max())
         };
         let problem = Problem::new("too-many-jobs", 0..spot.range.len(), why);
-        self.error(&spot, problem);
+        self.job_error(&spot, problem);
     }
 
     /// The plan, of sound jobs only if anything was refused, and what there is to say.
@@ -359,8 +390,10 @@ impl<'a> Builder<'a> {
                 self.error(&spot, problem.fix("read only, or leave `--readonly` out"));
             }
         }
-        if self.settings.warnings_fatal {
-            self.diagnostics.make_warnings_fatal();
+        if self.is_lenient() && self.values_only {
+            self.diagnostics.pass_whole_jobs();
+        } else if self.settings.warnings_fatal {
+            self.diagnostics.make_warnings_fatal(self.is_lenient());
         }
         self.diagnostics.sort();
         if self.diagnostics.has_errors() {

@@ -6,6 +6,7 @@ use crate::build::{Builder, Layer, Written};
 use crate::bytes_pattern;
 use crate::diagnostics::{Diagnostic, Severity, Spot};
 use crate::engines;
+use crate::findings::Findings;
 use crate::logs::{LogFileFormat, LogValue};
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
@@ -23,6 +24,7 @@ pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
     check.mix();
     check.direct();
     check.zones();
+    check.ranges();
     check.sizes();
     check.queue();
     check.rates();
@@ -51,7 +53,7 @@ impl Check<'_, '_> {
         };
         let percent = |written: &Written| {
             let text = written.text().unwrap_or_default();
-            number::counted(Piece::whole(text), 1024, 0, 100).map(|(percent, _)| percent)
+            number::counted(Piece::whole(text), 1024, 0, 100, &mut Findings::new(true))
         };
         if let (Ok(reads), Ok(writes)) = (percent(&read), percent(&write))
             && reads + writes != 100
@@ -60,8 +62,9 @@ impl Check<'_, '_> {
                 "rwmixread={reads} and rwmixwrite={writes} add up to {}, not to 100",
                 reads + writes
             );
+            let options = &self.layer.options;
             let problem = problem("bad-mix", why)
-                .fio("would take the last one and forget the other")
+                .read_as(format!("rwmixread={}", options.rwmixread))
                 .fix("leave one of them out");
             self.error(&value(&write), problem);
         }
@@ -74,7 +77,7 @@ impl Check<'_, '_> {
         {
             let why = "`direct` and `buffered` contradict each other";
             let problem = problem("contradiction", why)
-                .fio("would take the last one")
+                .read_as(format!("direct={}", u8::from(self.layer.options.direct)))
                 .fix("leave one of them out");
             self.error(&value(&buffered), problem);
         }
@@ -82,12 +85,47 @@ impl Check<'_, '_> {
 
     /// `zonemode` and its family; sizes in zones become bytes.
     fn zones(&mut self) {
-        if let Err((name, problem)) = zones::settle(&mut self.layer.options) {
+        if let Err(found) = zones::settle(&mut self.layer.options) {
+            let (name, problem) = *found;
             self.error_at(&[name], problem);
         }
     }
 
+    /// Ops are shorter than 4 GiB: of a range that goes further, the multiples below that are used.
+    fn ranges(&mut self) {
+        let mut beyond = None;
+        for direction in Direction::ALL {
+            if let BlockSize::Range { min, max } = &mut self.layer.options.block_sizes[direction]
+                && *max > OP_MAX
+                && *min <= OP_MAX
+            {
+                *max = OP_MAX / *min * *min;
+                beyond = Some(*max);
+            }
+        }
+        if let Some(max) = beyond {
+            let why = "an op of 4 GiB or more is longer than any that Linux does";
+            let problem = problem("bs-too-large", why)
+                .read_as(max.to_string())
+                .fix("end the range below `4g`");
+            self.error_at(&["bsrange"], problem);
+        }
+    }
+
     fn sizes(&mut self) {
+        if self.layer.options.nrfiles == 0 {
+            let problem = problem("no-files", "the job has no files, and nothing to do")
+                .fix("write `nrfiles=1` or more");
+            self.error_at(&["nrfiles"], problem);
+        }
+        if self.layer.options.numjobs == 0 {
+            let problem = problem(
+                "no-clones",
+                "the job runs not even once; fio refuses that too",
+            )
+            .fix("write `numjobs=1` or more");
+            self.error_at(&["numjobs"], problem);
+        }
         let options = &self.layer.options;
         let blocks = used(options)
             .map(|direction| smallest(&options.block_sizes[direction]))
@@ -142,7 +180,7 @@ impl Check<'_, '_> {
             if let [Some(_), Some(written)] = both {
                 let why = format!("at most {max} completions, but at least {min}");
                 let problem = problem("contradiction", why)
-                    .fio(format!("would take {min} for both"))
+                    .read_as(format!("iodepth_batch_complete_max={min}"))
                     .fix("make `iodepth_batch_complete_max` at least as large");
                 self.error(&value(&written), problem);
             }
@@ -405,7 +443,7 @@ impl Check<'_, '_> {
     }
 
     fn error(&mut self, spot: &Spot, problem: Problem) {
-        self.builder.error(spot, problem);
+        self.builder.job_error(spot, problem);
     }
 
     fn error_at(&mut self, names: &[&str], problem: Problem) {
@@ -416,7 +454,7 @@ impl Check<'_, '_> {
     fn warn_at(&mut self, names: &[&str], problem: Problem) {
         let spot = self.place(names);
         let diagnostic = Diagnostic::at(Severity::Warning, &spot, problem);
-        self.builder.diagnostics.push(diagnostic);
+        self.builder.diagnostics.push(diagnostic.of_whole_job());
     }
 }
 
@@ -454,6 +492,12 @@ fn problem(code: &'static str, why: impl Into<String>) -> Problem {
 
 /// Said, but no reason to stop even with `--warnings-fatal`: fio only notes it.
 pub(crate) const DEPTH_CAPPED: &str = "depth-capped";
+
+/// Warnings that fio has too, so that `--warnings-fatal` ends its run: observed on a running fio.
+pub(crate) const FATAL_IN_FIO: [&str; 2] = ["no-runtime", "no-verify-phase"];
+
+/// Lengths of ops have 32 bits.
+const OP_MAX: u64 = u32::MAX as u64;
 
 /// Bytes of fio's verify header, before the checksum.
 const VERIFY_HEADER: u64 = 48;

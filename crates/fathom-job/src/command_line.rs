@@ -2,8 +2,9 @@
 
 use crate::build::{Builder, Layer, Written};
 use crate::debug;
-use crate::diagnostics::Spot;
+use crate::diagnostics::{Severity, Spot};
 use crate::file;
+use crate::findings::Findings;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
 use crate::problem::Problem;
@@ -22,8 +23,34 @@ pub fn parse(
     dialect: Dialect,
     around: &dyn Surroundings,
 ) -> Result<Invocation, Box<Refusal>> {
+    let strict = around.variable(STRICT).is_some_and(|value| value == "1");
+    let misread = match dialect {
+        Dialect::Fio if !strict => Severity::Note,
+        Dialect::Fio | Dialect::Fathom => Severity::Error,
+    };
+    read(args, dialect, misread, around)
+}
+
+/// Reads a command line as [`parse`] does under the name `fathom`, but for texts that only fio
+/// reads: each is a warning that says what it was taken for.
+///
+/// # Errors
+/// Everything else that is wrong with it.
+pub fn parse_leniently(
+    args: &[String],
+    around: &dyn Surroundings,
+) -> Result<Invocation, Box<Refusal>> {
+    read(args, Dialect::Fathom, Severity::Warning, around)
+}
+
+fn read(
+    args: &[String],
+    dialect: Dialect,
+    misread: Severity,
+    around: &dyn Surroundings,
+) -> Result<Invocation, Box<Refusal>> {
     let mut reader = Reader {
-        builder: Builder::new(around),
+        builder: Builder::new(around, misread),
         dialect,
         layer: Layer::default(),
         job: None,
@@ -68,22 +95,30 @@ impl Reader<'_> {
                 full_name,
                 name,
                 value,
-            } => self.option(&full_name, name, value),
+                problem,
+            } => {
+                if let Some(problem) = problem {
+                    self.builder.error(&name, problem);
+                }
+                self.option(&full_name, name, value);
+            }
             Word::File(spot) => self.files.push(spot),
             Word::Bad(spot, problem) => self.builder.error(&spot, problem),
         }
     }
 
     fn option(&mut self, full_name: &str, name: Spot, value: Option<Spot>) {
+        let mut replaced = None;
         if let Some(value) = &value
             && let Some(problem) = glued(full_name, value.text())
         {
-            return self.builder.error(&value.part(problem.at.clone()), problem);
+            replaced = glued_value(full_name, value.text(), problem.at.start);
+            self.builder.error(&value.part(problem.at.clone()), problem);
         }
         let written = Written {
             name,
             value,
-            replaced: None,
+            replaced,
             full_name: Some(full_name.to_owned()),
         };
         if full_name == "name" {
@@ -112,7 +147,13 @@ impl Reader<'_> {
     fn switch(&mut self, switch: &Switch, name: &Spot, value: Option<Spot>) {
         let spot = value.as_ref().unwrap_or(name);
         let text = value.as_ref().map(Spot::text);
-        if let Err(problem) = self.act(switch, text, spot) {
+        let mut findings = Findings::new(self.builder.is_lenient());
+        let done = self.act(switch, text, spot, &mut findings);
+        for (problem, weight) in findings.found {
+            let spot = spot.part(problem.at.clone());
+            self.builder.finding(&spot, problem, weight);
+        }
+        if let Err(problem) = done {
             let spot = match switch.action {
                 Action::NotYet | Action::Refused(_) => name.clone(),
                 _ => spot.part(problem.at.clone()),
@@ -122,7 +163,13 @@ impl Reader<'_> {
     }
 
     // tidy: long: a flat table, an arm for each switch
-    fn act(&mut self, switch: &Switch, text: Option<&str>, spot: &Spot) -> Result<(), Problem> {
+    fn act(
+        &mut self,
+        switch: &Switch,
+        text: Option<&str>,
+        spot: &Spot,
+        findings: &mut Findings,
+    ) -> Result<(), Problem> {
         let fio_has_stopped = self.dialect == Dialect::Fio && self.builder.diagnostics.has_errors();
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();
@@ -144,7 +191,9 @@ impl Reader<'_> {
                 }
                 settings.formats.push(OutputFormat::Terse);
             }
-            Action::TerseVersion => settings.terse_version = switch_values::terse_version(given)?,
+            Action::TerseVersion => {
+                settings.terse_version = switch_values::terse_version(given, findings)?
+            }
             // Its file name begins so in fio too.
             Action::BandwidthLog => {
                 let prefix = text.filter(|prefix| !prefix.is_empty()).unwrap_or("agg");
@@ -160,16 +209,18 @@ impl Reader<'_> {
             Action::Trigger => settings.trigger = text.map(str::to_owned),
             Action::TriggerFile => settings.trigger_file = text.map(str::to_owned),
             Action::TriggerTimeout => {
-                settings.trigger_timeout = Some(switch_values::trigger_timeout(given)?);
+                settings.trigger_timeout = Some(switch_values::trigger_timeout(given, findings)?);
             }
-            Action::Eta => settings.eta = switch_values::eta(given)?,
-            Action::EtaInterval => settings.eta_interval = Some(switch_values::interval(given)?),
-            Action::EtaNewline => settings.eta_newline = switch_values::newline(given)?,
+            Action::Eta => settings.eta = switch_values::eta(given, findings)?,
+            Action::EtaInterval => {
+                settings.eta_interval = Some(switch_values::interval(given, findings)?)
+            }
+            Action::EtaNewline => settings.eta_newline = switch_values::newline(given, findings)?,
             Action::StatusInterval => {
-                settings.status_interval = Some(switch_values::status_interval(given)?);
+                settings.status_interval = Some(switch_values::status_interval(given, findings)?);
             }
             Action::Debug => {
-                if debug::read(given, &mut settings.debug)?.is_none() {
+                if debug::read(given, &mut settings.debug, findings)?.is_none() {
                     let help = debug::help(self.dialect.program());
                     self.instead = Some(Invocation::Print(help));
                 }
@@ -230,6 +281,7 @@ impl Reader<'_> {
                 "name a job file, or begin a job with `--name`; `--help` shows how",
             );
         }
+        self.builder.values_only = idle;
         let (mut plan, settings, diagnostics) = self.builder.finish();
         if self.dialect == Dialect::Fio {
             // fio pauses a job to log all that it does; who reads its logs counts on it.
@@ -316,7 +368,7 @@ impl Reader<'_> {
                 let problem = Problem::new("bad-section", 0..name.len(), why);
                 let spot = spot.clone();
                 self.builder
-                    .error(&spot, problem.fix("name a section of the job file"));
+                    .job_error(&spot, problem.fix("name a section of the job file"));
             }
         }
     }
@@ -327,19 +379,20 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
     let (start, _) = value.match_indices("--").find(|(start, _)| {
         let rest = &value[start + 2..];
         let end = rest.find('=').unwrap_or(rest.len());
-        known::find(&rest[..end]).is_some()
+        *start > 0 && known::find(&rest[..end]).is_some()
     })?;
     let rest = &value[start..];
     let why = format!("`{rest}` is glued to the value of `--{name}`");
     let problem =
         Problem::new("glued", start..value.len(), why).fix(format!("put a blank before `{rest}`"));
-    Some(match table::find(name) {
-        Some(row) if row.is_numeric() || row.is_boolean() => problem.fio(format!(
-            "would read `{}` and drop the rest",
-            &value[..start]
-        )),
-        _ => problem.fio("would take all of it for one value"),
-    })
+    let read = glued_value(name, value, start).unwrap_or_else(|| value.to_owned());
+    Some(problem.read_as(format!("`{name}={read}` alone")))
+}
+
+/// As much of a glued value as fio reads, where that is not all of it.
+fn glued_value(name: &str, value: &str, start: usize) -> Option<String> {
+    let row = table::find(name)?;
+    (row.is_numeric() || row.is_boolean()).then(|| value[..start].to_owned())
 }
 
 fn refused(switch: &Switch, name: &Spot, instead: &str) -> Problem {
@@ -354,3 +407,6 @@ fn not_yet(switch: &Switch, name: &Spot) -> Problem {
         format!("`--{}` is known to fio, not yet to fathom", switch.name),
     )
 }
+
+/// Set to 1 in the environment, texts that only fio reads are errors under its name too.
+const STRICT: &str = "FATHOM_STRICT";

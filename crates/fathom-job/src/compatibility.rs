@@ -111,12 +111,12 @@ fn push_switches(text: &mut String) {
                 "Fathom's own"
             }
             Action::Debug => {
-                "stricter: a name that is none is refused; `parse`, `file`, `random`, `process` \
+                "stricter: a name that is none; `parse`, `file`, `random`, `process` \
                  and `io` tell what tools read, and less than fio; the others tell nothing"
             }
             Action::TriggerTimeout => "same, but that no state of a verification is saved",
             Action::ShowCommand => {
-                "stricter: a job with errors is refused; fio prints what it could read"
+                "different: of a job with errors nothing is printed; fio prints what it could read"
             }
             _ => "same",
         };
@@ -143,23 +143,40 @@ const INTRODUCTION: &str = "\
 # How Fathom compares with fio, option by option
 
 This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
-*Same* means that every value fio accepts means the same. *Stricter* means that Fathom refuses
-what fio silently takes for something else. *Different* means that the outcome is not fio's.
+*Same* means that every value fio accepts means the same. *Stricter* means that Fathom has an
+objection to what fio takes silently. *Different* means that the outcome is not fio's.
 *Refused* means that fio has it and Fathom does not, and why.
+
+Under the name `fio` what fio accepts is accepted, with fio's reading, and a note says what was read
+and how to write it: in the text report where fio puts its notes, in JSON under `\"fathom\"`, and
+nothing on standard error. What is *stricter* below is such a note. Under the name `fathom` it is an
+error, and so it is for `fio` with `FATHOM_STRICT=1` in the environment; `fathom lint` reads it as
+fio does, and warns.
 
 What holds everywhere:
 
-* Numbers that fio cuts short are errors: an unknown suffix (`4q`), a fraction (`1.5g`), a unit
-  behind a hexadecimal number (`0x1k`), a negative size, a number beyond 64 bits.
-* Times with a unit that fio does not know (`1min`, `30sec`) are errors: fio takes microseconds.
+* Numbers are read as far as they go, as by fio: of `4q` 4, of `1.5g` 1, of `0x1k` 1, of `100*1` and
+  `30+30` the first number in the option's own unit, of `4kk` 4k, of `200k,500k` one of the two (the
+  first, or for sizes and mixes the last). Numbers beyond 63 bits are errors, as in fio.
+* A unit of time that fio does not know (`1min`, `30sec`) means microseconds.
+* Flags take any number (`time_based=10`, `1[x]`), booleans numbers that begin with 0 or 1; `true`
+  and `yes` are errors, as in fio.
+* Behind a word, what follows a comma or a colon does not count where it has no meaning.
+* `--parse-only` and `--showcmd` look at values and not at jobs as a whole (sizes that do not fit,
+  contradictory rates, processors that are not there), and `--warnings-fatal` stops at what fio
+  warns of. Under the name `fathom` all of it counts.
+* Some of what fio accepts is refused under both names, as it could cost data or the machine:
+  `lockmem` beyond what is free (fio leaves it to the kernel to kill processes), block sizes and
+  file sizes that are percentages or negative (fio makes giant numbers of them), `zoneskip` in
+  percent (as giant), more than 1048576 files of one job, and `filename=-`.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; a note says so once.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) works everywhere; in fio only in some
   builds.
 * Blanks around a value are dropped; fio keeps them and then fails to find the engine ` null`.
 * All errors of a job file are reported at once, with line and column, and nothing is run.
-* Flags take nothing, `=1` or `=0`; `true`, `yes` and other numbers are errors.
-* On the command line, a value that is itself an option (`--size --rw=read`), and two options glued
-  together (`--direct=1--ioengine=libaio`), are errors.
+* A number that is itself an option (`--size --rw=read`) is an error, as in fio; a text may be
+  (`--write_bw_log --rw=write`). Of two options glued together (`--direct=1--ioengine=libaio`) the
+  first is read.
 
 What differs in counts, and belongs to no option:
 

@@ -1,10 +1,11 @@
 //! `--debug`: what is told while a run is made ready and goes on.
 
+use crate::findings::Findings;
 use crate::lifecycle::{SteadyFigure, SteadyState};
 use crate::plan::{Options, Plan};
 use crate::problem::{Piece, Problem};
 use crate::suggest;
-use crate::table::{self, Findings};
+use crate::table;
 
 /// What `--debug` asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub fn option_lines(plan: &Plan, process: u32) -> String {
         let told = format!("handle_option={name}, ptr={value}");
         lines.push_str(&debug_line("parse", process, &told));
         let row = table::find(name).filter(|_| matches!(name, "kb_base" | "steadystate"));
-        let done = row.map(|row| row.apply(&mut read, Some(value), &mut Findings::default()));
+        let done = row.map(|row| row.apply(&mut read, Some(value), &mut Findings::new(true)));
         let steady = read.lifecycle.steady.filter(|_| name == "steadystate");
         if let (Some(Ok(())), Some(steady)) = (done, steady) {
             lines.push_str(&debug_line("parse", process, &steady_line(steady)));
@@ -83,7 +84,11 @@ pub fn debug_line(kind: &str, process: u32, text: &str) -> String {
 }
 
 /// What the value asks for is added; `None` where it asks what there is.
-pub(crate) fn read(text: &str, options: &mut DebugOptions) -> Result<Option<()>, Problem> {
+pub(crate) fn read(
+    text: &str,
+    options: &mut DebugOptions,
+    findings: &mut Findings,
+) -> Result<Option<()>, Problem> {
     if matches!(text, "help" | "?") {
         return Ok(None);
     }
@@ -96,9 +101,10 @@ pub(crate) fn read(text: &str, options: &mut DebugOptions) -> Result<Option<()>,
             })?;
             options.job = Some(job);
         } else {
-            let kind = find(word)?;
-            if !options.kinds.contains(&kind) {
-                options.kinds.push(kind);
+            match find(word) {
+                Ok(kind) if !options.kinds.contains(&kind) => options.kinds.push(kind),
+                Ok(_) => {}
+                Err(problem) => findings.misread(problem, "nothing")?,
             }
         }
     }
@@ -109,8 +115,7 @@ fn find(word: Piece<'_>) -> Result<&'static str, Problem> {
     let known = KINDS.iter().find(|kind| **kind == word.text);
     known.copied().ok_or_else(|| {
         let why = format!("there is nothing called `{}` to debug", word.text);
-        let problem = Problem::new("unknown-debug", word.range(), why)
-            .fio("would say so and go on without it");
+        let problem = Problem::new("unknown-debug", word.range(), why);
         match suggest::closest(word.text, KINDS.iter().copied()) {
             Some(near) => problem.fix(format!("did you mean `{near}`?")),
             None => problem.fix(format!("choose among {}", KINDS.join(", "))),
@@ -156,7 +161,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, tells: &[&str], job: Option<u32>) {
         let mut options = DebugOptions::default();
-        assert_eq!(read(text, &mut options), Ok(Some(())), "{text}");
+        assert_eq!(
+            read(text, &mut options, &mut Findings::default()),
+            Ok(Some(())),
+            "{text}"
+        );
         let told = KINDS.iter().filter(|kind| options.tells(kind)).copied();
         assert_eq!(told.collect::<Vec<_>>(), tells, "{text}");
         assert_eq!(options.job, job, "{text}");
@@ -169,9 +178,15 @@ mod tests {
         check("parse,job:2", &["parse"], Some(2));
         check("all", &KINDS, None);
         let mut options = DebugOptions::default();
-        assert_eq!(read("?", &mut options), Ok(None));
-        for wrong in ["bogus", "", "io,", "job:x", "job:"] {
-            assert!(read(wrong, &mut options).is_err(), "{wrong}");
+        assert_eq!(read("?", &mut options, &mut Findings::default()), Ok(None));
+        for wrong in ["job:x", "job:"] {
+            let got = read(wrong, &mut options, &mut Findings::default());
+            assert!(got.is_err(), "{wrong}");
+        }
+        for unknown in ["bogus", "", "io,"] {
+            let mut findings = Findings::new(true);
+            assert_eq!(read(unknown, &mut options, &mut findings), Ok(Some(())));
+            assert_eq!(findings.found.len(), 1, "{unknown}");
         }
     }
 
@@ -180,7 +195,7 @@ mod tests {
         assert_eq!(debug_line("io", 398, "x"), "io       398   x\n");
         assert_eq!(debug_line("random", 31760, "x"), "random   31760 x\n");
         let mut options = DebugOptions::default();
-        read("io,job:1", &mut options).expect("good");
+        read("io,job:1", &mut options, &mut Findings::default()).expect("good");
         let said = options.announcement("fio");
         assert_eq!(said, "fio: set debug option io\nfio: set debug jobno 1\n");
         assert!(options.tells_of("io", 1) && !options.tells_of("io", 2));

@@ -45,6 +45,9 @@ pub struct Diagnostic {
     pub fio: Option<String>,
     /// What to do about it, in the imperative.
     pub hint: Option<String>,
+    /// It concerns the job as a whole, not one value: fio looks at that only when the job is to
+    /// run.
+    pub whole_job: bool,
 }
 
 impl Diagnostic {
@@ -65,6 +68,7 @@ impl Diagnostic {
             offending: offending.into(),
             fio: None,
             hint: None,
+            whole_job: false,
         }
     }
 
@@ -76,14 +80,32 @@ impl Diagnostic {
     }
 
     pub(crate) fn at(severity: Severity, spot: &Spot, problem: Problem) -> Self {
+        let (message, fio) = match (problem.reading, severity) {
+            (None, _) => (problem.why, problem.fio),
+            (Some(reading), Severity::Error) => {
+                (problem.why, Some(format!("takes it for {reading}")))
+            }
+            (Some(reading), _) => (
+                format!("{}: taken for {reading}, as in fio", problem.why),
+                None,
+            ),
+        };
         Self {
             severity,
             code: problem.code,
-            message: problem.why,
+            message,
             origin: spot.origin(),
             offending: spot.text().to_owned(),
-            fio: problem.fio,
+            fio,
             hint: problem.fix,
+            whole_job: false,
+        }
+    }
+
+    pub(crate) fn of_whole_job(self) -> Self {
+        Self {
+            whole_job: true,
+            ..self
         }
     }
 
@@ -244,10 +266,24 @@ impl Diagnostics {
         });
     }
 
-    /// Turns warnings into errors, as `--warnings-fatal` asks.
-    pub(crate) fn make_warnings_fatal(&mut self) {
+    /// Makes warnings of what is wrong with jobs as a whole.
+    pub(crate) fn pass_whole_jobs(&mut self) {
         for diagnostic in &mut self.found {
-            let fatal = diagnostic.code != crate::check::DEPTH_CAPPED;
+            if diagnostic.whole_job && diagnostic.severity == Severity::Error {
+                diagnostic.severity = Severity::Warning;
+            }
+        }
+    }
+
+    /// Turns warnings into errors, as `--warnings-fatal` asks: all but what fio only notes, or
+    /// those that are warnings in fio too.
+    pub(crate) fn make_warnings_fatal(&mut self, only_fios: bool) {
+        for diagnostic in &mut self.found {
+            let fatal = if only_fios {
+                crate::check::FATAL_IN_FIO.contains(&diagnostic.code)
+            } else {
+                diagnostic.code != crate::check::DEPTH_CAPPED
+            };
             if diagnostic.severity == Severity::Warning && fatal {
                 diagnostic.severity = Severity::Error;
             }
@@ -352,7 +388,8 @@ struct Window {
     marked: Range<usize>,
 }
 
-fn boundary(text: &str, mut index: usize) -> usize {
+pub(crate) fn boundary(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
     while !text.is_char_boundary(index) {
         index -= 1;
     }

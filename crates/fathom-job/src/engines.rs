@@ -65,6 +65,13 @@ pub(crate) const LATER: [&str; 21] = [
     "external",
 ];
 
+/// Whether this is one of SPDK's plugins, by its name or by the path of its library.
+pub(crate) fn is_spdk(name: &str) -> bool {
+    let path = name.strip_prefix("external:").unwrap_or(name);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.starts_with("spdk") || file == "fio_plugin" || path.contains("/spdk/")
+}
+
 /// What an engine of fio's needs that Fathom does not have.
 pub(crate) fn needs(name: &str) -> Option<&'static str> {
     let found = NEEDS.iter().find(|(engine, _)| *engine == name);

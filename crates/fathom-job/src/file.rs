@@ -93,8 +93,17 @@ impl<'b, 'a> Reader<'b, 'a> {
     fn read(mut self, bytes: &[u8]) {
         let file = self.open[0].clone();
         for item in lines::items(&file, bytes) {
-            if let Item::Section { name, spot } = item {
+            if let Item::Section {
+                name,
+                spot,
+                problem,
+            } = item
+            {
                 self.finish_section();
+                if let Some(problem) = problem {
+                    let place = spot.part(problem.at.clone());
+                    self.builder.error(&place, problem);
+                }
                 self.begin_section(name, spot);
             } else {
                 self.item(item);

@@ -24,6 +24,8 @@ pub(crate) enum Word {
         full_name: String,
         name: Spot,
         value: Option<Spot>,
+        /// What is wrong with it, though fio reads it.
+        problem: Option<Problem>,
     },
     /// A job file.
     File(Spot),
@@ -155,15 +157,20 @@ impl CommandLine {
                 full_name,
                 name,
                 value,
+                problem: None,
             };
         }
-        match self.required() {
-            Some(value) => Word::Option {
-                full_name,
-                name,
-                value: Some(value),
-            },
-            None => no_value(name, &full_name),
+        let takes_all = table::find(&full_name).is_some_and(Row::takes_any_text);
+        let required = self.required();
+        let swallowed = required.is_none() && takes_all;
+        let Some(value) = required.or_else(|| self.take().filter(|_| swallowed)) else {
+            return no_value(name, &full_name);
+        };
+        Word::Option {
+            problem: swallowed.then(|| swallows(&full_name, &name, &value)),
+            full_name,
+            name,
+            value: Some(value),
         }
     }
 
@@ -174,6 +181,7 @@ impl CommandLine {
             full_name,
             name,
             value,
+            problem: None,
         }
     }
 
@@ -306,6 +314,15 @@ fn ambiguous(name: &str, names: &[&'static str]) -> Problem {
         Some(nearest) => problem.fix(format!("write the whole name; did you mean `{nearest}`?")),
         None => problem.fix("write the whole name"),
     }
+}
+
+/// An option that is taken for the text that another one wants.
+fn swallows(option: &str, name: &Spot, value: &Spot) -> Problem {
+    let text = value.text();
+    let why = format!("`--{option}` has no value before `{text}`");
+    Problem::new("no-value", 0..name.range.len(), why)
+        .read_as(format!("`{option}={text}`"))
+        .fix(format!("write it as in `--{option}=…`"))
 }
 
 fn no_value(spot: Spot, name: &str) -> Word {

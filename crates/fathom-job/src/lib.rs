@@ -15,6 +15,7 @@ mod defaults;
 mod diagnostics;
 mod engines;
 mod file;
+mod findings;
 mod getopt;
 mod help;
 mod lifecycle;
@@ -25,6 +26,7 @@ mod number;
 mod plan;
 mod problem;
 mod process;
+mod reading;
 mod refuse;
 mod showcmd;
 mod substitute;
@@ -40,7 +42,7 @@ mod waits;
 mod workload;
 
 // Public items, listed once.
-pub use command_line::parse;
+pub use command_line::{parse, parse_leniently};
 pub use compatibility::compatibility_markdown;
 pub use debug::{DebugOptions, debug_line, option_lines};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};

@@ -3,14 +3,19 @@
 
 use std::sync::Arc;
 
-use crate::diagnostics::{Line, Spot};
+use crate::diagnostics::{Line, Spot, boundary};
 use crate::problem::Problem;
 
 /// What a line holds.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// `[name]`.
-    Section { name: String, spot: Spot },
+    Section {
+        name: String,
+        spot: Spot,
+        /// What is wrong with it, though fio reads it.
+        problem: Option<Problem>,
+    },
     /// `name`, `name=value`.
     Option { name: Spot, value: Option<Spot> },
     /// `include file`.
@@ -84,36 +89,51 @@ fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
 
 fn section(spot: Spot) -> Item {
     let text = spot.text();
-    let Some(close) = text.rfind(']') else {
-        return bad(
-            spot,
-            "unclosed-section",
-            "the section's name has no `]`".to_owned(),
-        )
-        .map_fix("close it, as in `[name]`");
+    let (name, problem) = match text.rfind(']') {
+        None => (between(text), Some(unclosed(text))),
+        Some(close) if close + 1 < text.len() => {
+            let why = "nothing may follow the section's name";
+            let problem = Problem::new("after-section", close + 1..text.len(), why);
+            (
+                between(text),
+                Some(problem.fix("put it on a line of its own")),
+            )
+        }
+        Some(close) => {
+            let name = text[1..close].trim();
+            (name, unnamed(name, text).or_else(|| too_long(name, text)))
+        }
     };
-    let name = text[1..close].trim().to_owned();
-    if close + 1 < text.len() {
-        let rest = spot.part(close + 1..text.len());
-        return bad(
-            rest,
-            "after-section",
-            "nothing may follow the section's name".to_owned(),
-        )
-        .map_fix("put it on a line of its own");
+    let name = name[..boundary(name, NAME_MAX)].to_owned();
+    let problem = problem.map(|problem| problem.read_as(format!("the section `{name}`")));
+    Item::Section {
+        name,
+        spot,
+        problem,
     }
-    if name.is_empty() {
-        return bad(spot, "no-name", "the section has no name".to_owned())
-            .map_fix("write a name between `[` and `]`");
-    }
-    if name.len() > NAME_MAX {
-        return bad(
-            spot,
-            "long-name",
-            format!("the name is longer than {NAME_MAX} bytes"),
-        );
-    }
-    Item::Section { name, spot }
+}
+
+/// fio's reading: all but the first character and the last.
+fn between(text: &str) -> &str {
+    let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
+    text.get(1..last).unwrap_or_default().trim()
+}
+
+fn unclosed(text: &str) -> Problem {
+    let why = "the section's name has no `]`";
+    Problem::new("unclosed-section", 0..text.len(), why).fix("close it, as in `[name]`")
+}
+
+fn unnamed(name: &str, text: &str) -> Option<Problem> {
+    name.is_empty().then(|| {
+        Problem::new("no-name", 0..text.len(), "the section has no name")
+            .fix("write a name between `[` and `]`")
+    })
+}
+
+fn too_long(name: &str, text: &str) -> Option<Problem> {
+    let why = format!("the name is longer than {NAME_MAX} bytes");
+    (name.len() > NAME_MAX).then(|| Problem::new("long-name", 0..text.len(), why).fix("shorten it"))
 }
 
 fn option(spot: Spot) -> Item {
@@ -198,7 +218,15 @@ mod tests {
     fn check(text: &str, want: &[&str]) {
         let got: Vec<_> = items("j.fio", text.as_bytes())
             .map(|item| match item {
-                Item::Section { name, spot } => format!("{} [{name}]", spot.line.number),
+                Item::Section {
+                    spot,
+                    problem: Some(problem),
+                    ..
+                } => {
+                    let place = spot.part(problem.at.clone()).origin();
+                    format!("{}:{} {}", place.line, place.column, problem.code)
+                }
+                Item::Section { name, spot, .. } => format!("{} [{name}]", spot.line.number),
                 Item::Option { name, value } => {
                     let value = value.map_or("-".to_owned(), |value| format!("<{}>", value.text()));
                     format!("{} {}={value}", name.line.number, name.text())

@@ -4,8 +4,10 @@
 //! kept for old job files. `4ki`, without the `b`, is 4096 all the same.
 
 use crate::arithmetic;
+use crate::findings::Findings;
 use crate::plan::Size;
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 /// A whole number as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,24 +36,47 @@ pub(crate) fn counted(
     kb_base: u64,
     min: u64,
     max: u64,
-) -> Result<(u64, bool), Problem> {
+    findings: &mut Findings,
+) -> Result<u64, Problem> {
     let number = integer(piece, kb_base)?;
-    in_range(piece.trim(), number.value, min, max).map(|value| (value, number.reversed))
+    findings.reversed(piece, number.reversed);
+    in_range(piece.trim(), number.value, min, max)
+}
+
+/// Reads a number that is a part of a value; of a text that is none, what fio takes it for.
+pub(crate) fn settled(
+    piece: Piece<'_>,
+    kb_base: u64,
+    min: u64,
+    max: u64,
+    findings: &mut Findings,
+) -> Result<u64, Problem> {
+    let fio = || reading::in_range(reading::count(piece.text.trim(), kb_base)?, min, max);
+    findings.settle_one(|f| counted(piece, kb_base, min, max, f), fio)
 }
 
 /// Reads bytes, or a percentage of at most 100.
-pub(crate) fn size(piece: Piece<'_>, kb_base: u64, min: u64) -> Result<(Size, bool), Problem> {
+pub(crate) fn size(
+    piece: Piece<'_>,
+    kb_base: u64,
+    min: u64,
+    findings: &mut Findings,
+) -> Result<Size, Problem> {
     let piece = piece.trim();
     let last = piece.text.char_indices().next_back();
     match last {
-        Some((end, '%')) => percent(piece, end).map(|percent| (Size::Percent(percent), false)),
+        Some((end, '%')) => percent(piece, end).map(Size::Percent),
         Some((end, 'z' | 'Z')) if is_digits(&piece.text[..end]) => {
-            let (zones, _) = counted(piece.part(0..end), kb_base, 0, u64::from(u32::MAX))?;
-            let zones = u32::try_from(zones).unwrap_or(u32::MAX);
-            Ok((Size::Zones(zones), false))
+            let zones = counted(
+                piece.part(0..end),
+                kb_base,
+                0,
+                u64::from(u32::MAX),
+                findings,
+            )?;
+            Ok(Size::Zones(u32::try_from(zones).unwrap_or(u32::MAX)))
         }
-        _ => counted(piece, kb_base, min, u64::MAX)
-            .map(|(bytes, reversed)| (Size::Bytes(bytes), reversed)),
+        _ => counted(piece, kb_base, min, u64::MAX, findings).map(Size::Bytes),
     }
 }
 
@@ -72,7 +97,6 @@ fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
             piece.range(),
             format!("`{}` is more than all there is", piece.text),
         )
-        .fio("would take it for a giant number of bytes")
         .fix("write at most `100%`")),
     }
 }
@@ -84,7 +108,7 @@ fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     let (multiplier, reversed) = if suffix.text.is_empty() {
         (1, false)
     } else {
-        unit(suffix, kb_base).ok_or_else(|| unknown_suffix(piece, digits, suffix))?
+        unit(suffix, kb_base).ok_or_else(|| unknown_suffix(suffix))?
     };
     let value = digits.1.checked_mul(multiplier);
     match value {
@@ -153,7 +177,6 @@ fn hexadecimal<'a>(piece: Piece<'a>, hex: &str) -> Result<((Piece<'a>, i128), Pi
             piece.range(),
             format!("`{}` is not a hexadecimal number", piece.text),
         )
-        .fio("would ignore what follows the hexadecimal digits")
         .fix("write the number in full, without a unit")),
     }
 }
@@ -175,19 +198,26 @@ fn unit(suffix: Piece<'_>, kb_base: u64) -> Option<(i128, bool)> {
     Some((base.pow(power), iec && kb_base == 1024))
 }
 
-fn unknown_suffix(piece: Piece<'_>, digits: (Piece<'_>, i128), suffix: Piece<'_>) -> Problem {
+fn unknown_suffix(suffix: Piece<'_>) -> Problem {
+    if let Some(problem) = operator(suffix) {
+        return problem;
+    }
     Problem::new(
         "bad-suffix",
         suffix.range(),
         format!("`{}` is not a unit", suffix.text),
     )
-    .fio(match suffix.text.as_bytes()[0].to_ascii_lowercase() {
-        b'k' | b'm' | b'g' | b't' | b'p' => {
-            format!("would look at no more than parts of it in `{}`", piece.text)
-        }
-        _ => format!("would ignore it and take {}", digits.1),
-    })
     .fix("use k, m, g, t or p (powers of 1024 at kb_base=1024), or no unit")
+}
+
+/// Arithmetic without parentheses, of which fio reads the first number.
+pub(crate) fn operator(suffix: Piece<'_>) -> Option<Problem> {
+    let calculates = suffix.text.trim_start().starts_with(['*', '/', '+', '^']);
+    calculates.then(|| {
+        let why = format!("`{}` is not calculated without parentheses", suffix.text);
+        Problem::new("operator", suffix.range(), why)
+            .fix("write the result, or an expression in parentheses as in `(4*1k)`")
+    })
 }
 
 fn fraction(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>) -> Problem {
@@ -195,11 +225,7 @@ fn fraction(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>) -> Problem {
         "fraction",
         piece.range(),
         format!("`{}` is not a whole number", piece.text),
-    )
-    .fio(format!(
-        "stops reading at the dot and would take {}, without a unit",
-        digits.text
-    ));
+    );
     match whole_equivalent(digits.text, suffix.text) {
         Some(text) => problem.fix(format!("write `{text}`")),
         None => problem.fix("write a whole number with a smaller unit"),
@@ -233,7 +259,6 @@ pub(crate) fn in_range(piece: Piece<'_>, value: i128, min: u64, max: u64) -> Res
     let problem = |why: String| Problem::new("out-of-range", piece.range(), why);
     match u64::try_from(value) {
         Err(_) if value < 0 => Err(problem(format!("`{}` is negative", piece.text))
-            .fio("would take it for a giant number in some options")
             .fix(format!("write a number of at least {min}"))),
         Ok(value) if value < min => {
             Err(problem(format!("{value} is too small")).fix(format!("write at least {min}")))
@@ -335,7 +360,7 @@ mod tests {
 
     #[test]
     fn percent_stops_at_a_hundred() {
-        let read = |text| size(Piece::whole(text), 1024, 0).map(|(size, _)| size);
+        let read = |text| size(Piece::whole(text), 1024, 0, &mut Findings::default());
         assert_eq!(read("100%"), Ok(Size::Percent(100)));
         assert_eq!(read("101%").unwrap_err().code, "bad-percent");
         assert_eq!(read("-1%").unwrap_err().code, "bad-percent");
@@ -361,7 +386,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,12}") {
             let _ = integer(Piece::whole(&text), 1024);
-            let _ = size(Piece::whole(&text), 1024, 0);
+            let _ = size(Piece::whole(&text), 1024, 0, &mut Findings::default());
         }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Problem {
     pub(crate) at: Range<usize>,
     /// What fio would have done with it, as the end of "fio …".
     pub(crate) fio: Option<String>,
+    /// What fio takes the text for where it accepts it all the same, as a job file would say it.
+    pub(crate) reading: Option<Box<str>>,
     /// What to write instead, in the imperative.
     pub(crate) fix: Option<String>,
 }
@@ -25,6 +27,7 @@ impl Problem {
             why: why.into(),
             at,
             fio: None,
+            reading: None,
             fix: None,
         }
     }
@@ -32,6 +35,12 @@ impl Problem {
     /// Adds what fio would have done.
     pub(crate) fn fio(mut self, does: impl Into<String>) -> Self {
         self.fio = Some(does.into());
+        self
+    }
+
+    /// Adds what fio takes the text for.
+    pub(crate) fn read_as(mut self, reading: impl Into<String>) -> Self {
+        self.reading = Some(reading.into().into_boxed_str());
         self
     }
 

@@ -2,9 +2,11 @@
 
 use fathom_core::Nanos;
 
+use crate::findings::Findings;
 use crate::plan::{EtaMode, IdleProfile, OutputFormat};
 use crate::problem::{Piece, Problem};
-use crate::time::{Bare, time};
+use crate::reading;
+use crate::time::{self, Bare};
 
 /// `--output-format`.
 pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
@@ -28,8 +30,8 @@ pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
 }
 
 /// `--terse-version`.
-pub(crate) fn terse_version(text: &str) -> Result<u32, Problem> {
-    match text.trim().parse() {
+pub(crate) fn terse_version(text: &str, findings: &mut Findings) -> Result<u32, Problem> {
+    let documented = |_: &mut Findings| match text.trim().parse() {
         Ok(layout @ 2..=5) => Ok(layout),
         _ => Err(Problem::new(
             "bad-value",
@@ -37,27 +39,33 @@ pub(crate) fn terse_version(text: &str) -> Result<u32, Problem> {
             format!("there is no terse layout `{text}`"),
         )
         .fix("use 2, 3, 4 or 5")),
-    }
+    };
+    let fio = || {
+        u32::try_from(reading::whole(text))
+            .ok()
+            .filter(|layout| (2..=5).contains(layout))
+    };
+    findings.settle_one(documented, fio)
 }
 
 /// `--eta`.
-pub(crate) fn eta(text: &str) -> Result<EtaMode, Problem> {
+pub(crate) fn eta(text: &str, findings: &mut Findings) -> Result<EtaMode, Problem> {
     match text {
         "always" => Ok(EtaMode::Always),
         "never" => Ok(EtaMode::Never),
         "auto" => Ok(EtaMode::Auto),
-        _ => Err(Problem::new(
-            "bad-value",
-            0..text.len(),
-            format!("`{text}` is not a time to show the status line"),
-        )
-        .fix("use always, never or auto")),
+        _ => {
+            let why = format!("`{text}` is not a time to show the status line");
+            let problem = Problem::new("bad-value", 0..text.len(), why);
+            findings.misread(problem.fix("use always, never or auto"), "auto")?;
+            Ok(EtaMode::Auto)
+        }
     }
 }
 
 /// `--eta-interval`.
-pub(crate) fn interval(text: &str) -> Result<Nanos, Problem> {
-    let span = time(Piece::whole(text), Bare::Seconds)?;
+pub(crate) fn interval(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
+    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
     if span < INTERVAL_MIN {
         return Err(Problem::new(
             "out-of-range",
@@ -70,8 +78,8 @@ pub(crate) fn interval(text: &str) -> Result<Nanos, Problem> {
 }
 
 /// `--eta-newline`.
-pub(crate) fn newline(text: &str) -> Result<Option<Nanos>, Problem> {
-    let span = time(Piece::whole(text), Bare::Seconds)?;
+pub(crate) fn newline(text: &str, findings: &mut Findings) -> Result<Option<Nanos>, Problem> {
+    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
     if span.is_zero() {
         let why = "0 is too short for new status lines, as in fio";
         let problem = Problem::new("out-of-range", 0..text.len(), why);
@@ -81,8 +89,8 @@ pub(crate) fn newline(text: &str) -> Result<Option<Nanos>, Problem> {
 }
 
 /// `--status-interval`.
-pub(crate) fn status_interval(text: &str) -> Result<Nanos, Problem> {
-    let span = time(Piece::whole(text), Bare::Seconds)?;
+pub(crate) fn status_interval(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
+    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
     if span < STATUS_MIN {
         return Err(Problem::new(
             "out-of-range",
@@ -119,8 +127,8 @@ pub(crate) fn names(text: &str) -> Vec<String> {
 }
 
 /// `--trigger-timeout`.
-pub(crate) fn trigger_timeout(text: &str) -> Result<Nanos, Problem> {
-    time(Piece::whole(text), Bare::Seconds)
+pub(crate) fn trigger_timeout(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
+    time::settled(Piece::whole(text), Bare::Seconds, findings)
 }
 
 /// `--section`.

@@ -3,8 +3,10 @@
 use fathom_core::Nanos;
 
 use crate::arithmetic;
-use crate::number::{Number, digits_and_suffix, signed, too_large};
+use crate::findings::Findings;
+use crate::number::{Number, digits_and_suffix, operator, signed, too_large};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 /// What a number without a unit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,16 @@ pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
         .ok_or_else(|| too_large(piece).fix("a run of more than 584 years cannot be timed"))
 }
 
+/// Reads a time that is a part of a value; of a text that is none, what fio takes it for.
+pub(crate) fn settled(
+    piece: Piece<'_>,
+    bare: Bare,
+    findings: &mut Findings,
+) -> Result<Nanos, Problem> {
+    let fio = || reading::moment(piece.text.trim(), bare);
+    findings.settle_one(|_| time(piece, bare), fio)
+}
+
 /// In an expression bare numbers are microseconds, whatever the option: only told where it matters.
 fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
     let (micros, unit) = arithmetic::evaluate(piece, &literal)?;
@@ -53,13 +65,17 @@ fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
         piece.range(),
         "a time in parentheses needs a unit",
     )
-    .fio("takes bare numbers in an expression for microseconds")
     .fix("give at least one number its unit, as in `(2*30s)`"))
 }
 
 /// One number, in microseconds if it has a unit.
 fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
     let (sign, body) = signed(piece)?;
+    if body.text.starts_with("0x") || body.text.starts_with("0X") {
+        let why = format!("`{}` is a time in hexadecimal", piece.text);
+        let problem = Problem::new("hexadecimal-time", piece.range(), why);
+        return Err(problem.fix("write decimal digits"));
+    }
     let ((digits, value), suffix) = digits_and_suffix(body).map_err(|problem| {
         if problem.code == "fraction" {
             whole_time(piece, problem)
@@ -76,7 +92,7 @@ fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
         "m" => 60 * SECOND,
         "h" => 3600 * SECOND,
         "d" => 86_400 * SECOND,
-        _ => return Err(unknown_unit(piece, digits, suffix, &lower)),
+        _ => return Err(unknown_unit(digits, suffix, &lower)),
     };
     Ok(Number {
         value: sign
@@ -88,7 +104,7 @@ fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
     })
 }
 
-fn unknown_unit(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>, lower: &str) -> Problem {
+fn unknown_unit(digits: Piece<'_>, suffix: Piece<'_>, lower: &str) -> Problem {
     let meant = match lower {
         "sec" | "secs" | "second" | "seconds" => Some("s"),
         "min" | "mins" | "minute" | "minutes" => Some("m"),
@@ -98,15 +114,14 @@ fn unknown_unit(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>, lower: &
         "usecs" | "microsecond" | "microseconds" => Some("us"),
         _ => None,
     };
+    if let Some(problem) = operator(suffix) {
+        return problem.fix("write the result, or an expression in parentheses as in `(2*30s)`");
+    }
     let problem = Problem::new(
         "bad-time-unit",
         suffix.range(),
         format!("`{}` is not a unit of time", suffix.text),
-    )
-    .fio(format!(
-        "would take `{}` for {} us",
-        piece.text, digits.text
-    ));
+    );
     match meant {
         Some(unit) => problem.fix(format!("write `{}{unit}`", digits.text)),
         None => problem.fix("use us, ms, s, m, h or d"),
@@ -135,10 +150,6 @@ fn whole_time(piece: Piece<'_>, mut problem: Problem) -> Problem {
         (scaled % scale == 0).then(|| format!("write `{}{smaller}`", scaled / scale))
     };
     problem.fix = meant().or_else(|| Some("write a whole number of a smaller unit".to_owned()));
-    problem.fio = problem.fio.map(|_| {
-        let whole = piece.text.split('.').next().unwrap_or_default();
-        format!("stops reading at the dot and would take {whole} of the option's own unit")
-    });
     problem
 }
 

@@ -38,5 +38,5 @@ pub(crate) fn check(builder: &mut Builder<'_>, name: &str, layer: &Layer, header
         })
         .clone();
     let problem = Problem::new("bad-wait", 0..place.range.len(), why);
-    builder.error(&place, problem.fix(fix));
+    builder.job_error(&place, problem.fix(fix));
 }

@@ -176,3 +176,157 @@ fn command_lines_are_accepted_as_by_fio() {
         assert_eq!(verdicts, (false, false), "{line}");
     }
 }
+
+/// What fio's parser says of an option with each of these texts: the numbers that it read, or
+/// `None` where it refuses the text. All are in one command line, a job each, as fio takes a while
+/// to start; where it refuses that, each is asked about alone.
+fn read_by_fio(option: &str, texts: &[&str]) -> Option<Vec<Option<Vec<u64>>>> {
+    let mut args = vec!["--debug=parse".to_owned(), "--parse-only".to_owned()];
+    for text in texts {
+        args.extend(["--name=x", "--ioengine=null"].map(str::to_owned));
+        args.push(format!("--{option}={text}"));
+    }
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let output = fio(&args, "")?;
+    if output.status.success() {
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let jobs = printed.split(" handle_option=ioengine").skip(1);
+        return Some(jobs.map(numbers).map(Some).collect());
+    }
+    match texts {
+        [_] => Some(vec![None]),
+        texts => {
+            let each = texts.iter().map(|text| read_by_fio(option, &[*text]));
+            each.map(|one| Some(one?.remove(0))).collect()
+        }
+    }
+}
+
+fn numbers(printed: &str) -> Vec<u64> {
+    let numbers = printed.lines().filter_map(|line| {
+        let read = line.split("ret=0, out=").nth(1)?;
+        read.trim().parse().ok()
+    });
+    numbers.collect()
+}
+
+fn read_by_us(option: &str, value: &str) -> Option<String> {
+    let args = ["--parse-only", "--name=x", "--ioengine=null"].map(str::to_owned);
+    let option = format!("--{option}={value}");
+    let args: Vec<_> = args.into_iter().chain([option]).collect();
+    let world = World::default().lenient();
+    match fathom_job::parse(&args, fathom_job::Dialect::Fio, &world) {
+        Ok(fathom_job::Invocation::Run { plan, .. }) => Some(format!("{:?}", plan.jobs[0].options)),
+        _ => None,
+    }
+}
+
+/// Which of the numbers that fio reads is the option's, and their unit.
+#[derive(Clone, Copy)]
+enum Value {
+    First(&'static str),
+    Last,
+    /// Not a single number: only acceptance is compared.
+    Other,
+}
+
+impl Value {
+    /// The number that counts, as a documented text.
+    fn of(self, text: &str, numbers: &[u64]) -> Option<String> {
+        let digit = |letter: char| letter.is_ascii_digit();
+        match self {
+            Self::First(unit) if text.trim_start_matches('+').starts_with(digit) => {
+                numbers.first().map(|number| format!("{number}{unit}"))
+            }
+            Self::Last => numbers.last().map(u64::to_string),
+            _ => None,
+        }
+    }
+}
+
+/// Digits with everything behind them that people write.
+fn number_texts() -> Vec<String> {
+    let heads = ["4", "1", "0", "10", "0x10", "1.5", "-4", "+8", "010"];
+    let tails = [
+        "", "k", "K", "kb", "kib", "m", "q", "kk", "k8", "*1", "+30", "/2", ",8", "-8", ":8", " k",
+        "s", "ms", "min", "sec", "%", "%%", "z", "e3", "x", ".5k", "k,", ",k", "[x]",
+    ];
+    let texts = heads
+        .iter()
+        .flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}")));
+    let odd = [
+        "k",
+        "x",
+        ",4",
+        ",,4",
+        "--4",
+        "0x",
+        "true",
+        "4,4,4,4",
+        "99999999999999999999",
+        "s",
+    ];
+    texts.chain(odd.map(str::to_owned)).collect()
+}
+
+#[test]
+fn hundreds_of_texts_are_read_as_fio_reads_them() {
+    let texts = number_texts();
+    let options = [
+        ("iodepth", Value::First("")),
+        ("loops", Value::First("")),
+        ("rwmixread", Value::Last),
+        ("nice", Value::Other),
+        ("number_ios", Value::First("")),
+        ("size", Value::Last),
+        ("bs", Value::Other),
+        ("rate_iops", Value::Other),
+        ("runtime", Value::First("us")),
+        ("thinktime", Value::First("us")),
+        ("max_latency", Value::Other),
+        ("direct", Value::First("")),
+        ("time_based", Value::Other),
+        ("filesize", Value::Other),
+        ("bsrange", Value::Other),
+    ];
+    let mut different = Vec::new();
+    // A different part of the texts for each option keeps the test short.
+    for (at, (option, value)) in options.into_iter().enumerate() {
+        let part = texts.iter().map(String::as_str).skip(at % 4).step_by(4);
+        // Of these fio makes a giant number, with which no job can run.
+        let giant = |text: &&str| matches!(option, "bs" | "filesize") && text.contains(['-', '%']);
+        let part: Vec<_> = part.filter(|text| !giant(text)).collect();
+        let (accepted, refused): (Vec<_>, Vec<_>) = part
+            .iter()
+            .partition(|text| read_by_us(option, text).is_some());
+        for text in refused {
+            let Some(theirs) = read_by_fio(option, &[text]) else {
+                return;
+            };
+            if theirs[0].is_some() {
+                different.push(format!("{option}={text}: refused"));
+            }
+        }
+        let Some(theirs) = read_by_fio(option, &accepted) else {
+            return;
+        };
+        assert_eq!(theirs.len(), accepted.len(), "{option}");
+        for (text, numbers) in accepted.into_iter().zip(theirs) {
+            let read = match numbers {
+                Some(numbers) => value.of(text, &numbers),
+                None => {
+                    different.push(format!("{option}={text}: accepted"));
+                    None
+                }
+            };
+            let same = |read: &String| read_by_us(option, read);
+            let read = read.filter(|_| !text.contains(['%', 'z']));
+            if let Some(same) = read.as_ref().and_then(same)
+                && Some(same) != read_by_us(option, text)
+            {
+                different.push(format!("{option}={text}: fio read {read:?}"));
+            }
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}

@@ -157,7 +157,7 @@ fn the_caret_is_under_the_argument() {
         .unwrap_err();
     let text = errors.render("fio", false);
     assert!(text.contains("--name=x --bs=4q --size=1m"), "{text}");
-    assert!(text.contains("fio would ignore it and take 4"), "{text}");
+    assert!(text.contains("fio takes it for 4"), "{text}");
     let marks = text.lines().find(|line| line.contains('^')).unwrap();
     assert!(marks.contains(" ^") && !marks.contains("^^"), "{text}");
     assert!(

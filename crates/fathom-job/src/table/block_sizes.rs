@@ -3,10 +3,12 @@
 use fathom_core::{Direction, PerDirection};
 
 use super::general::not_a_range;
-use super::read::{Findings, byte, up_to_three};
+use super::read::{byte, spread, up_to_three};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{BlockSize, Options};
 use crate::problem::{Piece, Problem};
+use crate::reading::{self, Reading, Shown};
 
 /// Replaces the sizes that were given.
 pub(super) fn set_sizes(options: &mut Options, sizes: PerDirection<Option<BlockSize>>) {
@@ -26,9 +28,32 @@ pub(super) fn bsrange(
     let sizes = up_to_three(text, "ranges", |piece| {
         let (min, max) = size_range(piece, kb_base, findings, "bsrange=4k-64k")?;
         Ok(BlockSize::Range { min, max })
-    })?;
+    });
+    let sizes = match sizes {
+        Ok(sizes) => sizes,
+        Err(problem) => {
+            let ranges = ranges_in_fio(text, kb_base).ok_or_else(|| problem.clone())?;
+            findings.misread(problem, ranges.shown())?;
+            ranges.map(|range| range.map(|(min, max)| BlockSize::Range { min, max }))
+        }
+    };
     set_sizes(options, sizes);
     Ok(())
+}
+
+/// fio's reading: of each entry the first two sizes. One without a second size leaves its direction
+/// as it was.
+fn ranges_in_fio(text: &str, kb_base: u64) -> Option<PerDirection<Option<(u64, u64)>>> {
+    let size = |text: &str| reading::count(text, kb_base);
+    let range = |entry: &str| {
+        let (low, high) = entry.split_once(['-', ':'])?;
+        let (low, high) = (size(low)?, size(high)?);
+        // 0 stands for the size that there is without a range.
+        let low = if low == 0 { SIZE_DEFAULT } else { low };
+        (high > 0).then(|| (low.min(high), low.max(high)))
+    };
+    let ranges: Vec<_> = text.split(',').take(3).map(range).collect();
+    ranges.iter().any(Option::is_some).then(|| spread(&ranges))
 }
 
 /// `a-b` or `a:b`, at least 1, the smaller first.
@@ -44,7 +69,6 @@ fn size_range(
         if !rest.text.split('/').skip(1).all(is_share) {
             let why = format!("`{}` does not belong to the range before it", rest.text);
             return Err(Problem::new("bad-range", rest.range(), why)
-                .fio("would forget it, though its manual allows it")
                 .fix("put a comma between the ranges for reads, writes and trims"));
         }
         ends.truncate(2);
@@ -55,14 +79,14 @@ fn size_range(
         let problem = Problem::new("range-with-shares", piece.range(), why);
         findings.warn(problem.fix("write sizes with shares as `bssplit=512/25:1k/25:4k/50`"));
     }
-    let [low, high] = ends.as_slice() else {
+    let [low, high, rest @ ..] = ends.as_slice() else {
         return Err(not_a_range(piece.text, example).shifted(piece.at));
     };
-    let mut read = |piece: Piece<'_>| {
-        let (value, reversed) = number::counted(piece, kb_base, 1, u64::MAX)?;
-        findings.reversed(piece, reversed);
-        Ok(value)
-    };
+    if !rest.is_empty() {
+        let shown = format!("{}-{}", low.text, high.text);
+        findings.misread(not_a_range(piece.text, example).shifted(piece.at), shown)?;
+    }
+    let mut read = |piece: Piece<'_>| number::settled(piece, kb_base, 1, u64::MAX, findings);
     let (low, high): (u64, u64) = (read(*low)?, read(*high)?);
     Ok((low.min(high), low.max(high)))
 }
@@ -86,13 +110,21 @@ pub(super) fn filesize(
         findings.warn(problem.fio("ignores it too").fix("leave it out"));
         piece = piece.part(0..end);
     }
-    options.filesize = Some(if piece.split(&['-', ':']).len() == 1 {
-        let (size, reversed) = number::counted(piece, options.kb_base, 1, u64::MAX)?;
-        findings.reversed(piece, reversed);
-        (size, size)
-    } else {
-        size_range(piece, options.kb_base, findings, "filesize=1m-4m")?
-    });
+    let kb_base = options.kb_base;
+    let documented = |findings: &mut Findings| {
+        if piece.split(&['-', ':']).len() > 1 {
+            return size_range(piece, kb_base, findings, "filesize=1m-4m");
+        }
+        let size = number::counted(piece, kb_base, 1, u64::MAX, findings)?;
+        Ok((size, size))
+    };
+    let fio = || {
+        let size = |text: &str| reading::in_range(reading::count(text, kb_base)?, 1, u64::MAX);
+        let ends = reading::per_direction(piece.text, size)?.value()?;
+        let (low, high) = (ends.read.or(ends.write)?, ends.write.or(ends.read)?);
+        Some((low.min(high), low.max(high)))
+    };
+    options.filesize = Some(findings.settle_one(documented, fio)?);
     Ok(())
 }
 
@@ -102,6 +134,14 @@ pub(super) fn bssplit(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let kb_base = options.kb_base;
+    let lists = Piece::whole(text).split(&[',']);
+    let mut text = text;
+    if let Some(fourth) = lists.get(3) {
+        let why = "there are three lists at most: for reads, writes and trims";
+        let problem = Problem::new("too-many-values", fourth.range(), why).fix("leave it out");
+        findings.misread(problem, "nothing")?;
+        text = &text[..fourth.at - 1];
+    }
     let sizes = up_to_three(text, "lists", |piece| {
         one_split(piece, kb_base, findings).map(BlockSize::Split)
     })?;
@@ -123,11 +163,17 @@ fn one_split(
             [size] => (*size, None),
             [size, percent] if percent.text.trim().is_empty() => (*size, None),
             [size, percent] => (*size, Some(*percent)),
-            _ => return Err(bad_entry(entry)),
+            [size, percent, ..] => {
+                findings.misread(bad_entry(entry), format!("{}/{}", size.text, percent.text))?;
+                (*size, Some(*percent))
+            }
+            [] => return Err(bad_entry(entry)),
         };
-        let (bytes, reversed) = number::counted(size, kb_base, 1, u64::MAX)?;
-        findings.reversed(size, reversed);
-        let percent = percent.map(split_percent).transpose()?;
+        let bytes = number::settled(size, kb_base, 1, u64::MAX, findings)?;
+        let percent = match percent {
+            Some(percent) => split_percent(percent, findings)?,
+            None => None,
+        };
         entries.push((bytes, percent));
         if entries.len() > SPLIT_MAX {
             return Err(Problem::new(
@@ -140,10 +186,11 @@ fn one_split(
     share_rest(piece, entries, findings)
 }
 
-fn split_percent(piece: Piece<'_>) -> Result<u32, Problem> {
+/// A percentage; `None` where fio takes the text for none, and gives the size a part of the rest.
+fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32>, Problem> {
     let digits = piece.trim();
     let text = digits.text.strip_suffix('%').unwrap_or(digits.text);
-    match text.parse() {
+    let documented = |_: &mut Findings| match text.parse() {
         Ok(percent) if percent <= 100 => Ok(percent),
         _ => Err(Problem::new(
             "bad-percent",
@@ -151,7 +198,13 @@ fn split_percent(piece: Piece<'_>) -> Result<u32, Problem> {
             format!("`{}` is not a percentage", digits.text),
         )
         .fix("write a whole number from 0 to 100")),
-    }
+    };
+    let fio = || match u32::try_from(reading::whole(text)).ok()? {
+        _ if text.starts_with('-') => None,
+        percent @ 1..=100 => Some(Reading::Value(percent)),
+        _ => Some(Reading::Nothing),
+    };
+    findings.settle(documented, fio)
 }
 
 fn share_rest(
@@ -160,20 +213,20 @@ fn share_rest(
     findings: &mut Findings,
 ) -> Result<Vec<(u64, u8)>, Problem> {
     let given: u32 = entries.iter().filter_map(|(_, percent)| *percent).sum();
-    if given > 100 {
-        return Err(Problem::new(
-            "bad-split",
-            piece.range(),
-            format!("the percentages add up to {given}, not to 100"),
-        )
-        .fio("would cut off what is beyond 100")
-        .fix("lower them until they add up to 100"));
-    }
-    let rest = 100 - given;
     let blanks = entries
         .iter()
         .filter(|(_, percent)| percent.is_none())
         .count();
+    if given > 100 {
+        let why = format!("the percentages add up to {given}, not to 100");
+        let problem = Problem::new("bad-split", piece.range(), why)
+            .fix("lower them until they add up to 100");
+        if blanks > 1 {
+            return Err(problem);
+        }
+        findings.misread(problem, "the first 100 of them")?;
+    }
+    let rest = 100_u32.saturating_sub(given);
     let share = rest.checked_div(u32::try_from(blanks).unwrap_or(u32::MAX));
     if blanks == 0 && rest > 0 {
         findings.warn(
@@ -213,3 +266,6 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
 
 /// fio's limit of sizes in a `bssplit`.
 const SPLIT_MAX: usize = 64;
+
+/// `bs` where nothing is said.
+const SIZE_DEFAULT: u64 = 4096;

@@ -2,8 +2,9 @@
 
 use super::general::{U32, choice};
 use super::random::law;
-use super::read::{Findings, narrow, unknown_word};
+use super::read::{narrow, unknown_word};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
 use crate::problem::{Piece, Problem};
@@ -20,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
             read: file_service,
         },
     )
-    .stricter("what follows the colon must be a number; fio passes over what is none"),
+    .stricter("what stands behind a number; what is no number at all is refused"),
     Row::new(
         "openfiles",
         "as many as there are",
@@ -93,7 +94,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Bool(|o, v| o.fill_device = v),
     )
     .aliases(&["fill_fs"])
-    .stricter("without a `size` for `rw=write` only"),
+    .different("without a `size` for `rw=write` only"),
     Row::new(
         "fadvise_hint",
         "1",
@@ -130,24 +131,27 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn file_service(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);
     let pieces = whole.split(&[':']);
     let word = pieces[0].trim();
     let most = if word.text == "sequential" { 1 } else { 2 };
     if let Some(extra) = pieces.get(most) {
         let extra = extra.range().start..text.len();
-        return Err(Problem::new("too-many-values", extra, "too many values"));
+        findings.misread(
+            Problem::new("too-many-values", extra, "too many values"),
+            "nothing",
+        )?;
     }
-    let ops = || match pieces.get(1) {
-        Some(piece) => number::counted(*piece, options.kb_base, 1, U32).map(|(n, _)| narrow(n)),
+    let mut ops = || match pieces.get(1) {
+        Some(piece) => number::settled(*piece, options.kb_base, 1, U32, findings).map(narrow),
         None => Ok(1),
     };
     options.file_service = match word.text {
         "roundrobin" => FileService::RoundRobin(ops()?),
         "random" => FileService::Random(ops()?),
         "sequential" => FileService::Sequential,
-        "zipf" | "pareto" | "normal" | "gauss" => match law(whole)? {
+        "zipf" | "pareto" | "normal" | "gauss" => match law(whole, findings)? {
             RandomDistribution::Zipf(theta, _) => FileService::Zipf(theta),
             RandomDistribution::Pareto(h, _) => FileService::Pareto(h),
             RandomDistribution::Normal(deviation, _) => FileService::Normal(deviation),

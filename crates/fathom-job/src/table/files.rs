@@ -1,8 +1,9 @@
 //! Which files, how they are laid out, and what is done to them besides reading and writing.
 
 use super::general::choice;
-use super::read::{Findings, narrow};
+use super::read::narrow;
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::names::{in_directory, split_list};
 use crate::plan::{Fallocate, Options};
 use crate::problem::Problem;
@@ -18,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
             read: filename,
         },
     )
-    .stricter("`-` is refused: in fio it is standard input or output, which has no offsets"),
+    .different("`-` is refused: in fio it is standard input or output, which has no offsets"),
     Row::new(
         "directory",
         "",
@@ -47,8 +48,9 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.nrfiles = narrow(v),
         },
     )
+    .fio(0, FILES_MAX)
     .aliases(&["nr_files"])
-    .stricter("0, with which fio runs nothing, and more than 1048576 are refused"),
+    .different("0, with which fio runs nothing, and more than 1048576 are refused"),
     Row::new(
         "fallocate",
         "native",

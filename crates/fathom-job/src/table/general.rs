@@ -2,11 +2,13 @@
 
 use fathom_core::Nanos;
 
-use super::read::{Findings, narrow};
+use super::read::narrow;
 use super::row::{Choice, GIVEN_UP, Kind, Row};
+use crate::findings::Findings;
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
-use crate::time::{Bare, time};
+use crate::reading;
+use crate::time::{self, Bare};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -19,7 +21,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different(
         "reports have the whole name, so that jobs can be told apart; fio's have its first 127 \
-         bytes. A section of a job file whose name is longer than 255 is refused; fio cuts it",
+         bytes. A section of a job file whose name is longer than 255 bytes is cut, as in fio, \
+         with a note; as `fathom` it is an error",
     ),
     Row::new(
         "description",
@@ -50,7 +53,8 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.numjobs = narrow(v),
         },
     )
-    .stricter("0 is refused; fio runs nothing and says that there are too many jobs"),
+    .fio(0, U32)
+    .different("0 is refused when the job is to run, as in fio, which speaks of too many jobs"),
     Row::new(
         "startdelay",
         "0",
@@ -61,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
             read: startdelay,
         },
     )
+    .numeric()
     .stricter(TIMES),
     Row::new(
         "runtime",
@@ -131,7 +136,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.gtod_cpu = Some(narrow(v)),
         },
     )
-    .stricter("no other job runs on it; the report says how long the time stood still at most"),
+    .different("no other job runs on it; the report says how long the time stood still at most"),
     Row::new(
         "stonewall",
         "0",
@@ -192,7 +197,7 @@ pub(super) const ROWS: &[Row] = &[
             read: cpus_allowed,
         },
     )
-    .stricter("what is not a list of processors is refused; fio reads as far as it can"),
+    .stricter("what is not a list of processors; fio reads as far as it can"),
     Row::new(
         "cpus_allowed_policy",
         "shared",
@@ -236,15 +241,22 @@ pub(super) const fn choice(
     Choice { word, help, set }
 }
 
-fn startdelay(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn startdelay(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let pieces = Piece::whole(text).split(&['-', ':']);
     let (low, high) = match pieces.as_slice() {
         [only] => {
-            let delay = time(*only, Bare::Seconds)?;
+            let delay = time::settled(*only, Bare::Seconds, findings)?;
             (delay, delay)
         }
-        [low, high] => (time(*low, Bare::Seconds)?, time(*high, Bare::Seconds)?),
-        _ => return Err(not_a_range(text, "startdelay=5s-10s")),
+        [low, high, rest @ ..] => {
+            if !rest.is_empty() {
+                let shown = &text[..high.at + high.text.len()];
+                findings.misread(not_a_range(text, "startdelay=5s-10s"), shown)?;
+            }
+            let mut end = |piece| time::settled(piece, Bare::Seconds, findings);
+            (end(*low)?, end(*high)?)
+        }
+        [] => return Err(not_a_range(text, "startdelay=5s-10s")),
     };
     options.startdelay = (low.min(high), Nanos::max(low, high));
     Ok(())
@@ -263,11 +275,25 @@ pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
 pub(super) fn cpus_allowed(
     options: &mut Options,
     text: &str,
-    _: &mut Findings,
+    findings: &mut Findings,
 ) -> Result<(), Problem> {
+    let cpus = match processors(text) {
+        Ok(cpus) => cpus,
+        Err(problem) => {
+            let cpus = processors_in_fio(text).ok_or_else(|| problem.clone())?;
+            let shown: Vec<_> = cpus.iter().map(u32::to_string).collect();
+            findings.misread(problem, shown.join(","))?;
+            cpus
+        }
+    };
+    options.cpus_allowed = Some(cpus);
+    Ok(())
+}
+
+fn processors(text: &str) -> Result<Vec<u32>, Problem> {
     let mut cpus = Vec::new();
     for piece in Piece::whole(text).split(&[',']) {
-        let ends = piece.split(&['-', ':']);
+        let ends = piece.split(&['-']);
         let (low, high) = match ends.as_slice() {
             [only] => (cpu(*only)?, cpu(*only)?),
             [low, high] => (cpu(*low)?, cpu(*high)?),
@@ -285,8 +311,22 @@ pub(super) fn cpus_allowed(
     }
     cpus.sort_unstable();
     cpus.dedup();
-    options.cpus_allowed = Some(cpus);
-    Ok(())
+    Ok(cpus)
+}
+
+/// fio's reading: up to the first empty entry, and of each end its digits, or 0 without any.
+/// `None` where that leaves the job no processor, with which fio does not run it.
+fn processors_in_fio(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for entry in text.split(',').take_while(|entry| !entry.is_empty()) {
+        let (low, high) = entry.split_once('-').unwrap_or((entry, entry));
+        let (low, high) = (reading::whole(low), reading::whole(high));
+        let high = high.min(u64::from(CPUS_MAX));
+        cpus.extend((low..=high).filter_map(|cpu| u32::try_from(cpu).ok()));
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
@@ -305,8 +345,8 @@ fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
 /// No machine has more processors than this (the kernel's limit is 8192).
 const CPUS_MAX: u32 = 8192;
 
-pub(super) const TIMES: &str = "fractions (`1.5s`) and units fio does not know (`min`, `sec`) are \
-    refused; fio cuts them or takes microseconds";
+pub(super) const TIMES: &str = "fractions (`1.5s`) and units that fio does not know (`min`, `sec`) \
+    are objected to; fio cuts them or takes microseconds";
 
 /// The largest number of fio's 32-bit options.
 pub(super) const U32: u64 = u32::MAX as u64;

@@ -3,13 +3,15 @@
 use fathom_core::{Nanos, PerDirection};
 
 use super::general::{TIMES, U32};
-use super::read::{Findings, narrow, spread};
+use super::read::{narrow, needless, up_to_three};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::lifecycle::{SteadyFigure, SteadyState};
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
-use crate::time::{Bare, time};
+use crate::reading::{self, Reading, Shown};
+use crate::time::{self, Bare};
 
 // tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
@@ -23,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
             read: max_latency,
         },
     )
+    .numeric()
     .stricter(TIMES),
     Row::new(
         "latency_target",
@@ -53,13 +56,15 @@ pub(super) const ROWS: &[Row] = &[
         "latency_percentile=99.9",
         Kind::Special {
             form: "number from 0 to 100",
-            read: |options, text, _| {
-                options.lifecycle.latency_percentile = percent(Piece::whole(text))?;
+            read: |options, text, findings| {
+                let documented = |_: &mut Findings| percent(Piece::whole(text));
+                let fio = || reading::float(text).filter(|value| *value <= 100.0);
+                options.lifecycle.latency_percentile = findings.settle_one(documented, fio)?;
                 Ok(())
             },
         },
     )
-    .stricter("a list is refused; fio takes its first number"),
+    .stricter("a list; fio takes its first number"),
     Row::new(
         "latency_run",
         "0",
@@ -72,12 +77,12 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "The job's weight: jobs of one `flow_id` take turns in proportion to it",
         "flow=3",
-        Kind::Int {
-            min: 0,
-            max: 1000,
-            set: |o, v| o.lifecycle.flow = narrow(v),
+        Kind::Special {
+            form: "integer value (opt=100); min=0, max=1000",
+            read: flow,
         },
-    ),
+    )
+    .numeric(),
     Row::new(
         "flow_id",
         "0",
@@ -149,17 +154,30 @@ pub(super) const ROWS: &[Row] = &[
     .stricter(TIMES),
 ];
 
-fn max_latency(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let pieces = Piece::whole(text).split(&[',']);
-    if let Some(fourth) = pieces.get(3) {
-        let why = "there are three directions: read,write,trim";
-        return Err(Problem::new("too-many-values", fourth.range(), why));
+/// A weight; of negative ones, which once had a meaning, fio makes numbers that nobody reaches.
+fn flow(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let kb_base = options.kb_base;
+    let documented = |findings: &mut Findings| {
+        number::counted(Piece::whole(text), kb_base, 0, WEIGHT_MAX, findings)
+    };
+    let fio = || {
+        let Reading::Value(weight) = reading::signed(text, kb_base, (i64::MIN, 1000))? else {
+            return Some(Reading::Nothing);
+        };
+        Some(Reading::Value(u64::try_from(weight).unwrap_or(0)))
+    };
+    if let Some(weight) = findings.settle(documented, fio)? {
+        options.lifecycle.flow = narrow(weight);
     }
-    let bounds = pieces.iter().map(|piece| match piece.trim().text {
-        "" => Ok(None),
-        _ => time(*piece, Bare::Microseconds).map(Some),
-    });
-    let bounds = spread(&bounds.collect::<Result<Vec<_>, _>>()?);
+    Ok(())
+}
+
+fn max_latency(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let documented = |_: &mut Findings| {
+        up_to_three(text, "times", |piece| time::time(piece, Bare::Microseconds))
+    };
+    let fio = || reading::per_direction(text, |text| reading::moment(text, Bare::Microseconds));
+    let bounds = findings.settle(documented, fio)?.unwrap_or_default();
     let own = &mut options.lifecycle.max_latency;
     *own = PerDirection::from_fn(|direction| match bounds[direction] {
         Some(bound) => Some(bound).filter(|bound| !bound.is_zero()),
@@ -186,7 +204,7 @@ fn number_of(piece: Piece<'_>) -> Option<f64> {
     value.ok()
 }
 
-fn steadystate(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);
     let (word, limit) = match text.split_once(':') {
         Some((word, _)) => (word, whole.part(word.len() + 1..text.len()).trim()),
@@ -205,17 +223,31 @@ fn steadystate(options: &mut Options, text: &str, _: &mut Findings) -> Result<()
                 .fix("choose one of iops, bw, lat, iops_slope, bw_slope, lat_slope"));
         }
     };
-    let percent = limit.text.ends_with('%');
-    let digits = limit
-        .part(0..limit.text.len() - usize::from(percent))
-        .trim();
+    let percent = limit.text.contains('%');
+    let end = limit.text.find('%').unwrap_or(limit.text.len());
+    let digits = limit.part(0..end).trim();
+    if percent && end + 1 < limit.text.len() {
+        findings.misread(needless(limit, &limit.text[..=end]), &limit.text[..=end])?;
+    }
     let limit = match (figure, percent) {
         (_, true) | (SteadyFigure::Iops, false) => number_of(digits),
         (SteadyFigure::Bandwidth, false) => {
-            let bytes = number::counted(digits, options.kb_base, 0, u64::MAX)?.0;
+            let bytes = number::settled(digits, options.kb_base, 0, u64::MAX, findings)?;
             Some(bytes as f64)
         }
-        (SteadyFigure::Latency, false) => Some(time(digits, Bare::Microseconds)?.get() as f64),
+        (SteadyFigure::Latency, false) => {
+            Some(time::settled(digits, Bare::Microseconds, findings)?.get() as f64)
+        }
+    };
+    let limit = match (limit, reading::float(digits.text)) {
+        (None, Some(value)) => {
+            let why = format!("`{}` is no number", digits.text);
+            let problem = Problem::new("bad-value", digits.range(), why)
+                .fix("write it as in `steadystate=iops:5%`");
+            findings.misread(problem, value.shown())?;
+            Some(value)
+        }
+        (limit, _) => limit,
     };
     let Some(limit) = limit else {
         let why = format!("`{text}` has no limit that is a number");
@@ -230,3 +262,6 @@ fn steadystate(options: &mut Options, text: &str, _: &mut Findings) -> Result<()
     });
     Ok(())
 }
+
+/// fio's limit.
+const WEIGHT_MAX: u64 = 1000;

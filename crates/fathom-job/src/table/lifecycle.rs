@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
         "wait_for=prepare",
         Kind::Text(|o, text| o.lifecycle.wait_for = Some(text.to_owned())),
     )
-    .stricter("a job that comes later is refused; fio says so, runs nothing and ends with 0"),
+    .different("a job that comes later is refused; fio says so, runs nothing and ends with 0"),
     Row::new(
         "exitall",
         "0",
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         "exec_prerun=sync",
         Kind::Text(|o, text| o.lifecycle.exec_prerun = Some(text.to_owned())),
     )
-    .stricter(
+    .different(
         "where it fails the job is skipped, as in fio, but it is said, and called as `fathom` the \
          program ends with 1; `--no-exec` refuses it",
     ),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         "exec_postrun=sync",
         Kind::Text(|o, text| o.lifecycle.exec_postrun = Some(text.to_owned())),
     )
-    .stricter("a failure is said; `--no-exec` refuses it"),
+    .different("a failure is said; `--no-exec` refuses it"),
     Row::new(
         "ignore_error",
         "",

@@ -1,8 +1,9 @@
 //! I/O logs.
 
 use super::general::{U32, choice, cpus_allowed};
-use super::read::{Findings, byte, narrow};
+use super::read::{byte, narrow};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::logs::{LogFileFormat, LogFull, LogValue};
 use crate::plan::Options;
 use crate::problem::Problem;
@@ -240,10 +241,11 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Int {
             min: 1,
             max: U32,
-            set: |o, v| o.logs.bandwidth_ms = Some(narrow(v)),
+            set: |o, v| o.logs.bandwidth_ms = Some(narrow(v).max(1)),
         },
     )
-    .different("0 is refused"),
+    .fio(0, U32)
+    .stricter("0: 1 is taken"),
     Row::new(
         "iopsavgtime",
         "500",
@@ -252,10 +254,11 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Int {
             min: 1,
             max: U32,
-            set: |o, v| o.logs.iops_ms = Some(narrow(v)),
+            set: |o, v| o.logs.iops_ms = Some(narrow(v).max(1)),
         },
     )
-    .different("0 is refused"),
+    .fio(0, U32)
+    .stricter("0: 1 is taken"),
 ];
 
 fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {

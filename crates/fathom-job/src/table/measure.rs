@@ -1,10 +1,12 @@
 //! What is counted and how it is shown.
 
 use super::general::choice;
-use super::read::{Findings, narrow};
+use super::read::narrow;
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::plan::{ContinueOnError, Options};
 use crate::problem::{Piece, Problem};
+use crate::reading::{self, Shown};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -52,7 +54,9 @@ pub(super) const ROWS: &[Row] = &[
             read: percentile_list,
         },
     )
-    .stricter("what is not a number is refused; fio reads the list up to there"),
+    .stricter(
+        "what is not a number; fio reads the list up to there, and refuses one that begins so",
+    ),
     Row::new(
         "significant_figures",
         "4",
@@ -154,41 +158,65 @@ fn set_errors(options: &mut Options, read: bool, write: bool, verify: bool) {
     };
 }
 
-fn percentile_list(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn percentile_list(
+    options: &mut Options,
+    text: &str,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
     let pieces = Piece::whole(text).split(&[':']);
-    if pieces.len() > PERCENTILES_MAX {
-        return Err(Problem::new(
-            "too-many-values",
-            pieces[PERCENTILES_MAX].range(),
-            format!("there are {PERCENTILES_MAX} percentiles at most"),
-        ));
-    }
-    let mut list = Vec::with_capacity(pieces.len());
+    let mut list = Vec::with_capacity(pieces.len().min(PERCENTILES_MAX));
     let mut decimals = 0;
     for piece in pieces {
         let piece = piece.trim();
-        let plain = piece
-            .text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.');
-        match piece.text.parse::<f64>() {
-            Ok(value) if plain && (0.0..=100.0).contains(&value) => list.push(value),
-            _ => {
-                return Err(Problem::new(
-                    "bad-percentile",
-                    piece.range(),
-                    format!("`{}` is not a number from 0 to 100", piece.text),
-                )
-                .fix("write them with colons between them, as in `50:99:99.9`"));
-            }
+        let (read, problem) = percentile(piece, list.len());
+        let Some(problem) = problem else {
+            let fraction = piece.text.split_once('.').map_or(0, |(_, part)| part.len());
+            decimals = decimals.max(fraction);
+            list.extend(read);
+            continue;
+        };
+        // fio reads the list up to here; without a number at its head it refuses it.
+        if list.is_empty() && read.is_none() {
+            return Err(problem);
         }
-        let fraction = piece.text.split_once('.').map_or(0, |(_, part)| part.len());
-        decimals = decimals.max(fraction);
+        list.extend(read);
+        findings.misread(
+            problem,
+            list.iter().map(Shown::shown).collect::<Vec<_>>().join(":"),
+        )?;
+        if read.is_none() {
+            break;
+        }
     }
     list.sort_by(f64::total_cmp);
     options.percentile_list = list;
     options.percentile_precision = u32::try_from(decimals.min(DECIMALS_MAX)).unwrap_or_default();
     Ok(())
+}
+
+/// A percentile, or what fio takes it for and what is wrong with it; `before` are in the list.
+fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>) {
+    if before >= PERCENTILES_MAX {
+        let why = format!("there are {PERCENTILES_MAX} percentiles at most");
+        return (
+            None,
+            Some(Problem::new("too-many-values", piece.range(), why)),
+        );
+    }
+    let within = |value: &f64| (0.0..=100.0).contains(value);
+    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let whole = piece
+        .text
+        .bytes()
+        .all(plain)
+        .then(|| piece.text.parse().ok());
+    if let Some(value) = whole.flatten().filter(within) {
+        return (Some(value), None);
+    }
+    let why = format!("`{}` is not a number from 0 to 100", piece.text);
+    let problem = Problem::new("bad-percentile", piece.range(), why)
+        .fix("write them with colons between them, as in `50:99:99.9`");
+    (reading::float(piece.text).filter(within), Some(problem))
 }
 
 /// fio's limit.

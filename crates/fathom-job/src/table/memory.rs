@@ -1,11 +1,13 @@
 //! Where the buffers lie.
 
 use super::general::U32;
-use super::read::{Findings, narrow, unknown_word};
+use super::read::{narrow, unknown_word};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
+use crate::reading;
 use crate::workload::MemoryKind;
 
 pub(super) const ROWS: &[Row] = &[
@@ -43,15 +45,15 @@ pub(super) const ROWS: &[Row] = &[
             read: hugepage_size,
         },
     )
-    .stricter("a size that no page can have is refused"),
+    .numeric()
+    .different("a size that no page can have is refused"),
 ];
 
-fn memory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn memory(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);
-    let (word, file) = match text.split_once(':') {
-        Some((word, _)) => (whole.part(0..word.len()), Some(&text[word.len() + 1..])),
-        None => (whole, None),
-    };
+    let word = whole.part(0..reading::word(text).len());
+    let rest = &text[word.text.len()..];
+    let mut file = rest.strip_prefix(':');
     let kind = match word.text {
         "malloc" | "mmap" => MemoryKind::Private,
         "shm" | "mmapshared" => MemoryKind::Shared,
@@ -59,10 +61,13 @@ fn memory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Pro
         "shmhuge" => MemoryKind::SharedHuge,
         _ => return Err(unknown_word("mem", word, &WORDS, &["cudamalloc"])),
     };
-    if file.is_some_and(|file| file.is_empty() || !word.text.starts_with("mmap")) {
+    let needless = file.is_none_or(|file| file.is_empty() || !word.text.starts_with("mmap"));
+    if !rest.is_empty() && needless {
         let why = format!("`{}` has no file behind it", word.text);
-        return Err(Problem::new("bad-value", whole.range(), why)
-            .fix("write a file behind `mmap:`, `mmapshared:` or `mmaphuge:`"));
+        let problem = Problem::new("bad-value", whole.range(), why)
+            .fix("write a file behind `mmap:`, `mmapshared:` or `mmaphuge:`");
+        findings.misread(problem, word.text)?;
+        file = None;
     }
     options.memory.kind = kind;
     options.memory.file = file.map(str::to_owned);
@@ -75,8 +80,7 @@ fn hugepage_size(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let whole = Piece::whole(text);
-    let (bytes, reversed) = number::counted(whole, options.kb_base, 1, U32)?;
-    findings.reversed(whole, reversed);
+    let bytes = number::settled(whole, options.kb_base, 1, U32, findings)?;
     if !bytes.is_power_of_two() {
         let why = format!("a page of {bytes} bytes: that is no power of two");
         return Err(Problem::new("bad-page-size", whole.range(), why)

@@ -32,7 +32,6 @@ pub(crate) mod zones;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub(crate) use read::{Findings, REVERSED_UNITS};
 pub(crate) use row::{ALL_OTHERS, Kind, Row};
 
 /// All options, in the order they are documented.
@@ -83,6 +82,7 @@ const GROUPS: &[(&str, &[Row])] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Findings;
 
     #[test]
     fn no_name_stands_twice() {

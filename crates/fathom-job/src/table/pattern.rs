@@ -2,11 +2,13 @@
 
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
 use super::general::choice;
-use super::read::{Findings, byte, unknown_word};
+use super::read::{byte, needless, unknown_word};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, SequencerSuffix};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -49,7 +51,10 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.rwmixread = byte(v),
         },
     )
-    .stricter("with `rwmixwrite` in one section, both must add up to 100"),
+    .last_counts()
+    .stricter(
+        "with `rwmixwrite` in one section, both must add up to 100; in fio the last one counts",
+    ),
     Row::new(
         "rwmixwrite",
         "50",
@@ -61,7 +66,10 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.rwmixread = 100 - byte(v),
         },
     )
-    .stricter("with `rwmixread` in one section, both must add up to 100"),
+    .last_counts()
+    .stricter(
+        "with `rwmixread` in one section, both must add up to 100; in fio the last one counts",
+    ),
     Row::new(
         "bs",
         "4k",
@@ -97,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
             read: bssplit,
         },
     )
-    .stricter("percentages of more than 100 in all are refused; fio cuts the last ones off"),
+    .stricter("percentages of more than 100 in all; fio cuts the last ones off"),
     Row::new(
         "bs_unaligned",
         "0",
@@ -165,6 +173,7 @@ pub(super) const ROWS: &[Row] = &[
             read: filesize,
         },
     )
+    .numeric()
     .stricter(NUMBERS),
     Row::new(
         "offset",
@@ -218,8 +227,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// As in fio, more than one range is refused where the engine takes only one.
-fn num_range(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let (ranges, _) = number::counted(Piece::whole(text), options.kb_base, 0, 256)?;
+fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let ranges = number::settled(Piece::whole(text), options.kb_base, 0, 256, findings)?;
     if ranges > 1 {
         let why = "trims of several ranges need the engine `io_uring_cmd`: not in fathom";
         return Err(Problem::new("not-in-fathom", 0..text.len(), why).fix("write `num_range=1`"));
@@ -228,7 +237,13 @@ fn num_range(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), 
 }
 
 fn read_write(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let mut whole = Piece::whole(text);
+    let first = reading::word(text);
+    if text[first.len()..].starts_with(',') {
+        findings.misread(needless(whole, first), first)?;
+        whole = whole.part(0..first.len());
+    }
+    let text = whole.text;
     let (word, suffix) = match text.split_once(':') {
         Some((word, _)) => {
             let suffix = whole.part(word.len() + 1..text.len());
@@ -262,18 +277,27 @@ fn sequencer(
     kb_base: u64,
     findings: &mut Findings,
 ) -> Result<SequencerSuffix, Problem> {
-    let number = number::integer(piece, kb_base)?;
-    findings.reversed(piece, number.reversed);
+    let documented = |findings: &mut Findings| {
+        let number = number::integer(piece, kb_base)?;
+        findings.reversed(piece, number.reversed);
+        i64::try_from(number.value).map_err(|_| number::too_large(piece))
+    };
+    let fio = || match reading::count(piece.text, kb_base) {
+        Some(number) => Some(number.cast_signed()),
+        // With 0 a random pattern draws no offset ever, in fio too.
+        None if random => Some(0),
+        None => None,
+    };
+    let number = findings.settle_one(documented, fio)?;
     let problem = |why: &str| Problem::new("bad-sequencer", piece.range(), why);
-    match i64::try_from(number.value) {
-        Ok(number) if number < 0 && random => Err(problem(
+    match number {
+        _ if number < 0 && random => Err(problem(
             "behind a random pattern stands how many ops share an offset: a positive number",
         )),
-        Ok(number) if number > i64::from(u32::MAX) && random => {
+        _ if number > i64::from(u32::MAX) && random => {
             Err(problem("this many ops never come to an end"))
         }
-        Ok(number) => Ok(SequencerSuffix { number }),
-        Err(_) => Err(problem("the number is too large")),
+        _ => Ok(SequencerSuffix { number }),
     }
 }
 
@@ -291,6 +315,5 @@ const RW_WORDS: [&str; 11] = [
     "randtrimwrite",
 ];
 
-const NUMBERS: &str =
-    "numbers that fio cuts short (`4q`, `1.5g`, `0x1k`) or that are negative are refused";
-const SIZES: &str = "as `bs`; more than 100% is refused";
+const NUMBERS: &str = "numbers that fio cuts short (`4q`, `1.5g`, `0x1k`) or that are negative";
+const SIZES: &str = "as `bs`; of more than 100% fio makes a giant number of bytes";

@@ -2,8 +2,9 @@
 
 use fathom_core::{Direction, IoPriority, PerDirection};
 
-use super::read::{Findings, byte, up_to_three};
+use super::read::{byte, up_to_three};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, PriorityShare};
 use crate::problem::{Piece, Problem};
@@ -101,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .engines(ENGINES)
-    .stricter(
+    .different(
         "entries without a percentage, and classes and levels that do not exist, are refused",
     ),
     Row::new(
@@ -111,7 +112,9 @@ pub(super) const ROWS: &[Row] = &[
         "ioscheduler=mq-deadline",
         Kind::Text(|o, text| o.ioscheduler = Some(text.to_owned())),
     )
-    .stricter("a scheduler that neither the device nor Linux has is refused before any job starts"),
+    .different(
+        "a scheduler that neither the device nor Linux has is refused before any job starts",
+    ),
 ];
 
 fn set<T>(option: &mut PerDirection<T>, values: PerDirection<Option<u64>>, narrow: fn(u64) -> T) {
@@ -160,7 +163,8 @@ fn one_entry(
     kb_base: u64,
     findings: &mut Findings,
 ) -> Result<PriorityShare, Problem> {
-    let number = |piece: Piece<'_>, min, max| number::counted(piece, kb_base, min, max);
+    let mut number =
+        |piece: Piece<'_>, min, max| number::settled(piece, kb_base, min, max, findings);
     let parts = entry.split(&['/']);
     let (size, percent, priority) = match *parts.as_slice() {
         [size, percent] => (size, percent, None),
@@ -175,17 +179,16 @@ fn one_entry(
                 .fix("write it as in `4k/60` or `4k/60/2/3`"));
         }
     };
-    let (bytes, reversed) = number(size, 1, u64::MAX)?;
-    findings.reversed(size, reversed);
-    let percent = byte(number(percent, 0, 100)?.0);
+    let bytes = number(size, 1, u64::MAX)?;
+    let percent = byte(number(percent, 0, 100)?);
     let priority = match priority {
         None => None,
         Some((class, level, spoken)) => Some(IoPriority {
-            class: byte(number(class, 1, 3)?.0),
-            level: byte(number(level, 0, LEVEL_MAX)?.0),
+            class: byte(number(class, 1, 3)?),
+            level: byte(number(level, 0, LEVEL_MAX)?),
             hint: match spoken {
                 None => 0,
-                Some(spoken) => hint(number(spoken, 0, HINT_MAX)?.0),
+                Some(spoken) => hint(number(spoken, 0, HINT_MAX)?),
             },
         }),
     };

@@ -1,12 +1,14 @@
 //! Who a job's thread is, where its memory lies, and what holds it back.
 
 use super::general::U32;
-use super::read::{Findings, narrow, unknown_word};
+use super::read::{narrow, unknown_word};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 use crate::process::{MemoryPolicy, Nodes};
+use crate::reading::{self, Counts};
 
 // tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
@@ -53,7 +55,8 @@ pub(super) const ROWS: &[Row] = &[
             read: cpumask,
         },
     )
-    .stricter("0 is refused before the job starts"),
+    .numeric()
+    .different("0 is refused before the job starts"),
     Row::new(
         "numa_cpu_nodes",
         "",
@@ -67,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .stricter("`!`, `+` and `same` of libnuma's lists are refused"),
+    .different("`!`, `+` and `same` of libnuma's lists are refused"),
     Row::new(
         "numa_mem_policy",
         "",
@@ -78,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
             read: memory_policy,
         },
     )
-    .stricter("as `numa_cpu_nodes`"),
+    .different("as `numa_cpu_nodes`"),
     Row::new(
         "lockmem",
         "0",
@@ -90,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.process.lockmem = v,
         },
     )
-    .stricter("more than is free, less 128 MiB, is an error of the job; fio pins less"),
+    .different("more than is free, less 128 MiB, is an error of the job; fio pins less"),
     Row::new(
         "cgroup",
         "",
@@ -129,8 +132,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn cpumask(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let (mask, _) = number::counted(Piece::whole(text), options.kb_base, 0, U32)?;
+fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let kb_base = options.kb_base;
+    let documented =
+        |findings: &mut Findings| number::counted(Piece::whole(text), kb_base, 0, U32, findings);
+    let fio = || reading::integer(text, kb_base, (0, U32), Counts::Last);
+    let mask = findings.settle(documented, fio)?.unwrap_or(0);
     if mask == 0 {
         let why = "a mask of 0 leaves the job no processor";
         return Err(Problem::new("bad-cpu", 0..text.len(), why)

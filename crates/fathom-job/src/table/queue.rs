@@ -1,9 +1,10 @@
 //! How ops reach the kernel.
 
 use super::general::{U32, choice};
-use super::read::{Findings, narrow};
+use super::read::narrow;
 use super::row::{Kind, Row};
 use crate::engines;
+use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 use crate::suggest;
@@ -20,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
             read: ioengine,
         },
     )
-    .stricter(
+    .different(
         "an engine that is not there yet is refused by name; fio looks for a library of that name",
     ),
     Row::new(
@@ -34,7 +35,8 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.iodepth = narrow(v),
         },
     )
-    .stricter("more than 65536 is refused"),
+    .fio(1, U32)
+    .stricter("more than 65536: 65536 are taken"),
     Row::new(
         "iodepth_batch",
         "1",
@@ -70,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.iodepth_batch_complete_max = narrow(v),
         },
     )
-    .stricter("less than `iodepth_batch_complete_min` is refused in one section; fio raises it"),
+    .stricter("less than `iodepth_batch_complete_min` in one section; fio raises it"),
     Row::new(
         "iodepth_low",
         "as `iodepth`",
@@ -89,9 +91,7 @@ pub(super) const ROWS: &[Row] = &[
         "direct=1",
         Kind::Bool(|o, v| o.direct = v),
     )
-    .stricter(
-        "a `buffered` in the same section that says otherwise is refused; in fio the last one wins",
-    ),
+    .stricter("a `buffered` in the same section that says otherwise; in fio the last one counts"),
     Row::new(
         "buffered",
         "1",
@@ -164,6 +164,13 @@ fn refused(piece: Piece<'_>) -> Problem {
     let list = there.clone().collect::<Vec<_>>().join(", ");
     let text = piece.text;
     let stem = text.split(':').next().unwrap_or_default();
+    if engines::is_spdk(text) {
+        let why = format!("the engine `{text}` is a plugin of SPDK's: not in fathom");
+        return Problem::new("not-in-fathom", piece.range(), why).fix(
+            "give the device back to the kernel's driver, and use `ioengine=io_uring` with \
+             `filename=/dev/nvme0n1`, `direct=1`, `hipri=1` and `fixedbufs=1`",
+        );
+    }
     if let Some(what) = engines::needs(stem) {
         let why = format!("the engine `{stem}` needs {what}: not in fathom");
         return Problem::new("not-in-fathom", piece.range(), why)

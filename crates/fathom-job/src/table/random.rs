@@ -1,12 +1,14 @@
 //! Where random ops go.
 
 use super::general::choice;
-use super::read::{Findings, byte, unknown_word};
+use super::read::{byte, unknown_word};
 use super::row::{Kind, Row};
 use super::sequence::sequence;
 use super::zones;
+use crate::findings::Findings;
 use crate::plan::{Options, RandomDistribution, RandomGenerator};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -121,26 +123,33 @@ fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> R
             findings,
         );
     }
-    options.random_distribution = law(whole)?;
+    options.random_distribution = law(whole, findings)?;
     options.access_zones = None;
     options.random_sequence = None;
     Ok(())
 }
 
 /// A distribution by name, with its parameter and its center.
-pub(super) fn law(whole: Piece<'_>) -> Result<RandomDistribution, Problem> {
-    let pieces = whole.split(&[':']);
+pub(super) fn law(
+    whole: Piece<'_>,
+    findings: &mut Findings,
+) -> Result<RandomDistribution, Problem> {
+    let pieces = whole.split(&[':', ',']);
     let word = pieces[0].trim();
-    let parameter = |default| match pieces.get(1) {
-        Some(piece) => number(*piece),
-        None => Ok(default),
-    };
-    let center = pieces.get(2).map(|piece| center(*piece)).transpose();
     let most = if word.text == "random" { 1 } else { 3 };
     if let Some(extra) = pieces.get(most) {
         let extra = extra.range().start..whole.range().end;
-        return Err(Problem::new("too-many-values", extra, "too many values"));
+        let problem = Problem::new("too-many-values", extra, "too many values");
+        findings.misread(problem.fix("leave out what stands behind"), "nothing")?;
     }
+    let center = pieces
+        .get(2)
+        .map(|piece| center(*piece, findings))
+        .transpose();
+    let mut parameter = |default| match pieces.get(1) {
+        Some(piece) => number(*piece, findings),
+        None => Ok(default),
+    };
     let at = || pieces.get(1).copied().unwrap_or(word);
     Ok(match word.text {
         "random" => RandomDistribution::Random,
@@ -175,20 +184,21 @@ pub(super) fn law(whole: Piece<'_>) -> Result<RandomDistribution, Problem> {
     })
 }
 
-fn number(piece: Piece<'_>) -> Result<f64, Problem> {
+fn number(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {
     let piece = piece.trim();
-    match piece.text.parse::<f64>() {
+    let documented = |_: &mut Findings| match piece.text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(value),
         _ => Err(Problem::new(
             "not-a-number",
             piece.range(),
             format!("`{}` is not a number", piece.text),
         )),
-    }
+    };
+    findings.settle_one(documented, || reading::float(piece.text))
 }
 
-fn center(piece: Piece<'_>) -> Result<f64, Problem> {
-    let value = number(piece)?;
+fn center(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {
+    let value = number(piece, findings)?;
     check(
         (0.0..=1.0).contains(&value),
         piece,

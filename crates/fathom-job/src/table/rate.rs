@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| overlay(&mut o.rate, values),
         },
     )
-    .stricter("together with `rate_iops` it is refused as in fio"),
+    .different("together with `rate_iops` it is refused, as in fio when the job is to run"),
     Row::new(
         "rate_iops",
         "",

@@ -4,47 +4,15 @@ use std::ops::Range;
 
 use fathom_core::PerDirection;
 
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
+use crate::reading;
 use crate::suggest;
 use crate::time;
 
 use super::row::{ALL_OTHERS, Choice, Kind, Row};
-
-/// What is worth saying about values that were accepted.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    /// Each with the severity of a note, or of a warning where `true`.
-    pub(crate) found: Vec<(Problem, bool)>,
-}
-
-impl Findings {
-    pub(crate) fn note(&mut self, problem: Problem) {
-        self.found.push((problem, false));
-    }
-
-    pub(crate) fn warn(&mut self, problem: Problem) {
-        self.found.push((problem, true));
-    }
-
-    /// Says that `4kib` is 4000 bytes.
-    pub(crate) fn reversed(&mut self, piece: Piece<'_>, reversed: bool) {
-        if reversed {
-            self.note(
-                Problem::new(
-                    REVERSED_UNITS,
-                    piece.range(),
-                    "at kb_base=1024, units with `ib` (`kib`, `mib`…) are powers of 1000 as in fio",
-                )
-                .fix("for powers of 1024 write `k`, `m`…, or set kb_base=1000"),
-            );
-        }
-    }
-}
-
-/// Said once for a whole invocation.
-pub(crate) const REVERSED_UNITS: &str = "reversed-units";
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option.
@@ -58,34 +26,54 @@ impl Row {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
             _ if matches!(self.kind, Kind::Ignored(_) | Kind::OptionalText(_)) => "",
+            _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
             _ => return Err(self.no_value()),
         };
         let piece = Piece::whole(text).trim();
         let kb_base = options.kb_base;
+        let whole = piece.text;
         match self.kind {
-            Kind::Flag(set) => set(options, boolean(piece, "fio takes any number but 0 for 1")?),
-            Kind::Bool(set) => set(options, boolean(piece, "")?),
+            Kind::Flag(set) | Kind::Bool(set) => {
+                let max = if self.is_flag() { i32::MAX } else { 1 };
+                let fio = || reading::boolean(whole, max);
+                given(findings.settle(|_| boolean(piece), fio)?, options, set);
+            }
             Kind::Int { min, max, set } => {
-                let (value, reversed) = number::counted(piece, kb_base, min, max)?;
-                findings.reversed(piece, reversed);
-                set(options, value);
+                let fio =
+                    || reading::integer(whole, kb_base, self.fio_range(min, max), self.counts);
+                let value =
+                    findings.settle(|f| number::counted(piece, kb_base, min, max, f), fio)?;
+                given(value.map(|value| value.min(max)), options, set);
             }
-            Kind::Signed { min, max, set } => set(options, signed(piece, kb_base, min, max)?),
+            Kind::Signed { min, max, set } => {
+                let fio = || reading::signed(whole, kb_base, (min, max));
+                let value = findings.settle(|_| signed(piece, kb_base, min, max), fio)?;
+                given(value, options, set);
+            }
             Kind::Size { min, set } => {
-                let (value, reversed) = number::size(piece, kb_base, min)?;
-                findings.reversed(piece, reversed);
-                set(options, value);
+                let fio = || reading::size(whole, kb_base, min);
+                let value = findings.settle(|f| number::size(piece, kb_base, min, f), fio)?;
+                given(value, options, set);
             }
-            Kind::Time { bare, set } => set(options, time::time(piece, bare)?),
+            Kind::Time { bare, set } => {
+                let fio = || reading::time(whole, bare);
+                given(
+                    findings.settle(|_| time::time(piece, bare), fio)?,
+                    options,
+                    set,
+                );
+            }
             Kind::PerDirection { min, max, set } => {
-                let values = per_direction(self.name, piece, findings, |piece, findings| {
-                    let (value, reversed) = number::counted(piece, kb_base, min, max)?;
-                    findings.reversed(piece, reversed);
-                    Ok(value)
-                })?;
-                set(options, values);
+                let documented = |findings: &mut Findings| {
+                    per_direction(self.name, piece, findings, |piece, findings| {
+                        number::counted(piece, kb_base, min, max, findings)
+                    })
+                };
+                let one = |text: &str| reading::in_range(reading::count(text, kb_base)?, min, max);
+                let fio = || reading::per_direction(whole, one);
+                given(findings.settle(documented, fio)?, options, set);
             }
-            Kind::Choice(choices) => (choose(self, choices, piece)?.set)(options),
+            Kind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
             Kind::Text(set) | Kind::OptionalText(set) => set(options, piece.text),
             Kind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
@@ -97,6 +85,17 @@ impl Row {
             )),
         }
         Ok(())
+    }
+
+    /// The limits that fio has, where they are wider.
+    fn fio_range(&self, min: u64, max: u64) -> (u64, u64) {
+        self.fio.unwrap_or((min, max))
+    }
+
+    /// A bare name, which asks for what can only be left off.
+    fn not_yet(&self) -> Problem {
+        let why = format!("`{}` is known to fio, not yet to fathom", self.name);
+        Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or leave it out", self.example))
     }
 
     fn no_value(&self) -> Problem {
@@ -177,27 +176,26 @@ fn separator_trap(name: &str, piece: Piece<'_>) -> Problem {
     }
 }
 
-/// `0` or `1`.
-fn boolean(piece: Piece<'_>, fio: &str) -> Result<bool, Problem> {
-    match piece.text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        text => {
-            let mut problem = Problem::new(
-                "not-a-boolean",
-                piece.range(),
-                format!("`{text}` is neither 0 nor 1"),
-            );
-            if !fio.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-                problem.fio = fio.strip_prefix("fio ").map(str::to_owned);
-            }
-            Err(match text.to_ascii_lowercase().as_str() {
-                "true" | "yes" | "on" => problem.fix("write `1`"),
-                "false" | "no" | "off" => problem.fix("write `0`"),
-                _ => problem.fix("write `0` or `1`"),
-            })
-        }
+/// Sets what there is to set.
+fn given<T>(value: Option<T>, options: &mut Options, set: fn(&mut Options, T)) {
+    if let Some(value) = value {
+        set(options, value);
     }
+}
+
+/// `0` or `1`.
+fn boolean(piece: Piece<'_>) -> Result<bool, Problem> {
+    let text = piece.text;
+    if matches!(text, "0" | "1") {
+        return Ok(text == "1");
+    }
+    let why = format!("`{text}` is neither 0 nor 1");
+    let problem = Problem::new("not-a-boolean", piece.range(), why);
+    Err(match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => problem.fix("write `1`"),
+        "false" | "no" | "off" => problem.fix("write `0`"),
+        _ => problem.fix("write `0` or `1`"),
+    })
 }
 
 fn signed(piece: Piece<'_>, kb_base: u64, min: i64, max: i64) -> Result<i64, Problem> {
@@ -218,12 +216,27 @@ fn choose(
     row: &Row,
     choices: &'static [Choice],
     piece: Piece<'_>,
+    findings: &mut Findings,
 ) -> Result<&'static Choice, Problem> {
-    let found = choices.iter().find(|choice| choice.word == piece.text);
-    found.ok_or_else(|| {
-        let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
-        unknown_word(row.name, piece, &words, row.later)
-    })
+    let named = |word: &str| choices.iter().find(|choice| choice.word == word);
+    if let Some(choice) = named(piece.text) {
+        return Ok(choice);
+    }
+    let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
+    let word = reading::word(piece.text);
+    let Some(choice) = named(word) else {
+        let piece = piece.part(0..word.len());
+        return Err(unknown_word(row.name, piece, &words, row.later));
+    };
+    findings.misread(needless(piece, word), word)?;
+    Ok(choice)
+}
+
+/// What stands behind a word, where nothing can.
+pub(crate) fn needless(piece: Piece<'_>, word: &str) -> Problem {
+    let rest = piece.part(word.len()..piece.text.len());
+    let why = format!("`{}` behind `{word}` means nothing", rest.text);
+    Problem::new("needless-value", rest.range(), why).fix(format!("write `{word}`"))
 }
 
 /// A word that is none of `words`; `later` are those that fio has besides.
@@ -274,7 +287,7 @@ mod tests {
             "bs",
             Piece::whole(text),
             &mut Findings::default(),
-            |piece, _| number::counted(piece, 1024, 0, u64::MAX).map(|(value, _)| value),
+            |piece, findings| number::counted(piece, 1024, 0, u64::MAX, findings),
         );
         let [read, write, trim] = want;
         assert_eq!(got, Ok(PerDirection::new(read, write, trim)), "{text}");
@@ -295,8 +308,8 @@ mod tests {
 
     #[test]
     fn a_minus_sign_is_not_a_separator() {
-        let read = |piece: Piece<'_>, _: &mut Findings| {
-            number::counted(piece, 1024, 0, u64::MAX).map(|(value, _)| value)
+        let read = |piece: Piece<'_>, findings: &mut Findings| {
+            number::counted(piece, 1024, 0, u64::MAX, findings)
         };
         let got = per_direction("bs", Piece::whole("-4k"), &mut Findings::default(), read);
         assert_eq!(

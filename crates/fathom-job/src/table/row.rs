@@ -2,11 +2,11 @@
 
 use fathom_core::{Nanos, PerDirection};
 
+use crate::findings::Findings;
 use crate::plan::{Options, Size};
 use crate::problem::Problem;
+use crate::reading::Counts;
 use crate::time::Bare;
-
-use super::read::Findings;
 
 /// One option.
 #[derive(Clone, Copy)]
@@ -27,6 +27,12 @@ pub(crate) struct Row {
     pub(crate) engines: &'static [&'static str],
     /// Values that fio knows and Fathom not yet.
     pub(crate) later: &'static [&'static str],
+    /// fio's limits, where they are wider than those of the kind.
+    pub(crate) fio: Option<(u64, u64)>,
+    /// Which of several values fio keeps where one is wanted.
+    pub(crate) counts: Counts,
+    /// Its value is a number though its form is its own: arithmetic on keywords makes sense.
+    pub(crate) numeric: bool,
     /// What Fathom refuses and fio takes for something else; empty where there is none.
     pub(crate) stricter: &'static str,
     /// What Fathom does in another way; empty where it does the same.
@@ -115,6 +121,9 @@ impl Row {
             example,
             engines: &[],
             later: &[],
+            fio: None,
+            counts: Counts::First,
+            numeric: false,
             stricter: "",
             different: "",
         }
@@ -130,6 +139,21 @@ impl Row {
 
     pub(crate) const fn later(self, later: &'static [&'static str]) -> Self {
         Self { later, ..self }
+    }
+
+    pub(crate) const fn fio(self, min: u64, max: u64) -> Self {
+        let fio = Some((min, max));
+        Self { fio, ..self }
+    }
+
+    pub(crate) const fn last_counts(self) -> Self {
+        let counts = Counts::Last;
+        Self { counts, ..self }
+    }
+
+    pub(crate) const fn numeric(self) -> Self {
+        let numeric = true;
+        Self { numeric, ..self }
     }
 
     pub(crate) const fn stricter(self, stricter: &'static str) -> Self {
@@ -157,14 +181,21 @@ impl Row {
 
     /// Whether its value is a number, so that arithmetic on keywords makes sense.
     pub(crate) const fn is_numeric(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Int { .. }
-                | Kind::Signed { .. }
-                | Kind::Size { .. }
-                | Kind::Time { .. }
-                | Kind::PerDirection { .. }
-        )
+        self.numeric
+            || matches!(
+                self.kind,
+                Kind::Int { .. }
+                    | Kind::Signed { .. }
+                    | Kind::Size { .. }
+                    | Kind::Time { .. }
+                    | Kind::PerDirection { .. }
+            )
+    }
+
+    /// Whether any text is a value of it.
+    pub(crate) fn takes_any_text(&self) -> bool {
+        matches!(self.kind, Kind::Text(_) | Kind::OptionalText(_))
+            || matches!(self.name, "filename" | "directory" | "opendir")
     }
 
     /// Whether its value is 0 or 1.

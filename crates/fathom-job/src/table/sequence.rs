@@ -1,7 +1,7 @@
 //! `random_distribution=sequence:…`: blocks in a given order.
 
-use super::read::Findings;
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
 use crate::problem::{Piece, Problem};
@@ -22,8 +22,7 @@ pub(super) fn sequence(
 ) -> Result<(), Problem> {
     let mut blocks = Vec::new();
     for piece in list.split(&[',']) {
-        let (block, reversed) = number::counted(piece, options.kb_base, 0, u64::MAX / 2)?;
-        findings.reversed(piece, reversed);
+        let block = number::settled(piece, options.kb_base, 0, u64::MAX / 2, findings)?;
         blocks.push(block);
     }
     if blocks.len() > BLOCKS_MAX {

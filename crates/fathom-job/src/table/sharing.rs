@@ -1,8 +1,9 @@
 //! What becomes durable when, and how jobs share files.
 
 use super::general::{U32, choice};
-use super::read::{Findings, narrow, unknown_word};
+use super::read::{narrow, unknown_word};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
@@ -19,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
             read: sync_file_range,
         },
     )
-    .stricter("a number anywhere but at the end is refused; in fio the last word's counts"),
+    .different("a number anywhere but at the end is refused; in fio the last word's counts"),
     Row::new(
         "write_barrier",
         "0",
@@ -64,12 +65,19 @@ pub(super) const ROWS: &[Row] = &[
     .different("a job with several ops in flight has the lock for all of them"),
 ];
 
-fn sync_file_range(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn sync_file_range(
+    options: &mut Options,
+    text: &str,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
     let whole = Piece::whole(text);
     let pieces = whole.split(&[':']);
     if let Some(extra) = pieces.get(2) {
         let why = "one number at most, behind the last word";
-        return Err(Problem::new("too-many-values", extra.range(), why));
+        findings.misread(
+            Problem::new("too-many-values", extra.range(), why),
+            "nothing",
+        )?;
     }
     if let Some(piece) = pieces.get(1).filter(|piece| piece.text.contains(',')) {
         let why = "the number of writes stands behind the last word";
@@ -77,7 +85,7 @@ fn sync_file_range(options: &mut Options, text: &str, _: &mut Findings) -> Resul
             .fix("write it as in `wait_before,write:8`"));
     }
     let every = match pieces.get(1) {
-        Some(piece) => narrow(number::counted(*piece, options.kb_base, 0, U32)?.0),
+        Some(piece) => narrow(number::settled(*piece, options.kb_base, 0, U32, findings)?),
         None => 1,
     };
     let mut flags = 0;

@@ -1,9 +1,9 @@
 //! What is written, and whether it is read back and compared.
 
 use super::general::choice;
-use super::read::Findings;
 use super::row::{GIVEN_UP, Kind, Row};
 use crate::bytes_pattern;
+use crate::findings::Findings;
 use crate::plan::{Options, Verify};
 use crate::problem::{Piece, Problem};
 

@@ -3,11 +3,13 @@
 use fathom_core::PerDirection;
 
 use super::general::choice;
-use super::read::{Findings, byte, spread};
+use super::read::{byte, spread};
 use super::row::{Kind, Row};
+use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution, Size};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 use crate::workload::{AccessZone, ZoneLength, ZoneMode};
 
 pub(super) const ROWS: &[Row] = &[
@@ -65,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.zones.skip = v,
         },
     )
-    .stricter("a percentage is refused; fio takes it for an enormous number of bytes"),
+    .different("a percentage is refused; fio takes it for an enormous number of bytes"),
     Row::new(
         "zonecapacity",
         "0",
@@ -138,12 +140,17 @@ const fn open_zones(name: &'static str, help: &'static str, example: &'static st
 const fn share(name: &'static str, help: &'static str, example: &'static str) -> Row {
     let kind = Kind::Special {
         form: "number from 0 to 1",
-        read: |_, text, _| match text.trim().parse::<f64>() {
-            Ok(share) if (0.0..=1.0).contains(&share) => Ok(()),
-            _ => {
-                let why = format!("`{text}` is not a number from 0 to 1");
-                Err(Problem::new("out-of-range", 0..text.len(), why))
-            }
+        read: |_, text, findings| {
+            let within = |share: &f64| (0.0..=1.0).contains(share);
+            let documented = |_: &mut Findings| {
+                let share = text.trim().parse().ok().filter(within);
+                share.ok_or_else(|| {
+                    let why = format!("`{text}` is not a number from 0 to 1");
+                    Problem::new("out-of-range", 0..text.len(), why)
+                })
+            };
+            let fio = || reading::float(text).filter(within);
+            findings.settle_one(documented, fio).map(|_| ())
         },
     };
     Row::new(name, "", help, example, kind)
@@ -189,16 +196,15 @@ fn one_list(
             [access, length] => (access, length),
             _ => return Err(bad_entry(entry)),
         };
-        let (access, _) = number::counted(access, kb_base, 0, 100)?;
+        let access = number::settled(access, kb_base, 0, 100, findings)?;
         let length = if length.text.trim().is_empty() && !bytes {
             blank += 1;
             None
         } else if bytes {
-            let (length, reversed) = number::counted(length, kb_base, 0, u64::MAX)?;
-            findings.reversed(entry, reversed);
+            let length = number::settled(length, kb_base, 0, u64::MAX, findings)?;
             Some(ZoneLength::Bytes(length))
         } else {
-            let percent = number::counted(percentage(length), kb_base, 0, 100)?.0;
+            let percent = number::settled(percentage(length), kb_base, 0, 100, findings)?;
             Some(ZoneLength::Percent(byte(percent)))
         };
         zones.push((byte(access), length));
@@ -241,10 +247,10 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
 }
 
 /// Sizes in zones become bytes; what the options say together makes sense.
-pub(crate) fn settle(options: &mut Options) -> Result<(), (&'static str, Problem)> {
+pub(crate) fn settle(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
     let problem = |name, why: &str, fix: &str| {
         let problem = Problem::new("bad-zones", 0..0, why).fix(fix);
-        Err((name, problem))
+        Err(Box::new((name, problem)))
     };
     let zones = options.zones;
     let strided = zones.mode == ZoneMode::Strided;

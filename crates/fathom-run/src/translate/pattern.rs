@@ -127,7 +127,11 @@ fn sequencer(options: &Options) -> Sequencer {
             skip => Sequencer::Skip(skip),
         };
     }
-    let every = u32::try_from(suffix.number.max(1)).unwrap_or(u32::MAX);
+    // With 0 no op is ever the one to draw at, as in fio.
+    let every = match suffix.number {
+        0 => u32::MAX,
+        number => u32::try_from(number).unwrap_or(u32::MAX),
+    };
     if options.rw_identical {
         Sequencer::Repeat(every)
     } else {

@@ -1,0 +1,461 @@
+//! fio's reading of texts that are no documented values: `4kk`, `1min`, `100*1`, `1[x]`, `-3`.
+//!
+//! fio reads digits as far as they go, then looks at what follows them for a unit. A value is cut
+//! at `,`, `:` and `-`, and each part is read together with all that stands behind it. The rules
+//! were observed on a running fio (`--debug=parse` prints what each text is taken for);
+//! `tests/beside_fio.rs` compares them with the one that is installed.
+
+use fathom_core::{Nanos, PerDirection};
+
+use crate::plan::Size;
+use crate::time::Bare;
+
+/// What fio takes a text for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading<T> {
+    /// This value.
+    Value(T),
+    /// No value, and no error either: the option stays as it was.
+    Nothing,
+}
+
+impl<T> Reading<T> {
+    pub(crate) fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Nothing => None,
+        }
+    }
+
+    fn of(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Self::Value)
+    }
+}
+
+impl<T: Shown> Reading<T> {
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Value(value) => value.shown(),
+            Self::Nothing => "nothing".to_owned(),
+        }
+    }
+}
+
+/// A value as a job file would say it.
+pub(crate) trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for u64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for u32 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for i64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for f64 {
+    fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for bool {
+    fn shown(&self) -> String {
+        u8::from(*self).to_string()
+    }
+}
+
+impl Shown for (u64, u64) {
+    fn shown(&self) -> String {
+        format!("{}-{}", self.0, self.1)
+    }
+}
+
+impl Shown for Size {
+    fn shown(&self) -> String {
+        match self {
+            Self::Bytes(bytes) => bytes.to_string(),
+            Self::Percent(percent) => format!("{percent}%"),
+            Self::Zones(zones) => format!("{zones}z"),
+        }
+    }
+}
+
+impl Shown for Nanos {
+    fn shown(&self) -> String {
+        let micros = self.get() / 1000;
+        match micros {
+            0 => "0".to_owned(),
+            _ if micros.is_multiple_of(1_000_000) => format!("{}s", micros / 1_000_000),
+            _ if micros.is_multiple_of(1000) => format!("{}ms", micros / 1000),
+            _ => format!("{micros}us"),
+        }
+    }
+}
+
+impl<T: Shown + Eq> Shown for PerDirection<Option<T>> {
+    fn shown(&self) -> String {
+        let values = [&self.read, &self.write, &self.trim];
+        let shown = |value: &Option<T>| value.as_ref().map_or_else(String::new, T::shown);
+        match values {
+            [Some(read), Some(write), Some(trim)] if read == write && write == trim => read.shown(),
+            _ => values.map(shown).join(","),
+        }
+    }
+}
+
+/// Which of several parts counts where an option has one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    First,
+    Last,
+}
+
+/// A whole number from `min` to `max`.
+pub(crate) fn integer(
+    text: &str,
+    kb_base: u64,
+    (min, max): (u64, u64),
+    counts: Counts,
+) -> Option<Reading<u64>> {
+    parts(text, counts, |rest| {
+        in_range(count(rest, kb_base)?, min, max)
+    })
+}
+
+/// A whole number that may be negative.
+pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option<Reading<i64>> {
+    parts(text, Counts::First, |rest| {
+        let value = count(rest, kb_base)?.cast_signed();
+        (min..=max).contains(&value).then_some(value)
+    })
+}
+
+/// Bytes, percent or zones.
+pub(crate) fn size(text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> {
+    parts(text, Counts::Last, |rest| {
+        if rest.ends_with('z') {
+            let (zones, rest) = digits(rest)?;
+            let zones = u32::try_from(zones).ok()?;
+            return rest.starts_with('z').then_some(Size::Zones(zones));
+        }
+        match digits(rest)? {
+            (percent @ 0..=100, rest) if rest.starts_with('%') => {
+                u32::try_from(percent).ok().map(Size::Percent)
+            }
+            _ => in_range(count(rest, kb_base)?, min, u64::MAX).map(Size::Bytes),
+        }
+    })
+}
+
+/// A time.
+pub(crate) fn time(text: &str, bare: Bare) -> Option<Reading<Nanos>> {
+    parts(text, Counts::First, |rest| moment(rest, bare))
+}
+
+/// One time, with all that stands behind it.
+pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
+    if text.ends_with('z') {
+        return None;
+    }
+    let (value, rest) = digits(text)?;
+    let second = 1_000_000_u64;
+    let unit = rest.to_ascii_lowercase();
+    let micros = match unit.as_str() {
+        unit if unit.starts_with("ms") => 1000,
+        "s" => second,
+        "m" => 60 * second,
+        "h" => 3600 * second,
+        "d" => 86_400 * second,
+        unit if unit.starts_with(|letter: char| letter.is_alphabetic()) => 1,
+        _ if bare == Bare::Seconds => second,
+        _ => 1,
+    };
+    let micros = value.cast_unsigned().wrapping_mul(micros);
+    Some(Nanos::new(micros.saturating_mul(1000)))
+}
+
+/// A flag, or with `max` of 1 a boolean: any number but 0 is on.
+pub(crate) fn boolean(text: &str, max: i32) -> Option<Reading<bool>> {
+    parts(text, Counts::First, |rest| {
+        let value = digits(rest).map_or_else(|| overflowed(rest), |(value, _)| Some(value))?;
+        // Read into 32 bits.
+        let value = u32::try_from(value.cast_unsigned() & u64::from(u32::MAX)).ok()?;
+        (value.cast_signed() <= max).then_some(value != 0)
+    })
+}
+
+/// More digits than a number has, which fio takes for -1 where it reads a flag.
+fn overflowed(text: &str) -> Option<i64> {
+    let all_digits = text.trim_start().bytes().all(|byte| byte.is_ascii_digit());
+    (all_digits && !text.trim().is_empty()).then_some(-1)
+}
+
+/// The word before the first `,` or `:`, which is all that fio compares.
+pub(crate) fn word(text: &str) -> &str {
+    text.split([',', ':']).next().unwrap_or(text)
+}
+
+/// Values for reads, writes and trims. A part that is no number leaves its direction as it was.
+pub(crate) fn per_direction<T: Copy>(
+    text: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Option<Reading<PerDirection<Option<T>>>> {
+    let values: Vec<_> = rests(text).map(&read).collect();
+    values.iter().any(Option::is_some).then(|| {
+        let value = |index: usize| values.get(index).copied().flatten();
+        Reading::Value(match values.len() {
+            1 => PerDirection::all(value(0)),
+            2 => PerDirection::new(value(0), value(1), value(1)),
+            _ => PerDirection::new(value(0), value(1), value(2)),
+        })
+    })
+}
+
+/// A number of bytes or of anything else: digits, and one letter or `%` behind them.
+pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
+    if text.ends_with('z') {
+        return None;
+    }
+    let (value, rest) = digits(text)?;
+    let value = value.cast_unsigned();
+    let lower = rest.to_ascii_lowercase();
+    let Some(first) = lower.chars().next() else {
+        return Some(value);
+    };
+    // A percentage is a number from the top down, whatever the option can do with it.
+    if first == '%' {
+        return Some(!value);
+    }
+    let Some(power) = "kmgtp".find(first) else {
+        return Some(value);
+    };
+    let iec = lower[1..].starts_with("ib");
+    let base: u64 = if iec == (kb_base == 1024) { 1000 } else { 1024 };
+    let unit = base.pow(u32::try_from(power + 1).ok()?);
+    Some(value.wrapping_mul(unit))
+}
+
+/// A number within limits, which fio compares as signed: a negative one passes for a giant one, of
+/// which as much is left as the option can hold.
+pub(crate) fn in_range(value: u64, min: u64, max: u64) -> Option<u64> {
+    let signed = i128::from(value.cast_signed());
+    if (min > 0 && signed < i128::from(min)) || signed > i128::from(max) {
+        return None;
+    }
+    Some(match max {
+        max if max <= u64::from(u32::MAX) => (value & u64::from(u32::MAX)).min(max),
+        _ => value,
+    })
+}
+
+/// A number with or without a fraction, as far as it goes.
+pub(crate) fn float(text: &str) -> Option<f64> {
+    let body = text.trim_start();
+    let plain = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let end = body.find(|letter| !plain(letter)).unwrap_or(body.len());
+    // One dot, with or without digits behind it.
+    let mut dots = body[..end].match_indices('.');
+    let end = dots.nth(1).map_or(end, |(second, _)| second);
+    body[..end].parse().ok()
+}
+
+/// Digits as far as they go, 0 where there are none, as the C library's `atoi` has it.
+pub(crate) fn whole(text: &str) -> u64 {
+    let body = text.trim_start();
+    let end = body.find(|letter: char| !letter.is_ascii_digit());
+    body[..end.unwrap_or(body.len())].parse().unwrap_or(0)
+}
+
+/// Digits behind blanks and a sign, and what follows the decimal ones: of a number that `0x`
+/// anywhere makes hexadecimal that is the `x`. `None` where there are none, or too many.
+fn digits(text: &str) -> Option<(i64, &str)> {
+    let body = text.trim_start();
+    let negative = body.starts_with('-');
+    let body = body.strip_prefix(['-', '+']).unwrap_or(body);
+    let until = |text: &str, radix| {
+        let end = text.find(|letter: char| !letter.is_digit(radix));
+        end.unwrap_or(text.len())
+    };
+    let rest = &body[until(body, 10)..];
+    let (radix, body) = match body.strip_prefix("0x").or_else(|| body.strip_prefix("0X")) {
+        Some(digits) if until(digits, 16) > 0 => (16, digits),
+        _ if text.contains("0x") || text.contains("0X") => (16, body),
+        _ => (10, body),
+    };
+    let value = i64::from_str_radix(&body[..until(body, radix)], radix).ok()?;
+    Some((if negative { -value } else { value }, rest))
+}
+
+/// Reads each part of a value; `None` where none of them can be read.
+fn parts<T: Copy>(
+    text: &str,
+    counts: Counts,
+    read: impl Fn(&str) -> Option<T>,
+) -> Option<Reading<T>> {
+    let values: Vec<_> = rests(text).map(read).collect();
+    let last = values.iter().copied().flatten().last()?;
+    Some(match counts {
+        Counts::First => Reading::of(values[0]),
+        Counts::Last => Reading::Value(last),
+    })
+}
+
+/// The value, and what stands behind each separator in it.
+fn rests(text: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(text), |rest| {
+        // The first comma, before any colon or dash that stands ahead of it.
+        let at = [',', ':', '-'].iter().find_map(|mark| rest.find(*mark))?;
+        Some(&rest[at + 1..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const U32: u64 = u32::MAX as u64;
+
+    #[track_caller]
+    fn number(text: &str, want: Option<u64>) {
+        let got = integer(text, 1024, (0, U32), Counts::First).and_then(Reading::value);
+        assert_eq!(got, want, "{text}");
+    }
+
+    #[test]
+    fn digits_count_as_far_as_they_go_and_then_one_letter() {
+        for (text, want) in [
+            ("4q", 4),
+            ("4e", 4),
+            ("4kk", 4096),
+            ("4k8", 4096),
+            ("4kibibyte", 4000),
+            ("4mx", 4 << 20),
+            ("1.5g", 1),
+            ("0x1k", 1),
+            ("0xg", 0),
+            ("100*1", 100),
+            ("30+30", 30),
+            ("4/2", 4),
+            ("4 k", 4),
+            ("4k 8k", 4096),
+            ("1e3", 1),
+            ("10k0x1", 16 << 10),
+            ("50.5%", 50),
+            ("200k,500k", 200 << 10),
+        ] {
+            number(text, Some(want));
+        }
+        for text in [
+            "k",
+            "",
+            "4z",
+            "é",
+            "99999999999999999999",
+            "(4*2)",
+            "4294967296",
+        ] {
+            number(text, None);
+        }
+    }
+
+    #[test]
+    fn a_sign_begins_a_part_of_its_own() {
+        let depth = |text| integer(text, 1024, (1, U32), Counts::First);
+        assert_eq!(depth("-4"), Some(Reading::Nothing));
+        assert_eq!(depth("0,0"), None);
+        assert_eq!(depth("4,0"), Some(Reading::Value(4)));
+        let mix = |text| integer(text, 1024, (0, 100), Counts::Last).and_then(Reading::value);
+        assert_eq!(mix("-4"), Some(4));
+        assert_eq!(mix("4,8"), Some(8));
+        assert_eq!(mix("70%"), Some(100));
+        assert_eq!(mix("101"), None);
+        assert_eq!(signed("-4", 1024, (-20, 19)), Some(Reading::Value(-4)));
+    }
+
+    #[test]
+    fn sizes_are_bytes_percent_or_zones() {
+        let read = |text| size(text, 1024, 0).and_then(Reading::value);
+        assert_eq!(read("100%%"), Some(Size::Percent(100)));
+        assert_eq!(read("101%"), Some(Size::Bytes(!101)));
+        assert_eq!(read("50.5%"), Some(Size::Bytes(50)));
+        assert_eq!(read("4zz"), Some(Size::Zones(4)));
+        assert_eq!(read("4kzz"), None);
+        assert_eq!(read("-4"), Some(Size::Bytes(4)));
+        assert_eq!(read("8-4"), Some(Size::Bytes(4)));
+    }
+
+    #[test]
+    fn unknown_units_of_time_are_microseconds_and_no_unit_is_the_options_own() {
+        let read = |text, bare| time(text, bare).and_then(Reading::value);
+        let micros = |text| read(text, Bare::Seconds).map(|time| time.get() / 1000);
+        for (text, want) in [
+            ("1min", 1),
+            ("30sec", 30),
+            ("1h30m", 1),
+            ("10msecs", 10_000),
+            ("10msx", 10_000),
+            ("1.5s", 1_000_000),
+            ("0.5", 0),
+            ("100*1", 100_000_000),
+            ("30+30", 30_000_000),
+            ("5 s", 5_000_000),
+            ("2s-3s", 2),
+            ("0x10s", 16),
+            ("8-4", 8_000_000),
+        ] {
+            assert_eq!(micros(text), Some(want), "{text}");
+        }
+        let got = read("30+30", Bare::Microseconds);
+        assert_eq!(got, Some(Nanos::from_micros(30)));
+        assert_eq!(read("s", Bare::Seconds), None);
+    }
+
+    #[test]
+    fn flags_are_numbers() {
+        let flag = |text| boolean(text, i32::MAX).and_then(Reading::value);
+        assert_eq!(flag("10"), Some(true));
+        assert_eq!(flag("1[nvme]"), Some(true));
+        assert_eq!(flag("0.9"), Some(false));
+        assert_eq!(flag("true"), None);
+        let one = |text| boolean(text, 1).and_then(Reading::value);
+        assert_eq!(one("10"), None);
+        assert_eq!(one("0/1"), Some(false));
+        assert_eq!(one("-1"), Some(true));
+        assert_eq!(one("1,0"), Some(true));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,12}") {
+            let _ = integer(&text, 1024, (0, U32), Counts::First);
+            let _ = size(&text, 1000, 0);
+            let _ = time(&text, Bare::Seconds);
+            let _ = boolean(&text, 1);
+        }
+
+        #[test]
+        fn documented_numbers_are_read_as_documented(
+            value in 0_u64..1 << 14,
+            unit in "[kmgtKMG]?b?",
+        ) {
+            let text = format!("{value}{unit}");
+            let documented = crate::number::integer(crate::problem::Piece::whole(&text), 1024);
+            let documented = documented.map(|number| u64::try_from(number.value).unwrap());
+            let got = integer(&text, 1024, (0, u64::MAX), Counts::First);
+            prop_assert_eq!(got, documented.ok().map(Reading::Value));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Texts that are no documented values and that fio takes for something: under its name they mean
+//! the same and are noted, under the name `fathom` they are errors, and lint warns of them.
+
+mod world;
+
+use fathom_job::{Dialect, Invocation, Options, Severity, parse, parse_leniently};
+use world::{World, file};
+
+/// A text, a documented one that means what fio takes it for, and the code of what is wrong.
+const READINGS: &[(&str, &str, &str)] = &[
+    // Numbers.
+    ("--iodepth=4q", "--iodepth=4", "bad-suffix"),
+    ("--bs=4kk", "--bs=4k", "bad-suffix"),
+    ("--bs=1.5k", "--bs=1", "fraction"),
+    ("--bs=0x1k", "--bs=1", "bad-hexadecimal"),
+    ("--size=1.5g --bs=1", "--size=1 --bs=1", "fraction"),
+    ("--size=40960*1", "--size=40960", "operator"),
+    ("--size=4096+1", "--size=4096", "operator"),
+    ("--size=-8k", "--size=8k", "out-of-range"),
+    ("--size=100%%", "--size=100%", "bad-percent"),
+    ("--size=5000.5%", "--size=5000", "bad-percent"),
+    ("--size=200k,500k", "--size=500k", "bad-suffix"),
+    ("--iodepth=4,8", "--iodepth=4", "fraction"),
+    ("--iodepth=-4", "", "out-of-range"),
+    ("--iodepth=70000", "--iodepth=65536", "out-of-range"),
+    ("--rwmixread=4,8", "--rwmixread=8", "fraction"),
+    ("--rwmixread=70%", "--rwmixread=100", "bad-suffix"),
+    ("--log_avg_msec=10ms", "--log_avg_msec=10m", "bad-suffix"),
+    ("--flow=-3", "--flow=0", "out-of-range"),
+    ("--bs=4k,8k,1k,2k", "--bs=4k,8k,1k", "too-many-values"),
+    ("--bs=k,8k", "--bs=,8k", "not-a-number"),
+    ("--bwavgtime=0", "--bwavgtime=1", "out-of-range"),
+    // Times.
+    ("--runtime=100*1", "--runtime=100", "operator"),
+    ("--runtime=30+30", "--runtime=30s", "operator"),
+    ("--runtime=1min", "--runtime=1us", "bad-time-unit"),
+    ("--runtime=30sec", "--runtime=30us", "bad-time-unit"),
+    ("--runtime=1.5s", "--runtime=1s", "fraction"),
+    ("--runtime=1,2", "--runtime=1", "fraction"),
+    ("--thinktime=1.5s", "--thinktime=1us", "fraction"),
+    ("--max_latency=30+30", "--max_latency=30us", "operator"),
+    ("--startdelay=1-2-3", "--startdelay=1-2", "bad-range"),
+    // Flags.
+    (
+        "--time_based=10 --runtime=1",
+        "--time_based --runtime=1",
+        "not-a-boolean",
+    ),
+    (
+        "--group_reporting=1[x]",
+        "--group_reporting=1",
+        "not-a-boolean",
+    ),
+    ("--per_job_logs=0/1", "--per_job_logs=0", "not-a-boolean"),
+    ("--direct=1.5", "--direct=1", "not-a-boolean"),
+    ("--invalidate=-1", "--invalidate=1", "not-a-boolean"),
+    // Words and lists.
+    ("--clocksource=cpu:1", "--clocksource=cpu", "needless-value"),
+    ("--rw=write,read", "--rw=write", "needless-value"),
+    ("--rw=randrw:foo", "--rw=randrw:0", "not-a-number"),
+    ("--mem=malloc:x", "--mem=malloc", "bad-value"),
+    (
+        "--percentile_list=50:99:x",
+        "--percentile_list=50:99",
+        "bad-percentile",
+    ),
+    (
+        "--percentile_list=50,99",
+        "--percentile_list=50",
+        "bad-percentile",
+    ),
+    (
+        "--latency_percentile=99:98",
+        "--latency_percentile=99",
+        "bad-percentage",
+    ),
+    ("--cpus_allowed=0,x", "--cpus_allowed=0", "bad-cpu"),
+    ("--cpus_allowed=1,,0", "--cpus_allowed=1", "bad-cpu"),
+    ("--bsrange=1k-2k-4k", "--bsrange=1k-2k", "bad-range"),
+    ("--bsrange=1k-2k,4k", "--bsrange=1k-2k,", "bad-range"),
+    (
+        "--bsrange=4096-4g",
+        "--bsrange=4096-4294963200",
+        "bs-too-large",
+    ),
+    (
+        "--bssplit=4k/60:8k/60",
+        "--bssplit=4k/60:8k/40",
+        "bad-split",
+    ),
+    ("--bssplit=4k/x:8k/", "--bssplit=4k:8k", "bad-percent"),
+    ("--filesize=1m-2m-4m", "--filesize=1m-2m", "bad-range"),
+    ("--ignore_error=EIO:EFOO", "--ignore_error=EIO", "bad-value"),
+    (
+        "--random_distribution=zipf:1.2x",
+        "--random_distribution=zipf:1.2",
+        "not-a-number",
+    ),
+    // Options that contradict each other.
+    ("--direct=0 --buffered=0", "--direct=1", "contradiction"),
+    ("--direct=1 --buffered=1", "--direct=0", "contradiction"),
+    (
+        "--rwmixread=60 --rwmixwrite=60",
+        "--rwmixread=40",
+        "bad-mix",
+    ),
+    // The command line's own.
+    ("--direct=1--iodepth=4", "--direct=1", "glued"),
+    ("--eta=none", "", "bad-value"),
+];
+
+fn options(invocation: Invocation) -> Options {
+    match invocation {
+        Invocation::Run { plan, .. } => plan.jobs[0].options.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let all = format!("--name=x --ioengine=null --size=64k {text}");
+    all.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn fio_and_fathom_by_their_names() {
+    for &(text, same, code) in READINGS {
+        let world = World::default().lenient();
+        let documented = parse(&words(same), Dialect::Fio, &World::default());
+        let documented = documented.unwrap_or_else(|refusal| panic!("{same}: {refusal:?}"));
+        // Under fio's name: the same value, and a note with the code.
+        let Ok(Invocation::Run { plan, notes, .. }) = parse(&words(text), Dialect::Fio, &world)
+        else {
+            panic!("{text}: refused as fio");
+        };
+        let got = format!("{:?}", plan.jobs[0].options);
+        assert_eq!(got, format!("{:?}", options(documented)), "{text}");
+        let said: Vec<_> = notes.iter().filter(|note| note.code == code).collect();
+        assert_eq!(said.len(), 1, "{text}: {notes:?}");
+        assert_eq!(said[0].severity, Severity::Note, "{text}");
+        assert!(
+            said[0].message.contains(": taken for "),
+            "{text}: {notes:?}"
+        );
+        // Under the name `fathom`, and with FATHOM_STRICT=1: one error, with fio's reading.
+        for (dialect, world) in [
+            (Dialect::Fathom, World::default().lenient()),
+            (Dialect::Fio, World::default()),
+        ] {
+            let refusal = parse(&words(text), dialect, &world).unwrap_err();
+            let errors = refusal.diagnostics.iter();
+            let errors: Vec<_> = errors.filter(|e| e.severity == Severity::Error).collect();
+            assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+            assert_eq!(errors[0].code, code, "{text}");
+            let fio = errors[0].fio.as_deref().unwrap_or_default();
+            assert!(fio.starts_with("takes it for "), "{text}: {fio}");
+        }
+        // Lint reads on, and warns.
+        let Ok(Invocation::Run { notes, .. }) = parse_leniently(&words(text), &world) else {
+            panic!("{text}: refused by lint");
+        };
+        let warned = |found: &fathom_job::Diagnostic| {
+            found.code == code && found.severity == Severity::Warning
+        };
+        assert!(notes.iter().any(warned), "{text}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_text_may_look_like_an_option() {
+    let world = World::default().lenient();
+    let job = world.plan("--name=x --write_bw_log --rw=write --size=1m");
+    let prefix = job.jobs[0].options.logs.bandwidth.as_deref();
+    assert_eq!(prefix, Some("--rw=write"));
+    let errors = World::default().errors("--name=x --write_bw_log --rw=write --size=1m");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+}
+
+#[test]
+fn what_fio_refuses_stays_refused() {
+    for text in [
+        "--iodepth=k",
+        "--iodepth=0",
+        "--iodepth=4z",
+        "--iodepth=99999999999999999999",
+        "--direct=2",
+        "--direct=true",
+        "--invalidate=10",
+        "--time_based=yes",
+        "--runtime=s",
+        "--bs=0",
+        "--bsrange=4k",
+        "--size=4kzz",
+        "--rw=readx",
+        "--percentile_list=x:50",
+        "--latency_percentile=101",
+        "--bssplit=k/50",
+        "--size --rw=read",
+    ] {
+        let got = parse(&words(text), Dialect::Fio, &World::default().lenient());
+        assert!(got.is_err(), "{text}: accepted");
+    }
+}
+
+/// fio looks at a job as a whole when it is to run, not for `--parse-only` and `--showcmd`.
+#[test]
+fn jobs_as_a_whole_are_judged_when_they_run() {
+    for text in [
+        "--zonesize=1m",
+        "--numjobs=0",
+        "--numjobs=5000",
+        "--cpus_allowed=900",
+        "--wait_for=none",
+        "--size=1k",
+        "--rate=1m --rate_iops=1",
+        "--section=none",
+    ] {
+        let parsed = |more: &str, world: &World| {
+            let line = format!("{text} {more}");
+            parse(&words(&line), Dialect::Fio, world).is_ok()
+        };
+        let lenient = World::default().lenient();
+        assert!(!parsed("", &lenient), "{text}: run");
+        assert!(parsed("--parse-only", &lenient), "{text}: --parse-only");
+        assert!(parsed("--showcmd", &lenient), "{text}: --showcmd");
+        assert!(!parsed("--parse-only", &World::default()), "{text}: strict");
+    }
+}
+
+#[test]
+fn warnings_are_fatal_where_they_are_in_fio() {
+    let refused = |text: &str, world: World| {
+        let line = format!("--warnings-fatal {text}");
+        parse(&words(&line), Dialect::Fio, &world).is_err()
+    };
+    let lenient = || World::default().lenient();
+    assert!(refused("--time_based", lenient()));
+    assert!(!refused("--time_based --showcmd", lenient()));
+    for text in [
+        "--bs=4k-8k",
+        "--write_hist_log=x",
+        "--runtime=1min",
+        "--bssplit=4k/20:8k/20",
+    ] {
+        assert!(!refused(text, lenient()), "{text}");
+        assert!(refused(text, World::default()), "{text}");
+    }
+}
+
+#[test]
+fn section_names_are_cut_as_fio_cuts_them() {
+    for (header, name) in [("[x] y", "x]"), ("[x", ""), ("[]", ""), ("[ a b ]", "a b")] {
+        let world = file(&format!("{header}\nsize=1m\n")).lenient();
+        assert_eq!(world.plan("j.fio").jobs[0].name, name, "{header}");
+    }
+    let long = "n".repeat(300);
+    let world = file(&format!("[{long}]\nsize=1m\n"));
+    assert_eq!(world.errors("j.fio"), ["1:1 long-name"]);
+    assert_eq!(world.lenient().plan("j.fio").jobs[0].name, long[..255]);
+}
+
+#[test]
+fn arithmetic_on_keywords_belongs_to_all_numbers() {
+    let text = "[a]\nsize=1g\nfilesize=10*10*$mb_memory\nstartdelay=2*$ncpus\n\
+                max_latency=10*$ncpus\nhugepage-size=512*$pagesize\ncpumask=$ncpus-1\n\
+                iodepth=$ncpus*2+1\n";
+    let job = &file(text).plan("j.fio").jobs[0].options;
+    assert_eq!(job.filesize, Some((819_200, 819_200)));
+    assert_eq!(job.startdelay.0.get(), 8_000_000_000);
+    assert_eq!(
+        job.lifecycle.max_latency.read.map(|t| t.get()),
+        Some(40_000)
+    );
+    assert_eq!(job.memory.hugepage_size, 2 << 20);
+    assert_eq!(job.cpus_allowed, Some(vec![0, 1]));
+    assert_eq!(job.iodepth, 9);
+}
+
+#[test]
+fn plugins_of_spdk_are_refused_once_with_what_to_use() {
+    for engine in [
+        "spdk",
+        "spdk_bdev",
+        "external:/x/build/fio/spdk_nvme",
+        "/a/fio_plugin/fio_plugin",
+    ] {
+        let text = format!("[a]\nsize=1m\nspdk_conf=c\nioengine={engine}\nspdk_mem=1\n");
+        let world = file(&text).lenient();
+        let errors = world.parse("j.fio").unwrap_err();
+        let errors: Vec<_> = errors.iter().collect();
+        assert_eq!(errors.len(), 1, "{engine}: {errors:?}");
+        let hint = errors[0].hint.as_deref().unwrap_or_default();
+        assert!(hint.contains("ioengine=io_uring"), "{engine}: {hint}");
+    }
+}
