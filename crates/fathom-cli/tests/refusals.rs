@@ -142,7 +142,7 @@ fn all_jobs_are_judged_at_once_and_nothing_is_laid_out() {
 #[test]
 fn what_the_parser_and_the_run_refuse_is_told_at_once() {
     let folder = Folder::new();
-    let text = "[a]\nbs=4q\nsize=1m\nfilename=/dev/no_such_disk\n\
+    let text = "[a]\nbs=k\nsize=1m\nfilename=/dev/no_such_disk\n\
                 [b]\nsize=1m\ndirectory=gone\n[c]\nfilename=of_an_earlier_job\n\
                 [d]\nsize=4k\nfilename=/dev/no_such_disk\n";
     folder.write("j.fio", text);
@@ -153,7 +153,7 @@ fn what_the_parser_and_the_run_refuse_is_told_at_once() {
     };
     let run = folder.fathom("run j.fio").expect(2);
     let want = [
-        "fathom: j.fio:2:5",
+        "fathom: j.fio:2:4",
         "fathom: j.fio:7:11",
         "fathom: j.fio:12:10",
     ];
