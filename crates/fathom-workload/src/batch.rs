@@ -1,6 +1,6 @@
 //! The batch path: ops issued and completions recorded many at a time.
 //!
-//! For jobs in which no rule looks at single ops ([`Path`](crate::worker::Path)). Means the same as
+//! For jobs in which no rule looks at single ops ([`Path`](crate::path::Path)). Means the same as
 //! `issue_checked` and `complete`.
 
 use fathom_core::{Completion, Engine, Step, Tick};
