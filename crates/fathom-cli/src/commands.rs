@@ -16,7 +16,7 @@ use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::trace::{self, TraceArguments};
 
-/// fio jobs, at a fraction of the cost, with the truth about latency.
+/// Measure storage: fio's jobs, honest latency.
 #[derive(Parser)]
 #[command(name = "fathom", version, about, long_about = None, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
@@ -27,47 +27,47 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run fio jobs: job files, `-` for standard input, and fio's options
+    /// Run fio jobs: job files, `-` for standard input, fio's options
     ///
-    /// Everything behind `run` is read as fio would read it; see `fathom run --help`.
+    /// Everything after `run` is parsed as fio parses it; see `fathom run --help`.
     #[command(disable_help_flag = true)]
     Run {
-        /// What fio would be given.
+        /// Arguments as for fio
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
-            value_name = "FIO'S WORDS"
+            value_name = "FIO ARGUMENTS"
         )]
         words: Vec<OsString>,
     },
-    /// Say what in a plan will measure something else than its author thinks
+    /// Check a job for common measurement mistakes
     ///
-    /// Takes what `run` takes, and runs nothing. Exit codes: 0 nothing found; 1 something found; 2
-    /// the plan cannot be read.
+    /// Takes the arguments of `run`, and runs nothing. Exit codes: 0 nothing found; 1 something
+    /// found; 2 the job cannot be read.
     Lint {
-        /// Findings as JSON
+        /// Print findings as JSON
         #[arg(long)]
         json: bool,
-        /// List what is looked for
+        /// List the rules
         #[arg(long)]
         rules: bool,
-        /// What `fathom run` would be given.
+        /// Arguments as for `fathom run`
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
-            value_name = "FIO'S WORDS"
+            value_name = "FIO ARGUMENTS"
         )]
         words: Vec<OsString>,
     },
-    /// Measure the raw maximum of a device or of the kernel's path
+    /// Measure the raw maximum of a device or of the kernel's I/O path
     Peak(PeakArguments),
-    /// Repeat a published measurement and set it beside the published figures
+    /// Repeat a published measurement and print it beside the published figures
     Table(TableArguments),
-    /// Say what a disk was given and how far apart, or how io_uring ran its work, from the kernel
+    /// Trace a disk's requests and seek distances, or io_uring task work
     Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
-    /// Measure lists and tag sets beside the plain ways to do the same
+    /// Micro-benchmark the completion list and the tag set
     Micro(MicroArguments),
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {
-                let hint = "hint: fio's options and job files come behind `run`: `fathom run …`\n";
+                let hint = "hint: write fio's options and job files after `run`: `fathom run …`\n";
                 output::print(Stream::Error, hint);
             }
             End::Refused
@@ -147,5 +147,5 @@ Examples:
   fathom run examples/quickstart.fio
   fathom run --name=t --rw=randread --bs=4k --size=1g --ioengine=io_uring --iodepth=32 --direct=1
 
-Called by the name `fio` (a link or a copy), it takes fio's words directly.
+Called as `fio` (through a link or a copy), it takes fio's arguments directly.
 Exit codes: 0 done; 1 done, and a check failed; 2 could not do it.";

@@ -13,7 +13,7 @@ use crate::exit::End;
 use crate::output::{self, Stream};
 use crate::run_command::name;
 
-/// What `fathom log` takes.
+/// Arguments of `fathom log`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogArguments {
     #[command(subcommand)]
@@ -22,16 +22,16 @@ pub(crate) struct LogArguments {
 
 #[derive(Clone, Debug, Subcommand)]
 enum LogCommand {
-    /// Write a log in another form: text, compressed, CSV or Parquet
+    /// Convert a log to text, compressed text, CSV or Parquet
     ///
-    /// What FROM is, it says by itself; what TO becomes, the end of its name says: .log is fio's
-    /// text, .fz compressed as with log_store_compressed, .csv text with a header, .parquet a table
-    /// (where the program was built with the feature `parquet`).
+    /// The format of FROM is detected; that of TO follows from its extension: .log is fio's text,
+    /// .fz is compressed as by log_store_compressed, .csv is text with a header, .parquet is a
+    /// table (needs the feature `parquet`).
     #[command(after_help = EXAMPLES)]
     Convert {
-        /// A log, ours or fio's
+        /// Log of fathom or fio
         from: PathBuf,
-        /// The file that is written
+        /// File to write
         to: PathBuf,
     },
 }

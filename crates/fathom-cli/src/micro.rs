@@ -8,19 +8,19 @@ use fathom_sys::thread;
 use crate::exit::End;
 use crate::output;
 
-/// What `fathom micro` takes.
+/// Arguments of `fathom micro`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MicroArguments {
-    /// Which one; without it they are listed
+    /// Benchmark to run; without it, list them
     name: Option<Name>,
-    /// Print the rows as data
+    /// Print the rows as JSON
     #[arg(long)]
     json: bool,
-    /// Measure 1 to N threads [default: the processors there are, at most 8]
+    /// Measure 1 to N threads [default: number of CPUs, at most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
-    /// How often each way has its turn
+    /// Runs of each implementation
     #[arg(long, value_name = "N", default_value_t = 21)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
@@ -28,9 +28,9 @@ pub(crate) struct MicroArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Name {
-    /// Adds to one list by several threads
+    /// Completion list: several threads add, one takes
     TaskList,
-    /// Getting a tag and giving it back
+    /// Tag set: get a tag and put it back
     Tags,
 }
 

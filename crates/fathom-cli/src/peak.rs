@@ -18,7 +18,7 @@ use fathom_sys::signals::Interrupts;
 use crate::exit::End;
 use crate::output::{self, Data, Stream};
 
-/// What `fathom peak` takes.
+/// Arguments of `fathom peak`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 #[expect(
@@ -26,28 +26,28 @@ use crate::output::{self, Data, Stream};
     reason = "each is a switch of the command line"
 )]
 pub(crate) struct PeakArguments {
-    /// Ops in flight at most, for each thread [default: 128; 1 for sync]
+    /// Queue depth of each thread [default: 128; 1 for sync]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// Ops handed over in one system call [default: 32, or the depth]
+    /// Ops submitted per system call [default: 32, or the depth]
     #[arg(long, value_name = "N")]
     submit: Option<u32>,
-    /// Completions waited for when the queue is full [default: as --submit]
+    /// Completions to wait for when the queue is full [default: as --submit]
     #[arg(long, value_name = "N")]
     complete: Option<u32>,
-    /// Bytes of an op
+    /// Op size in bytes
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes)]
     block: u32,
-    /// Threads, each with an engine of its own
+    /// Number of threads, each with its own engine
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u32,
     /// Poll for completions instead of waiting for interrupts
     #[arg(long)]
     polled: bool,
-    /// Blocks in order instead of random ones
+    /// Access blocks in order instead of at random
     #[arg(long)]
     sequential: bool,
-    /// Through the page cache instead of past it (`O_DIRECT`)
+    /// Go through the page cache instead of using O_DIRECT
     #[arg(long)]
     buffered: bool,
     /// Do not register the buffers
@@ -59,31 +59,31 @@ pub(crate) struct PeakArguments {
     /// Do not register the ring's own descriptor
     #[arg(long)]
     no_register_ring: bool,
-    /// Ops that do nothing: the cost of the ring alone; takes no target
+    /// Issue no-ops to measure the ring alone; takes no target
     #[arg(long)]
     nop: bool,
-    /// What does the ops
+    /// I/O engine
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "io_uring")]
     engine: Engine,
-    /// Write instead of read: destroys what the target holds
+    /// Write instead of read; destroys the target's data
     #[arg(long)]
     write: bool,
-    /// Pin the first thread to this processor, the others to those that follow
+    /// CPU to pin the first thread to; the others follow
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
-    /// Keep the latency of every op
+    /// Record the latency of every op
     #[arg(long)]
     latency: bool,
-    /// How long to measure, for each depth
+    /// Duration per depth, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u32,
-    /// Depths 1, 2, 4 … 64, a batch of a quarter of the depth from 8 on, with latency
+    /// Sweep depths 1, 2, 4 … 64 with latency; from 8, batches of a quarter of the depth
     #[arg(long, conflicts_with_all = ["depth", "submit", "complete"])]
     sweep: bool,
-    /// Show beside what an earlier `--json` has saved
+    /// Compare with a saved `--json` result
     #[arg(long, value_name = "SAVED.json")]
     against: Option<PathBuf>,
-    /// Print the measurement as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Files and block devices
@@ -91,7 +91,7 @@ pub(crate) struct PeakArguments {
     targets: Vec<PathBuf>,
 }
 
-/// The engines that can be asked.
+/// Engines that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
     /// A ring shared with the kernel.
@@ -99,7 +99,7 @@ enum Engine {
     Uring,
     /// Linux's native asynchronous I/O.
     Libaio,
-    /// One system call for each op.
+    /// One system call per op.
     Sync,
 }
 
@@ -215,7 +215,7 @@ fn record(arguments: &PeakArguments, points: Vec<PeakPoint>, features: Vec<Strin
     }
 }
 
-/// What an op moves: a no-op nothing.
+/// Returns the bytes that an op moves: none for a no-op.
 const fn moved_bytes(config: &PeakConfig) -> u32 {
     if config.nops { 0 } else { config.block_bytes }
 }
@@ -229,7 +229,7 @@ fn cut_short() -> Warning {
     }
 }
 
-/// What is not the same in the saved measurement, which makes its figures no comparison.
+/// Returns the settings in which a saved result differs, so that its figures do not compare.
 fn different(record: &PeakRecord, saved: &PeakRecord) -> Option<Warning> {
     let pairs = [
         ("engine", record.engine != saved.engine),
@@ -248,7 +248,7 @@ fn different(record: &PeakRecord, saved: &PeakRecord) -> Option<Warning> {
     })
 }
 
-/// What is not at its default, as on the command line.
+/// Returns the options that differ from their defaults, as on the command line.
 fn settings(config: &PeakConfig) -> Vec<String> {
     let switches = [
         ("--polled", config.polled),
@@ -295,7 +295,7 @@ fn report(
     Ok(())
 }
 
-/// What is about to be measured.
+/// Returns a line that says what is about to be measured.
 fn headline(config: &PeakConfig) -> String {
     let what = if config.nops {
         "no-ops".to_owned()

@@ -18,24 +18,24 @@ use crate::output::{self, Data, Stream};
 use crate::peak::explained;
 use crate::table_hdd::HddArguments;
 
-/// What `fathom table` takes.
+/// Arguments of `fathom table`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TableArguments {
-    /// Which table; without it they are listed
+    /// Table to repeat; without it, list the tables
     name: Option<String>,
-    /// The file or block device that is measured, only read; for aio-submit a folder
+    /// File or block device to measure (read only); for aio-submit, a directory
     target: Option<PathBuf>,
-    /// Print the rows as data
+    /// Print the rows as JSON
     #[arg(long)]
     json: bool,
-    /// Write a plot to this file
+    /// File to write a plot to
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// How long to measure each row of what is measured on a target [default: 5]
+    /// Duration of each row measured on a target, in seconds [default: 5]
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
-    /// The core that uring-irq is measured on [default: the last one there is]
+    /// CPU for uring-irq to run on [default: the last]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn make(arguments: &TableArguments) -> Result<End> {
     measure(arguments, name, target)
 }
 
-/// Refuses what this table would not look at.
+/// Refuses options that this table ignores.
 fn refuse_what_is_anothers(arguments: &TableArguments, name: &str) -> Result<()> {
     if name != "hdd-tags" {
         arguments.hdd.refuse_for(name)?;

@@ -9,23 +9,23 @@ use fathom_lab::{HddTags, LabMachine, Policy};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of hdd-tags")]
 pub(crate) struct HddArguments {
-    /// Numbers of jobs, a row each [default: 1,2,4,…,512]
+    /// Job counts, one row each [default: 1,2,4,…,512]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(LabMachine::MOST_JOBS)))]
     numjobs: Vec<u32>,
-    /// Scheduler tags [default: 64]
+    /// Number of scheduler tags [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nr_requests: Option<u32>,
-    /// What the jobs do [default: randwrite]
+    /// Access pattern of the jobs [default: randwrite]
     #[arg(long, value_name = "WHAT")]
     rw: Option<Rw>,
-    /// The write cache of hard disks [default: off]
+    /// Write cache of hard disks [default: off]
     #[arg(long, value_name = "WHETHER")]
     write_cache: Option<Switch>,
-    /// What the jobs share [default: hdd]
+    /// Modelled device that the jobs share [default: hdd]
     #[arg(long, value_name = "NAME")]
     machine: Option<MachineName>,
-    /// Who gets a tag, two columns each [default: plain,fair]
+    /// Tag allocation policies, two columns each [default: plain,fair]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policy: Vec<PolicyName>,
 }

@@ -13,17 +13,17 @@ use crate::exit::End;
 use crate::output::{self, Data, Stream};
 use crate::peak::explained;
 
-/// What `fathom trace` takes.
+/// Arguments of `fathom trace`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TraceArguments {
-    /// How long to trace [default: until Ctrl-C]
+    /// Duration in seconds [default: until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
-    /// Count what io_uring runs as task work, instead of a device's requests
+    /// Count io_uring task work instead of a device's requests
     #[arg(long)]
     uring: bool,
-    /// With --uring: only of this process
+    /// With --uring: only this process
     #[arg(
         long,
         value_name = "PID",
@@ -32,13 +32,13 @@ pub(crate) struct TraceArguments {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// The kernel's ring for each processor [default: 256 MiB for all, 1 to 8 for each]
+    /// Trace ring of each CPU, in MiB [default: 256 in all, 1 to 8 per CPU]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1024))]
     buffer: Option<u32>,
-    /// Print what was traced as JSON
+    /// Print the trace as JSON
     #[arg(long)]
     json: bool,
-    /// A disk or a partition
+    /// Disk or partition
     #[arg(required_unless_present = "uring", conflicts_with = "uring")]
     device: Option<PathBuf>,
 }
