@@ -107,6 +107,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) plan: Plan,
     /// Jobs of the plan, by index, in which nothing is wrong, nor in what they inherit.
     sound: Vec<usize>,
+    /// Jobs of the files before this one.
+    jobs_before: usize,
     /// Errors when the last section was finished: those that came since are of the next.
     errors_before: usize,
     /// Something is wrong in what the jobs to come inherit.
@@ -136,6 +138,7 @@ impl<'a> Builder<'a> {
             sections_seen: Vec::new(),
             plan: Plan::default(),
             sound: Vec::new(),
+            jobs_before: 0,
             errors_before: 0,
             globals_refused: false,
             clones: 0,
@@ -189,7 +192,9 @@ impl<'a> Builder<'a> {
                 if row.name == "name" {
                     layer.name = written.text().map(|text| text.trim().to_owned());
                 }
-                layer.own.retain(|accepted| accepted.row.name != row.name);
+                layer
+                    .own
+                    .retain(|known| known.row.name != row.name || row.adds());
                 layer.own.push(Accepted { row, written });
             }
             Err(problem) => {
@@ -262,7 +267,7 @@ impl<'a> Builder<'a> {
         let mut own = std::mem::take(&mut self.globals.own);
         own.retain(|known| {
             let mut later = layer.own.iter();
-            !later.any(|later| later.row.name == known.row.name)
+            known.row.adds() || !later.any(|later| later.row.name == known.row.name)
         });
         own.extend(layer.own);
         self.globals = Layer {
@@ -275,12 +280,26 @@ impl<'a> Builder<'a> {
         self.globals_refused |= self.has_new_errors();
     }
 
-    /// Forgets what jobs inherit, as at the start of each job file but the first.
-    pub(crate) fn forget_globals(&mut self) {
-        self.globals = Layer::default();
-        self.inherited = Arc::default();
-        self.globals_refused = false;
-        self.plan.global_options.clear();
+    /// Keeps the options of a job file without a job, which `--showcmd` prints all the same.
+    fn keep_jobless(&mut self) {
+        let at = self.plan.jobs.len();
+        if at == self.jobs_before && !self.inherited.is_empty() {
+            self.plan.jobless.push((at, Arc::clone(&self.inherited)));
+        }
+    }
+
+    /// Begins a job file: the first one goes on from the command line, each other one inherits
+    /// nothing and waits for the jobs before it.
+    pub(crate) fn begin_job_file(&mut self, first: bool) {
+        if !first {
+            self.keep_jobless();
+            self.globals = Layer::default();
+            self.inherited = Arc::default();
+            self.globals_refused = false;
+            self.plan.global_options.clear();
+            self.wall = true;
+        }
+        self.jobs_before = self.plan.jobs.len();
     }
 
     /// Whether anything was refused since the last section.
@@ -382,6 +401,7 @@ impl<'a> Builder<'a> {
 
     /// The plan, of sound jobs only if anything was refused, and what there is to say.
     pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
+        self.keep_jobless();
         self.refuse_too_many_jobs();
         if self.settings.read_only {
             for spot in std::mem::take(&mut self.changing) {

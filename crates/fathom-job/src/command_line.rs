@@ -263,10 +263,7 @@ impl Reader<'_> {
                 self.builder.error(&spot, problem.fix("write `-` once"));
                 continue;
             }
-            if index > 0 {
-                self.builder.forget_globals();
-                self.builder.wall = true;
-            }
+            self.builder.begin_job_file(index == 0);
             let path = spot.text().to_owned();
             file::read(&mut self.builder, &path, &spot);
         }

@@ -16,6 +16,8 @@ pub struct Plan {
     /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report:
     /// those of the last job file where there are several.
     pub global_options: Vec<(String, String)>,
+    /// What job files without a job say, each with the number of jobs before it.
+    pub(crate) jobless: Vec<(usize, Arc<[Typed]>)>,
 }
 
 /// One section of a job file, or one `--name` of a command line.

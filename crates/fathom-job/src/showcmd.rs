@@ -5,22 +5,39 @@ use std::sync::Arc;
 use crate::names;
 use crate::plan::{Job, Plan, Typed};
 
-/// The command lines: one for the jobs of the command line, and one for each job file.
+/// The command lines: one for the jobs of the command line, and one for each job file, be there
+/// a job in it or not.
 pub(crate) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     let mut before: Option<&Job> = None;
-    for job in &plan.jobs {
+    for (at, job) in plan.jobs.iter().enumerate() {
         let before_on_line = before.filter(|before| of_one_file(before, job));
         if before_on_line.is_none() {
-            text.push_str(if text.is_empty() { "fio" } else { "\nfio" });
+            push_jobless(&mut text, plan, at);
+            begin_line(&mut text);
         }
         push_job(&mut text, before_on_line, job);
         before = Some(job);
     }
-    if before.is_some() {
+    push_jobless(&mut text, plan, plan.jobs.len());
+    if !text.is_empty() {
         text.push('\n');
     }
     text
+}
+
+fn begin_line(text: &mut String) {
+    text.push_str(if text.is_empty() { "fio" } else { "\nfio" });
+}
+
+/// Lines for the job files with nothing but `[global]` that stand before a job.
+fn push_jobless(text: &mut String, plan: &Plan, at: usize) {
+    for (_, options) in plan.jobless.iter().filter(|(before, _)| *before == at) {
+        begin_line(text);
+        for typed in options.iter() {
+            push(text, &typed.name, &typed.value);
+        }
+    }
 }
 
 /// A file that is named twice begins anew at its first section.

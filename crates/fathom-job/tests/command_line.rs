@@ -348,6 +348,23 @@ fn showcmd_is_a_command_line_that_means_the_same() {
             "j.fio",
             "fio --name=wal --filename_format='job-1-$jobnum' --name=c --filename=f\n",
         ),
+        // Each `filename` adds to those before it; of other options the last one counts.
+        (
+            "[global]\nfilename=a\n[global]\nfilename=b\n[x]\nfilename=c\nfilename=d\nbs=1k\n\
+             bs=2k\n",
+            "j.fio",
+            "fio --filename=a --filename=b --name=x --bs=2k --filename=c --filename=d\n",
+        ),
+        (
+            "[global]\nbs=8k\nfilename=a\nfilename=b\n",
+            "j.fio",
+            "fio --bs=8k --filename=a --filename=b\n",
+        ),
+        (
+            "[global]\nbs=8k\n",
+            "--name=z --size=4k j.fio j.fio",
+            "fio --name=z --size=4k\nfio --bs=8k\nfio --bs=8k\n",
+        ),
     ] {
         let Ok(Invocation::Print(text)) = file(job_file).parse(&format!("--showcmd {words}"))
         else {

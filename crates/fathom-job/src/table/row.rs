@@ -203,6 +203,11 @@ impl Row {
         matches!(self.kind, Kind::Flag(_) | Kind::Bool(_))
     }
 
+    /// Whether what is said again adds to what was said, instead of replacing it.
+    pub(crate) fn adds(&self) -> bool {
+        self.name == "filename"
+    }
+
     /// Options of a lower rank in a section are read first, wherever they stand.
     pub(crate) fn rank(&self) -> u8 {
         match self.name {
