@@ -16,9 +16,9 @@ use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::trace::{self, TraceArguments};
 
-/// Measure storage: fio's jobs, honest latency.
+/// Measure storage: fio's jobs, honest latency
 #[derive(Parser)]
-#[command(name = "fathom", version, about, long_about = None, arg_required_else_help = true)]
+#[command(name = "fathom", version, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]

@@ -172,8 +172,8 @@ impl Report {
                     Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
                         Stream::Error,
-                        "fathom: stopping: waiting for what is in flight (once more to leave \
-                         without a report)\n",
+                        "fathom: stopping; draining in-flight I/O (Ctrl-C again to abort without a \
+                         report)\n",
                     ),
                 }
             }

@@ -210,10 +210,10 @@ fn bad_numbers_say_their_limit() {
     );
     check_refused(peak("--depth 0 data"), &["--depth: must be at least 1"]);
     check_refused(peak("--engine sync --depth 4 data"), &["one op at a time"]);
-    check_refused(peak("--cpu 8000 data"), &["processor 8000", "choose among"]);
+    check_refused(peak("--cpu 8000 data"), &["CPU 8000", "choose among"]);
     check_refused(
         peak("--cpu 4294967295 --threads 2 data"),
-        &["processor 4294967295", "choose among"],
+        &["CPU 4294967295", "choose among"],
     );
     check_refused(peak("--block 4q data"), &["--block"]);
     check_refused(peak("--block 0 data"), &["--block: must be at least 1"]);

@@ -206,7 +206,7 @@ fn a_disk_without_room() {
     let run = folder
         .fathom("run --name=t --rw=read --size=900t")
         .expect(2);
-    assert!(run.err.contains("room"), "{run:#?}");
+    assert!(run.err.contains("not enough space"), "{run:#?}");
     assert!(folder.names().is_empty());
 }
 

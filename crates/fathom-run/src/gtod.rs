@@ -21,7 +21,7 @@ impl Gtod {
     /// one clock for all jobs, so the first one's word counts.
     ///
     /// # Errors
-    /// A processor that is not to be had, or that would leave none to the jobs.
+    /// The CPU is outside the affinity mask, or would leave none to the jobs.
     pub(crate) fn start(plan: &Plan, clock: Clock) -> Result<(Self, Clock), RunError> {
         let asked = plan
             .jobs
@@ -62,7 +62,7 @@ fn check(job: &Job, cpu: u32, allowed: &[u32]) -> Result<(), Problem> {
     };
     if !allowed.contains(&cpu) {
         let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
-        let what = format!("gtod_cpu: CPU {cpu} is not to be had");
+        let what = format!("gtod_cpu: CPU {cpu} is outside this process's affinity mask");
         return refuse(what, &format!("choose among {}", list.join(", ")));
     }
     if allowed.len() == 1 {
@@ -116,7 +116,7 @@ mod tests {
         let job = &plan.jobs[0];
         assert!(check(job, 1, &[0, 1]).is_ok());
         let text = |cpu, allowed: &[u32]| check(job, cpu, allowed).unwrap_err().to_string();
-        assert!(text(7, &[0, 1]).contains("CPU 7 is not to be had"));
+        assert!(text(7, &[0, 1]).contains("CPU 7 is outside this process's affinity mask"));
         assert!(text(1, &[1]).contains("the only one"));
     }
 

@@ -26,7 +26,7 @@ use crate::storage::nearest_existing;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Nothing of this name under /dev: a file made there would lie in memory.
+    /// No such name under /dev, where a new file would be stored in RAM.
     NoSuchDevice {
         /// The name.
         path: PathBuf,
@@ -86,9 +86,9 @@ pub enum Usage {
         /// The device itself, or one that holds it or is part of it.
         device: String,
     },
-    /// The kernel has given it to somebody for himself alone, and the tables do not say to whom.
+    /// It is opened exclusively (O_EXCL), and the tables do not say by whom.
     Exclusive,
-    /// `device`, which is made of it or holds it, has been given to somebody for himself alone.
+    /// `device`, which is made of it or holds it, is opened exclusively.
     Claimed {
         /// The device.
         device: String,
@@ -137,7 +137,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::NoSuchDevice { path } => write!(
                 f,
-                "{}: no such device: a file of this name would lie in memory",
+                "{}: no such device; a file created here would be stored in RAM",
                 path.display()
             ),
             Self::FileAmongDevices { path } => {
@@ -187,7 +187,7 @@ impl fmt::Display for Usage {
             Self::Swap { device } => write!(f, "{device} is in use as swap"),
             Self::Member { device } => write!(f, "{device} is part of a mounted file system"),
             Self::Exclusive => f.write_str(
-                "somebody has it for himself alone (a file system, a RAID, a logical volume…)",
+                "it is opened exclusively (O_EXCL) by another user, such as a file system or RAID",
             ),
             Self::Claimed { device } => {
                 write!(f, "{device} is in use (by a file system, a RAID, swap…)")
@@ -378,7 +378,7 @@ mod tests {
         let refused = |path: &str| guard.check(Path::new(path), false, false).err();
         let error = refused("/dev/fathom-no-such-device").unwrap();
         assert_eq!(error.code(), "no_such_device");
-        assert!(error.to_string().contains("would lie in memory"));
+        assert!(error.to_string().contains("would be stored in RAM"));
         assert_eq!(refused("/tmp/fathom-no-such-file"), None);
         assert!(refused("/dev/fathom-no-such-folder/x").is_some());
         let mut mounts = guard.mounts.iter();

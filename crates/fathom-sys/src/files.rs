@@ -32,7 +32,7 @@ pub struct Access {
     /// Make it where it is missing.
     pub create: bool,
     /// With `create`: fail where it exists. Without, on a block device: fail with `EBUSY` where
-    /// somebody (a mount, swap, a RAID) has it for himself alone.
+    /// somebody (a mount, swap, a RAID) holds it exclusively.
     pub exclusive: bool,
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,

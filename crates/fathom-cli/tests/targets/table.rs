@@ -77,7 +77,7 @@ pub(crate) fn want(word: &str) -> Want {
         "unsafe" => ": it is ",
         "block" => "is a block device",
         "socket" => "is a socket",
-        "nodev" => "would lie in memory",
+        "nodev" => "would be stored in RAM",
         "folder" => "directory",
         "seek" => "no offsets",
         other => panic!("`{other}` stands for nothing"),

@@ -109,10 +109,7 @@ impl fmt::Display for LayoutError {
                 begun,
             } => {
                 let (needed, missing) = (Amount(*needed_bytes), Amount(*missing_bytes));
-                write!(
-                    f,
-                    "no room: of {needed} to be written {missing} are missing"
-                )?;
+                write!(f, "not enough space: {needed} needed, {missing} short")?;
                 if !begun {
                     f.write_str("; nothing was written")?;
                 } else if self.left_behind.is_empty() {
@@ -216,7 +213,7 @@ mod tests {
             begun,
         };
         let mut error = LayoutError::new(Path::new("/x"), room(true));
-        let what = "cannot lay out /x: no room: of 64.0 MiB to be written 48.0 MiB are missing";
+        let what = "cannot lay out /x: not enough space: 64.0 MiB needed, 48.0 MiB short";
         assert_eq!(
             error.to_string(),
             format!("{what}; what was laid out is removed")

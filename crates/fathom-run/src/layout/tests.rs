@@ -301,9 +301,7 @@ fn a_disk_that_fills_up_leaves_everything_as_it_was() {
         assert_eq!(error.path, scratch.0.join("x/new"));
         assert_eq!(error.code(), "no_room");
         assert!(
-            error
-                .to_string()
-                .contains("2.0 MiB to be written 2.0 MiB are missing"),
+            error.to_string().contains("2.0 MiB needed, 2.0 MiB short"),
             "{error}"
         );
         assert!(

@@ -131,7 +131,7 @@ fn check_processors(config: &PeakConfig) -> Result<(), Problem> {
     let is_missing = |cpu: &u64| !allowed.iter().any(|&allowed| u64::from(allowed) == *cpu);
     wanted.find(is_missing).map_or(Ok(()), |cpu| {
         let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
-        let what = format!("--cpu: processor {cpu} is not to be had");
+        let what = format!("--cpu: CPU {cpu} is outside this process's affinity mask");
         Err(Problem::new("cpu", what).hint(format!("choose among {}", list.join(", "))))
     })
 }
