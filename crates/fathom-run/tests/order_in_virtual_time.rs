@@ -48,6 +48,36 @@ fn blocks_come_in_the_order_that_is_given() {
     assert_eq!(all, (0..12).collect::<Vec<_>>());
 }
 
+/// As fio 3.33: each direction has a position, and a pass ends when one of them is through, not
+/// after as many bytes as the range has.
+#[test]
+fn passes_of_a_sequential_mix_go_through_the_whole_range() {
+    let check = |words: &str, ops: std::ops::RangeInclusive<usize>| {
+        let offsets = blocks(&format!("--rw=rw --rwmixread=75 {words}"));
+        assert!(ops.contains(&offsets.len()), "{words}: {offsets:?}");
+        assert!(offsets.contains(&11), "{words}: {offsets:?}");
+    };
+    check("--loops=2", 24..=24);
+    check("--loops=3 --io_size=60k", 45..=45);
+    // Two passes of up to 23 ops are not enough for `io_size`, four are.
+    check("--loops=2 --io_size=188k", 48..=80);
+    check("--loops=2 --number_ios=10", 20..=20);
+    check("--time_based --runtime=10ms", 99..=101);
+    check("--time_based --runtime=10ms --iodepth=4", 99..=104);
+}
+
+#[test]
+fn blocks_that_repeat_take_io_size_in_every_loop() {
+    let count = |words: &str| blocks(words).len();
+    assert_eq!(count("--norandommap --loops=2 --io_size=144k"), 72);
+    assert_eq!(
+        count("--random_distribution=zipf:1.2 --loops=2 --io_size=144k"),
+        72
+    );
+    assert_eq!(count("--rw=read:4k --loops=2 --io_size=144k"), 72);
+    assert_eq!(count("--loops=2 --io_size=144k"), 36);
+}
+
 /// Writes and counted syncs.
 #[track_caller]
 fn check(words: &str, writes: u64, syncs: u64) {

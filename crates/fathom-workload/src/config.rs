@@ -16,10 +16,12 @@ pub struct WorkerConfig {
     /// How ops are grouped on their way in and out.
     pub batching: Batching,
     /// Bytes to issue in one pass; the pattern starts over if it ends earlier.
+    /// [`WHOLE_PATTERN`](Self::WHOLE_PATTERN) for passes that only the pattern ends.
     pub bytes_per_pass: u64,
     /// Passes to make; ignored when `time_based`.
     pub loops: u32,
-    /// Bytes to issue in all passes, in place of `loops`: the last pass ends where they do.
+    /// Bytes to issue in all passes: the last pass ends where they do. The job ends before them
+    /// where it has made `loops` passes and issued this number divided by `loops`.
     pub bytes_in_all: Option<u64>,
     /// Upper bound of the measured time.
     pub runtime: Option<Nanos>,
@@ -61,6 +63,11 @@ pub struct WorkerConfig {
     pub invalidate: bool,
     /// What ends it early, or holds it back.
     pub limits: LimitConfig,
+}
+
+impl WorkerConfig {
+    /// More bytes than any pass issues. Sums of two directions do not overflow.
+    pub const WHOLE_PATTERN: u64 = u64::MAX / 4;
 }
 
 /// Which ops of a direction get an I/O priority of their own.

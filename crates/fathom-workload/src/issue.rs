@@ -291,7 +291,8 @@ impl Worker {
             .iter()
             .map(|file| file.length)
             .sum();
-        self.config.time_based || self.config.bytes_per_pass > held
+        let beyond = self.config.bytes_in_all.is_none() && self.config.bytes_per_pass > held;
+        self.config.time_based || beyond
     }
 
     #[cold]

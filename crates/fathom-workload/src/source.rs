@@ -56,17 +56,17 @@ impl Source {
         self.pattern.restart();
         self.lookahead.clear();
         let whole = bytes_to_issue(config, config.bytes_per_pass);
-        let (bytes, more, left) = match config.bytes_in_all {
-            None => (whole, self.pass.more, 0),
+        let (bytes, left) = match config.bytes_in_all {
+            None => (whole, 0),
             Some(_) => {
                 let left = self.pass.left.saturating_sub(whole);
-                (whole.min(self.pass.left), u32::from(left > 0), left)
+                (whole.min(self.pass.left), left)
             }
         };
         self.pass = Pass {
             remaining: bytes.saturating_sub(self.pass.over),
             over: 0,
-            more,
+            more: self.pass.more,
             left,
             empty_since_restart: false,
             ended: false,
@@ -107,16 +107,23 @@ impl Pass {
         Self {
             remaining: whole.min(all),
             over: 0,
-            more: match config.bytes_in_all {
-                Some(_) => u32::from(left > 0),
-                None => config.loops.saturating_sub(1),
-            },
+            more: config.loops.saturating_sub(1),
             left,
             empty_since_restart: false,
             ended: false,
             invalidate: false,
             recreate: false,
         }
+    }
+
+    /// Returns whether the job ends with this pass, all of which is issued.
+    pub(crate) fn is_last(&self, config: &WorkerConfig) -> bool {
+        let Some(all) = config.bytes_in_all else {
+            return self.more == 0;
+        };
+        let all = bytes_to_issue(config, all);
+        let enough = all / u64::from(config.loops.max(1));
+        self.left == 0 || self.more == 0 && all.saturating_sub(self.left) >= enough
     }
 
     /// Counts `bytes` as issued.

@@ -174,8 +174,7 @@ impl Worker {
         if let Some(readback) = &mut self.readback {
             readback.end();
         }
-        let pass = &self.source.pass;
-        if pass.more == 0 && pass.left == 0 && !self.config.time_based {
+        if self.source.pass.is_last(&self.config) && !self.config.time_based {
             self.stage = match self.wants_final_sync() {
                 true => Stage::Syncing(FileIndex::new(0), After::End),
                 false => Stage::Finished,

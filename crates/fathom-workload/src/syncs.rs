@@ -99,8 +99,8 @@ const fn is_multiple(writes: u64, every: u32) -> bool {
 impl Worker {
     /// The sync that comes before the next op. None at the job's end, nor while reading back.
     pub(crate) fn sync_due(&self) -> Option<SyncKind> {
-        let goes_on =
-            self.source.pass.remaining > 0 || self.source.pass.more > 0 && !self.config.time_based;
+        let pass = &self.source.pass;
+        let goes_on = pass.remaining > 0 || !pass.is_last(&self.config) && !self.config.time_based;
         if self.stage != Stage::Running || self.source.held.is_some() || !goes_on {
             return None;
         }

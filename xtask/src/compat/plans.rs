@@ -251,8 +251,8 @@ impl Draw {
         let loops = 2 + self.below(2);
         let again = self.chance(40);
         add(again, format!("--loops={loops}"));
-        // With `loops`, an `io_size` above `size` ends a mix elsewhere in fio: not held yet.
-        let io_sizes: &[&str] = match again {
+        // A sequential mix in loops then ends with a pass, whose bytes are a matter of chance.
+        let io_sizes: &[&str] = match again && !random {
             true => &["3m", "5m"],
             false => &["3m", "5m", "10m", "30m"],
         };

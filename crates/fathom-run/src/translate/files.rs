@@ -1,8 +1,8 @@
 //! The files of a clone: their names, what lies there, and what of each it works on.
 
-use fathom_job::{Job, Options, ReadWrite, Size, ZoneMode};
+use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, ZoneMode};
 
-use super::sizes::{self, Existing, FileSize, SizeFault, SizeRequest, Sizes};
+use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
 use super::{FileSetup, Planned, pattern, seeds};
 use crate::error::Problem;
 use crate::found::Found;
@@ -43,6 +43,7 @@ pub(super) fn files(
         io_size: options.io_size,
         loops: options.loops,
         time_based: super::time_based(options),
+        pass_end: pass_end(options),
         filesize: options.filesize,
         offset: options.offset,
         offset_increment: options.offset_increment,
@@ -91,6 +92,20 @@ fn file_names(
     match names.is_empty() {
         true => Err(problem("there are no files in it".into())),
         false => Ok(names),
+    }
+}
+
+/// The end of a job's passes. Gaps of whole ops lead past the range's end and round to its front.
+fn pass_end(options: &Options) -> PassEnd {
+    let gap = options.rw_suffix.map_or(0, |suffix| suffix.number);
+    let goes_round = u64::try_from(gap).is_ok_and(|gap| gap >= pattern::smallest(options));
+    let repeats = pattern::may_repeat(options) && options.random_generator != RandomGenerator::Lfsr;
+    match (options.zones.mode, options.random) {
+        (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Range,
+        (ZoneMode::None, true) if repeats => PassEnd::Never,
+        (ZoneMode::None, false) if goes_round => PassEnd::Never,
+        (ZoneMode::None, false) if options.rw == ReadWrite::Mixed => PassEnd::FirstDirection,
+        (ZoneMode::None, _) => PassEnd::Range,
     }
 }
 

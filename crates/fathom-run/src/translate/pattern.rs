@@ -171,19 +171,24 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Pr
 /// The map is off where asked, and where a block cannot be told from the next: uneven
 /// distributions, and offsets that are not multiples of the smallest op.
 fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
-    let uneven = options.random_distribution != RandomDistribution::Random
-        || options.access_zones.is_some()
-        || options.random_sequence.is_some();
     let shifted = Direction::ALL
         .into_iter()
         .any(|d| uses(options, d) && align[d] != smallest[d]);
-    if options.norandommap || uneven || shifted {
+    if may_repeat(options) || shifted {
         MapMode::Off
     } else if options.softrandommap {
         MapMode::Soft
     } else {
         MapMode::On
     }
+}
+
+/// Returns whether random blocks may repeat before all were visited.
+pub(super) fn may_repeat(options: &Options) -> bool {
+    options.norandommap
+        || options.random_distribution != RandomDistribution::Random
+        || options.access_zones.is_some()
+        || options.random_sequence.is_some()
 }
 
 /// The blocks of `random_distribution=sequence`.

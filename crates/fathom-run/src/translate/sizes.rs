@@ -9,6 +9,7 @@
 use std::fmt;
 
 use fathom_job::Size;
+use fathom_workload::WorkerConfig;
 
 /// What a job asks for, and what lies under its file names.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) loops: u32,
     /// The job goes on for a time, and through its whole range, whatever `io_size` says.
     pub(crate) time_based: bool,
+    /// Where a pass over the range ends.
+    pub(crate) pass_end: PassEnd,
     /// `filesize`, smallest and largest.
     pub(crate) filesize: Option<(u64, u64)>,
     /// `offset`.
@@ -48,6 +51,17 @@ pub(crate) struct Existing {
     pub(crate) bytes: Option<u64>,
     /// It cannot grow.
     pub(crate) fixed: bool,
+}
+
+/// End of a pass over the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassEnd {
+    /// As many bytes as the range holds.
+    Range,
+    /// One of two directions, each with a position of its own, has reached the range's end.
+    FirstDirection,
+    /// Nowhere: blocks repeat, or ops go round.
+    Never,
 }
 
 /// What came of a request.
@@ -145,20 +159,31 @@ pub(crate) fn sizes(
 /// (`asked`) and `io_size`.
 ///
 /// As seen of fio 3.33: where there are several passes, or a time to fill, each pass goes through
-/// the whole range. An `io_size` above it takes as many passes as it needs. After one below it the
-/// next loop goes on where the last one ended; it does not begin at the front again.
+/// the whole range, a sequential mix until one direction is through. An `io_size` above the range
+/// takes as many passes as it needs, but no more than `loops` times `io_size` bytes. After one
+/// below it the next loop goes on where the last one ended; it does not begin at the front again.
 fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
-    if asked == 0 || io_size == asked {
+    let all = io_size.saturating_mul(loops.into());
+    let to_the_end =
+        request.pass_end == PassEnd::FirstDirection && (request.time_based || loops > 1);
+    if asked == 0 || io_size == asked && !to_the_end {
         return (io_size, loops, None);
+    }
+    if to_the_end {
+        return (
+            WorkerConfig::WHOLE_PATTERN,
+            loops,
+            (!request.time_based).then_some(all),
+        );
     }
     if request.time_based {
         return (asked, loops, None);
     }
-    let all = io_size.saturating_mul(loops.into());
     match (io_size < asked, loops) {
         (_, 1) => (io_size, 1, None),
         (true, _) if all <= asked => (all, 1, None),
+        (_, _) if request.pass_end == PassEnd::Never => (all, 1, None),
         (true, _) => (asked, loops, Some(all)),
         (false, _) => {
             let needed = u32::try_from(io_size.div_ceil(asked)).unwrap_or(u32::MAX);

@@ -25,6 +25,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
         size: None,
         io_size: None,
         loops: 1,
+        pass_end: PassEnd::Range,
         time_based: false,
         filesize: None,
         offset: Size::Bytes(0),
@@ -253,6 +254,44 @@ fn loops_go_on_where_io_size_ended() {
     check(250, 1, false, (250, 1, None));
     check(250, 2, false, (100, 3, None));
     check(100, 2, false, (100, 2, None));
+}
+
+#[test]
+fn passes_of_a_mix_and_of_blocks_that_repeat_have_no_bytes_of_their_own() {
+    #[track_caller]
+    fn check(pass_end: PassEnd, words: (u64, u32, bool), want: (u64, u32, Option<u64>)) {
+        let (io_size, loops, time_based) = words;
+        let request = SizeRequest {
+            size: Some(Size::Bytes(100)),
+            io_size: Some(Size::Bytes(io_size)),
+            loops,
+            time_based,
+            pass_end,
+            smallest: 1,
+            ..ask(&[MISSING])
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        let got = (found.bytes_per_pass, found.loops, found.bytes_in_all);
+        assert_eq!(got, want, "{pass_end:?}");
+    }
+    let mix = PassEnd::FirstDirection;
+    check(mix, (100, 1, false), (100, 1, None));
+    check(mix, (250, 1, false), (250, 1, None));
+    check(
+        mix,
+        (100, 2, false),
+        (WorkerConfig::WHOLE_PATTERN, 2, Some(200)),
+    );
+    check(
+        mix,
+        (130, 3, false),
+        (WorkerConfig::WHOLE_PATTERN, 3, Some(390)),
+    );
+    check(mix, (100, 1, true), (WorkerConfig::WHOLE_PATTERN, 1, None));
+    check(PassEnd::Never, (60, 3, false), (180, 1, None));
+    check(PassEnd::Never, (100, 2, false), (100, 2, None));
+    check(PassEnd::Never, (250, 2, false), (500, 1, None));
+    check(PassEnd::Never, (250, 2, true), (100, 2, None));
 }
 
 #[test]
