@@ -245,6 +245,9 @@ impl<'a> Builder<'a> {
 
     /// Refuses something with its place, or notes how fio reads it.
     pub(crate) fn error(&mut self, spot: &Spot, problem: Problem) {
+        if problem.when_run {
+            return self.job_error(spot, problem);
+        }
         let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
         self.diagnostics.push(diagnostic);
     }

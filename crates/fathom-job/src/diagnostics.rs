@@ -81,7 +81,7 @@ impl Diagnostic {
 
     pub(crate) fn at(severity: Severity, spot: &Spot, problem: Problem) -> Self {
         let (message, fio) = match (problem.reading, severity) {
-            (None, _) => (problem.why, problem.fio),
+            (None, _) => (problem.why, problem.fio.map(String::from)),
             (Some(reading), Severity::Error) => {
                 (problem.why, Some(format!("takes it for {reading}")))
             }

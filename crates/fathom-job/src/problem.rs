@@ -12,9 +12,11 @@ pub(crate) struct Problem {
     /// The offending bytes of the value.
     pub(crate) at: Range<usize>,
     /// What fio would have done with it, as the end of "fio …".
-    pub(crate) fio: Option<String>,
+    pub(crate) fio: Option<Box<str>>,
     /// What fio takes the text for where it accepts it all the same, as a job file would say it.
     pub(crate) reading: Option<Box<str>>,
+    /// fio finds out only when the job is to run, not for `--parse-only`.
+    pub(crate) when_run: bool,
     /// What to write instead, in the imperative.
     pub(crate) fix: Option<String>,
 }
@@ -28,19 +30,26 @@ impl Problem {
             at,
             fio: None,
             reading: None,
+            when_run: false,
             fix: None,
         }
     }
 
     /// Adds what fio would have done.
     pub(crate) fn fio(mut self, does: impl Into<String>) -> Self {
-        self.fio = Some(does.into());
+        self.fio = Some(does.into().into_boxed_str());
         self
     }
 
     /// Adds what fio takes the text for.
     pub(crate) fn read_as(mut self, reading: impl Into<String>) -> Self {
         self.reading = Some(reading.into().into_boxed_str());
+        self
+    }
+
+    /// Says that fio finds out only when the job is to run.
+    pub(crate) fn when_run(mut self) -> Self {
+        self.when_run = true;
         self
     }
 

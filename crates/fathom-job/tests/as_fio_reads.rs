@@ -96,6 +96,52 @@ const READINGS: &[(&str, &str, &str)] = &[
         "--random_distribution=zipf:1.2",
         "not-a-number",
     ),
+    (
+        "--ioengine=io_uring --cmdprio_bssplit=4k:8k/50",
+        "--ioengine=io_uring --cmdprio_bssplit=8k/50",
+        "bad-split",
+    ),
+    (
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50/4/0",
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50/3/0",
+        "out-of-range",
+    ),
+    (
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50/1/9",
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50/1/7",
+        "out-of-range",
+    ),
+    (
+        "--ioengine=io_uring --cmdprio_bssplit=4k/5,4k/6,4k/7,8k",
+        "--ioengine=io_uring --cmdprio_bssplit=4k/5,4k/6,4k/7",
+        "too-many-values",
+    ),
+    ("--hugepage-size=3m", "", "bad-page-size"),
+    ("--hugepage-size=0", "", "bad-page-size"),
+    (
+        "--sync_file_range=wait_after:4,write,wait_before:3",
+        "--sync_file_range=wait_before,write:3",
+        "too-many-values",
+    ),
+    (
+        "--sync_file_range=write,foo:4",
+        "--sync_file_range=write:4",
+        "bad-value",
+    ),
+    (
+        "--sync_file_range=write:x",
+        "--sync_file_range=write:0",
+        "not-a-number",
+    ),
+    (
+        "--rw=randread:-5",
+        "--rw=randread:4294967291",
+        "bad-sequencer",
+    ),
+    ("--rw=randread:5g", "--rw=randread:1g", "bad-sequencer"),
+    ("--bsrange=0-8k", "--bsrange=4k-8k", "out-of-range"),
+    ("--bsrange=8k-0", "--bsrange=4k-8k", "out-of-range"),
+    ("--bsrange=0-0", "--bsrange=4k-4k", "out-of-range"),
     // Options that contradict each other.
     ("--direct=0 --buffered=0", "--direct=1", "contradiction"),
     ("--direct=1 --buffered=1", "--direct=0", "contradiction"),
@@ -213,6 +259,17 @@ fn jobs_as_a_whole_are_judged_when_they_run() {
         "--size=1k",
         "--rate=1m --rate_iops=1",
         "--section=none",
+        "--nrfiles=0",
+        "--cpumask=0",
+        "--numa_cpu_nodes=same",
+        "--numa_cpu_nodes=!0",
+        "--numa_mem_policy=local:0",
+        "--numa_mem_policy=bind:0-",
+        "--numa_mem_policy=none",
+        "--rw=read:x",
+        "--rw=read:",
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50/1",
+        "--ioengine=io_uring --cmdprio_bssplit=4k/50:4k/60",
     ] {
         let parsed = |more: &str, world: &World| {
             let line = format!("{text} {more}");

@@ -48,9 +48,10 @@ fn ranges_in_fio(text: &str, kb_base: u64) -> Option<PerDirection<Option<(u64, u
     let range = |entry: &str| {
         let (low, high) = entry.split_once(['-', ':'])?;
         let (low, high) = (size(low)?, size(high)?);
-        // 0 stands for the size that there is without a range.
-        let low = if low == 0 { SIZE_DEFAULT } else { low };
-        (high > 0).then(|| (low.min(high), low.max(high)))
+        // 0 at either end stands for the size that there is without a range.
+        let (low, high) = (low.min(high), low.max(high));
+        let sized = |size| if size == 0 { SIZE_DEFAULT } else { size };
+        Some((sized(low), sized(high).max(sized(low))))
     };
     let ranges: Vec<_> = text.split(',').take(3).map(range).collect();
     ranges.iter().any(Option::is_some).then(|| spread(&ranges))

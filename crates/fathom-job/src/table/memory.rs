@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .numeric()
-    .different("a size that no page can have is refused"),
+    .different("a size that no page can have is refused, or under fio's name left out of account"),
 ];
 
 fn memory(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
@@ -80,11 +80,12 @@ fn hugepage_size(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let whole = Piece::whole(text);
-    let bytes = number::settled(whole, options.kb_base, 1, U32, findings)?;
+    let bytes = number::settled(whole, options.kb_base, 0, U32, findings)?;
     if !bytes.is_power_of_two() {
         let why = format!("a page of {bytes} bytes: that is no power of two");
-        return Err(Problem::new("bad-page-size", whole.range(), why)
-            .fix("write the size of a huge page, as in `2m` or `1g`"));
+        let problem = Problem::new("bad-page-size", whole.range(), why)
+            .fix("write the size of a huge page, as in `2m` or `1g`");
+        return findings.misread(problem, "nothing");
     }
     options.memory.hugepage_size = narrow(bytes);
     Ok(())

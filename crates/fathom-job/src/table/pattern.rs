@@ -1,7 +1,7 @@
 //! What a job does: directions, sizes, offsets.
 
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
-use super::general::choice;
+use super::general::{U32, choice};
 use super::read::{byte, needless, unknown_word};
 use super::row::{Kind, Row};
 use crate::findings::Findings;
@@ -280,25 +280,30 @@ fn sequencer(
     let documented = |findings: &mut Findings| {
         let number = number::integer(piece, kb_base)?;
         findings.reversed(piece, number.reversed);
-        i64::try_from(number.value).map_err(|_| number::too_large(piece))
+        let problem = |why: &str| Err(Problem::new("bad-sequencer", piece.range(), why));
+        match i64::try_from(number.value) {
+            Err(_) => Err(number::too_large(piece)),
+            Ok(number) if number < 0 && random => problem(
+                "behind a random pattern stands how many ops share an offset: a positive number",
+            ),
+            Ok(number) if number > i64::from(u32::MAX) && random => {
+                problem("this many ops never come to an end")
+            }
+            Ok(number) => Ok(number),
+        }
     };
     let fio = || match reading::count(piece.text, kb_base) {
+        // Kept in 32 bits.
+        Some(number) if random => Some((number & U32).cast_signed()),
         Some(number) => Some(number.cast_signed()),
         // With 0 a random pattern draws no offset ever, in fio too.
         None if random => Some(0),
         None => None,
     };
-    let number = findings.settle_one(documented, fio)?;
-    let problem = |why: &str| Problem::new("bad-sequencer", piece.range(), why);
-    match number {
-        _ if number < 0 && random => Err(problem(
-            "behind a random pattern stands how many ops share an offset: a positive number",
-        )),
-        _ if number > i64::from(u32::MAX) && random => {
-            Err(problem("this many ops never come to an end"))
-        }
-        _ => Ok(SequencerSuffix { number }),
-    }
+    let number = findings
+        .settle_one(documented, fio)
+        .map_err(Problem::when_run)?;
+    Ok(SequencerSuffix { number })
 }
 
 const RW_WORDS: [&str; 11] = [

@@ -8,6 +8,7 @@ use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, PriorityShare};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -103,7 +104,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .engines(ENGINES)
     .different(
-        "entries without a percentage, and classes and levels that do not exist, are refused",
+        "class 0 is refused, and under the name `fathom` so are entries without a percentage and \
+         classes and levels that do not exist",
     ),
     Row::new(
         "ioscheduler",
@@ -131,8 +133,18 @@ fn hint(value: u64) -> u16 {
 
 fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let kb_base = options.kb_base;
-    let lists = up_to_three(text, "lists", |piece| one_list(piece, kb_base, findings))?;
-    options.cmdprio_bssplit = lists.map(Option::unwrap_or_default);
+    let whole = Piece::whole(text);
+    let mut text = text;
+    if let Some(fourth) = whole.split(&[',']).get(3) {
+        let why = "there are three lists at most: for reads, writes and trims";
+        let problem = Problem::new("too-many-values", fourth.range(), why).fix("leave it out");
+        findings.misread(problem, "nothing")?;
+        text = &text[..fourth.at - 1];
+    }
+    let lists = up_to_three(text, "lists", |piece| one_list(piece, kb_base, findings));
+    options.cmdprio_bssplit = lists
+        .map_err(Problem::when_run)?
+        .map(Option::unwrap_or_default);
     Ok(())
 }
 
@@ -144,6 +156,13 @@ fn one_list(
 ) -> Result<Vec<PriorityShare>, Problem> {
     let mut list: Vec<PriorityShare> = Vec::new();
     for entry in piece.split(&[':']) {
+        let parts = entry.split(&['/']);
+        let percent = parts.get(1).map_or("", |percent| percent.text.trim());
+        if !percent.starts_with(|digit: char| digit.is_ascii_digit()) && parts.len() < 3 {
+            // fio's percentage is 0 then: no op gets a priority.
+            findings.misread(bad_entry(entry), "nothing")?;
+            continue;
+        }
         let share = one_entry(entry, kb_base, findings)?;
         let of_size = list.iter().filter(|known| known.bytes == share.bytes);
         let given: u32 = of_size.map(|known| u32::from(known.percent)).sum();
@@ -163,23 +182,24 @@ fn one_entry(
     kb_base: u64,
     findings: &mut Findings,
 ) -> Result<PriorityShare, Problem> {
-    let mut number =
-        |piece: Piece<'_>, min, max| number::settled(piece, kb_base, min, max, findings);
     let parts = entry.split(&['/']);
     let (size, percent, priority) = match *parts.as_slice() {
         [size, percent] => (size, percent, None),
         [size, percent, class, level] => (size, percent, Some((class, level, None))),
         [size, percent, class, level, hint] => (size, percent, Some((class, level, Some(hint)))),
-        _ => {
-            let why = format!(
-                "`{}` is not a size, a percentage and a priority",
-                entry.text
-            );
-            return Err(Problem::new("bad-split", entry.range(), why)
-                .fix("write it as in `4k/60` or `4k/60/2/3`"));
+        [size, percent, class, level, hint, ..] => {
+            findings.misread(bad_entry(entry), "its first five parts")?;
+            (size, percent, Some((class, level, Some(hint))))
         }
+        _ => return Err(bad_entry(entry)),
     };
-    let bytes = number(size, 1, u64::MAX)?;
+    let bytes = number::settled(size, kb_base, 1, u64::MAX, findings)?;
+    // fio lowers what is too large.
+    let mut number = |piece: Piece<'_>, min, max| {
+        let fio =
+            || Some(reading::count(piece.text.trim(), kb_base)?.min(max)).filter(|n| *n >= min);
+        findings.settle_one(|f| number::counted(piece, kb_base, min, max, f), fio)
+    };
     let percent = byte(number(percent, 0, 100)?);
     let priority = match priority {
         None => None,
@@ -197,6 +217,14 @@ fn one_entry(
         percent,
         priority,
     })
+}
+
+fn bad_entry(entry: Piece<'_>) -> Problem {
+    let why = format!(
+        "`{}` is not a size, a percentage and a priority",
+        entry.text
+    );
+    Problem::new("bad-split", entry.range(), why).fix("write it as in `4k/60` or `4k/60/2/3`")
 }
 
 /// The engines that hand an op's priority to the kernel.

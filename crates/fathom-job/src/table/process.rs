@@ -141,7 +141,8 @@ fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     if mask == 0 {
         let why = "a mask of 0 leaves the job no processor";
         return Err(Problem::new("bad-cpu", 0..text.len(), why)
-            .fix("set a bit for each processor, as in `cpumask=0x3`"));
+            .fix("set a bit for each processor, as in `cpumask=0x3`")
+            .when_run());
     }
     options.cpus_allowed = Some((0..32).filter(|cpu| mask >> cpu & 1 == 1).collect());
     Ok(())
@@ -181,6 +182,7 @@ fn bad_nodes(piece: Piece<'_>) -> Problem {
     let why = format!("`{}` is not a list of NUMA nodes", piece.text);
     Problem::new("bad-nodes", piece.range(), why)
         .fix("write numbers and ranges, as in `0-1,3`, or `all`")
+        .when_run()
 }
 
 fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
@@ -194,14 +196,15 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
     };
     let needed = |what: &str| {
         let why = format!("{what} is needed for `{}`, as in fio", word.text);
-        Problem::new("bad-nodes", whole.range(), why).fix(format!("write `{}:0`", word.text))
+        let problem = Problem::new("bad-nodes", whole.range(), why);
+        problem.fix(format!("write `{}:0`", word.text)).when_run()
     };
     let policy = match (word.text, list) {
         ("default", None) => MemoryPolicy::Default,
         ("local", None) => MemoryPolicy::Local,
         ("default" | "local", Some(list)) => {
             let why = format!("`{}` takes no nodes", word.text);
-            return Err(Problem::new("too-many-values", list.range(), why));
+            return Err(Problem::new("too-many-values", list.range(), why).when_run());
         }
         ("prefer", Some(list)) => MemoryPolicy::Prefer(node(list)?),
         ("prefer", None) => return Err(needed("one node")),
@@ -209,7 +212,7 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
         ("bind", None) => return Err(needed("a list of nodes")),
         ("interleave", Some(list)) => MemoryPolicy::Interleave(nodes(list)?),
         ("interleave", None) => MemoryPolicy::Interleave(Nodes::All),
-        _ => return Err(unknown_word("numa_mem_policy", word, &POLICIES, &[])),
+        _ => return Err(unknown_word("numa_mem_policy", word, &POLICIES, &[]).when_run()),
     };
     options.process.numa_mem_policy = Some(policy);
     Ok(())

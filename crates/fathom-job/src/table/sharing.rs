@@ -7,6 +7,7 @@ use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
+use crate::reading::{self, Shown};
 use crate::workload::{LockFile, RangeSync};
 
 pub(super) const ROWS: &[Row] = &[
@@ -70,36 +71,78 @@ fn sync_file_range(
     text: &str,
     findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
-    let pieces = whole.split(&[':']);
-    if let Some(extra) = pieces.get(2) {
-        let why = "one number at most, behind the last word";
-        findings.misread(
-            Problem::new("too-many-values", extra.range(), why),
-            "nothing",
-        )?;
-    }
-    if let Some(piece) = pieces.get(1).filter(|piece| piece.text.contains(',')) {
-        let why = "the number of writes stands behind the last word";
-        return Err(Problem::new("bad-value", piece.range(), why)
-            .fix("write it as in `wait_before,write:8`"));
-    }
-    let every = match pieces.get(1) {
-        Some(piece) => narrow(number::settled(*piece, options.kb_base, 0, U32, findings)?),
-        None => 1,
-    };
-    let mut flags = 0;
-    for word in pieces[0].split(&[',']) {
-        let word = word.trim();
-        flags |= match word.text {
-            "wait_before" => 1,
-            "write" => 2,
-            "wait_after" => 4,
-            _ => return Err(unknown_word("sync_file_range", word, &WORDS, &[])),
+    let kb_base = options.kb_base;
+    let documented = |findings: &mut Findings| {
+        let whole = Piece::whole(text);
+        let pieces = whole.split(&[':']);
+        let bad = |code, piece: &Piece<'_>, why: &str| {
+            let problem = Problem::new(code, piece.range(), why);
+            Err(problem.fix("write it as in `wait_before,write:8`"))
         };
-    }
-    options.files.sync_range = (every > 0).then_some(RangeSync { flags, every });
+        if let Some(extra) = pieces.get(2) {
+            let why = "one number at most, behind the last word";
+            return bad("too-many-values", extra, why);
+        }
+        if let Some(piece) = pieces.get(1).filter(|piece| piece.text.contains(',')) {
+            return bad(
+                "bad-value",
+                piece,
+                "the number of writes stands behind the last word",
+            );
+        }
+        let every = match pieces.get(1) {
+            Some(piece) => narrow(number::counted(*piece, kb_base, 0, U32, findings)?),
+            None => 1,
+        };
+        let mut flags = 0;
+        for word in pieces[0].split(&[',']) {
+            let word = word.trim();
+            flags |= flag(word.text)
+                .ok_or_else(|| unknown_word("sync_file_range", word, &WORDS, &[]))?;
+        }
+        Ok(RangeSync { flags, every })
+    };
+    let range = findings.settle_one(documented, || range_in_fio(text, kb_base))?;
+    options.files.sync_range = (range.every > 0).then_some(range);
     Ok(())
+}
+
+fn flag(word: &str) -> Option<u8> {
+    let at = WORDS.iter().position(|known| *known == word)?;
+    Some(1 << at)
+}
+
+/// fio's reading: a word with a number counts at the end alone, unknown ones are passed over, and
+/// the number is the first one from the last known word on.
+fn range_in_fio(text: &str, kb_base: u64) -> Option<RangeSync> {
+    let (mut flags, mut number, mut at) = (0, None, 0);
+    for word in text.split(',') {
+        let rest = &text[at..];
+        let known = if rest.len() == word.len() {
+            reading::word(word)
+        } else {
+            word
+        };
+        at += word.len() + 1;
+        if let Some(flag) = flag(known.trim()) {
+            flags |= flag;
+            number = rest.split_once(':').map(|(_, number)| number);
+        }
+    }
+    let every = number.map_or(Some(1), |number| reading::count(number, kb_base));
+    (flags != 0).then(|| RangeSync {
+        flags,
+        every: narrow(every.unwrap_or(0)),
+    })
+}
+
+impl Shown for RangeSync {
+    fn shown(&self) -> String {
+        let words = WORDS.iter().enumerate();
+        let words = words.filter(|(at, _)| self.flags >> at & 1 == 1);
+        let words: Vec<_> = words.map(|(_, word)| *word).collect();
+        format!("{}:{}", words.join(","), self.every)
+    }
 }
 
 const WORDS: [&str; 3] = ["wait_before", "write", "wait_after"];
