@@ -22,7 +22,7 @@ pub(crate) fn pattern(
     });
     Ok(PatternConfig {
         mix: mix(options),
-        random: options.random,
+        random: draws(options),
         sequencer: sequencer(options),
         files,
         service: service(options),
@@ -117,21 +117,24 @@ fn mix(options: &Options) -> Mix {
     }
 }
 
+/// Whether offsets are drawn. With `rw=rand…:0` no op is ever the one to draw at, as in fio, and
+/// the ops go from the start to the end.
+fn draws(options: &Options) -> bool {
+    let never = options.rw_suffix.is_some_and(|suffix| suffix.number == 0);
+    options.random && !never
+}
+
 fn sequencer(options: &Options) -> Sequencer {
     let Some(suffix) = options.rw_suffix else {
         return Sequencer::None;
     };
-    if !options.random {
+    if !draws(options) {
         return match suffix.number {
             0 => Sequencer::None,
             skip => Sequencer::Skip(skip),
         };
     }
-    // With 0 no op is ever the one to draw at, as in fio.
-    let every = match suffix.number {
-        0 => u32::MAX,
-        number => u32::try_from(number).unwrap_or(u32::MAX),
-    };
+    let every = u32::try_from(suffix.number).unwrap_or(u32::MAX);
     if options.rw_identical {
         Sequencer::Repeat(every)
     } else {
@@ -196,7 +199,7 @@ fn sequence(options: &Options) -> Option<BlockSequence> {
     let blocks = options
         .random_sequence
         .as_ref()
-        .filter(|_| options.random)?;
+        .filter(|_| draws(options))?;
     Some(BlockSequence {
         blocks: blocks.clone(),
         stride: options.random_sequence_stride,
@@ -205,7 +208,7 @@ fn sequence(options: &Options) -> Option<BlockSequence> {
 
 /// The parts of `random_distribution=zoned`.
 fn access_shares(options: &Options) -> Option<PerDirection<Vec<AccessShare>>> {
-    let zones = options.access_zones.as_ref().filter(|_| options.random)?;
+    let zones = options.access_zones.as_ref().filter(|_| draws(options))?;
     let share = |zone: &fathom_job::AccessZone| AccessShare {
         percent: zone.access,
         part: match zone.length {

@@ -253,6 +253,8 @@ fn patterns() {
         sequencer("--rw=randread:8 --rw_sequencer=identical"),
         Sequencer::Repeat(8)
     );
+    let zero = one("--rw=randread:0").worker.pattern;
+    assert_eq!((zero.random, zero.sequencer), (false, Sequencer::None));
     let map = |words: &str| one(&format!("--rw=randread {words}")).worker.pattern.map;
     assert_eq!(map(""), MapMode::On);
     assert_eq!(map("--softrandommap=1"), MapMode::Soft);
