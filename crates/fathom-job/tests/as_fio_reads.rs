@@ -90,7 +90,6 @@ const READINGS: &[(&str, &str, &str)] = &[
     ),
     ("--bssplit=4k/x:8k/", "--bssplit=4k:8k", "bad-percent"),
     ("--filesize=1m-2m-4m", "--filesize=1m-2m", "bad-range"),
-    ("--ignore_error=EIO:EFOO", "--ignore_error=EIO", "bad-value"),
     (
         "--random_distribution=zipf:1.2x",
         "--random_distribution=zipf:1.2",

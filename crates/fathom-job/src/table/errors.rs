@@ -3,25 +3,23 @@
 use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
-use crate::reading::Reading;
 
 /// `READ_LIST,WRITE_LIST,VERIFY_LIST`, each of names or numbers with colons between them.
 pub(super) fn ignore_error(
     options: &mut Options,
     text: &str,
-    findings: &mut Findings,
+    _findings: &mut Findings,
 ) -> Result<(), Problem> {
     let lists = Piece::whole(text).split(&[',']);
     if let Some(fourth) = lists.get(3) {
         let why = "there are three lists: of reads, of writes, of verification";
-        let problem = Problem::new("too-many-values", fourth.range(), why).fix("leave it out");
-        findings.misread(problem, "nothing")?;
+        return Err(Problem::new("too-many-values", fourth.range(), why).fix("leave it out"));
     }
     let mut errors: [Vec<u32>; 3] = Default::default();
     for (list, errors) in lists.iter().zip(&mut errors) {
         let named = list.split(&[':']).into_iter().map(Piece::trim);
         for piece in named.filter(|piece| !piece.text.is_empty()) {
-            errors.extend(findings.settle(|_| errno(piece), || Some(Reading::Nothing))?);
+            errors.push(errno(piece)?);
         }
     }
     // Those of a list are gone past without `continue_on_error`, as in fio.
