@@ -45,6 +45,7 @@ fn a_mebibyte_of_anything_keeps_to_the_limits() {
         "include x.fio\ninclude j.fio\n",
         "rw=read\n",
         "filename=a\n",
+        "filename=a\nrw=read\n",
         "bs=4q\n",
         "4k/1:",
         "4k,",

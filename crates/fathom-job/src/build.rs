@@ -192,9 +192,13 @@ impl<'a> Builder<'a> {
                 if row.name == "name" {
                     layer.name = written.text().map(|text| text.trim().to_owned());
                 }
-                layer
-                    .own
-                    .retain(|known| known.row.name != row.name || row.adds());
+                // From the end: a job file may have a great many lines of an option that adds.
+                let same = |known: &Accepted| known.row.name == row.name;
+                if !row.adds()
+                    && let Some(at) = layer.own.iter().rposition(same)
+                {
+                    layer.own.remove(at);
+                }
                 layer.own.push(Accepted { row, written });
             }
             Err(problem) => {
