@@ -1,4 +1,4 @@
-//! Where it is said that a text was read as fio reads it.
+//! The places of the note that a text was read as fio reads it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -91,7 +91,7 @@ const RUNS: [(&str, &str, u64); 16] = [
     ),
 ];
 
-/// What more is known of a call that fails.
+/// Expected effect of a call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// The run does all that it was to do, and ends with 0.
@@ -162,11 +162,11 @@ struct Injection {
     run: usize,
     call: String,
     errno: &'static str,
-    /// Which call of a thread's.
+    /// Number of the call within its thread, from 1.
     number: u32,
 }
 
-/// How such a run ended.
+/// End of such a run.
 #[derive(Debug)]
 struct Outcome {
     /// An exit code, or 128 and a signal.
@@ -309,7 +309,7 @@ fn most(counts: &BTreeMap<String, BTreeMap<String, u32>>) -> BTreeMap<String, u3
         .collect()
 }
 
-/// How often each thread makes each call.
+/// Returns how often each thread makes each call.
 fn counted(words: &[impl AsRef<str>]) -> BTreeMap<String, BTreeMap<String, u32>> {
     let folder = Folder::new();
     let trace = folder.path().join("trace");
@@ -443,7 +443,7 @@ fn left_in(folder: &Folder) -> Vec<String> {
     left
 }
 
-/// What is wrong with how a run ended.
+/// Returns the fault in how a run ended, if any.
 fn wrong_with(injection: &Injection, outcome: &Outcome) -> Option<String> {
     // Runs differ in how often their threads look around.
     if !outcome.was_injected {
@@ -497,7 +497,7 @@ fn why_wrong(injection: &Injection, outcome: &Outcome, expected: Expected) -> Op
     }
 }
 
-/// Whether a report says that all was done, and nothing failed.
+/// Returns whether a report says that all was done and nothing failed.
 fn is_whole(out: &str, bytes: u64) -> bool {
     let Ok(report) = serde_json::from_str::<Value>(out) else {
         return false;
@@ -528,5 +528,5 @@ fn now() -> f64 {
 
 /// A run that takes longer does not end, however busy the machine is.
 const LIMIT_S: f64 = 30.0;
-/// What a run takes at most where nothing else runs.
+/// Longest duration of a run on an idle machine.
 const IDLE_LIMIT_S: f64 = 3.0;

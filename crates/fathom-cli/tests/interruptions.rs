@@ -198,7 +198,7 @@ fn who_waits_for_a_slow_disk_is_told_so() {
     assert!(run.code.is_none(), "{run:#?}");
 }
 
-/// Whether the job `slow` of a process has handed reads to the disk.
+/// Returns whether the job `slow` of a process has submitted reads to the disk.
 fn has_submitted(process: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{process}/task"))
         .into_iter()

@@ -89,7 +89,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) around: &'a dyn Surroundings,
     pub(crate) diagnostics: Diagnostics,
     pub(crate) settings: Settings,
-    /// How much a text weighs that only fio reads.
+    /// Severity of a text that only fio accepts.
     misread: Severity,
     /// Nothing will be run: only the command line and the values of options are looked at, as
     /// fio does for `--parse-only` and `--showcmd`.
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
             .push(Diagnostic::at(severity, spot, problem));
     }
 
-    /// How much a problem weighs. One that carries fio's reading is an error, or a note that says
+    /// Returns the severity of a problem. One with fio's reading is an error, or a note that says
     /// how the text was read: this is the one place where that is decided.
     fn severity(&self, problem: &Problem) -> Severity {
         match problem.reading {
@@ -237,7 +237,7 @@ impl<'a> Builder<'a> {
         self.diagnostics.push(diagnostic.of_whole_job());
     }
 
-    /// Whether texts are accepted that only fio reads.
+    /// Returns whether texts that only fio accepts are accepted.
     pub(crate) const fn is_lenient(&self) -> bool {
         !matches!(self.misread, Severity::Error)
     }

@@ -65,7 +65,7 @@ pub(crate) const LATER: [&str; 21] = [
     "external",
 ];
 
-/// Whether this is one of SPDK's plugins, by its name or by the path of its library.
+/// Returns whether this is an SPDK plugin, by its name or by the path of its library.
 pub(crate) fn is_spdk(name: &str) -> bool {
     let path = name.strip_prefix("external:").unwrap_or(name);
     let file = path.rsplit('/').next().unwrap_or(path);

@@ -4,7 +4,7 @@
 use crate::problem::{Piece, Problem};
 use crate::reading::{Reading, Shown};
 
-/// How much a finding about a value weighs.
+/// Severity of a finding about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
     /// Worth knowing.
@@ -16,7 +16,7 @@ pub(crate) enum Weight {
     Misread,
 }
 
-/// What is worth saying about values that were accepted.
+/// Findings about values that were accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) found: Vec<(Problem, Weight)>,

@@ -24,7 +24,7 @@ pub(crate) enum Word {
         full_name: String,
         name: Spot,
         value: Option<Spot>,
-        /// What is wrong with it, though fio reads it.
+        /// The problem with it, though fio accepts it.
         problem: Option<Problem>,
     },
     /// A job file.

@@ -13,7 +13,7 @@ pub(crate) enum Item {
     Section {
         name: String,
         spot: Spot,
-        /// What is wrong with it, though fio reads it.
+        /// The problem with it, though fio accepts it.
         problem: Option<Problem>,
     },
     /// `name`, `name=value`.

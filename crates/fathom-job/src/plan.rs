@@ -16,7 +16,7 @@ pub struct Plan {
     /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report:
     /// those of the last job file where there are several.
     pub global_options: Vec<(String, String)>,
-    /// What job files without a job say, each with the number of jobs before it.
+    /// Options of job files without a job, each with the number of jobs before it.
     pub(crate) jobless: Vec<(usize, Arc<[Typed]>)>,
 }
 

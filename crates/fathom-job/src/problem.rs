@@ -13,7 +13,7 @@ pub(crate) struct Problem {
     pub(crate) at: Range<usize>,
     /// What fio would have done with it, as the end of "fio …".
     pub(crate) fio: Option<Box<str>>,
-    /// What fio takes the text for where it accepts it all the same, as a job file would say it.
+    /// fio's reading of the text, as a job file would say it, if fio accepts it.
     pub(crate) reading: Option<Box<str>>,
     /// fio finds out only when the job is to run, not for `--parse-only`.
     pub(crate) when_run: bool,

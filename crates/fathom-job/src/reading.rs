@@ -10,7 +10,7 @@ use fathom_core::{Nanos, PerDirection};
 use crate::plan::Size;
 use crate::time::Bare;
 
-/// What fio takes a text for.
+/// fio's reading of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading<T> {
     /// This value.
@@ -115,7 +115,7 @@ impl<T: Shown + Eq> Shown for PerDirection<Option<T>> {
     }
 }
 
-/// Which of several parts counts where an option has one value.
+/// The part that counts when an option of one value is given several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     First,

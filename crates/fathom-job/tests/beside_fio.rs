@@ -221,7 +221,7 @@ fn read_by_us(option: &str, value: &str) -> Option<String> {
     }
 }
 
-/// Which of the numbers that fio reads is the option's, and their unit.
+/// The option's number among those that fio reads, and its unit.
 #[derive(Clone, Copy)]
 enum Value {
     First(&'static str),

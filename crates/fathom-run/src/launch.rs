@@ -389,7 +389,7 @@ impl<'a> Watch<'a> {
 
 /// Deep enough for the loop and for formatting an error; 512 jobs map 128 MiB and touch a tenth.
 const STACK_BYTES: usize = 256 * 1024;
-/// What is in flight is back sooner on a device that is well; then nothing more is said.
+/// Time to drain before the user is told what is waited for; a healthy device takes less.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 /// How often the watcher looks for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

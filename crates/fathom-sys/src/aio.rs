@@ -27,8 +27,8 @@ pub fn is_permitted() -> bool {
     failed != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
 }
 
-/// How many contexts there are. The kernel lets a process that has one go only when the ops that it
-/// has in flight have completed.
+/// Returns the number of contexts. The kernel lets a process that has one go only when the ops that
+/// it has in flight have completed.
 pub(crate) fn contexts() -> u32 {
     // Relaxed: the number guards no other memory.
     CONTEXTS.load(Ordering::Relaxed)

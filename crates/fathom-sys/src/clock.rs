@@ -190,7 +190,7 @@ impl Clock {
 /// Sleeps until the clock shows `until`; returns early when a signal was delivered to the thread,
 /// so that a stop request is seen at once.
 ///
-/// How late it wakes is the thread's timer slack plus what the scheduler takes. A clock that is
+/// It wakes late by the thread's timer slack plus the scheduler's delay. A clock that is
 /// set back, or stands still, does not lengthen the sleep: the kernel's monotonic clock ends it.
 pub fn sleep_until(clock: &Clock, until: Tick) {
     let limit = Limit::of(until - clock.now());

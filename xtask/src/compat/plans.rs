@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::trial::{self, Programs};
 
-/// What is generated, and how it went.
+/// A generated plan and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) number: u64,
@@ -218,7 +218,7 @@ pub(crate) fn bias(scores: &[Scores]) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// What a plan is drawn from: SplitMix64.
+/// Generator that plans are drawn from: SplitMix64.
 struct Draw(u64);
 
 impl Draw {
@@ -244,7 +244,7 @@ impl Draw {
         &list[usize::try_from(index).unwrap_or(0)]
     }
 
-    /// What has a say in where ops go and when the job ends.
+    /// Draws the options that decide where ops go and when the job ends.
     fn rest(&mut self, random: bool, fixed: bool, uneven: bool) -> Vec<String> {
         let mut words = Vec::new();
         let mut add = |has: bool, text: String| words.extend(has.then_some(text));

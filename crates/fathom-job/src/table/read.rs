@@ -232,7 +232,7 @@ fn choose(
     Ok(choice)
 }
 
-/// What stands behind a word, where nothing can.
+/// Returns the problem of text after a word that takes none.
 pub(crate) fn needless(piece: Piece<'_>, word: &str) -> Problem {
     let rest = piece.part(word.len()..piece.text.len());
     let why = format!("`{}` behind `{word}` means nothing", rest.text);

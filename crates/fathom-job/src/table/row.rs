@@ -29,7 +29,7 @@ pub(crate) struct Row {
     pub(crate) later: &'static [&'static str],
     /// fio's limits, where they are wider than those of the kind.
     pub(crate) fio: Option<(u64, u64)>,
-    /// Which of several values fio keeps where one is wanted.
+    /// The value that fio keeps when several are given for one.
     pub(crate) counts: Counts,
     /// Its value is a number though its form is its own: arithmetic on keywords makes sense.
     pub(crate) numeric: bool,
@@ -192,7 +192,7 @@ impl Row {
             )
     }
 
-    /// Whether any text is a value of it.
+    /// Returns whether any text is a valid value.
     pub(crate) fn takes_any_text(&self) -> bool {
         matches!(self.kind, Kind::Text(_) | Kind::OptionalText(_))
             || matches!(self.name, "filename" | "directory" | "opendir")
@@ -203,7 +203,7 @@ impl Row {
         matches!(self.kind, Kind::Flag(_) | Kind::Bool(_))
     }
 
-    /// Whether what is said again adds to what was said, instead of replacing it.
+    /// Returns whether a repeated option adds to the earlier ones instead of replacing them.
     pub(crate) fn adds(&self) -> bool {
         self.name == "filename"
     }

@@ -117,8 +117,8 @@ fn mix(options: &Options) -> Mix {
     }
 }
 
-/// Whether offsets are drawn. With `rw=rand…:0` no op is ever the one to draw at, as in fio, and
-/// the ops go from the start to the end.
+/// Returns whether offsets are drawn. With `rw=rand…:0` no op is ever the one to draw at, as in
+/// fio, and the ops go from the start to the end.
 fn draws(options: &Options) -> bool {
     let never = options.rw_suffix.is_some_and(|suffix| suffix.number == 0);
     options.random && !never

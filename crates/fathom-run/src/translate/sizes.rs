@@ -22,7 +22,7 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) loops: u32,
     /// The job goes on for a time, and through its whole range, whatever `io_size` says.
     pub(crate) time_based: bool,
-    /// Where a pass over the range ends.
+    /// End of a pass over the range.
     pub(crate) pass_end: PassEnd,
     /// `filesize`, smallest and largest.
     pub(crate) filesize: Option<(u64, u64)>,

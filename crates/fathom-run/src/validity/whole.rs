@@ -4,7 +4,7 @@ use fathom_record::Validity;
 
 use super::{RunEvidence, figure, percent, validity};
 
-/// What can be said about the whole run.
+/// Judges what concerns the whole run.
 pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
     let judgements = [stolen_time(run), throttled(run), limited_io(run)];
     judgements.into_iter().flatten().collect()
