@@ -5,8 +5,8 @@ use std::io::{self, BufReader, ErrorKind};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fathom_host::output_file::Stop;
 use fathom_job::Dialect;
-use fathom_run::output_file::Stop;
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;

@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use fathom_run::output_file::{self, OutputFile, Stop};
+
+use fathom_host::output_file::{self, OutputFile, Stop};
 
 use crate::exit::End;
 

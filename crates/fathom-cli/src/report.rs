@@ -11,10 +11,10 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use fathom_core::Nanos;
+use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, EtaMode, OutputFormat, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_run::Event;
-use fathom_run::output_file::Stop;
 
 use crate::output::{self, Data, Stream};
 use crate::run_command::{name, rendered};

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use fathom_host::output_file::{self, Stop};
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
-use fathom_run::output_file::{self, Stop};
 use fathom_run::{LogFiles, RunError, Session};
 use fathom_sys::signals::Interrupts;
 

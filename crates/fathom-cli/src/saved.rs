@@ -1,9 +1,9 @@
 //! `--save-distribution FILE`: what a run's ops took, as a machine file for `--machine`.
 
 use anyhow::{Context, Result};
+use fathom_host::output_file::Stop;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
-use fathom_run::output_file::Stop;
 use fathom_run::{Machine, distribution_file};
 
 use crate::output::Data;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
+use fathom_host::output_file::{self, Stop};
 use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
-use fathom_run::output_file::{self, Stop};
 use fathom_run::{LogFiles, Machine, Problem};
 
 use crate::run_command::Failure;

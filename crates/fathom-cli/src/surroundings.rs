@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use fathom_host::output_file::is_same_file;
 use fathom_job::{JOB_FILE_BYTES_MAX, Surroundings};
-use fathom_run::output_file::is_same_file;
 use fathom_sys::system;
 
 /// The process's own.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use fathom_host::output_file::{self, Stop};
 use fathom_lab::{
     AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
     hdd_tags, log_entries, task_list_table, uring_irq,
 };
-use fathom_run::output_file::{self, Stop};
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use fathom_core::Direction;
+use fathom_host::block_tree::BlockTree;
+use fathom_host::found::Found;
+use fathom_host::limits::Memory;
+use fathom_host::safety::Guard;
+use fathom_host::storage::storage_under;
 use fathom_job::{BlockSize, Job, Plan, Settings};
 use fathom_sys::files::{self, Access};
 use fathom_sys::system;
 use fathom_workload::Worker;
 
-use crate::block_tree::BlockTree;
 use crate::engines;
 use crate::error::Problem;
-use crate::found::Found;
-use crate::limits::Memory;
 use crate::process;
-use crate::safety::Guard;
-use crate::storage::storage_under;
 use crate::translate::pattern::{bounds, smallest, uses};
 use crate::translate::{FileSetup, JobSetup};
 

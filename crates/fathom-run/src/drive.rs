@@ -384,7 +384,7 @@ mod tests {
     fn a_panic_is_an_error_of_the_job_and_is_heard_of() {
         let clock = Clock::monotonic();
         let plan = crate::translate::tests::plan("--name=t --ioengine=null --size=1m");
-        let look = crate::found::FileSystem;
+        let look = fathom_host::found::FileSystem;
         let mut setups = crate::translate::translate(&plan, &look, &mut || 0).setups;
         let assignment = Assignment {
             worker: setups.remove(0).worker,

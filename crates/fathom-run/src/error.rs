@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use fathom_host::safety::Refusal;
 use fathom_job::{Diagnostic, Diagnostics, Origin, Severity};
 
 /// A run that could not be done.
@@ -89,6 +90,12 @@ impl From<Problem> for RunError {
         Self {
             problems: vec![problem],
         }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.code(), refusal.to_string()).hint(refusal.hint())
     }
 }
 

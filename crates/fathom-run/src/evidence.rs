@@ -4,18 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::Tick;
+use fathom_host::beneath::{Beneath, beneath};
+use fathom_host::block_tree::BlockTree;
+use fathom_host::disks::DiskWatch;
+use fathom_host::holes::{Filled, filled};
+use fathom_host::limits::{Groups, Memory, Processor};
+use fathom_host::page_cache::{Cached, cached};
+use fathom_host::storage::{number_under, storage_under};
 use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
 use fathom_sys::system::{self, CpuTimes};
 
-use crate::beneath::{Beneath, beneath};
-use crate::block_tree::BlockTree;
 use crate::check::writes;
-use crate::disks::DiskWatch;
-use crate::holes::{Filled, filled};
-use crate::limits::{Groups, Memory, Processor};
-use crate::page_cache::{Cached, cached};
-use crate::storage::{number_under, storage_under};
 use crate::translate::JobSetup;
 use crate::validity::{
     Below, JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,

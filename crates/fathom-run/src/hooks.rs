@@ -9,13 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use fathom_core::{Nanos, Tick};
+use fathom_host::output_file::Destination;
 use fathom_job::Job;
 use fathom_record::Warning;
 use fathom_sys::child::{Child, Ended};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::Control;
-
-use crate::output_file::Destination;
 
 /// A job's commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

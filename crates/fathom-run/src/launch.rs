@@ -12,18 +12,18 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_host::block_tree::BlockTree;
+use fathom_host::safety::Guard;
 use fathom_record::Warning;
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
-use crate::block_tree::BlockTree;
 use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
 use crate::gate::Gate;
 use crate::interim::{Interim, SoFar};
 use crate::lifecycle::Lifecycle;
 use crate::progress::ProgressCell;
-use crate::safety::Guard;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
 use crate::traced::Say;
 

@@ -3,7 +3,6 @@
 
 mod affinity;
 mod bandwidth;
-mod beneath;
 mod cgroup;
 mod check;
 mod collect;
@@ -12,7 +11,6 @@ mod engine_config;
 mod engines;
 mod error;
 mod evidence;
-mod found;
 mod gate;
 mod groups;
 mod gtod;
@@ -21,7 +19,6 @@ mod idleness;
 mod interim;
 mod launch;
 mod lifecycle;
-mod limits;
 mod lint;
 mod logs;
 mod modelled;
@@ -40,18 +37,10 @@ mod traced;
 mod translate;
 mod validity;
 
-pub mod block_tree;
-pub mod disks;
-pub mod holes;
 pub mod layout;
-pub mod machine;
 mod offload;
-pub mod output_file;
-pub mod page_cache;
 pub mod peak;
-pub mod safety;
 pub mod status;
-pub mod storage;
 pub mod trace;
 
 // Public items, listed once.

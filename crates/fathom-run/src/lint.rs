@@ -15,13 +15,13 @@ mod queue;
 mod sharing;
 mod view;
 
+use fathom_host::found::FileSystem;
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
 use fathom_record::Warning;
 
 use self::facts::Facts;
 use self::view::View;
 use crate::check::check;
-use crate::found::FileSystem;
 use crate::scheduler;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 

@@ -34,6 +34,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use fathom_core::Nanos;
+use fathom_host::output_file::Stop;
 use fathom_job::{Job, LogFileFormat, Plan};
 use fathom_record::Warning;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -49,7 +50,6 @@ pub use self::stored::inflate_log;
 pub(crate) use self::writer::Lines;
 use self::writer::{Writer, Written};
 use crate::error::Problem;
-use crate::output_file::Stop;
 use crate::translate::JobSetup;
 
 /// The logs of a run whose jobs have not begun: earlier logs still hold what they held.

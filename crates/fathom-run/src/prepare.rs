@@ -5,18 +5,18 @@ use std::io::Read;
 use std::path::Path;
 
 use fathom_core::Direction;
+use fathom_host::block_tree::BlockTree;
+use fathom_host::safety::Guard;
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
 use fathom_sys::clock::Clock;
 use fathom_workload::BufferFill;
 
-use crate::block_tree::BlockTree;
 use crate::error::{Problem, RunError};
 use crate::layout::{
     Content, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
-use crate::safety::Guard;
 use crate::session::{Event, Session};
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;

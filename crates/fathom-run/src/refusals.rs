@@ -1,10 +1,10 @@
 //! What a run would refuse in jobs of a plan whose others have been refused already.
 
+use fathom_host::found::FileSystem;
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 
 use crate::check::check;
 use crate::error::RunError;
-use crate::found::FileSystem;
 use crate::scheduler;
 use crate::translate::{Translation, entropy, translate};
 

@@ -9,12 +9,12 @@
 
 use std::fmt::Write as _;
 
+use fathom_host::found::{FileSystem, Look};
 use fathom_job::Plan;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Histogram;
 
 use crate::error::{Problem, RunError};
-use crate::found::{FileSystem, Look};
 use crate::modelled::{Home, Machine, is_device, place};
 use crate::translate::{JobSetup, translate};
 

@@ -5,14 +5,14 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fathom_host::block_tree::BlockTree;
+use fathom_host::storage::{disks_under, scheduler_in_force};
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
 use fathom_sys::lease::Lease;
 
-use crate::block_tree::BlockTree;
 use crate::drive::Fault;
 use crate::error::Problem;
-use crate::storage::{disks_under, scheduler_in_force};
 use crate::translate::JobSetup;
 
 /// A scheduler to be set on some devices.
@@ -223,7 +223,7 @@ const EINVAL: i32 = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use fathom_host::fixture::MadeUp;
 
     /// A switch to `name` on a made-up device whose file says `text`.
     fn switch(world: &str, text: &str, name: &str) -> (MadeUp, Switch) {

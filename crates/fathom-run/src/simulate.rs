@@ -9,6 +9,7 @@ mod watch;
 use std::io;
 
 use fathom_core::{Nanos, Tick};
+use fathom_host::found::{Found, Look};
 use fathom_job::{Plan, Settings};
 use fathom_record::{JobRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
@@ -18,7 +19,6 @@ use crate::collect;
 use crate::drive::Outcome;
 use crate::engines;
 use crate::error::{Problem, RunError};
-use crate::found::{Found, Look};
 use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};

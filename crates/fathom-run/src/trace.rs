@@ -19,6 +19,8 @@ mod uring;
 
 use std::path::Path;
 
+use fathom_host::block_tree::BlockTree;
+use fathom_host::{machine, storage};
 use fathom_record::{TRACE_VERSION, TraceRecord, Warning};
 use fathom_sys::clock::{self, Clock};
 
@@ -27,8 +29,7 @@ use self::format::{Format, Place};
 use self::requests::{BlockEvent, Kind, Requests, What};
 use self::target::Target;
 use self::tracing::Tracing;
-use crate::block_tree::BlockTree;
-use crate::{Problem, machine, seek_record, storage};
+use crate::{Problem, seek_record};
 
 pub use self::uring::trace_uring;
 

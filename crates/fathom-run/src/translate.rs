@@ -17,6 +17,7 @@ use std::path::Path;
 
 use fathom_core::{Direction, FileIndex, Nanos};
 use fathom_engine::FileLock;
+use fathom_host::found::{Found, Look};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
@@ -25,7 +26,6 @@ pub(crate) use self::seeds::entropy;
 use self::ties::Ties;
 use crate::engines;
 use crate::error::Problem;
-use crate::found::{Found, Look};
 use crate::groups::{Place, places};
 
 /// One clone of a job, ready to be checked and run.

@@ -7,15 +7,15 @@
 mod whole;
 
 use fathom_core::{Direction, Nanos};
+use fathom_host::beneath::Beneath;
+use fathom_host::block_tree::BlockDevice;
+use fathom_host::holes::Filled;
+use fathom_host::limits::{Memory, Processor};
+use fathom_host::page_cache::Cached;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
 
-use crate::beneath::Beneath;
-use crate::block_tree::BlockDevice;
-use crate::holes::Filled;
-use crate::limits::{Memory, Processor};
-use crate::page_cache::Cached;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
 

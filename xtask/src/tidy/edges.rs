@@ -60,7 +60,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Crate → what it may depend on, without `fathom-`; `*` is everything.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("fathom-core", &[]),
     ("fathom-stats", &["core"]),
     ("fathom-job", &["core"]),
@@ -70,6 +70,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("fathom-record", &["core", "stats"]),
     ("fathom-report", &["record", "core", "stats"]),
     ("fathom-sys", &["core"]),
+    ("fathom-host", &["core", "sys", "record"]),
     ("fathom-engine", &["sys", "core", "stats", "block"]),
     ("fathom-net", &["sys", "core", "nvme", "block"]),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
@@ -77,6 +78,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         "fathom-run",
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
+            "host",
         ],
     ),
     (

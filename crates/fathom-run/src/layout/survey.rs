@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use fathom_host::safety::kernel_filesystem;
+use fathom_host::storage::nearest_existing;
 use fathom_job::Fallocate;
 use fathom_sys::files::{self, Allocation, Kind};
 
 use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
-use crate::safety::kernel_filesystem;
-use crate::storage::nearest_existing;
 
 /// What is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

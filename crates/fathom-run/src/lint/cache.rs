@@ -1,10 +1,10 @@
 //! Rules on memory in front of the device, and on what is no device at all.
 
+use fathom_host::found::Found;
 use fathom_job::Fallocate;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::found::Found;
 use crate::validity::{DIRECT_MMAP, NEVER_WRITTEN_PERCENT, percent};
 
 pub(super) const RULES: &[Rule] = &[

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use fathom_host::beneath::beneath;
+use fathom_host::block_tree::BlockTree;
+use fathom_host::holes::{Filled, filled};
+use fathom_host::limits::Memory;
+use fathom_host::storage::{is_in_memory, storage_under};
 use fathom_record::Storage;
 use fathom_sys::system;
 
-use crate::beneath::beneath;
-use crate::block_tree::BlockTree;
-use crate::holes::{Filled, filled};
-use crate::limits::Memory;
-use crate::storage::{is_in_memory, storage_under};
 use crate::translate::JobSetup;
 use crate::validity::Below;
 

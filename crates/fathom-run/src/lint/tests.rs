@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use fathom_host::found::Found;
+use fathom_host::holes::Filled;
+use fathom_host::limits::Memory;
 use fathom_record::Storage;
 
 use super::facts::SectionFacts;
 use super::*;
-use crate::found::Found;
-use crate::holes::Filled;
-use crate::limits::Memory;
 use crate::translate::tests::{Table, plan};
 
 /// A rule, what it looks at, the place it shows, and a job almost the same that it leaves alone.

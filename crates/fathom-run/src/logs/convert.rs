@@ -6,13 +6,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
+use fathom_host::output_file::{OutputFile, Stop, is_same_file};
+
 use super::output::{Form, LogFormat, Output, Sink};
 use super::parse::{Layout, header, row};
 use super::plan::value_of;
 use super::row::{Row, Shape};
 use super::writer::{MOST_PAGE, MOST_TABLE};
 use super::{stored, table};
-use crate::output_file::{OutputFile, Stop, is_same_file};
 
 /// Converts a log and returns the number of its lines.
 ///

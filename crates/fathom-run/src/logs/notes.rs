@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use fathom_host::output_file::{self, Stop};
 use fathom_record::Warning;
 
 use super::plan::{JobLogs, LogPlan};
 use super::writer::{Lines, Written};
-use crate::output_file::{self, Stop};
 
 /// Notes of an earlier run on what it had dropped would now be wrong.
 pub(super) fn forget_earlier(logs: &LogPlan) {

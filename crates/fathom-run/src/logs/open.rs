@@ -8,12 +8,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fathom_host::output_file::{Destination, Stream};
 use fathom_job::Plan;
 use fathom_sys::files;
 
 use super::plan::LogFile;
 use crate::error::Problem;
-use crate::output_file::{Destination, Stream};
 
 /// A log file that is open, and still holds what it held before.
 ///

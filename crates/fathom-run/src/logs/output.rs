@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use fathom_host::output_file::{OutputFile, Stop, Stream};
+
 use super::format::Page;
 use super::row::Shape;
 use super::stored;
 use super::table::Table;
-use crate::output_file::{OutputFile, Stop, Stream};
 
 /// What a log is written into.
 #[derive(Debug)]

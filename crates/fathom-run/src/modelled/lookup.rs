@@ -3,13 +3,13 @@
 use std::io;
 
 use fathom_core::Direction;
+use fathom_host::found::{Found, Look};
 use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 
 use super::machine_file::{Machine, matches};
 use super::place::{Home, Placed, place};
 use crate::error::{Problem, RunError};
-use crate::found::{Found, Look};
 use crate::translate::{JobSetup, pattern};
 
 /// Devices are as large as the machine's file says; files are yet to be made.

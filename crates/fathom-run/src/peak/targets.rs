@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fathom_host::block_tree::BlockTree;
+use fathom_host::safety::{Guard, Refusal};
+use fathom_host::storage::storage_under;
 use fathom_sys::files::{self, Access, Kind};
 
 use super::PeakConfig;
-use crate::block_tree::BlockTree;
 use crate::error::Problem;
-use crate::safety::{Guard, Refusal};
-use crate::storage::storage_under;
 
 /// One target that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]

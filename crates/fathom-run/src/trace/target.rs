@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use fathom_host::block_tree::{BlockDevice, BlockTree};
+use fathom_host::storage;
 use fathom_sys::files::{DeviceNumber, Kind};
 
 use crate::Problem;
-use crate::block_tree::{BlockDevice, BlockTree};
-use crate::storage;
 
 /// A device to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn no_queue(disk: &BlockDevice) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use fathom_host::fixture::MadeUp;
 
     #[test]
     fn a_partition_is_a_span_of_its_disk() {

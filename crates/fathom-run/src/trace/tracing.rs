@@ -9,13 +9,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use fathom_host::block_tree::BlockTree;
 use fathom_sys::lease::Lease;
 use fathom_sys::tracefs::{self, DetachedTracefs};
 
 use super::format::Format;
 use super::page::{Entry, PageLayout, entries};
 use crate::Problem;
-use crate::block_tree::BlockTree;
 
 /// See the module.
 #[derive(Debug)]

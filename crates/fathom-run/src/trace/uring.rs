@@ -6,6 +6,7 @@
 
 use std::fs;
 
+use fathom_host::machine;
 use fathom_record::{TRACE_VERSION, UringBatches, UringTraceRecord, UringWork};
 use fathom_sys::clock::{self, Clock};
 
@@ -13,7 +14,7 @@ use super::follow::follow;
 use super::format::Place;
 use super::tracing::Tracing;
 use super::{TraceConfig, no_field, number_of, warnings};
-use crate::{Problem, machine};
+use crate::Problem;
 
 /// Traces io_uring's task work, of one process or of all; `begun` is called when the kernel has
 /// begun to record.

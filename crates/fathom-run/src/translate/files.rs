@@ -1,11 +1,11 @@
 //! The files of a clone: their names, what lies there, and what of each it works on.
 
+use fathom_host::found::Found;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, ZoneMode};
 
 use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
 use super::{FileSetup, Planned, pattern, seeds};
 use crate::error::Problem;
-use crate::found::Found;
 use crate::groups::Place;
 
 /// As in fio, a job without a `filename` works on the device or pipe that has its section's name.

@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub(crate) use destination::Destination;
-pub(crate) use stream::Stream;
+pub use destination::Destination;
+pub use stream::Stream;
 
 /// An output file that is being written.
 ///

@@ -11,7 +11,7 @@ use crate::safety::Guard;
 
 /// The place that a name leads to, links followed.
 #[derive(Debug)]
-pub(crate) enum Destination {
+pub enum Destination {
     /// A name in a directory that has no file of it.
     Missing(PathBuf),
     /// A regular file.
@@ -28,7 +28,7 @@ impl Destination {
     ///
     /// # Errors
     /// Why no output can go there.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         let destination = Self::found(path)?;
         let guard = Guard::new(BlockTree::default());
         guard.check_output(path).map_err(io::Error::other)?;

@@ -162,7 +162,7 @@ mod tests {
     use fathom_core::Nanos;
 
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use crate::fixture::MadeUp;
 
     #[test]
     fn a_stat_file_is_read_by_position() {

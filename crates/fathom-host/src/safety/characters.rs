@@ -77,7 +77,7 @@ const TERMINAL: &str = "a terminal";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use crate::fixture::MadeUp;
 
     #[track_caller]
     fn check(major: u32, minor: u32, may_read: bool, may_write: bool, what: &str) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use fathom_sys::files;
 
 /// Name of the file system of `path`, if its files are interfaces instead of storage.
-pub(crate) fn kernel_filesystem(path: &Path) -> Option<&'static str> {
+pub fn kernel_filesystem(path: &Path) -> Option<&'static str> {
     name(files::filesystem_type(path).ok()?)
 }
 

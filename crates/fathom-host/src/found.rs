@@ -9,7 +9,7 @@ use fathom_sys::system;
 
 /// What lies under a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// Nothing.
     Missing,
     /// A regular file of so many bytes.
@@ -29,7 +29,7 @@ pub(crate) enum Found {
 
 impl Found {
     /// Its size, where it has one.
-    pub(crate) fn bytes(self) -> Option<u64> {
+    pub fn bytes(self) -> Option<u64> {
         match self {
             Self::Regular(bytes) | Self::Block { bytes, .. } => Some(bytes),
             Self::Missing | Self::Stream | Self::Directory => None,
@@ -37,13 +37,13 @@ impl Found {
     }
 
     /// Whether it is a file, or would become one.
-    pub(crate) fn is_file_or_missing(self) -> bool {
+    pub fn is_file_or_missing(self) -> bool {
         matches!(self, Self::Missing | Self::Regular(_))
     }
 }
 
 /// Who looks: the file system, or a table in tests.
-pub(crate) trait Look {
+pub trait Look {
     /// What lies under `path`, links followed.
     fn look(&self, path: &str) -> io::Result<Found>;
 
@@ -59,7 +59,7 @@ pub(crate) trait Look {
 }
 
 /// The file system.
-pub(crate) struct FileSystem;
+pub struct FileSystem;
 
 impl Look for FileSystem {
     fn look(&self, path: &str) -> io::Result<Found> {

@@ -10,17 +10,17 @@ use crate::storage::{is_in_memory, nearest_existing};
 
 /// Findings on the way down from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beneath {
+pub struct Beneath {
     /// The layer at which data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
-    pub(crate) memory: Option<String>,
+    pub memory: Option<String>,
     /// A loop device that goes through the page cache of the file behind it.
-    pub(crate) cached_loop: Option<String>,
+    pub cached_loop: Option<String>,
     /// Every device on the way, disks beside their partitions.
-    pub(crate) devices: Vec<BlockDevice>,
+    pub devices: Vec<BlockDevice>,
 }
 
 /// Looks beneath `path`; a file that is missing lies where its folder does.
-pub(crate) fn beneath(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Beneath {
+pub fn beneath(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Beneath {
     let mut descent = Descent {
         tree,
         mounts,
@@ -143,7 +143,7 @@ const DEEPEST: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use crate::fixture::MadeUp;
 
     /// Looks beneath a file in the temporary folder, with these lines of mountinfo.
     fn look(made_up: &MadeUp, mounts: &str) -> Beneath {

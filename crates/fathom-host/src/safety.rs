@@ -17,9 +17,8 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::{DeviceNumber, Kind};
 
 use self::in_use::InUse;
-pub(crate) use self::kernel_files::kernel_filesystem;
+pub use self::kernel_files::kernel_filesystem;
 use crate::block_tree::{BlockTree, Mount, Store, mount_of};
-use crate::error::Problem;
 use crate::storage::nearest_existing;
 
 /// Why a file is not touched.
@@ -171,12 +170,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.code(), refusal.to_string()).hint(refusal.hint())
-    }
-}
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,20 +18,20 @@ struct Hierarchy {
 
 /// The groups that this process is in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Groups(Vec<Hierarchy>);
+pub struct Groups(Vec<Hierarchy>);
 
 /// Memory available, and the source of that figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// Bytes; 0 where it is not known.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// A control group has less than the machine.
-    pub(crate) of_group: bool,
+    pub of_group: bool,
 }
 
 impl Memory {
     /// Returns the memory that this process may use.
-    pub(crate) fn look() -> Self {
+    pub fn look() -> Self {
         Self::within(system::memory_bytes(), &Groups::of_this_process())
     }
 
@@ -49,7 +49,7 @@ impl Memory {
     }
 
     /// `the machine's`, `the control group's`.
-    pub(crate) const fn whose(self) -> &'static str {
+    pub const fn whose(self) -> &'static str {
         if self.of_group {
             "the control group's"
         } else {
@@ -60,16 +60,16 @@ impl Memory {
 
 /// Effect of a control group's CPU limit on its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Processor {
+pub struct Processor {
     /// As many processors as the narrowest of the groups may use.
-    pub(crate) cpus: f64,
+    pub cpus: f64,
     /// Time that groups have waited for their next period so far.
-    pub(crate) throttled_us: u64,
+    pub throttled_us: u64,
 }
 
 impl Groups {
     /// Those of this process.
-    pub(crate) fn of_this_process() -> Self {
+    pub fn of_this_process() -> Self {
         let text = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name));
         let own = text("cgroup").unwrap_or_default();
         Self::parse(&own, &text("mountinfo").unwrap_or_default())
@@ -118,7 +118,7 @@ impl Groups {
     }
 
     /// The smallest limit of memory, bytes.
-    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+    pub fn memory_bytes(&self) -> Option<u64> {
         let limits = self.with("memory").flat_map(|(folder, is_2)| {
             let files: &[&str] = match is_2 {
                 true => &["memory.max", "memory.high"],
@@ -130,7 +130,7 @@ impl Groups {
     }
 
     /// The limit of processor time, if there is one.
-    pub(crate) fn processor(&self) -> Option<Processor> {
+    pub fn processor(&self) -> Option<Processor> {
         let mut found: Option<Processor> = None;
         for (folder, is_2) in self.with("cpu") {
             let (quota, period) = if is_2 {
@@ -157,7 +157,7 @@ impl Groups {
     }
 
     /// Returns the limits on I/O to any of these devices: `reads of 8:0 to 1048576 B/s`.
-    pub(crate) fn io_limits(&self, devices: &[DeviceNumber]) -> Vec<String> {
+    pub fn io_limits(&self, devices: &[DeviceNumber]) -> Vec<String> {
         let mut found = Vec::new();
         let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
         let is_ours = |device: &str| names.iter().any(|name| name == device);

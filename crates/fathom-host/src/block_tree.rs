@@ -88,7 +88,7 @@ impl BlockTree {
     }
 
     /// The folder in sysfs of a character device.
-    pub(crate) fn character_device(&self, number: DeviceNumber) -> Option<PathBuf> {
+    pub fn character_device(&self, number: DeviceNumber) -> Option<PathBuf> {
         let link = self.sys.join("dev/char").join(number.to_string());
         fs::canonicalize(link).ok()
     }
@@ -139,7 +139,7 @@ impl BlockTree {
     }
 
     /// The tree is this machine's, and its devices can be opened.
-    pub(crate) const fn is_real(&self) -> bool {
+    pub const fn is_real(&self) -> bool {
         self.is_real
     }
 
@@ -147,7 +147,7 @@ impl BlockTree {
     ///
     /// # Errors
     /// The errno of `open(2)`; `ENOENT` where /dev has no node of this name and number.
-    pub(crate) fn open(&self, device: &BlockDevice, access: Access) -> io::Result<File> {
+    pub fn open(&self, device: &BlockDevice, access: Access) -> io::Result<File> {
         let node = Path::new("/dev").join(&device.name);
         let found = fs::metadata(&node).ok().filter(|_| self.is_real);
         if found.and_then(|found| Store::of(&found)) != Some(Store::Device(device.number)) {
@@ -175,7 +175,7 @@ impl BlockTree {
     }
 
     /// The file or device at a path that the kernel gives; its devices are known without a node.
-    pub(crate) fn store_at(&self, path: &Path) -> Option<Store> {
+    pub fn store_at(&self, path: &Path) -> Option<Store> {
         let found = || Store::of(&fs::metadata(path).ok()?);
         let named = || {
             let device = self.named(path.strip_prefix("/dev").ok()?.to_str()?)?;
@@ -215,7 +215,7 @@ impl BlockDevice {
     }
 
     /// Its folder in sysfs.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -352,4 +352,4 @@ fn unescape(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

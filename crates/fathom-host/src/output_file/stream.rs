@@ -10,11 +10,11 @@ use fathom_sys::files;
 
 /// A pipe or a character device, open for writing.
 #[derive(Debug)]
-pub(crate) struct Stream(File);
+pub struct Stream(File);
 
 impl Stream {
     /// Opens it; waits until a FIFO has a reader, or `stop` says to give up.
-    pub(crate) fn open(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+    pub fn open(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let clock = Clock::monotonic();
         // A run that was stopped still has its report, for which a reader may be on its way.
         let mut looks_left = if stop() { LOOKS_MAX } else { 0 };
@@ -33,7 +33,7 @@ impl Stream {
     }
 
     /// Writes as much as the other end takes; waits until it takes any, or `stop` says to give up.
-    pub(crate) fn write(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<usize> {
+    pub fn write(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<usize> {
         let mut looks = 0;
         loop {
             match self.write_now(bytes)? {
@@ -52,11 +52,7 @@ impl Stream {
     }
 
     /// Writes all, as [`write`](Self::write) does.
-    pub(crate) fn write_all(
-        &mut self,
-        mut bytes: &[u8],
-        stop: &dyn Fn() -> bool,
-    ) -> io::Result<()> {
+    pub fn write_all(&mut self, mut bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.write(bytes, stop)?;
             bytes = &bytes[written..];
@@ -65,7 +61,7 @@ impl Stream {
     }
 
     /// Writes as much as the other end takes now, which may be nothing.
-    pub(crate) fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),

@@ -41,7 +41,7 @@ pub fn storages_under<'a>(
 }
 
 /// Whole disks under these files, each once, without those that a stacked device is made of.
-pub(crate) fn disks_under<'a>(
+pub fn disks_under<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     tree: &BlockTree,
 ) -> Vec<BlockDevice> {
@@ -62,7 +62,7 @@ pub(crate) fn disks_under<'a>(
 
 /// Which device a file is or lies on, as cheaply as it can be told. A file system may hide several
 /// mounts behind one number only if they are of one file system.
-pub(crate) fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
+pub fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     let metadata = fs::metadata(path).ok();
     let metadata = metadata.or_else(|| fs::metadata(nearest_existing(path)?).ok())?;
     let is_device = Kind::of(&metadata) == Kind::Block;
@@ -123,7 +123,7 @@ pub fn nearest_existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a file system of this kind keeps its files in memory.
-pub(crate) fn is_in_memory(filesystem: &str) -> bool {
+pub fn is_in_memory(filesystem: &str) -> bool {
     matches!(filesystem, "tmpfs" | "ramfs" | "hugetlbfs")
 }
 
@@ -144,7 +144,7 @@ fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
 }
 
 /// `mq-deadline kyber [none]`: the one in brackets; without brackets the text itself.
-pub(crate) fn scheduler_in_force(text: &str) -> &str {
+pub fn scheduler_in_force(text: &str) -> &str {
     let bracketed = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));
@@ -154,7 +154,7 @@ pub(crate) fn scheduler_in_force(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use crate::fixture::MadeUp;
 
     #[test]
     fn the_scheduler_in_brackets_is_in_force() {

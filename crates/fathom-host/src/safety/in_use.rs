@@ -227,7 +227,7 @@ const BETWEEN_ATTEMPTS: Nanos = Nanos::from_millis(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_tree::tests::MadeUp;
+    use crate::fixture::MadeUp;
 
     /// sda with sda1 (in a RAID md0) and sda2 (a logical volume dm-0); sdb whole, in a dm-1.
     fn machine(name: &str) -> MadeUp {

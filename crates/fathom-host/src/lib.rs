@@ -1,0 +1,17 @@
+//! The host under a run: block devices, mounts, files and their cached or allocated extents,
+//! limits of control groups, and the checks that keep a run from writing what is in use.
+#![forbid(unsafe_code)]
+
+pub mod beneath;
+pub mod block_tree;
+pub mod disks;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod found;
+pub mod holes;
+pub mod limits;
+pub mod machine;
+pub mod output_file;
+pub mod page_cache;
+pub mod safety;
+pub mod storage;
