@@ -5,8 +5,8 @@ use fathom_job::{CpuPolicy, Options};
 use fathom_sys::pinned::Pinned;
 use fathom_sys::thread;
 
-use crate::drive::Fault;
 use crate::gtod;
+use crate::outcome::Fault;
 use crate::process::{self, ProcessSettings};
 use crate::scheduler::Switch;
 use crate::translate::priority;

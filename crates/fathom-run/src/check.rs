@@ -18,7 +18,7 @@ use fathom_workload::Worker;
 use crate::engines;
 use crate::error::Problem;
 use crate::process;
-use crate::translate::pattern::{bounds, smallest, uses};
+use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 /// Everything that stands in the way of the plan.
@@ -71,7 +71,7 @@ impl Checker {
                 Problem::new("unknown_engine", message).hint(hint),
             );
         }
-        if settings.read_only && writes(job) {
+        if settings.read_only && writes(&job.options) {
             let message = "the job writes or trims, and --readonly forbids it";
             self.add(job, "rw", Problem::new("read_only", message));
         }
@@ -221,16 +221,11 @@ impl Checker {
     }
 }
 
-/// Whether the job writes or trims.
-pub(crate) fn writes(job: &Job) -> bool {
-    uses(&job.options, Direction::Write) || uses(&job.options, Direction::Trim)
-}
-
 /// Returns whether a job changes a file: writes, trims, lengthens or removes it.
 fn changes(job: &Job, file: &FileSetup) -> bool {
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let removed = job.options.unlink || job.options.files.unlink_each_loop;
-    writes(job) || file.found.is_file_or_missing() && (grows || removed)
+    writes(&job.options) || file.found.is_file_or_missing() && (grows || removed)
 }
 
 /// With `--readonly` no file is laid out.
@@ -251,7 +246,7 @@ fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
     );
     let problem = Problem::new("read_only", message);
     let problem = problem.hint("make the file first, without `--readonly`");
-    (!writes(job)).then(|| problem.at(job, "filename"))
+    (!writes(&job.options)).then(|| problem.at(job, "filename"))
 }
 
 /// A file that is not there: can it be made?
@@ -291,7 +286,7 @@ fn existing_parent(path: &Path) -> PathBuf {
 /// A file that is there, but not for us.
 fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
     let path = Path::new(&file.path);
-    let writes = writes(job);
+    let writes = writes(&job.options);
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let access = Access {
         read_write: writes || grows,

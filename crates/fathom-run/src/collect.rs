@@ -3,8 +3,8 @@
 use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
 use fathom_record::{
-    CpuRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
-    SteadyStateRecord, SyncRecord, Tolerated, Unified,
+    DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord, SteadyStateRecord,
+    SyncRecord, Tolerated, Unified,
 };
 use fathom_stats::{Judge, Latency};
 use fathom_workload::{
@@ -12,8 +12,8 @@ use fathom_workload::{
     SteadySample,
 };
 
-use crate::drive::{Fault, Outcome};
 use crate::engines;
+use crate::outcome::{Fault, Outcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
@@ -59,14 +59,7 @@ pub(crate) fn complete(
     if let Some(engine) = outcome.engine {
         record.asynchronous = !engine.synchronous;
     }
-    record.cpu = CpuRecord {
-        user_us: outcome.usage.user_us,
-        system_us: outcome.usage.system_us + outcome.helpers_us,
-        wall_us: outcome.wall.get() / 1_000,
-        context_switches: outcome.usage.voluntary_switches + outcome.usage.involuntary_switches,
-        major_faults: outcome.usage.major_faults,
-        minor_faults: outcome.usage.minor_faults,
-    };
+    record.cpu = outcome.cpu;
     let steady = setup.worker.limits.steady.as_ref();
     record.steady_state = steady.map(|group| steady_state(group));
     if let Some(results) = outcome.results {

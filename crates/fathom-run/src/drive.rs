@@ -10,19 +10,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Capabilities, Engine, EngineError, FileIndex, Nanos, PerDirection, Step, Tick};
+use fathom_core::{Capabilities, Engine, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, OffloadTold, start_told};
-use fathom_record::Warning;
-use fathom_stats::Latency;
+use fathom_record::CpuRecord;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
-use fathom_workload::{Control, JobLog, Results, Worker, WorkerConfig, turn};
+use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::gate::Gate;
 use crate::hooks::Hooks;
+use crate::interim::Answer;
 use crate::offload;
-use crate::progress::{JobState, ProgressCell};
+use crate::outcome::{Fault, Outcome};
+use crate::progress::ProgressCell;
+use crate::session::JobState;
 use crate::traced::{Say, Trace};
 
 /// What one thread is given.
@@ -78,65 +80,6 @@ pub(crate) struct Guides<'a> {
     pub(crate) ready: &'a dyn Fn(),
     /// Where the lines of `--debug` go.
     pub(crate) say: &'a Say,
-}
-
-/// What came of one job.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
-    /// What the worker measured; `None` if it never ran.
-    pub(crate) results: Option<Results>,
-    /// What broke the job beside its ops.
-    pub(crate) fault: Option<Fault>,
-    /// What the thread used while it ran, and its workers that have ended.
-    pub(crate) usage: Usage,
-    /// Its workers that are at work; what they have used is not in `usage`.
-    pub(crate) workers: Vec<u32>,
-    /// What the kernel's helpers of its rings used, µs; not contained in `usage`.
-    pub(crate) helpers_us: u64,
-    /// Over which `usage` was counted.
-    pub(crate) wall: Nanos,
-    /// The kernel's number of the thread.
-    pub(crate) thread_id: u32,
-    /// What the engine turned out to be.
-    pub(crate) engine: Option<Capabilities>,
-    /// What the engine made use of.
-    pub(crate) features: Vec<String>,
-    /// How long its ops waited for workers, where there are any.
-    pub(crate) queued: Option<PerDirection<Latency>>,
-    /// What is to be said of its commands.
-    pub(crate) said: Vec<Warning>,
-}
-
-impl Outcome {
-    /// Whether the job ended with an error.
-    pub(crate) fn has_failed(&self) -> bool {
-        let results = self.results.as_ref();
-        self.fault.is_some() || results.is_some_and(|results| results.error.is_some())
-    }
-}
-
-/// What broke a job beside its ops.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// The system's number.
-    pub(crate) errno: u32,
-    /// What failed, where, why.
-    pub(crate) text: String,
-    /// What helps; empty if nothing is known to.
-    pub(crate) hint: String,
-}
-
-impl From<EngineError> for Fault {
-    fn from(error: EngineError) -> Self {
-        Self {
-            errno: match error.errno {
-                0 => EINVAL,
-                errno => errno.unsigned_abs(),
-            },
-            text: error.to_string(),
-            hint: error.hint,
-        }
-    }
 }
 
 /// Runs one job on the calling thread.
@@ -255,8 +198,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     let so_far = |worker: &Worker, now: Tick| {
         let own = Outcome {
             results: worker.results_so_far(now),
-            usage: thread::usage().since(before),
-            wall: now - begun,
+            cpu: cpu(thread::usage().since(before), now - begun),
             thread_id,
             engine: Some(capabilities),
             ..Outcome::default()
@@ -264,9 +206,8 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
         offload::so_far(own, told)
     };
     let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
-    outcome.usage = thread::usage().since(before);
-    outcome.helpers_us = helpers_us(capabilities, thread_id, offload::at_work(told));
-    outcome.wall = clock.now() - begun;
+    outcome.cpu = cpu(thread::usage().since(before), clock.now() - begun);
+    outcome.cpu.system_us += helpers_us(capabilities, thread_id, offload::at_work(told));
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
     outcome.said.extend(context.hooks.after());
@@ -275,6 +216,25 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
         engine.close(file)?;
     }
     Ok(())
+}
+
+/// Processor time of a thread over `wall`.
+fn cpu(used: Usage, wall: Nanos) -> CpuRecord {
+    let mut cpu = CpuRecord {
+        wall_us: wall.get() / 1_000,
+        ..CpuRecord::default()
+    };
+    add_usage(&mut cpu, used);
+    cpu
+}
+
+/// Adds what another thread has used.
+pub(crate) fn add_usage(cpu: &mut CpuRecord, used: Usage) {
+    cpu.user_us += used.user_us;
+    cpu.system_us += used.system_us;
+    cpu.context_switches += used.voluntary_switches + used.involuntary_switches;
+    cpu.major_faults += used.major_faults;
+    cpu.minor_faults += used.minor_faults;
 }
 
 /// What the kernel's helpers of a job's rings have used so far, those of its workers' included.
@@ -300,7 +260,7 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
 }
 
 /// What to answer who asks meanwhile.
-type SoFar<'a> = &'a dyn Fn(&Worker, Tick) -> Outcome;
+type SoFar<'a> = &'a dyn Fn(&Worker, Tick) -> Answer;
 
 /// The loop: a turn, a wait, a turn.
 fn drive<E: Engine>(

@@ -6,15 +6,14 @@ use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
-use crate::check::writes;
 use crate::translate::JobSetup;
-use crate::translate::pattern::uses;
+use crate::translate::pattern::{uses, writes};
 
 /// The configuration of one clone's engine.
 pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> EngineConfig {
     let options = &job.options;
     let verifies = setup.worker.verify.is_some();
-    let (read, write) = (uses(options, Direction::Read) || verifies, writes(job));
+    let (read, write) = (uses(options, Direction::Read) || verifies, writes(options));
     let files = setup.files.iter().map(|file| EngineFile {
         path: file.path.clone(),
         read,

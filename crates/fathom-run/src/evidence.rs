@@ -15,8 +15,8 @@ use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
 use fathom_sys::system::{self, CpuTimes};
 
-use crate::check::writes;
 use crate::translate::JobSetup;
+use crate::translate::pattern::writes;
 use crate::validity::{
     Below, JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
 };
@@ -76,7 +76,7 @@ impl Before {
         let after = setups.iter().map(cached_of);
         let files = paths(setups).take(FILES_DESCRIBED);
         let written: HashSet<&str> = (setups.iter())
-            .filter(|setup| writes(&plan.jobs[setup.place.section]))
+            .filter(|setup| writes(&plan.jobs[setup.place.section].options))
             .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
             .collect();
         let groups = Groups::of_this_process();

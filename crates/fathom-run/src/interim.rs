@@ -14,16 +14,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
 
-use crate::drive::Outcome;
 use crate::offload;
-use crate::progress::{JobState, ProgressCell};
-use crate::session::Snapshot;
+use crate::outcome::Outcome;
+use crate::progress::ProgressCell;
+use crate::session::{JobState, REPORT_EVERY_MIN, Snapshot};
+
+/// What one job has measured so far, before the time of other threads is added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// What it has measured, and what its own thread has used.
+    pub(crate) outcome: Outcome,
+    /// Its offload workers at work, by thread number: what they have used is not counted yet.
+    pub(crate) workers: Vec<u32>,
+}
 
 /// Where one job leaves what it has measured, for whoever asks.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     asked: AtomicBool,
-    answer: Mutex<Option<Box<Outcome>>>,
+    answer: Mutex<Option<Box<Answer>>>,
 }
 
 impl Mailbox {
@@ -40,16 +49,16 @@ impl Mailbox {
 
     /// Leaves an answer in place of an older one.
     #[cold]
-    pub(crate) fn answer(&self, outcome: Outcome) {
+    pub(crate) fn answer(&self, latest: Answer) {
         if let Ok(mut answer) = self.answer.lock() {
-            *answer = Some(Box::new(outcome));
+            *answer = Some(Box::new(latest));
         }
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    fn take(&self) -> Option<Outcome> {
+    fn take(&self) -> Option<Answer> {
         let mut answer = self.answer.lock().ok()?;
-        answer.take().map(|outcome| *outcome)
+        answer.take().map(|answer| *answer)
     }
 }
 
@@ -70,7 +79,7 @@ pub(crate) struct Interim {
 impl Interim {
     /// A report after each `every`, counted from `begun`.
     pub(crate) fn new(every: Nanos, begun: Tick, jobs: usize) -> Self {
-        let every = every.max(SHORTEST);
+        let every = every.max(REPORT_EVERY_MIN);
         Self {
             every,
             due: begun + every,
@@ -114,17 +123,14 @@ impl Interim {
             self.due += self.every;
         }
         for (latest, cell) in self.latest.iter_mut().zip(cells) {
-            if let Some(mut answer) = cell.mailbox.take() {
-                offload::ask_others(&mut answer);
-                *latest = Some(answer);
+            if let Some(answer) = cell.mailbox.take() {
+                *latest = Some(offload::ask_others(answer));
             }
         }
         Some(&self.latest)
     }
 }
 
-/// The watcher's own grain.
-pub(crate) const SHORTEST: Nanos = Nanos::from_millis(10);
 /// How often answers are looked for.
 const ANSWERS: Nanos = Nanos::from_millis(1);
 /// How long answers are waited for: a sleeping job looks around ten times a second.
@@ -146,10 +152,13 @@ mod tests {
         cells
     }
 
-    fn outcome(thread_id: u32) -> Outcome {
-        Outcome {
-            thread_id,
-            ..Outcome::default()
+    fn answer(thread_id: u32) -> Answer {
+        Answer {
+            outcome: Outcome {
+                thread_id,
+                ..Outcome::default()
+            },
+            workers: Vec::new(),
         }
     }
 
@@ -171,9 +180,9 @@ mod tests {
         assert!(!cells[0].mailbox.is_asked());
         check(&mut interim, 1000, &cells, None);
         assert!(cells[0].mailbox.is_asked() && cells[1].mailbox.is_asked());
-        cells[0].mailbox.answer(outcome(7));
+        cells[0].mailbox.answer(answer(7));
         check(&mut interim, 1001, &cells, None);
-        cells[1].mailbox.answer(outcome(8));
+        cells[1].mailbox.answer(answer(8));
         check(&mut interim, 1002, &cells, Some(&[7, 8]));
         check(&mut interim, 1999, &cells, None);
     }
@@ -183,11 +192,11 @@ mod tests {
         let cells = cells(2);
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
         check(&mut interim, 1000, &cells, None);
-        cells[0].mailbox.answer(outcome(7));
-        cells[1].mailbox.answer(outcome(8));
+        cells[0].mailbox.answer(answer(7));
+        cells[1].mailbox.answer(answer(8));
         check(&mut interim, 1001, &cells, Some(&[7, 8]));
         check(&mut interim, 2000, &cells, None);
-        cells[1].mailbox.answer(outcome(9));
+        cells[1].mailbox.answer(answer(9));
         check(&mut interim, 2299, &cells, None);
         check(&mut interim, 2300, &cells, Some(&[7, 9]));
         // A report that was late does not move the next.
@@ -201,7 +210,7 @@ mod tests {
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 1);
         interim.ask();
         check(&mut interim, 300, &cells, None);
-        cells[0].mailbox.answer(outcome(7));
+        cells[0].mailbox.answer(answer(7));
         check(&mut interim, 301, &cells, Some(&[7]));
         check(&mut interim, 999, &cells, None);
         assert!(!cells[0].mailbox.is_asked());
@@ -213,7 +222,7 @@ mod tests {
     fn jobs_that_do_not_run_are_not_waited_for() {
         let cells = cells(2);
         cells[0].set(JobState::NotStarted);
-        cells[1].mailbox.answer(outcome(9));
+        cells[1].mailbox.answer(answer(9));
         cells[1].set(JobState::Ended);
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
         check(&mut interim, 1000, &cells, Some(&[0, 9]));

@@ -19,10 +19,11 @@ use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
-use crate::drive::{Assignment, Fault, Guides, Outcome, Shared, run_job};
+use crate::drive::{Assignment, Guides, Shared, run_job};
 use crate::gate::Gate;
 use crate::interim::{Interim, SoFar};
 use crate::lifecycle::Lifecycle;
+use crate::outcome::{Fault, Outcome};
 use crate::progress::ProgressCell;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
 use crate::traced::Say;

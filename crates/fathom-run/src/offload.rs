@@ -1,7 +1,6 @@
 //! What is told of a job's workers (`io_submit_mode=offload`).
 
 use std::collections::BTreeSet;
-use std::mem;
 use std::sync::PoisonError;
 
 use fathom_core::PerDirection;
@@ -12,7 +11,9 @@ use fathom_stats::Latency;
 use fathom_sys::{system, thread};
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
-use crate::drive::{Outcome, helpers_us};
+use crate::drive::{add_usage, helpers_us};
+use crate::interim::Answer;
+use crate::outcome::Outcome;
 use crate::translate::JobSetup;
 
 /// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
@@ -49,33 +50,38 @@ pub(crate) fn at_work(told: Option<&OffloadTold>) -> Vec<u32> {
 }
 
 /// What is known while the workers are at work; `own` is what is without them.
-pub(crate) fn so_far(own: Outcome, told: Option<&OffloadTold>) -> Outcome {
+pub(crate) fn so_far(mut own: Outcome, told: Option<&OffloadTold>) -> Answer {
     let workers = at_work(told);
-    let Some(told) = told else { return own };
-    let figures = told.borrow();
-    Outcome {
-        usage: own.usage.plus(figures.usage),
+    if let Some(told) = told {
+        let figures = told.borrow();
+        add_usage(&mut own.cpu, figures.usage);
+        own.queued = Some(figures.queued.clone());
+    }
+    Answer {
+        outcome: own,
         workers,
-        queued: Some(figures.queued.clone()),
-        ..own
     }
 }
 
 /// Adds what the workers that are at work and the kernel's helpers have used. It takes a while
 /// where they are many: not for the job's own thread.
-pub(crate) fn ask_others(outcome: &mut Outcome) {
-    let workers = mem::take(&mut outcome.workers);
+pub(crate) fn ask_others(answer: Answer) -> Outcome {
+    let Answer {
+        mut outcome,
+        workers,
+    } = answer;
     for &worker in &workers {
-        outcome.usage = outcome.usage.plus(thread::usage_of_task(worker));
+        add_usage(&mut outcome.cpu, thread::usage_of_task(worker));
     }
     if let Some(engine) = outcome.engine {
-        outcome.helpers_us = helpers_us(engine, outcome.thread_id, workers);
+        outcome.cpu.system_us += helpers_us(engine, outcome.thread_id, workers);
     }
+    outcome
 }
 
 /// Adds what the workers have left behind.
 pub(crate) fn settle(figures: &OffloadFigures, job: &str, outcome: &mut Outcome) {
-    outcome.usage = outcome.usage.plus(figures.usage);
+    add_usage(&mut outcome.cpu, figures.usage);
     outcome.queued = Some(figures.queued.clone());
     outcome
         .features

@@ -9,8 +9,8 @@ use fathom_sys::{clock, system, thread};
 
 use crate::affinity::fault;
 use crate::cgroup::{self, Group};
-use crate::drive::Fault;
 use crate::error::Problem;
+use crate::outcome::Fault;
 
 /// What is set on a job's thread beside its processors and priorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use fathom_core::{Direction, PerDirection};
 use fathom_workload::{Phase, Progress};
 
 use crate::interim::Mailbox;
+use crate::session::JobState;
 
 /// One worker's progress, on cache lines of its own.
 ///
@@ -20,22 +21,6 @@ pub(crate) struct ProgressCell {
     state: AtomicU8,
     /// For reports while it runs.
     pub(crate) mailbox: Mailbox,
-}
-
-/// What the job's thread is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JobState {
-    /// Its thread has not been started.
-    #[default]
-    NotStarted,
-    /// It sets up its engine and opens its files, or waits for the others to do so.
-    SettingUp,
-    /// It runs; see the phase.
-    Working(Phase),
-    /// Its thread has ended.
-    Ended,
-    /// Its thread has ended with an error.
-    Failed,
 }
 
 impl ProgressCell {

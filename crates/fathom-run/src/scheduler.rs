@@ -11,8 +11,8 @@ use fathom_job::{Job, Plan};
 use fathom_record::Warning;
 use fathom_sys::lease::Lease;
 
-use crate::drive::Fault;
 use crate::error::Problem;
+use crate::outcome::Fault;
 use crate::translate::JobSetup;
 
 /// A scheduler to be set on some devices.

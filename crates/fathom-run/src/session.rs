@@ -2,8 +2,7 @@
 
 use fathom_core::{Nanos, PerDirection};
 use fathom_record::{JobRecord, Record, Warning};
-
-use crate::progress::JobState;
+use fathom_workload::Phase;
 
 /// The run's connection to the outside.
 pub struct Session<'a> {
@@ -78,3 +77,22 @@ pub struct JobSnapshot {
     /// Since it was started; zero before.
     pub elapsed: Nanos,
 }
+
+/// What the job's thread is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobState {
+    /// Its thread has not been started.
+    #[default]
+    NotStarted,
+    /// It sets up its engine and opens its files, or waits for the others to do so.
+    SettingUp,
+    /// It runs; see the phase.
+    Working(Phase),
+    /// Its thread has ended.
+    Ended,
+    /// Its thread has ended with an error.
+    Failed,
+}
+
+/// The shortest interval between reports: the grain of the thread that watches the jobs.
+pub(crate) const REPORT_EVERY_MIN: Nanos = Nanos::from_millis(10);

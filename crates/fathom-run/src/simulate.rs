@@ -11,17 +11,17 @@ use std::io;
 use fathom_core::{Nanos, Tick};
 use fathom_host::found::{Found, Look};
 use fathom_job::{Plan, Settings};
-use fathom_record::{JobRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
-use crate::drive::Outcome;
 use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};
+use crate::outcome::Outcome;
 use crate::seeks::seek_record;
 use crate::session::{Event, Session};
 use crate::told;
@@ -170,7 +170,10 @@ impl Run<'_> {
         let jobs = jobs.map(|(setup, results)| {
             let planned = collect::planned(&self.plan.jobs[setup.place.section], setup);
             let outcome = results.map(|results| Outcome {
-                wall: results.ended - results.started,
+                cpu: CpuRecord {
+                    wall_us: (results.ended - results.started).get() / 1_000,
+                    ..CpuRecord::default()
+                },
                 results: Some(results),
                 ..Outcome::default()
             });

@@ -4,8 +4,8 @@ use fathom_core::Nanos;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::check::writes;
 use crate::translate::FileSetup;
+use crate::translate::pattern::writes;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
 
 fn shared_writes(view: &View<'_>) -> Option<Fault> {
     let verifies = view.setup.worker.verify.is_some();
-    if !writes(view.job) {
+    if !writes(view.options) {
         return None;
     }
     let told = |theirs: &FileSetup, ours: &FileSetup| {
@@ -41,7 +41,7 @@ fn shared_writes(view: &View<'_>) -> Option<Fault> {
         is_file || (verifies && overlap(theirs, ours))
     };
     let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
-        writes(&view.plan.jobs[other.place.section]) && told(theirs, ours)
+        writes(&view.plan.jobs[other.place.section].options) && told(theirs, ours)
     })?;
     let who = match other.name == view.setup.name {
         true => "its clones write".to_owned(),

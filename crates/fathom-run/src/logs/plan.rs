@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use fathom_core::{Direction, Nanos};
+use fathom_core::{Direction, IoPriority, Nanos};
 use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options, Plan};
 use fathom_workload::{LogConfig, Series, WhenFull};
 
 use super::lines::{Columns, Value};
 use super::output::{Form, LogFormat};
-use crate::affinity::ThreadSettings;
 use crate::engines;
 use crate::translate::JobSetup;
 use crate::translate::content::{bandwidth_window, iops_window};
 use crate::translate::pattern::uses;
+use crate::translate::priority;
 
 /// All logs of a run.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl LogPlan {
         places: &mut HashMap<String, usize>,
     ) -> JobLogs {
         let (options, logs) = (&job.options, &job.options.logs);
-        let columns = columns(options, setup, epoch);
+        let columns = columns(options, epoch);
         let mut prefixes: Vec<String> = Vec::new();
         let mut files = Vec::new();
         for (what, series, kind, prefix, option) in asked(options, setup) {
@@ -254,7 +254,7 @@ fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: b
     }
 }
 
-fn columns(options: &Options, setup: &JobSetup, epoch: &dyn Fn(u32) -> u64) -> Columns {
+fn columns(options: &Options, epoch: &dyn Fn(u32) -> u64) -> Columns {
     let logs = &options.logs;
     Columns {
         value: match logs.value {
@@ -264,9 +264,7 @@ fn columns(options: &Options, setup: &JobSetup, epoch: &dyn Fn(u32) -> u64) -> C
         },
         offset: logs.offset,
         priority: logs.priority,
-        job_priority: ThreadSettings::new(options, setup.place.number)
-            .priority
-            .map_or(0, |priority| priority.to_raw()),
+        job_priority: priority::of_thread(options).map_or(0, IoPriority::to_raw),
         issue_time: logs.issue_time,
         epoch_ns: logs.epoch.then(|| epoch(logs.epoch_clock)),
         coarseness: logs.coarseness,

@@ -6,10 +6,8 @@ use fathom_sim::{Orders, Watch};
 use fathom_workload::{Phase, Results, Worker};
 
 use super::Run;
-use crate::interim;
 use crate::lifecycle::Lifecycle;
-use crate::progress::JobState;
-use crate::session::{Event, JobSnapshot, Session, Snapshot};
+use crate::session::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
 use crate::status::{Goal, Meter, goals};
 
 /// What goes on around the jobs of a run.
@@ -42,7 +40,7 @@ impl<'a, 's> Watching<'a, 's> {
         }
         let every = session
             .report_every
-            .map(|every| every.max(interim::SHORTEST));
+            .map(|every| every.max(REPORT_EVERY_MIN));
         Self {
             run,
             lifecycle,

@@ -45,6 +45,11 @@ pub(crate) fn pattern(
     })
 }
 
+/// Returns whether the job writes or trims.
+pub(crate) fn writes(options: &Options) -> bool {
+    uses(options, Direction::Write) || uses(options, Direction::Trim)
+}
+
 /// Whether the job makes ops of this direction, verification left aside.
 pub(crate) fn uses(options: &Options, direction: Direction) -> bool {
     matches!(
