@@ -5,10 +5,11 @@ use fathom_job::{CpuPolicy, Options};
 use fathom_sys::pinned::Pinned;
 use fathom_sys::thread;
 
+use crate::check::scheduler::SchedulerChange;
 use crate::gtod;
 use crate::outcome::Fault;
 use crate::process::{self, ProcessSettings};
-use crate::scheduler::Switch;
+use crate::scheduler;
 use crate::translate::priority;
 
 /// What is set on a job's thread before it touches anything.
@@ -21,7 +22,7 @@ pub(crate) struct ThreadSettings {
     /// I/O priority, if one was asked for.
     pub(crate) priority: Option<IoPriority>,
     /// The I/O scheduler of its devices, if one was asked for.
-    pub(crate) scheduler: Option<Switch>,
+    pub(crate) scheduler: Option<SchedulerChange>,
     /// Who it is, and what holds it back.
     pub(crate) process: ProcessSettings,
 }
@@ -63,7 +64,7 @@ pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> 
         thread::set_io_priority(priority).map_err(|error| fault("prio", &error))?;
     }
     if let Some(scheduler) = &settings.scheduler {
-        scheduler.apply()?;
+        scheduler::apply(scheduler)?;
     }
     // A sleep that ends 50 us late would be seen in the latencies of every paced op.
     let _default_stays = thread::set_timer_slack_ns(1);

@@ -1,6 +1,10 @@
 //! The whole plan is checked here before the first file is created: what would harm, what cannot
 //! work, what would measure nonsense. Every problem of every job is found in one go.
 
+pub(crate) mod pollers;
+mod process;
+pub(crate) mod scheduler;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +21,6 @@ use fathom_workload::Worker;
 
 use crate::engines;
 use crate::error::Problem;
-use crate::process;
 use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 

@@ -25,7 +25,7 @@ use crate::offload;
 use crate::outcome::{Fault, Outcome};
 use crate::progress::ProgressCell;
 use crate::session::JobState;
-use crate::traced::{Say, Trace};
+use crate::tracing_engine::{Say, Trace};
 
 /// What one thread is given.
 pub(crate) struct Assignment {

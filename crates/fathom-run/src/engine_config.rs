@@ -6,11 +6,17 @@ use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
+use crate::file_locks::FileLocks;
 use crate::translate::JobSetup;
 use crate::translate::pattern::{uses, writes};
 
 /// The configuration of one clone's engine.
-pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> EngineConfig {
+pub(crate) fn engine_config(
+    job: &Job,
+    setup: &JobSetup,
+    locks: &mut FileLocks,
+    clock: Clock,
+) -> EngineConfig {
     let options = &job.options;
     let verifies = setup.worker.verify.is_some();
     let (read, write) = (uses(options, Direction::Read) || verifies, writes(options));
@@ -35,7 +41,7 @@ pub(crate) fn engine_config(job: &Job, setup: &JobSetup, clock: Clock) -> Engine
         direct: options.direct,
         sync_flag: options.sync,
         options: EngineOptions {
-            locks: setup.locks.clone(),
+            locks: locks.of(options, setup),
             ..engine_options(options)
         },
         clock,

@@ -26,7 +26,7 @@ use crate::lifecycle::Lifecycle;
 use crate::outcome::{Fault, Outcome};
 use crate::progress::ProgressCell;
 use crate::session::{Event, JobSnapshot, Session, Snapshot};
-use crate::traced::Say;
+use crate::tracing_engine::Say;
 
 /// A job to be run.
 pub(crate) struct Launch {

@@ -21,8 +21,7 @@ use fathom_record::Warning;
 
 use self::facts::Facts;
 use self::view::View;
-use crate::check::check;
-use crate::scheduler;
+use crate::check;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Something that a rule found.
@@ -43,8 +42,8 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         warnings,
         mut problems,
     } = translate(plan, &FileSystem, &mut entropy);
-    problems.extend(scheduler::check(plan, &setups).0);
-    problems.extend(check(plan, settings, &setups));
+    problems.extend(check::scheduler::check(plan, &setups).0);
+    problems.extend(check::check(plan, settings, &setups));
     let refused = problems.iter().map(|problem| Finding {
         jobs: match problem.job.as_str() {
             "" => Vec::new(),

@@ -5,11 +5,10 @@ use std::io;
 use fathom_job::{MemoryPolicy, Nodes, Options};
 use fathom_sys::numa::{self, Policy};
 use fathom_sys::pinned::Pinned;
-use fathom_sys::{clock, system, thread};
+use fathom_sys::{system, thread};
 
 use crate::affinity::fault;
-use crate::cgroup::{self, Group};
-use crate::error::Problem;
+use crate::cgroup::Group;
 use crate::outcome::Fault;
 
 /// What is set on a job's thread beside its processors and priorities.
@@ -94,36 +93,6 @@ impl ProcessSettings {
 pub(crate) fn cpus_of_nodes(options: &Options) -> Option<Vec<u32>> {
     let nodes = listed(options.process.numa_cpu_nodes.as_ref()?);
     Some(nodes.into_iter().flat_map(numa::cpus_of).collect())
-}
-
-/// What is wrong with the options on this machine, each with the option's name.
-pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
-    let asked = &options.process;
-    let memory_nodes = asked.numa_mem_policy.as_ref().and_then(MemoryPolicy::nodes);
-    let lists = [
-        ("numa_cpu_nodes", asked.numa_cpu_nodes.clone()),
-        ("numa_mem_policy", memory_nodes),
-    ];
-    let there = numa::nodes();
-    let missing = lists.into_iter().filter_map(|(option, nodes)| {
-        let nodes = listed(&nodes?);
-        let node = nodes.into_iter().find(|node| !there.contains(node))?;
-        let message = format!("there is no NUMA node {node}: this machine has {there:?}");
-        let problem = Problem::new("no_such_node", message).hint("name nodes that are there");
-        Some((option, problem))
-    });
-    let mut problems: Vec<_> = missing.collect();
-    problems.extend(cgroup::check(options).map(|problem| ("cgroup", problem)));
-    let id = asked.job_start_clock_id;
-    if clock::read(id).is_err() {
-        let message = format!("this kernel has no clock {id}");
-        let problem = Problem::new("no_such_clock", message);
-        problems.push((
-            "job_start_clock_id",
-            problem.hint("0 is CLOCK_REALTIME, 1 is CLOCK_MONOTONIC"),
-        ));
-    }
-    problems
 }
 
 fn listed(nodes: &Nodes) -> Vec<u32> {

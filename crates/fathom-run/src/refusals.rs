@@ -3,9 +3,8 @@
 use fathom_host::found::FileSystem;
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 
-use crate::check::check;
+use crate::check;
 use crate::error::RunError;
-use crate::scheduler;
 use crate::translate::{Translation, entropy, translate};
 
 /// What a run would refuse in `sound`, a plan some of whose jobs have been refused already: so that
@@ -23,7 +22,7 @@ pub fn refusals(sound: &Plan, settings: &Settings) -> Diagnostics {
         mut problems,
         ..
     } = translate(&plan, &FileSystem, &mut entropy);
-    problems.extend(scheduler::check(&plan, &setups).0);
-    problems.extend(check(&plan, settings, &setups));
+    problems.extend(check::scheduler::check(&plan, &setups).0);
+    problems.extend(check::check(&plan, settings, &setups));
     RunError { problems }.diagnostics()
 }

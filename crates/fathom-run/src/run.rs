@@ -23,26 +23,27 @@ use fathom_sys::system;
 use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::cgroup;
-use crate::check::{FILE_CREATE_FORBIDDEN, check};
+use crate::check::scheduler::SchedulerChange;
+use crate::check::{self, FILE_CREATE_FORBIDDEN};
 use crate::collect;
+use crate::debug_output;
 use crate::drive::{Assignment, Shared};
 use crate::engine_config::engine_config;
 use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
+use crate::file_locks::FileLocks;
 use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::lifecycle::Lifecycle;
 use crate::logs::{Finished, Lines, Logs, OpenLogs};
-use crate::offload;
 use crate::outcome::Outcome;
 use crate::prepare;
-use crate::scheduler::{self, Switch};
 use crate::session::{Event, Session, Snapshot};
 use crate::status::{Meter, goals};
-use crate::told;
+use crate::tracing_engine::Trace;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
@@ -91,14 +92,14 @@ fn run_stoppable(
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
     let mut translation = translate(plan, &FileSystem, &mut entropy);
-    let (refused, told) = scheduler::check(plan, &translation.setups);
+    let (refused, told) = check::scheduler::check(plan, &translation.setups);
     translation.problems.extend(refused);
-    let crowded = offload::crowded(plan, &translation.setups);
+    let crowded = check::pollers::crowded(plan, &translation.setups);
     translation.warnings.extend(told.into_iter().chain(crowded));
     let failing = check_all(plan, settings, &translation, clock, session.jobs_fail_alone)?;
     translation.warnings.extend_from_slice(&failing);
     let setups = &translation.setups;
-    told::tell_plan(plan, setups, &settings.debug, session);
+    debug_output::tell_plan(plan, setups, &settings.debug, session);
     let planned = planned(plan, setups);
     announce(&planned, &translation.warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
@@ -270,7 +271,7 @@ fn check_all(
     jobs_fail_alone: bool,
 ) -> Result<Vec<Warning>, RunError> {
     let mut problems = translation.problems.clone();
-    problems.extend(check(plan, settings, &translation.setups));
+    problems.extend(check::check(plan, settings, &translation.setups));
     let of_one_job =
         |problem: &mut Problem| jobs_fail_alone && problem.code == FILE_CREATE_FORBIDDEN;
     let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
@@ -297,11 +298,11 @@ fn check_all(
 /// Starts each engine once and lets it go, so that one that the kernel refuses is found before
 /// files are laid out for it.
 fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Problem> {
-    let mut tried = HashSet::new();
+    let (mut tried, mut locks) = (HashSet::new(), FileLocks::default());
     let mut problems = Vec::new();
     for setup in setups {
         let job = &plan.jobs[setup.place.section];
-        let config = engine_config(job, setup, clock);
+        let config = engine_config(job, setup, &mut locks, clock);
         let asynchronous = !engines::is_synchronous(&job.options, config.depth);
         let is_new = tried.insert((setup.place.section, config.name.clone()));
         if setup.diskless || !asynchronous || !is_new {
@@ -337,6 +338,7 @@ fn launches(
     logs: Option<&Logs>,
     debug: &DebugOptions,
 ) -> Vec<Launch> {
+    let mut locks = FileLocks::default();
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &plan.jobs[setup.place.section];
         let files = if setup.diskless { 0 } else { setup.files.len() };
@@ -345,15 +347,15 @@ fn launches(
             allow_mounted_write: job.options.allow_mounted_write,
             assignment: Assignment {
                 worker: setup.worker.clone(),
-                engine: engine_config(job, setup, clock),
+                engine: engine_config(job, setup, &mut locks, clock),
                 thread: ThreadSettings {
-                    scheduler: Switch::of(job, setup, &BlockTree::default()),
+                    scheduler: SchedulerChange::of(job, setup, &BlockTree::default()),
                     ..ThreadSettings::new(&job.options, setup.place.number)
                 },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone),
-                trace: told::trace(setup, debug),
+                trace: Trace::of(setup, debug),
             },
         }
     });

@@ -7,69 +7,25 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::{disks_under, scheduler_in_force};
-use fathom_job::{Job, Plan};
-use fathom_record::Warning;
 use fathom_sys::lease::Lease;
 
+use crate::check::scheduler::SchedulerChange;
 use crate::error::Problem;
 use crate::outcome::Fault;
-use crate::translate::JobSetup;
 
-/// A scheduler to be set on some devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Switch {
-    name: String,
-    /// The device's name, and the file that names its scheduler.
-    devices: Vec<(String, PathBuf)>,
-}
-
-impl Switch {
-    /// What the job asks for; `None` for nothing.
-    pub(crate) fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
-        let name = job.options.ioscheduler.clone()?;
-        if setup.diskless {
-            return None; // ignored, as in fio
-        }
-        let paths = setup.files.iter().map(|file| Path::new(&file.path));
-        let devices = disks_under(paths, tree).into_iter().map(|disk| {
-            let file = disk.folder().join("queue/scheduler");
-            (disk.name, file)
-        });
-        Some(Self {
-            name,
-            devices: devices.collect(),
-        })
+/// Sets a job's scheduler on its devices, and reads back whether it is in force.
+pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {
+    for (device, file) in &change.devices {
+        set(file, &change.name).map_err(|error| Fault {
+            errno: error.raw_os_error().unwrap_or(EINVAL).unsigned_abs(),
+            text: format!("ioscheduler: {}: {device}: {error}", change.name),
+            hint: match std::fs::read_to_string(file) {
+                Ok(text) => format!("{device} has: {}", text.replace(['[', ']'], "").trim()),
+                Err(_) => String::new(),
+            },
+        })?;
     }
-
-    /// Sets it, and looks whether it is in force.
-    pub(crate) fn apply(&self) -> Result<(), Fault> {
-        for (device, file) in &self.devices {
-            set(file, &self.name).map_err(|error| Fault {
-                errno: error.raw_os_error().unwrap_or(EINVAL).unsigned_abs(),
-                text: format!("ioscheduler: {}: {device}: {error}", self.name),
-                hint: match std::fs::read_to_string(file) {
-                    Ok(text) => format!("{device} has: {}", text.replace(['[', ']'], "").trim()),
-                    Err(_) => String::new(),
-                },
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Why it cannot be set, as far as that can be told without trying.
-    fn problem(&self) -> Option<Problem> {
-        self.devices.iter().find_map(|(device, file)| {
-            let text = std::fs::read_to_string(file).unwrap_or_default();
-            let has = text.replace(['[', ']'], "");
-            let known = has.split_whitespace().chain(MODULES);
-            if known.into_iter().any(|known| known == self.name) {
-                return None;
-            }
-            let message = format!("{device} has no I/O scheduler `{}`", self.name);
-            let hint = format!("choose one of: {}", has.trim());
-            Some(Problem::new("no_such_scheduler", message).hint(hint))
-        })
-    }
+    Ok(())
 }
 
 /// The schedulers of the devices under a file, put back when this is dropped, or by the next one
@@ -193,31 +149,6 @@ fn set(file: &Path, name: &str) -> io::Result<()> {
     }
 }
 
-/// What is wrong with the schedulers that the jobs ask for, and what they should know.
-pub(crate) fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
-    let tree = BlockTree::default();
-    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
-        let job = &plan.jobs[setup.place.section];
-        let Some(switch) = Switch::of(job, setup, &tree) else {
-            continue;
-        };
-        if let Some(problem) = switch.problem() {
-            problems.push(problem.at(job, "ioscheduler"));
-        } else if switch.devices.is_empty() {
-            warnings.push(Warning {
-                code: "ioscheduler_without_device".into(),
-                job: job.name.clone(),
-                message: "`ioscheduler` does nothing: no block device is under the files".into(),
-                hint: "leave it out".into(),
-            });
-        }
-    }
-    (problems, warnings)
-}
-
-/// Schedulers that the kernel may load when their name is written.
-const MODULES: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 const EINVAL: i32 = 22;
 
 #[cfg(test)]
@@ -225,8 +156,8 @@ mod tests {
     use super::*;
     use fathom_host::fixture::MadeUp;
 
-    /// A switch to `name` on a made-up device whose file says `text`.
-    fn switch(world: &str, text: &str, name: &str) -> (MadeUp, Switch) {
+    /// A change to `name` on a made-up device whose file holds `text`.
+    fn change(world: &str, text: &str, name: &str) -> (MadeUp, SchedulerChange) {
         let made_up = MadeUp::new(world);
         made_up.device("sda", "8:0");
         made_up.attribute("sda", "queue/scheduler", text);
@@ -234,22 +165,7 @@ mod tests {
         let file = disk.folder().join("queue/scheduler");
         let devices = vec![(disk.name, file)];
         let name = name.to_owned();
-        (made_up, Switch { name, devices })
-    }
-
-    #[track_caller]
-    fn check(world: &str, text: &str, name: &str, refused: bool) {
-        let (_made_up, switch) = switch(world, text, name);
-        assert_eq!(switch.problem().is_some(), refused, "{name}: {text}");
-    }
-
-    #[test]
-    fn names_that_no_device_has_are_refused_at_once() {
-        check("scheduler-a", "[none] mq-deadline\n", "none", false);
-        check("scheduler-b", "[none] mq-deadline\n", "mq-deadline", false);
-        check("scheduler-c", "[none] mq-deadline\n", "bfq", false);
-        check("scheduler-d", "[none] mq-deadline\n", "mq-deadlin", true);
-        check("scheduler-e", "none\n", "deadline", true);
+        (made_up, SchedulerChange { name, devices })
     }
 
     #[test]
@@ -267,22 +183,22 @@ mod tests {
     #[test]
     fn what_was_written_is_looked_at() {
         // An ordinary file keeps what is written over its beginning, and the rest.
-        let (_made_up, kept) = switch("scheduler-f", "none", "kyber");
-        kept.apply().unwrap();
-        let (_made_up, refused) = switch("scheduler-h", "mq-deadline", "none");
-        let fault = refused.apply().unwrap_err();
+        let (_made_up, kept) = change("scheduler-f", "none", "kyber");
+        apply(&kept).unwrap();
+        let (_made_up, refused) = change("scheduler-h", "mq-deadline", "none");
+        let fault = apply(&refused).unwrap_err();
         assert_eq!(fault.errno, 22);
         assert_eq!(
             fault.text,
             "ioscheduler: none: sda: the kernel keeps `noneeadline`"
         );
-        let (made_up, missing) = switch("scheduler-g", "", "none");
+        let (made_up, missing) = change("scheduler-g", "", "none");
         drop(made_up);
-        let missing = Switch {
+        let missing = SchedulerChange {
             devices: vec![("sda".into(), "/proc/no-such-scheduler".into())],
             ..missing
         };
-        let fault = missing.apply().unwrap_err();
+        let fault = apply(&missing).unwrap_err();
         assert_eq!(fault.errno, 2);
         assert!(
             fault.text.starts_with("ioscheduler: none: sda: "),

@@ -16,6 +16,7 @@ use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
 use crate::collect;
+use crate::debug_output;
 use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::lifecycle::Lifecycle;
@@ -24,7 +25,6 @@ use crate::modelled::{Home, Machine, Placed, place};
 use crate::outcome::Outcome;
 use crate::seeks::seek_record;
 use crate::session::{Event, Session};
-use crate::told;
 use crate::translate::{JobSetup, Translation, translate};
 use watch::Watching;
 
@@ -82,7 +82,7 @@ pub fn simulate_on(
     translation
         .warnings
         .extend(missing::warnings(plan, settings));
-    told::tell_plan(plan, &translation.setups, &settings.debug, session);
+    debug_output::tell_plan(plan, &translation.setups, &settings.debug, session);
     let planned = planned(plan, &translation.setups);
     (session.tell)(Event::Planned(&planned));
     for warning in &translation.warnings {

@@ -16,7 +16,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::{Direction, FileIndex, Nanos};
-use fathom_engine::FileLock;
 use fathom_host::found::{Found, Look};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
@@ -45,8 +44,6 @@ pub(crate) struct JobSetup {
     pub(crate) diskless: bool,
     /// `error_dump`: what it went past is told.
     pub(crate) tells_errors: bool,
-    /// Locks of its files, in their order; empty for none.
-    pub(crate) locks: Vec<FileLock>,
     /// The clock of its start in the report.
     pub(crate) start_clock: u32,
 }
@@ -207,7 +204,6 @@ fn setup(
         limits: planned.ties.limits(job, place, ops_limit(options))?,
     };
     let setup = JobSetup {
-        locks: planned.ties.locks(options, &files),
         place,
         name: job.clone_name(place.clone).to_owned(),
         worker,

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::offload::Crowd;
+use crate::check::pollers::Crowd;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fathom_core::Nanos;
-use fathom_engine::FileLock;
-use fathom_job::{Job, LockFile, Options, SteadyFigure};
+use fathom_job::{Job, Options, SteadyFigure};
 use fathom_stats::Judge;
 use fathom_workload::{
     Figure, Flow, FlowShare, LatencyTarget, LimitConfig, SteadyGroup, SteadyRule,
 };
 
-use super::{FileSetup, Warnings};
+use super::Warnings;
 use crate::error::Problem;
 use crate::groups::Place;
 
@@ -19,8 +18,6 @@ use crate::groups::Place;
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     flows: HashMap<u32, Arc<Flow>>,
-    /// Of files that jobs lock, by path.
-    locks: HashMap<String, FileLock>,
     /// Of groups that are reported as one.
     steady: HashMap<u32, Arc<SteadyGroup>>,
 }
@@ -47,21 +44,6 @@ impl Ties {
             flow,
             steady: self.steady(job, place)?,
         })
-    }
-
-    /// The locks of one clone's files, if it takes any. The first job to name a file says whether
-    /// several may read it together.
-    pub(super) fn locks(&mut self, options: &Options, files: &[FileSetup]) -> Vec<FileLock> {
-        let together = match options.files.lockfile {
-            LockFile::None => return Vec::new(),
-            LockFile::Exclusive => false,
-            LockFile::ReadWrite => true,
-        };
-        let lock = |file: &FileSetup| {
-            let lock = self.locks.entry(file.path.clone());
-            lock.or_insert_with(|| FileLock::new(together)).clone()
-        };
-        files.iter().map(lock).collect()
     }
 
     fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, Problem> {

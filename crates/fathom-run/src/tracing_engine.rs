@@ -9,7 +9,9 @@ use fathom_core::{
     Submitted, Tick,
 };
 use fathom_engine::AnyEngine;
-use fathom_job::debug_line;
+use fathom_job::{DebugOptions, debug_line};
+
+use crate::translate::JobSetup;
 
 /// What is wanted of one job.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,16 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
+    /// What `--debug` asks for of one job.
+    pub(crate) fn of(setup: &JobSetup, debug: &DebugOptions) -> Self {
+        let tells = |kind| debug.tells_of(kind, setup.place.number);
+        let files = setup.files.iter().map(|file| file.path.clone());
+        Self {
+            io: tells("io").then(|| files.collect()),
+            process: tells("process"),
+        }
+    }
+
     /// The engine, with a teller around it if its ops are to be told.
     pub(crate) fn around(&self, engine: AnyEngine, thread: u32, say: &Say) -> AnyEngine {
         match &self.io {

@@ -1,12 +1,11 @@
-//! `--debug`: what is told of a plan before its jobs start.
+//! `--debug` output on a plan before its jobs start.
 
 use fathom_job::{DebugOptions, Plan, debug_line, option_lines};
 
 use crate::session::{Event, Session};
-use crate::traced::Trace;
 use crate::translate::JobSetup;
 
-/// Tells what options were read, which files there are, and what random numbers begin with.
+/// Passes on which options were read, the files of each job, and its random seeds.
 pub(crate) fn tell_plan(
     plan: &Plan,
     setups: &[JobSetup],
@@ -42,14 +41,4 @@ fn lines(plan: &Plan, setups: &[JobSetup], debug: &DebugOptions, process: u32) -
         }
     }
     lines
-}
-
-/// What is wanted of one job while it runs.
-pub(crate) fn trace(setup: &JobSetup, debug: &DebugOptions) -> Trace {
-    let tells = |kind| debug.tells_of(kind, setup.place.number);
-    let files = setup.files.iter().map(|file| file.path.clone());
-    Trace {
-        io: tells("io").then(|| files.collect()),
-        process: tells("process"),
-    }
 }

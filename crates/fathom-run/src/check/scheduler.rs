@@ -1,0 +1,110 @@
+//! I/O schedulers that jobs ask for: whether their devices have them.
+
+use std::path::{Path, PathBuf};
+
+use fathom_host::block_tree::BlockTree;
+use fathom_host::storage::disks_under;
+use fathom_job::{Job, Plan};
+use fathom_record::Warning;
+
+use crate::error::Problem;
+use crate::translate::JobSetup;
+
+/// An I/O scheduler to be set on the devices under a job's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SchedulerChange {
+    /// The scheduler's name.
+    pub(crate) name: String,
+    /// Each device's name, and the sysfs file that names its scheduler.
+    pub(crate) devices: Vec<(String, PathBuf)>,
+}
+
+impl SchedulerChange {
+    /// Returns the change that `ioscheduler` asks for; `None` for none.
+    pub(crate) fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
+        let name = job.options.ioscheduler.clone()?;
+        if setup.diskless {
+            return None; // ignored, as in fio
+        }
+        let paths = setup.files.iter().map(|file| Path::new(&file.path));
+        let devices = disks_under(paths, tree).into_iter().map(|disk| {
+            let file = disk.folder().join("queue/scheduler");
+            (disk.name, file)
+        });
+        Some(Self {
+            name,
+            devices: devices.collect(),
+        })
+    }
+
+    /// Returns why it cannot be set, as far as that can be told without trying.
+    fn problem(&self) -> Option<Problem> {
+        self.devices.iter().find_map(|(device, file)| {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let has = text.replace(['[', ']'], "");
+            let known = has.split_whitespace().chain(MODULES);
+            if known.into_iter().any(|known| known == self.name) {
+                return None;
+            }
+            let message = format!("{device} has no I/O scheduler `{}`", self.name);
+            let hint = format!("choose one of: {}", has.trim());
+            Some(Problem::new("no_such_scheduler", message).hint(hint))
+        })
+    }
+}
+
+/// Checks the schedulers that the jobs ask for: problems, and warnings.
+pub(crate) fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
+    let tree = BlockTree::default();
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
+        let job = &plan.jobs[setup.place.section];
+        let Some(change) = SchedulerChange::of(job, setup, &tree) else {
+            continue;
+        };
+        if let Some(problem) = change.problem() {
+            problems.push(problem.at(job, "ioscheduler"));
+        } else if change.devices.is_empty() {
+            warnings.push(Warning {
+                code: "ioscheduler_without_device".into(),
+                job: job.name.clone(),
+                message: "`ioscheduler` does nothing: no block device is under the files".into(),
+                hint: "leave it out".into(),
+            });
+        }
+    }
+    (problems, warnings)
+}
+
+/// Schedulers that the kernel may load as modules when their name is written.
+const MODULES: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_host::fixture::MadeUp;
+
+    /// A change to `name` on a made-up device whose file holds `text`.
+    #[track_caller]
+    fn check(world: &str, text: &str, name: &str, refused: bool) {
+        let made_up = MadeUp::new(world);
+        made_up.device("sda", "8:0");
+        made_up.attribute("sda", "queue/scheduler", text);
+        let disk = made_up.tree().named("sda").unwrap();
+        let file = disk.folder().join("queue/scheduler");
+        let change = SchedulerChange {
+            name: name.to_owned(),
+            devices: vec![(disk.name, file)],
+        };
+        assert_eq!(change.problem().is_some(), refused, "{name}: {text}");
+    }
+
+    #[test]
+    fn names_that_no_device_has_are_refused_at_once() {
+        check("scheduler-a", "[none] mq-deadline\n", "none", false);
+        check("scheduler-b", "[none] mq-deadline\n", "mq-deadline", false);
+        check("scheduler-c", "[none] mq-deadline\n", "bfq", false);
+        check("scheduler-d", "[none] mq-deadline\n", "mq-deadlin", true);
+        check("scheduler-e", "none\n", "deadline", true);
+    }
+}
