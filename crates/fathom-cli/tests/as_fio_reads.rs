@@ -12,7 +12,7 @@ const WORDS: &str = "--name=t --ioengine=null --size=8*1 --bs=4q";
 fn a_note_stands_in_the_report_and_never_on_standard_error() {
     let folder = Folder::new();
     let text = folder.fio(WORDS).expect(0);
-    let note = "note: `*1` is not calculated without parentheses: taken for 8, as in fio";
+    let note = "note: `*1` needs parentheses to be evaluated: read as 8, as in fio";
     assert!(text.out.contains(note), "{text:#?}");
     assert_eq!(text.err, "");
     let json = folder
@@ -42,13 +42,13 @@ fn the_environment_makes_it_an_error() {
         Run::of(command)
     };
     let refused = strict("1").expect(1);
-    for wanted in ["`q` is not a unit", "note: fio takes it for 8"] {
+    for wanted in ["`q` is not a unit", "note: fio reads it as 8"] {
         assert!(refused.err.contains(wanted), "{refused:#?}");
     }
     strict("0").expect(0);
     let fathom = folder.fathom(&format!("run {WORDS}")).expect(2);
     assert!(
-        fathom.err.contains("note: fio takes it for 4"),
+        fathom.err.contains("note: fio reads it as 4"),
         "{fathom:#?}"
     );
 }

@@ -26,7 +26,7 @@ const CASES: &[(&str, i32, i32, &str)] = &[
         "failed",
     ),
     ("--wait_for=a", 2, 1, "the job waits for itself"),
-    ("--wait_for=nobody", 2, 1, "there is no job `nobody`"),
+    ("--wait_for=nobody", 2, 1, "no job `nobody`"),
     (
         "--runtime=1 --steadystate=iops:5% --ss_dur=5",
         0,
@@ -35,12 +35,12 @@ const CASES: &[(&str, i32, i32, &str)] = &[
     ),
     ("--numjobs=4097", 2, 1, "more than 4096 jobs"),
     ("--iodepth=0", 2, 1, "0 is too small"),
-    ("--bs=2m", 2, 1, "does not fit"),
+    ("--bs=2m", 2, 1, "exceeds the size"),
     ("cycle.fio", 2, 1, "includes itself"),
     ("empty.fio", 2, 1, "no sections"),
-    ("globals.fio", 2, 1, "no jobs are defined"),
+    ("globals.fio", 2, 1, "no jobs defined"),
     (".", 2, 1, "Is a directory"),
-    ("/dev/zero", 2, 1, "this is no text"),
+    ("/dev/zero", 2, 1, "not a text file"),
 ];
 
 #[test]

@@ -109,7 +109,7 @@ fn one_job_can_be_chosen_and_kinds_are_listed() {
     );
     // fio notes it and goes on.
     let run = folder.fio(&format!("--debug=bogus {JOB}")).expect(0);
-    let unknown = "there is nothing called `bogus`";
+    let unknown = "unknown debug category `bogus`";
     assert!(run.out.contains(unknown), "{}", run.out);
     let run = folder.fathom(&format!("run --debug=bogus {JOB}")).expect(2);
     assert!(run.err.contains(unknown), "{}", run.err);

@@ -187,7 +187,7 @@ fn a_report_does_not_replace_its_job_file() {
 #[test]
 fn what_never_ends_is_no_job_file() {
     let run = Folder::new().fathom("run /dev/zero").expect(2);
-    assert!(run.err.contains("this is no text"), "{run:#?}");
+    assert!(run.err.contains("not a text file"), "{run:#?}");
 }
 
 #[test]

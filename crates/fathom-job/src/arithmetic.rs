@@ -18,9 +18,9 @@ pub(crate) fn evaluate(piece: Piece<'_>, literal: Literal<'_>) -> Result<(i128, 
     Err(Problem::new(
         "not-whole",
         piece.range(),
-        format!("`{}` does not come out as a whole number", piece.text),
+        format!("`{}` is not a whole number", piece.text),
     )
-    .fix("divide so that nothing remains"))
+    .fix("use a division without remainder"))
 }
 
 /// The value of an expression of plain numbers, divided as `bc` does: cut to whole numbers.
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             Problem::new(
                 "overflow",
                 self.piece.at + at..self.piece.at + at + 1,
-                "the result does not fit",
+                "the result overflows",
             )
         })
     }
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         let length = rest.chars().next().map_or(0, char::len_utf8);
         let start = self.piece.at + self.at;
         Problem::new("bad-expression", start..start + length, why)
-            .fix("write a whole expression, as in `(4*1k)`")
+            .fix("write a complete expression, such as `(4*1k)`")
     }
 }
 

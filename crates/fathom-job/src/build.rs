@@ -364,11 +364,11 @@ impl<'a> Builder<'a> {
         if first != options.lat_percentiles {
             let written = layer.find("lat_percentiles");
             let spot = written.map_or(header, |written| &written.name).clone();
-            let why = "the jobs of a group that is reported as one differ in `lat_percentiles`";
+            let why = "jobs of one reporting group differ in `lat_percentiles`";
             let problem = Problem::new("bad-group", 0..spot.range.len(), why);
             self.job_error(
                 &spot,
-                problem.fix("give all of them the same, or begin a `new_group`"),
+                problem.fix("use the same value for all of them, or start a `new_group`"),
             );
         }
     }
@@ -398,9 +398,9 @@ impl<'a> Builder<'a> {
         self.plan.jobs.truncate(before);
         self.sound.retain(|index| *index < before);
         let why = if self.left_out && self.settings.machine.is_some() {
-            format!("this makes more than {SECTIONS_MAX} jobs before `--machine`: give that first")
+            format!("more than {SECTIONS_MAX} jobs before `--machine`, which must come first")
         } else {
-            format!("this makes more than {} jobs in all", self.jobs_max())
+            format!("more than {} jobs in total", self.jobs_max())
         };
         let problem = Problem::new("too-many-jobs", 0..spot.range.len(), why);
         self.job_error(&spot, problem);
@@ -412,9 +412,12 @@ impl<'a> Builder<'a> {
         self.refuse_too_many_jobs();
         if self.settings.read_only {
             for spot in std::mem::take(&mut self.changing) {
-                let why = "the job writes or trims, and `--readonly` forbids it";
+                let why = "the job writes or trims, which `--readonly` forbids";
                 let problem = Problem::new("read-only", 0..spot.range.len(), why);
-                self.error(&spot, problem.fix("read only, or leave `--readonly` out"));
+                self.error(
+                    &spot,
+                    problem.fix("make the job read only, or remove `--readonly`"),
+                );
             }
         }
         if self.is_lenient() && self.values_only {

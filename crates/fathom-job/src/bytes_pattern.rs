@@ -33,12 +33,12 @@ pub(crate) fn read<'t>(
                 let place = bytes.len();
                 let length = offset(rest, &mut bytes)?;
                 let Some(offsets) = &mut offsets else {
-                    return Err(bad(rest, "is for content that is checked, as in fio"));
+                    return Err(bad(rest, "is valid only in `verify_pattern`, as in fio"));
                 };
                 offsets.push(place);
                 length
             }
-            _ => return Err(bad(rest, "is not the beginning of a text, number or file")),
+            _ => return Err(bad(rest, "does not start a text, number or file name")),
         };
         if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
             return Err(bad(whole, "is longer than 64 MiB"));
@@ -53,7 +53,7 @@ pub(crate) fn read<'t>(
 /// `%o`: eight bytes for a block's offset.
 fn offset(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     if !piece.text.starts_with("%o") {
-        return Err(bad(piece, "is no format: `%o` is the only one"));
+        return Err(bad(piece, "is not a format; only `%o` is supported"));
     }
     bytes.extend_from_slice(&[0; 8]);
     Ok(2)
@@ -116,7 +116,7 @@ fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
         Ok(value) if i32::try_from(value).is_ok() => {
             bytes.extend_from_slice(&value.to_le_bytes()[..4]);
         }
-        _ => return Err(bad(number, "is not a number of 32 bits")),
+        _ => return Err(bad(number, "is not a 32-bit number")),
     }
     Ok(length)
 }
@@ -127,7 +127,7 @@ fn bad(piece: Piece<'_>, why: &str) -> Problem {
         piece.range(),
         format!("`{}` {why}", piece.text),
     )
-    .fix("write \"text\", 0x and hexadecimal digits, or a decimal number")
+    .fix("write \"text\", 0x followed by hexadecimal digits, or a decimal number")
 }
 
 #[cfg(test)]

@@ -59,13 +59,13 @@ impl Check<'_, '_> {
             && reads + writes != 100
         {
             let why = format!(
-                "rwmixread={reads} and rwmixwrite={writes} add up to {}, not to 100",
+                "rwmixread={reads} and rwmixwrite={writes} add up to {}, not 100",
                 reads + writes
             );
             let options = &self.layer.options;
             let problem = problem("bad-mix", why)
                 .read_as(format!("rwmixread={}", options.rwmixread))
-                .fix("leave one of them out");
+                .fix("remove one of them");
             self.error(&value(&write), problem);
         }
     }
@@ -78,7 +78,7 @@ impl Check<'_, '_> {
             let why = "`direct` and `buffered` contradict each other";
             let problem = problem("contradiction", why)
                 .read_as(format!("direct={}", u8::from(self.layer.options.direct)))
-                .fix("leave one of them out");
+                .fix("remove one of them");
             self.error(&value(&buffered), problem);
         }
     }
@@ -104,7 +104,7 @@ impl Check<'_, '_> {
             }
         }
         if let Some(max) = beyond {
-            let why = "an op of 4 GiB or more is longer than any that Linux does";
+            let why = "Linux has no ops of 4 GiB or more";
             let problem = problem("bs-too-large", why)
                 .read_as(max.to_string())
                 .fix("end the range below `4g`");
@@ -114,14 +114,14 @@ impl Check<'_, '_> {
 
     fn sizes(&mut self) {
         if self.layer.options.nrfiles == 0 {
-            let problem = problem("no-files", "the job has no files, and nothing to do")
-                .fix("write `nrfiles=1` or more");
+            let problem =
+                problem("no-files", "the job has no files").fix("write `nrfiles=1` or more");
             self.error_at(&["nrfiles"], problem);
         }
         if self.layer.options.numjobs == 0 {
             let problem = problem(
                 "no-clones",
-                "the job runs not even once; fio refuses that too",
+                "the job has no clones to run; fio refuses this too",
             )
             .fix("write `numjobs=1` or more");
             self.error_at(&["numjobs"], problem);
@@ -135,19 +135,19 @@ impl Check<'_, '_> {
         let too_large = |what: &str, bytes: u64| {
             problem(
                 "bs-too-large",
-                format!("an op of {blocks} bytes does not fit in {what} of {bytes} bytes"),
+                format!("the block size of {blocks} bytes exceeds {what} of {bytes} bytes"),
             )
-            .fix("give it more, or make the ops smaller")
+            .fix("increase it, or reduce the block size")
         };
         if let Some(Size::Bytes(size)) = options.size
             && (1..blocks).contains(&size)
         {
-            let problem = too_large("a size", size);
+            let problem = too_large("the size", size);
             self.error_at(&["size", "bs", "bsrange", "bssplit"], problem);
         } else if let Some((_, largest)) = options.filesize
             && largest < blocks
         {
-            let problem = too_large("a file", largest);
+            let problem = too_large("the file size", largest);
             self.error_at(&["filesize", names[0], names[1], names[2]], problem);
         } else if let (Some(Size::Bytes(size)), None) = (options.size, options.filesize)
             && options.nrfiles > 1
@@ -157,11 +157,10 @@ impl Check<'_, '_> {
         {
             let each = size / u64::from(options.nrfiles);
             let why = format!(
-                "each of the {} files has only {each} B: no op of {blocks} B fits",
+                "each of the {} files has only {each} B, less than the block size of {blocks} B",
                 options.nrfiles
             );
-            let problem =
-                problem("bs-too-large", why).fix("give the job a larger size, or fewer files");
+            let problem = problem("bs-too-large", why).fix("increase the size, or use fewer files");
             self.error_at(&["nrfiles", "filename", "size"], problem);
         }
     }
@@ -178,10 +177,10 @@ impl Check<'_, '_> {
             let both = ["iodepth_batch_complete_min", "iodepth_batch_complete_max"]
                 .map(|name| self.own(name));
             if let [Some(_), Some(written)] = both {
-                let why = format!("at most {max} completions, but at least {min}");
+                let why = format!("the maximum of {max} completions is below the minimum of {min}");
                 let problem = problem("contradiction", why)
                     .read_as(format!("iodepth_batch_complete_max={min}"))
-                    .fix("make `iodepth_batch_complete_max` at least as large");
+                    .fix("raise `iodepth_batch_complete_max` to at least the minimum");
                 self.error(&value(&written), problem);
             }
         }
@@ -190,7 +189,7 @@ impl Check<'_, '_> {
         if depth > 1 && engine.is_some_and(|engine| engine.synchronous) {
             let why = "both iodepth >= 1 and synchronous I/O engine are selected, \
                        queue depth will be capped at 1";
-            let fix = "for more ops in flight use `ioengine=io_uring` or `ioengine=libaio`";
+            let fix = "use `ioengine=io_uring` or `ioengine=libaio` for more ops in flight";
             self.warn_at(
                 &["iodepth", "ioengine"],
                 problem(DEPTH_CAPPED, why).fix(fix),
@@ -221,22 +220,22 @@ impl Check<'_, '_> {
         let ((rate, rate_min), (rate_iops, rate_iops_min)) = (given(&bytes), given(&ops));
         let below = |max: u64, min: u64| min > max;
         let (bytes_bad, ops_bad) = (any(bytes, below), any(ops, below));
-        let fix = "give one of them only";
+        let fix = "remove one of them";
         if rate && rate_iops {
-            let why = "`rate` and `rate_iops` exclude each other, as in fio";
+            let why = "`rate` and `rate_iops` are mutually exclusive, as in fio";
             self.error_at(
                 &["rate_iops", "rate"],
                 problem("contradiction", why).fix(fix),
             );
         }
         if rate_min && rate_iops_min {
-            let why = "`rate_min` and `rate_iops_min` exclude each other, as in fio";
+            let why = "`rate_min` and `rate_iops_min` are mutually exclusive, as in fio";
             self.error_at(
                 &["rate_iops_min", "rate_min"],
                 problem("contradiction", why).fix(fix),
             );
         }
-        let why = "the least rate is higher than the highest";
+        let why = "the minimum rate exceeds the rate limit";
         let lower = "lower it";
         if bytes_bad {
             self.error_at(
@@ -261,9 +260,9 @@ impl Check<'_, '_> {
         );
         if content.dedupe_mode == DedupeMode::WorkingSet && repeats > 0 && repeats + set > 100 {
             let why = format!(
-                "{repeats} % of the blocks cannot repeat one of the {set} % that are the set"
+                "{repeats} % duplicates do not leave {set} % unique blocks for the working set"
             );
-            let fix = format!("make the set {} % or less", 100 - repeats);
+            let fix = format!("reduce the working set to {} % or less", 100 - repeats);
             self.error_at(
                 &["dedupe_working_set_percentage", "dedupe_percentage"],
                 problem("contradiction", why).fix(fix),
@@ -273,17 +272,17 @@ impl Check<'_, '_> {
 
     fn runtime(&mut self) {
         if self.layer.options.ramp_size > 0 && !self.layer.options.ramp_time.is_zero() {
-            let why = "`ramp_time` and `ramp_size` exclude each other, as in fio";
-            let problem = problem("contradiction", why).fix("give one of them only");
+            let why = "`ramp_time` and `ramp_size` are mutually exclusive, as in fio";
+            let problem = problem("contradiction", why).fix("remove one of them");
             self.error_at(&["ramp_size", "ramp_time"], problem);
         }
         let options = &mut self.layer.options;
         if options.time_based && options.runtime.is_none() {
             options.time_based = false;
-            let why = "`time_based` does nothing without a `runtime`, as in fio";
+            let why = "`time_based` has no effect without `runtime`, as in fio";
             self.warn_at(
                 &["time_based"],
-                problem("no-runtime", why).fix("add `runtime=`, as in `runtime=30s`"),
+                problem("no-runtime", why).fix("add a `runtime`, as in `runtime=30s`"),
             );
         }
     }
@@ -296,7 +295,7 @@ impl Check<'_, '_> {
             let why = "`cmdprio_percentage` and `cmdprio_bssplit` exclude each other, as in fio";
             self.error_at(
                 &["cmdprio_bssplit", "cmdprio_percentage"],
-                problem("contradiction", why).fix("give one of them only"),
+                problem("contradiction", why).fix("remove one of them"),
             );
         }
     }
@@ -311,10 +310,10 @@ impl Check<'_, '_> {
             .fix("add `log_offset=1`");
             self.error_at(&["log_issue_time"], problem);
         } else if logs.stored && logs.format != LogFileFormat::Text {
-            let why = "`log_store_compressed` and `log_format=parquet` exclude each other";
+            let why = "`log_store_compressed` and `log_format=parquet` are mutually exclusive";
             self.error_at(
                 &["log_format", "log_store_compressed"],
-                problem("contradiction", why).fix("give one of them only"),
+                problem("contradiction", why).fix("remove one of them"),
             );
         } else if logs.stored && (logs.issue_time || logs.value == LogValue::Both) {
             let name = if logs.issue_time {
@@ -322,9 +321,9 @@ impl Check<'_, '_> {
             } else {
                 "log_window_value"
             };
-            let why = format!("a compressed log has no column for `{name}`");
-            let problem = problem("no-column", why)
-                .fix("leave one of them out, or write `log_format=parquet`");
+            let why = format!("compressed logs have no column for `{name}`");
+            let problem =
+                problem("no-column", why).fix("remove one of them, or use `log_format=parquet`");
             self.error_at(&[name, "log_store_compressed"], problem);
         } else if logs.histogram.is_some() && logs.histogram_ms == 0 {
             let why = "`write_hist_log` writes nothing without `log_hist_msec`, as in fio";
@@ -356,7 +355,7 @@ impl Check<'_, '_> {
         let mut file = |name: Piece<'_>| {
             around.read_file(name.text).map_err(|error| {
                 let why = format!("{}: {error}", name.text);
-                Problem::new("no-pattern-file", name.range(), why).fix("name a file that is there")
+                Problem::new("no-pattern-file", name.range(), why).fix("name an existing file")
             })
         };
         bytes_pattern::read(text, &mut file, offsets)
@@ -378,31 +377,32 @@ impl Check<'_, '_> {
         let pattern = options.verify_pattern.is_some();
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
         if header > block {
-            let why =
-                format!("the header of a checked block has {header} bytes, an op only {block}");
-            let fix = format!("write `bs={}` or more", header.next_power_of_two());
+            let why = format!(
+                "the verification header of {header} B does not fit in a block of {block} B",
+            );
+            let fix = format!("use `bs={}` or more", header.next_power_of_two());
             self.error_at(
                 &["verify", "bs", "bsrange", "bssplit"],
                 problem("bs-too-small", why).fix(fix),
             );
         }
         if by_pattern && !pattern {
-            let problem = problem("no-pattern", "`verify=pattern` needs a `verify_pattern`")
+            let problem = problem("no-pattern", "`verify=pattern` needs `verify_pattern`")
                 .fio("would stop with a failed assertion")
                 .fix("add it, as in `verify_pattern=0xdeadbeef`");
             self.error_at(&["verify"], problem);
         } else if pattern && !verifies {
-            let why = "`verify_pattern` alone means `verify=pattern_hdr`, which is known to fio, \
-                       not yet to fathom";
+            let why = "`verify_pattern` alone implies `verify=pattern_hdr`, which exists in fio, \
+                       but not yet in Fathom";
             self.error_at(
                 &["verify_pattern"],
                 problem("not-yet", why).fix("add `verify=pattern`"),
             );
         } else if verifies && writes && forever {
-            let why = "the content is never read back: writing takes all of the runtime, as in fio";
+            let why = "data is never verified: the write phase takes all of the runtime, as in fio";
             self.warn_at(
                 &["time_based"],
-                problem("no-verify-phase", why).fix("leave `time_based` out"),
+                problem("no-verify-phase", why).fix("remove `time_based`"),
             );
         }
     }
@@ -419,8 +419,8 @@ impl Check<'_, '_> {
         let cpus = self.builder.around.cpus();
         let wanted = self.layer.options.cpus_allowed.iter().flatten();
         if let Some(cpu) = wanted.copied().find(|cpu| *cpu >= cpus) {
-            let why = format!("there is no processor {cpu}: the machine has {cpus}");
-            let fix = format!("name processors from 0 to {}", cpus.saturating_sub(1));
+            let why = format!("no CPU {cpu}: the machine has {cpus}");
+            let fix = format!("use CPUs from 0 to {}", cpus.saturating_sub(1));
             self.error_at(&["cpus_allowed"], problem("bad-cpu", why).fix(fix));
         }
     }

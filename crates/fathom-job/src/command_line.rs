@@ -259,7 +259,7 @@ impl Reader<'_> {
         let mut standard_input_read = false;
         for (index, spot) in std::mem::take(&mut self.files).into_iter().enumerate() {
             if spot.text() == "-" && std::mem::replace(&mut standard_input_read, true) {
-                let problem = Problem::new("stdin-twice", 0..1, "standard input is read already");
+                let problem = Problem::new("stdin-twice", 0..1, "standard input is already read");
                 self.builder.error(&spot, problem.fix("write `-` once"));
                 continue;
             }
@@ -274,8 +274,8 @@ impl Reader<'_> {
         if !self.builder.has_jobs() && !idle && !self.builder.diagnostics.has_errors() {
             self.builder.error_without_place(
                 "no-jobs",
-                "no jobs are defined".to_owned(),
-                "name a job file, or begin a job with `--name`; `--help` shows how",
+                "no jobs defined".to_owned(),
+                "name a job file, or start a job with `--name`; see `--help`",
             );
         }
         self.builder.values_only = idle;
@@ -310,8 +310,8 @@ impl Reader<'_> {
         if settings.seeks && settings.machine.is_none() {
             self.builder.error_without_place(
                 "seeks-without-machine",
-                "`--seeks` tells of modelled devices: there is no `--machine`".to_owned(),
-                "on a real device, as root: `fathom trace DEVICE` beside the run",
+                "`--seeks` works on modelled devices only, and `--machine` is not given".to_owned(),
+                "for a real device, run `fathom trace DEVICE` as root alongside",
             );
         }
     }
@@ -332,7 +332,7 @@ impl Reader<'_> {
                 path.is_some_and(|path| around.is_same_file(path, saved))
             }) {
                 let why = format!("`--save-distribution` would replace the {what} `{saved}`");
-                let fix = "save to another file";
+                let fix = "use another file";
                 self.builder.error_without_place("saved-is-taken", why, fix);
             }
         }
@@ -351,7 +351,7 @@ impl Reader<'_> {
                 if option == "--output" {
                     self.builder.settings.output = None;
                 }
-                let problem = problem.fix("write to another file");
+                let problem = problem.fix("use another output file");
                 self.builder.error(&spot, problem);
             }
         }
@@ -361,11 +361,11 @@ impl Reader<'_> {
         for spot in std::mem::take(&mut self.section_spots) {
             let name = spot.text();
             if !self.builder.sections_seen.iter().any(|seen| seen == name) {
-                let why = format!("no job file has a section `{name}`");
+                let why = format!("no section `{name}` in any job file");
                 let problem = Problem::new("bad-section", 0..name.len(), why);
                 let spot = spot.clone();
                 self.builder
-                    .job_error(&spot, problem.fix("name a section of the job file"));
+                    .job_error(&spot, problem.fix("name an existing section"));
             }
         }
     }
@@ -379,9 +379,9 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
         *start > 0 && known::find(&rest[..end]).is_some()
     })?;
     let rest = &value[start..];
-    let why = format!("`{rest}` is glued to the value of `--{name}`");
+    let why = format!("`{rest}` follows the value of `--{name}` without a space");
     let problem =
-        Problem::new("glued", start..value.len(), why).fix(format!("put a blank before `{rest}`"));
+        Problem::new("glued", start..value.len(), why).fix(format!("put a space before `{rest}`"));
     let read = glued_value(name, value, start).unwrap_or_else(|| value.to_owned());
     Some(problem.read_as(format!("`{name}={read}` alone")))
 }
@@ -393,7 +393,7 @@ fn glued_value(name: &str, value: &str, start: usize) -> Option<String> {
 }
 
 fn refused(switch: &Switch, name: &Spot, instead: &str) -> Problem {
-    let why = format!("`--{}` is known to fio, and not in fathom", switch.name);
+    let why = format!("`--{}` exists in fio, but not in Fathom", switch.name);
     Problem::new("not-here", 0..name.range.len(), why).fix(instead)
 }
 
@@ -401,7 +401,7 @@ fn not_yet(switch: &Switch, name: &Spot) -> Problem {
     Problem::new(
         "not-yet",
         0..name.range.len(),
-        format!("`--{}` is known to fio, not yet to fathom", switch.name),
+        format!("`--{}` exists in fio, but not yet in Fathom", switch.name),
     )
 }
 

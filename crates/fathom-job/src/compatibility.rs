@@ -58,7 +58,7 @@ fn push_row(text: &mut String, row: &Row) {
 
 fn push_refused(text: &mut String) {
     text.push_str(
-        "\n## Refused\n\nfio has these options; each is refused by its name, never skipped.\n",
+        "\n## Refused\n\nOptions of fio that Fathom refuses by name; none is silently skipped.\n",
     );
     for (tier, title) in TIERS {
         let options = known::all().iter().filter(|known| known.tier == *tier);
@@ -95,28 +95,29 @@ fn push_engines(text: &mut String) {
 
 fn push_switches(text: &mut String) {
     text.push_str(
-        "\n## Switches of the command line\n\n\
-         | switch | what it does | compared with fio |\n|---|---|---|\n",
+        "\n## Command-line switches\n\n\
+         | switch | description | compared with fio |\n|---|---|---|\n",
     );
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::NotYet => "refused for now",
-            Action::Refused(_) => "refused: what it is for is not in Fathom",
-            Action::ChecksumTest => "stricter: crc32c and md5 only",
+            Action::Refused(_) => "refused: not supported by Fathom",
+            Action::ChecksumTest => "stricter: only crc32c and md5",
             Action::IdleProfile => {
-                "same; counted by the kernel, not by threads that fill the idle time"
+                "same; measured from the kernel's idle times, not by threads that consume idle time"
             }
-            Action::Ignored => "same: accepted and ignored",
+            Action::Ignored => "same: no effect",
             Action::Machine | Action::Seeks | Action::SaveDistribution | Action::NoExec => {
-                "Fathom's own"
+                "Fathom extension"
             }
             Action::Debug => {
-                "stricter: a name that is none; `parse`, `file`, `random`, `process` \
-                 and `io` tell what tools read, and less than fio; the others tell nothing"
+                "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
+                 `io` print the lines that tools parse, fewer than fio; the others print nothing"
             }
-            Action::TriggerTimeout => "same, but that no state of a verification is saved",
+            Action::TriggerTimeout => "same, but no verification state is saved",
             Action::ShowCommand => {
-                "different: of a job with errors nothing is printed; fio prints what it could read"
+                "different: prints nothing if a job has errors; fio prints the options it \
+                 understood"
             }
             _ => "same",
         };
@@ -133,59 +134,63 @@ fn push_switches(text: &mut String) {
 }
 
 const TIERS: &[(&str, &str)] = &[
-    ("A", "In most job files"),
-    ("B", "In some"),
-    ("C", "For specialists"),
-    ("D", "For special hardware or clusters"),
+    ("A", "Common"),
+    ("B", "Occasional"),
+    ("C", "Specialized"),
+    ("D", "Special hardware or clusters"),
 ];
 
 const INTRODUCTION: &str = "\
-# How Fathom compares with fio, option by option
+# Compatibility with fio, option by option
 
-This page is drawn from the option table in the source; `--cmdhelp=OPTION` prints a row of it.
-*Same* means that every value fio accepts means the same. *Stricter* means that Fathom has an
-objection to what fio takes silently. *Different* means that the outcome is not fio's.
-*Refused* means that fio has it and Fathom does not, and why.
+This page is generated from the option table in the source; `--cmdhelp=OPTION` prints one row.
 
-Under the name `fio` what fio accepts is accepted, with fio's reading, and a note says what was read
-and how to write it: in the text report where fio puts its notes, in JSON under `\"fathom\"`, and
-nothing on standard error. What is *stricter* below is such a note. Under the name `fathom` it is an
-error, and so it is for `fio` with `FATHOM_STRICT=1` in the environment; `fathom lint` reads it as
-fio does, and warns.
+* *same*: every value that fio accepts has the same meaning.
+* *stricter*: Fathom flags values that fio accepts silently.
+* *different*: the effect differs from fio's.
+* *refused*: fio has the option and Fathom does not, with the reason.
 
-What holds everywhere:
+Under the name `fio`, Fathom accepts what fio accepts and reads it as fio does. For each value that
+is *stricter* below it adds a note with the reading and the correct spelling: in the text report
+where fio prints its notes, in JSON under `\"fathom\"`, and nothing on standard error. Under the
+name `fathom`, and under `fio` with `FATHOM_STRICT=1` in the environment, such a value is an error.
+`fathom lint` reads it as fio does and prints a warning.
 
-* Numbers are read as far as they go, as by fio: of `4q` 4, of `1.5g` 1, of `0x1k` 1, of `100*1` and
-  `30+30` the first number in the option's own unit, of `4kk` 4k, of `200k,500k` one of the two (the
-  first, or for sizes and mixes the last). Numbers beyond 63 bits are errors, as in fio.
-* A unit of time that fio does not know (`1min`, `30sec`) means microseconds.
-* Flags take any number (`time_based=10`, `1[x]`), booleans numbers that begin with 0 or 1; `true`
-  and `yes` are errors, as in fio.
-* Behind a word, what follows a comma or a colon does not count where it has no meaning.
-* `--parse-only` and `--showcmd` look at values and not at jobs as a whole (sizes that do not fit,
-  contradictory rates, processors that are not there), and `--warnings-fatal` stops at what fio
-  warns of. Under the name `fathom` all of it counts.
-* Some of what fio accepts is refused under both names, as it could cost data or the machine:
-  `lockmem` beyond what is free (fio leaves it to the kernel to kill processes), block sizes and
-  file sizes that are percentages or negative (fio makes giant numbers of them), `zoneskip` in
-  percent (as giant), more than 1048576 files of one job, and `filename=-`.
-* With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; a note says so once.
-* Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) works everywhere; in fio only in some
-  builds.
-* Blanks around a value are dropped; fio keeps them and then fails to find the engine ` null`.
-* All errors of a job file are reported at once, with line and column, and nothing is run.
-* A number that is itself an option (`--size --rw=read`) is an error, as in fio; a text may be
-  (`--write_bw_log --rw=write`). Of two options glued together (`--direct=1--ioengine=libaio`) the
-  first is read.
+Rules for all options:
 
-What differs in counts, and belongs to no option:
+* Numbers are parsed up to the first character that does not belong to them, as in fio: `4q` is 4,
+  `1.5g` is 1, `0x1k` is 1, `4kk` is 4k; `100*1` and `30+30` are the first number in the option's
+  own unit; `200k,500k` is the first of the two, or the last for sizes and mixes. Numbers beyond
+  63 bits are errors, as in fio.
+* An unknown unit of time (`1min`, `30sec`) means microseconds.
+* Flags accept any number (`time_based=10`, `1[x]`), booleans accept numbers that start with 0 or 1;
+  `true` and `yes` are errors, as in fio.
+* Text after a comma or colon that follows a word is ignored where it has no meaning.
+* `--parse-only` and `--showcmd` check values but not jobs as a whole (sizes that do not fit,
+  contradictory rates, missing CPUs), and `--warnings-fatal` stops at fio's own warnings. Under the
+  name `fathom` all checks apply.
+* Some values that fio accepts are refused under both names because they endanger data or the
+  machine: `lockmem` beyond the free memory (in fio the OOM killer decides), block sizes and file
+  sizes that are percentages or negative (fio turns them into huge numbers), `zoneskip` in percent
+  (likewise), more than 1048576 files per job, and `filename=-`.
+* With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
+  points this out.
+* Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the
+  build.
+* Spaces around a value are dropped; fio keeps them and then fails to find the engine ` null`.
+* All errors of a job file are reported together, with line and column, before anything runs.
+* A numeric option whose value is itself an option (`--size --rw=read`) is an error, as in fio; a
+  text option accepts it (`--write_bw_log --rw=write`). Of two options without a space between them
+  (`--direct=1--ioengine=libaio`) only the first is read.
 
-* An op that failed is not among `total_ios`; fio counts what was issued.
-* An op at the very end of a ramp, or of the pass that a ramp ends in, may be counted here and not
-  in fio, or the other way round.
-* Where only a later job of a group has `group_reporting`, fio adds an empty entry of the group
-  4294967295 to its reports; here there is none.
-* The same message of several clones is told once.
+Differences in counts:
+
+* A failed op is not included in `total_ios`; fio counts issued ops.
+* An op that completes at the very end of the ramp time, or of the pass in which it ends, may be
+  counted in one program and not in the other.
+* If only a later job of a group sets `group_reporting`, fio adds an empty entry for group
+  4294967295 to its reports; Fathom does not.
+* A message that several clones would repeat is printed once.
 
 ## Options
 ";

@@ -4,6 +4,7 @@ use crate::findings::Findings;
 use crate::lifecycle::{SteadyFigure, SteadyState};
 use crate::plan::{Options, Plan};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 use crate::suggest;
 use crate::table;
 
@@ -96,15 +97,15 @@ pub(crate) fn read(
         let word = piece.trim();
         if let Some(number) = word.text.strip_prefix("job:") {
             let job = number.parse().map_err(|_| {
-                let why = format!("`{number}` is no job's number");
-                Problem::new("bad-value", word.range(), why).fix("write it as in `job:1`")
+                let why = format!("`{number}` is not a job number");
+                Problem::new("bad-value", word.range(), why).fix("write it like `job:1`")
             })?;
             options.job = Some(job);
         } else {
             match find(word) {
                 Ok(kind) if !options.kinds.contains(&kind) => options.kinds.push(kind),
                 Ok(_) => {}
-                Err(problem) => findings.misread(problem, "nothing")?,
+                Err(problem) => findings.misread(problem, reading::NOTHING)?,
             }
         }
     }
@@ -114,11 +115,11 @@ pub(crate) fn read(
 fn find(word: Piece<'_>) -> Result<&'static str, Problem> {
     let known = KINDS.iter().find(|kind| **kind == word.text);
     known.copied().ok_or_else(|| {
-        let why = format!("there is nothing called `{}` to debug", word.text);
+        let why = format!("unknown debug category `{}`", word.text);
         let problem = Problem::new("unknown-debug", word.range(), why);
         match suggest::closest(word.text, KINDS.iter().copied()) {
             Some(near) => problem.fix(format!("did you mean `{near}`?")),
-            None => problem.fix(format!("choose among {}", KINDS.join(", "))),
+            None => problem.fix(format!("use one of {}", KINDS.join(", "))),
         }
     })
 }

@@ -16,6 +16,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::plan::Origin;
 use crate::problem::Problem;
+use crate::reading::NOTHING;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,15 +81,17 @@ impl Diagnostic {
     }
 
     pub(crate) fn at(severity: Severity, spot: &Spot, problem: Problem) -> Self {
-        let (message, fio) = match (problem.reading, severity) {
+        let (message, fio) = match (problem.reading.as_deref(), severity) {
             (None, _) => (problem.why, problem.fio.map(String::from)),
+            (Some(NOTHING), Severity::Error) => (problem.why, Some("ignores it".to_owned())),
             (Some(reading), Severity::Error) => {
-                (problem.why, Some(format!("takes it for {reading}")))
+                (problem.why, Some(format!("reads it as {reading}")))
             }
-            (Some(reading), _) => (
-                format!("{}: taken for {reading}, as in fio", problem.why),
-                None,
-            ),
+            (Some(NOTHING), _) => (format!("{}: ignored, as in fio", problem.why), None),
+            (Some(reading), _) => {
+                let message = format!("{}: read as {reading}, as in fio", problem.why);
+                (message, None)
+            }
         };
         Self {
             severity,

@@ -26,18 +26,26 @@ pub(crate) const ENGINES: [Engine; 9] = [
     engine(
         "vsync",
         true,
-        "readv(2) and writev(2), adjacent ops together",
+        "readv(2) and writev(2); adjacent ops are merged",
     ),
     engine("pvsync", true, "preadv(2) and pwritev(2)"),
     engine("pvsync2", true, "preadv2(2) and pwritev2(2)"),
     engine(
         "libaio",
         false,
-        "the kernel's older asynchronous interface, io_submit(2)",
+        "Linux AIO: io_submit(2) and io_getevents(2)",
     ),
-    engine("io_uring", false, "the kernel's rings, io_uring_enter(2)"),
-    engine("mmap", true, "memory mapped files"),
-    engine("null", false, "nothing at all: what the tool itself costs"),
+    engine(
+        "io_uring",
+        false,
+        "io_uring submission and completion rings",
+    ),
+    engine("mmap", true, "memory-mapped files"),
+    engine(
+        "null",
+        false,
+        "no I/O at all; measures the overhead of the tool",
+    ),
 ];
 
 /// Engines of fio's that need nothing but Linux, and that Fathom has not yet.

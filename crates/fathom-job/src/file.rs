@@ -22,7 +22,8 @@ pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
         Err(error) => {
             let why = format!("cannot read the job file `{path}`: {error}");
             let problem = Problem::new("no-file", 0..path.len(), why);
-            return builder.error(argument, problem.fix("name a job file, or give options"));
+            let fix = "name an existing job file, or give job options";
+            return builder.error(argument, problem.fix(fix));
         }
     };
     if let Some(problem) = unreadable(&bytes) {
@@ -35,7 +36,7 @@ pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
 fn unreadable(bytes: &[u8]) -> Option<Problem> {
     let problem = |code, why: &str| Some(Problem::new(code, 0..0, why));
     if lines::is_binary(bytes) {
-        return problem("binary-file", "this is no text: it has zero bytes");
+        return problem("binary-file", "not a text file: contains zero bytes");
     }
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
         return problem("long-file", "the job file is longer than 64 MiB");
@@ -55,7 +56,7 @@ fn at_file(file: &str, problem: Problem) -> Diagnostic {
         spot: None,
     };
     Diagnostic::new(Severity::Error, problem.code, problem.why, origin, "")
-        .with_hint("write sections with options, as in `[job]` and `rw=randread`")
+        .with_hint("write sections with options, such as `[job]` and `rw=randread`")
 }
 
 /// The section that is being read.
@@ -140,10 +141,10 @@ impl<'b, 'a> Reader<'b, 'a> {
                 self.builder.error(&spot, problem);
             }
             Item::Section { spot, .. } => {
-                let why = "a file that is included can have no sections of its own";
+                let why = "an included file cannot contain sections";
                 let problem = Problem::new("section-included", 0..spot.range.len(), why);
                 self.builder
-                    .error(&spot, problem.fix("include only options"));
+                    .error(&spot, problem.fix("include options only"));
             }
             Item::Option { name, .. } if self.section.is_none() => self.orphan(&name),
             Item::Include { file } if self.section.is_none() => self.orphan(&file),
@@ -154,11 +155,11 @@ impl<'b, 'a> Reader<'b, 'a> {
 
     fn orphan(&mut self, spot: &Spot) {
         if !std::mem::replace(&mut self.orphan_told, true) {
-            let why = format!("`{}` stands before the first section", spot.text());
+            let why = format!("`{}` appears before the first section", spot.text());
             let problem = Problem::new("before-section", 0..spot.range.len(), why);
             self.builder.error(
                 spot,
-                problem.fix("write `[global]` or a job's `[name]` above it"),
+                problem.fix("put it below `[global]` or a job's `[name]`"),
             );
         }
     }
@@ -173,8 +174,9 @@ impl<'b, 'a> Reader<'b, 'a> {
         let replaced = substitute(text, numeric, around);
         if let (Some(replaced), Some(spot)) = (&replaced, &value) {
             for variable in &replaced.unset {
-                let why =
-                    format!("the environment has no `{variable}`: nothing is put in its place");
+                let why = format!(
+                    "the environment variable `{variable}` is not set and expands to nothing",
+                );
                 let problem = Problem::new("unset-variable", 0..spot.range.len(), why);
                 let diagnostic = Diagnostic::at(Severity::Warning, spot, problem);
                 self.builder.diagnostics.push(diagnostic);
@@ -197,9 +199,9 @@ impl<'b, 'a> Reader<'b, 'a> {
         };
         let overfull = section.options.len() >= OPTIONS_MAX;
         if overfull && !std::mem::replace(&mut section.overfull, true) {
-            let why = format!("this section has more than {OPTIONS_MAX} options");
+            let why = format!("the section has more than {OPTIONS_MAX} options");
             let problem = Problem::new("many-options", 0..name.range.len(), why);
-            let fix = "list many names in one option, with colons between them";
+            let fix = "list several names in one option, separated by colons";
             self.builder.error(name, problem.fix(fix));
         }
         overfull
@@ -238,13 +240,13 @@ impl<'b, 'a> Reader<'b, 'a> {
         if self.includes > INCLUDES_MAX {
             return problem(
                 "many-includes",
-                format!("more than {INCLUDES_MAX} files are included"),
+                format!("more than {INCLUDES_MAX} included files"),
             );
         }
         if self.open.len() > DEPTH_MAX {
             return problem(
                 "deep-include",
-                format!("more than {DEPTH_MAX} files include one another"),
+                format!("files are included more than {DEPTH_MAX} levels deep"),
             );
         }
         let around = self.builder.around;
@@ -266,7 +268,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             Err(error) => problem("no-include", format!("cannot read `{wanted}`: {error}")),
             Ok(bytes) if lines::is_binary(&bytes) => problem(
                 "binary-file",
-                format!("`{path}` is no text: it has zero bytes"),
+                format!("`{path}` is not a text file: contains zero bytes"),
             ),
             Ok(bytes) if bytes.len() as u64 > JOB_FILE_BYTES_MAX => {
                 problem("long-file", format!("`{path}` is longer than 64 MiB"))

@@ -64,9 +64,9 @@ impl Findings {
                 Problem::new(
                     REVERSED_UNITS,
                     piece.range(),
-                    "at kb_base=1024, units with `ib` (`kib`, `mib`…) are powers of 1000 as in fio",
+                    "with kb_base=1024, `kib`, `mib`… are powers of 1000, as in fio",
                 )
-                .fix("for powers of 1024 write `k`, `m`…, or set kb_base=1000"),
+                .fix("use `k`, `m`… for powers of 1024, or set kb_base=1000"),
             );
         }
     }

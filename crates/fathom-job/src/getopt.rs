@@ -196,7 +196,7 @@ impl CommandLine {
             let problem = Problem::new(
                 "unknown-switch",
                 0..1,
-                format!("there is no switch `-{letter}`"),
+                format!("unknown switch `-{letter}`"),
             );
             return Word::Bad(name, problem.fix("`--help` lists all switches"));
         };
@@ -308,11 +308,11 @@ fn ambiguous(name: &str, names: &[&'static str]) -> Problem {
     let problem = Problem::new(
         "ambiguous",
         0..name.len(),
-        format!("`{name}` can mean {list}{more}"),
+        format!("`{name}` is ambiguous: {list}{more}"),
     );
     match nearest {
-        Some(nearest) => problem.fix(format!("write the whole name; did you mean `{nearest}`?")),
-        None => problem.fix("write the whole name"),
+        Some(nearest) => problem.fix(format!("write the full name; did you mean `{nearest}`?")),
+        None => problem.fix("write the full name"),
     }
 }
 
@@ -322,7 +322,7 @@ fn swallows(option: &str, name: &Spot, value: &Spot) -> Problem {
     let why = format!("`--{option}` has no value before `{text}`");
     Problem::new("no-value", 0..name.range.len(), why)
         .read_as(format!("`{option}={text}`"))
-        .fix(format!("write it as in `--{option}=…`"))
+        .fix(format!("write `--{option}=…`"))
 }
 
 fn no_value(spot: Spot, name: &str) -> Word {
@@ -331,7 +331,7 @@ fn no_value(spot: Spot, name: &str) -> Word {
         0..spot.range.len(),
         format!("`--{name}` needs a value"),
     );
-    let example = table::find(name).map(|row: &Row| format!("write it as in `--{}`", row.example));
-    let fix = example.unwrap_or_else(|| format!("write it as in `--{name}=…`"));
+    let example = table::find(name).map(|row: &Row| format!("write it like `--{}`", row.example));
+    let fix = example.unwrap_or_else(|| format!("write `--{name}=…`"));
     Word::Bad(spot, problem.fix(fix))
 }

@@ -36,7 +36,7 @@ pub(crate) fn usage() -> String {
             Argument::Required(what) => format!("={what}"),
         };
         let later = match switch.action {
-            crate::switches::Action::NotYet => " (not there yet)",
+            crate::switches::Action::NotYet => " (not implemented)",
             crate::switches::Action::Refused(_) => " (fio only)",
             _ => "",
         };
@@ -44,8 +44,7 @@ pub(crate) fn usage() -> String {
         line(&mut text, &format!("  {name:<28}{}{later}", switch.help));
     }
     text.push_str(
-        "\nEvery option of a job can stand here too, as `--option=value`: \
-         `--cmdhelp` lists them.\n",
+        "\nEvery job option is also accepted as `--option=value`; `--cmdhelp` lists them.\n",
     );
     text
 }
@@ -114,7 +113,7 @@ fn describe(row: &Row) -> String {
         field(&mut text, "engines", &row.engines.join(", "));
     }
     if !row.later.is_empty() {
-        field(&mut text, "not there yet", &row.later.join(", "));
+        field(&mut text, "not implemented", &row.later.join(", "));
     }
     for unlike in [row.stricter, row.different] {
         if !unlike.is_empty() {
@@ -149,15 +148,16 @@ pub(crate) fn engine(name: Option<&str>) -> Result<Invocation, Problem> {
     let pieces = Piece::whole(wanted).split(&[',']);
     let name = pieces[0].trim();
     let Some(engine) = engines::find(name.text) else {
-        let why = format!("there is no engine `{}`", name.text);
-        return Err(Problem::new("unknown-engine", name.range(), why).fix("`--enghelp` lists them"));
+        let why = format!("unknown engine `{}`", name.text);
+        let problem = Problem::new("unknown-engine", name.range(), why);
+        return Err(problem.fix("`--enghelp` lists all engines"));
     };
     let own = || table::rows().filter(|row| row.engines.contains(&engine.name));
     if let Some(option) = pieces.get(1) {
         let found = own().find(|row| row.names().any(|name| name == option.text.trim()));
         let described = found.map(|row| Invocation::Print(describe(row)));
         return described.ok_or_else(|| {
-            let why = format!("{} has no option `{}` of its own", engine.name, option.text);
+            let why = format!("{} has no option `{}`", engine.name, option.text);
             Problem::new("unknown-option", option.range(), why)
         });
     }

@@ -48,9 +48,9 @@ fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
             bad(
                 spot,
                 "long-line",
-                format!("the line is {length} bytes long; {LENGTH_MAX} is the most"),
+                format!("the line has {length} bytes; the limit is {LENGTH_MAX}"),
             )
-            .map_fix("write the option on a shorter line, or the files into a directory"),
+            .map_fix("shorten the line; name many files with `opendir` instead"),
         );
     }
     let comment = bytes.iter().position(|byte| matches!(byte, b';' | b'#'));
@@ -92,11 +92,11 @@ fn section(spot: Spot) -> Item {
     let (name, problem) = match text.rfind(']') {
         None => (between(text), Some(unclosed(text))),
         Some(close) if close + 1 < text.len() => {
-            let why = "nothing may follow the section's name";
+            let why = "text after the section name";
             let problem = Problem::new("after-section", close + 1..text.len(), why);
             (
                 between(text),
-                Some(problem.fix("put it on a line of its own")),
+                Some(problem.fix("move it to a line of its own")),
             )
         }
         Some(close) => {
@@ -120,7 +120,7 @@ fn between(text: &str) -> &str {
 }
 
 fn unclosed(text: &str) -> Problem {
-    let why = "the section's name has no `]`";
+    let why = "the section name has no closing `]`";
     Problem::new("unclosed-section", 0..text.len(), why).fix("close it, as in `[name]`")
 }
 
@@ -132,7 +132,7 @@ fn unnamed(name: &str, text: &str) -> Option<Problem> {
 }
 
 fn too_long(name: &str, text: &str) -> Option<Problem> {
-    let why = format!("the name is longer than {NAME_MAX} bytes");
+    let why = format!("the section name is longer than {NAME_MAX} bytes");
     (name.len() > NAME_MAX).then(|| Problem::new("long-name", 0..text.len(), why).fix("shorten it"))
 }
 
@@ -155,7 +155,7 @@ fn option(spot: Spot) -> Item {
         return bad(
             spot,
             "no-option",
-            "there is no option's name before the `=`".to_owned(),
+            "no option name before the `=`".to_owned(),
         );
     }
     let value = value.map(|range| {

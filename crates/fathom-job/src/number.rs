@@ -86,7 +86,7 @@ fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
         return Err(Problem::new(
             "bad-percent",
             piece.range(),
-            format!("`{}` is not a whole number of percent", piece.text),
+            format!("`{}` is not a whole percentage", piece.text),
         )
         .fix("write a whole number from 0 to 100 before the `%`"));
     }
@@ -95,7 +95,7 @@ fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
         _ => Err(Problem::new(
             "bad-percent",
             piece.range(),
-            format!("`{}` is more than all there is", piece.text),
+            format!("`{}` exceeds 100 %", piece.text),
         )
         .fix("write at most `100%`")),
     }
@@ -125,11 +125,7 @@ fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
 pub(crate) fn signed(piece: Piece<'_>) -> Result<(i128, Piece<'_>), Problem> {
     let piece = piece.trim();
     if piece.text.is_empty() {
-        return Err(Problem::new(
-            "no-number",
-            piece.range(),
-            "a number is missing here",
-        ));
+        return Err(Problem::new("no-number", piece.range(), "missing number"));
     }
     Ok(match piece.text.as_bytes()[0] {
         b'-' => (-1, piece.part(1..piece.text.len())),
@@ -177,7 +173,7 @@ fn hexadecimal<'a>(piece: Piece<'a>, hex: &str) -> Result<((Piece<'a>, i128), Pi
             piece.range(),
             format!("`{}` is not a hexadecimal number", piece.text),
         )
-        .fix("write the number in full, without a unit")),
+        .fix("write hexadecimal digits without a unit")),
     }
 }
 
@@ -207,16 +203,16 @@ fn unknown_suffix(suffix: Piece<'_>) -> Problem {
         suffix.range(),
         format!("`{}` is not a unit", suffix.text),
     )
-    .fix("use k, m, g, t or p (powers of 1024 at kb_base=1024), or no unit")
+    .fix("use k, m, g, t or p (powers of 1024 with kb_base=1024), or no unit")
 }
 
 /// Arithmetic without parentheses, of which fio reads the first number.
 pub(crate) fn operator(suffix: Piece<'_>) -> Option<Problem> {
     let calculates = suffix.text.trim_start().starts_with(['*', '/', '+', '^']);
     calculates.then(|| {
-        let why = format!("`{}` is not calculated without parentheses", suffix.text);
+        let why = format!("`{}` needs parentheses to be evaluated", suffix.text);
         Problem::new("operator", suffix.range(), why)
-            .fix("write the result, or an expression in parentheses as in `(4*1k)`")
+            .fix("write the result, or use parentheses as in `(4*1k)`")
     })
 }
 
@@ -258,8 +254,10 @@ pub(crate) fn too_large(piece: Piece<'_>) -> Problem {
 pub(crate) fn in_range(piece: Piece<'_>, value: i128, min: u64, max: u64) -> Result<u64, Problem> {
     let problem = |why: String| Problem::new("out-of-range", piece.range(), why);
     match u64::try_from(value) {
-        Err(_) if value < 0 => Err(problem(format!("`{}` is negative", piece.text))
-            .fix(format!("write a number of at least {min}"))),
+        Err(_) if value < 0 => {
+            Err(problem(format!("`{}` is negative", piece.text))
+                .fix(format!("write at least {min}")))
+        }
         Ok(value) if value < min => {
             Err(problem(format!("{value} is too small")).fix(format!("write at least {min}")))
         }

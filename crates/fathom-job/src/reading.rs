@@ -36,7 +36,7 @@ impl<T: Shown> Reading<T> {
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Value(value) => value.shown(),
-            Self::Nothing => "nothing".to_owned(),
+            Self::Nothing => NOTHING.to_owned(),
         }
     }
 }
@@ -320,6 +320,9 @@ fn rests(text: &str) -> impl Iterator<Item = &str> {
         Some(&rest[at + 1..])
     })
 }
+
+/// The reading of a text that fio accepts and ignores.
+pub(crate) const NOTHING: &str = "nothing";
 
 #[cfg(test)]
 mod tests {

@@ -21,9 +21,9 @@ pub(crate) fn option(name: &str, row: Option<&Row>, engine: &str) -> Problem {
     let problem = Problem::new(reason.code(), at, format!("`{name}` {reason}"));
     match reason {
         Reason::NotYet(_) if known.is_general() => {
-            problem.fix("leave it out, if the job means the same without it")
+            problem.fix("remove it if the job does not depend on it")
         }
-        _ => problem.fix("leave it out"),
+        _ => problem.fix("remove it"),
     }
 }
 
@@ -53,10 +53,10 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone(why) => write!(f, "is refused by fio too: {why}"),
-            Self::Needs(what) => write!(f, "needs {what}: not in fathom"),
-            Self::Engines(list) => write!(f, "is known to fio (for {list}), not yet to fathom"),
-            Self::NotYet(part) => write!(f, "is known to fio, not yet to fathom ({part})"),
+            Self::Gone(why) => write!(f, "is also refused by fio: {why}"),
+            Self::Needs(what) => write!(f, "needs {what}, which Fathom does not support"),
+            Self::Engines(list) => write!(f, "exists in fio (for {list}), but not yet in Fathom"),
+            Self::NotYet(part) => write!(f, "exists in fio, but not yet in Fathom ({part})"),
         }
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn reason(known: &Known) -> Reason {
 fn needs(name: &str) -> Option<&'static str> {
     match name {
         "fdp" | "dataplacement" | "plid_select" | "plids" | "dp_scheme" => {
-            Some("a drive with data placement")
+            Some("a drive with flexible data placement")
         }
         "gpu_dev_id" => Some("a GPU"),
         "atomic" => Some("a drive with atomic writes"),
@@ -95,17 +95,17 @@ fn needs(name: &str) -> Option<&'static str> {
 fn part(name: &str) -> &'static str {
     let begins = |with: &str| name.starts_with(with);
     if begins("verify") || begins("experimental_verify") {
-        "checking what was written"
+        "verification"
     } else if begins("trim") || begins("block_error") {
-        "trims beside writes"
+        "trimming of written blocks"
     } else if begins("write_iolog") || begins("read_iolog") || begins("replay") || begins("merge") {
-        "recording and replaying"
+        "I/O recording and replay"
     } else if begins("spr") {
         "preconditioning"
     } else if begins("profile") {
         "built-in workloads"
     } else {
-        "on its own"
+        "unclassified"
     }
 }
 
@@ -114,18 +114,16 @@ fn other_engine<'a>(name: &str, engines: impl Iterator<Item = &'a str>, engine: 
     Problem::new(
         "other-engine",
         0..name.len(),
-        format!("`{name}` is an option of {list}, and this job's engine is {engine}"),
+        format!("`{name}` applies to {list}, but the job's engine is {engine}"),
     )
-    .fix(format!(
-        "set `ioengine={list}` first, or leave `{name}` out"
-    ))
+    .fix(format!("set `ioengine={list}` first, or remove `{name}`"))
 }
 
 fn unknown(name: &str) -> Problem {
     let problem = Problem::new(
         "unknown-option",
         0..name.len(),
-        format!("there is no option `{name}`"),
+        format!("unknown option `{name}`"),
     );
     let own = table::rows().flat_map(Row::names);
     let known = known::all().iter().flat_map(Known::names);
@@ -137,7 +135,7 @@ fn unknown(name: &str) -> Problem {
 
 fn gone(name: &str) -> Option<&'static str> {
     match name {
-        "rwmixcycle" => Some("it was given up"),
+        "rwmixcycle" => Some("it was removed"),
         "percentage_sequential" => Some("use `percentage_random`"),
         _ => None,
     }

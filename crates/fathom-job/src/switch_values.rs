@@ -18,9 +18,9 @@ pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
         word => Err(Problem::new(
             "bad-format",
             piece.range(),
-            format!("there is no output format `{word}`"),
+            format!("unknown output format `{word}`"),
         )
-        .fix("use normal, terse, json or json+, several with commas between them")),
+        .fix("use normal, terse, json or json+, or a comma-separated list")),
     };
     Piece::whole(text)
         .split(&[','])
@@ -36,7 +36,7 @@ pub(crate) fn terse_version(text: &str, findings: &mut Findings) -> Result<u32, 
         _ => Err(Problem::new(
             "bad-value",
             0..text.len(),
-            format!("there is no terse layout `{text}`"),
+            format!("unknown terse version `{text}`"),
         )
         .fix("use 2, 3, 4 or 5")),
     };
@@ -55,7 +55,7 @@ pub(crate) fn eta(text: &str, findings: &mut Findings) -> Result<EtaMode, Proble
         "never" => Ok(EtaMode::Never),
         "auto" => Ok(EtaMode::Auto),
         _ => {
-            let why = format!("`{text}` is not a time to show the status line");
+            let why = format!("`{text}` is not a value of `--eta`");
             let problem = Problem::new("bad-value", 0..text.len(), why);
             findings.misread(problem.fix("use always, never or auto"), "auto")?;
             Ok(EtaMode::Auto)
@@ -70,7 +70,7 @@ pub(crate) fn interval(text: &str, findings: &mut Findings) -> Result<Nanos, Pro
         return Err(Problem::new(
             "out-of-range",
             0..text.len(),
-            format!("{span} is too short for the status line, as in fio"),
+            format!("{span} is below the minimum interval of the status line, as in fio"),
         )
         .fix("write at least `250ms`"));
     }
@@ -81,9 +81,9 @@ pub(crate) fn interval(text: &str, findings: &mut Findings) -> Result<Nanos, Pro
 pub(crate) fn newline(text: &str, findings: &mut Findings) -> Result<Option<Nanos>, Problem> {
     let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
     if span.is_zero() {
-        let why = "0 is too short for new status lines, as in fio";
+        let why = "the interval between status lines cannot be 0, as in fio";
         let problem = Problem::new("out-of-range", 0..text.len(), why);
-        return Err(problem.fix("write as in `--eta-newline=5s`, or leave it out"));
+        return Err(problem.fix("write it like `--eta-newline=5s`, or remove it"));
     }
     Ok(Some(span))
 }
@@ -95,9 +95,9 @@ pub(crate) fn status_interval(text: &str, findings: &mut Findings) -> Result<Nan
         return Err(Problem::new(
             "out-of-range",
             0..text.len(),
-            format!("{span} is too short for reports, as in fio"),
+            format!("{span} is below the minimum interval between reports, as in fio"),
         )
-        .fix("write at least `1ms`, or better `1s`"));
+        .fix("write at least `1ms`; `1s` is reasonable"));
     }
     Ok(span)
 }
@@ -111,7 +111,7 @@ pub(crate) fn idle_profile(text: &str) -> Result<Option<IdleProfile>, Problem> {
         _ => Err(Problem::new(
             "bad-value",
             0..text.len(),
-            format!("`{text}` is not a way to measure idle processors"),
+            format!("`{text}` is not a value of `--idle-prof`"),
         )
         .fix("use system, percpu or calibrate")),
     }
@@ -134,8 +134,10 @@ pub(crate) fn trigger_timeout(text: &str, findings: &mut Findings) -> Result<Nan
 /// `--section`.
 pub(crate) fn section(text: &str) -> Result<String, Problem> {
     if text.starts_with("global") {
-        let why = "`global` sections are no jobs: they cannot be run alone";
-        return Err(Problem::new("bad-section", 0..text.len(), why).fix("name a job's section"));
+        let why = "`global` sections are not jobs and cannot be run";
+        return Err(
+            Problem::new("bad-section", 0..text.len(), why).fix("name the section of a job")
+        );
     }
     Ok(text.to_owned())
 }

@@ -41,7 +41,7 @@ pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
         .checked_mul(1000)
         .and_then(|nanos| u64::try_from(nanos).ok())
         .map(Nanos::new)
-        .ok_or_else(|| too_large(piece).fix("a run of more than 584 years cannot be timed"))
+        .ok_or_else(|| too_large(piece).fix("write a time of less than 584 years"))
 }
 
 /// Reads a time that is a part of a value; of a text that is none, what fio takes it for.
@@ -65,16 +65,16 @@ fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
         piece.range(),
         "a time in parentheses needs a unit",
     )
-    .fix("give at least one number its unit, as in `(2*30s)`"))
+    .fix("add a unit to at least one number, as in `(2*30s)`"))
 }
 
 /// One number, in microseconds if it has a unit.
 fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
     let (sign, body) = signed(piece)?;
     if body.text.starts_with("0x") || body.text.starts_with("0X") {
-        let why = format!("`{}` is a time in hexadecimal", piece.text);
+        let why = format!("`{}` is a hexadecimal time", piece.text);
         let problem = Problem::new("hexadecimal-time", piece.range(), why);
-        return Err(problem.fix("write decimal digits"));
+        return Err(problem.fix("write it in decimal"));
     }
     let ((digits, value), suffix) = digits_and_suffix(body).map_err(|problem| {
         if problem.code == "fraction" {
@@ -115,7 +115,7 @@ fn unknown_unit(digits: Piece<'_>, suffix: Piece<'_>, lower: &str) -> Problem {
         _ => None,
     };
     if let Some(problem) = operator(suffix) {
-        return problem.fix("write the result, or an expression in parentheses as in `(2*30s)`");
+        return problem.fix("write the result, or use parentheses as in `(2*30s)`");
     }
     let problem = Problem::new(
         "bad-time-unit",
@@ -149,7 +149,7 @@ fn whole_time(piece: Piece<'_>, mut problem: Problem) -> Problem {
         let scaled = all.checked_mul(factor)?;
         (scaled % scale == 0).then(|| format!("write `{}{smaller}`", scaled / scale))
     };
-    problem.fix = meant().or_else(|| Some("write a whole number of a smaller unit".to_owned()));
+    problem.fix = meant().or_else(|| Some("write a whole number with a smaller unit".to_owned()));
     problem
 }
 
@@ -211,7 +211,7 @@ mod tests {
         refuse(
             "(2*30)",
             "no-unit",
-            "give at least one number its unit, as in `(2*30s)`",
+            "add a unit to at least one number, as in `(2*30s)`",
         );
         refuse("-1", "negative", "write a time of 0 or more");
     }

@@ -18,16 +18,16 @@ pub(crate) fn check(builder: &mut Builder<'_>, name: &str, layer: &Layer, header
     let (why, fix) = match named.count() {
         _ if waits_for == name => (
             "the job waits for itself".to_owned(),
-            "name a job that stands before it",
+            "name a job defined before it",
         ),
         0 => (
-            format!("there is no job `{waits_for}` before this one to wait for"),
-            "name a job that stands before it",
+            format!("no job `{waits_for}` is defined before this one"),
+            "name a job defined before it",
         ),
         1 => return,
         count => (
-            format!("there are {count} jobs of the name `{waits_for}`, and it waits for one"),
-            "give each job a name of its own",
+            format!("{count} jobs are named `{waits_for}`; `wait_for` needs a unique name"),
+            "give each job a unique name",
         ),
     };
     let place = layer

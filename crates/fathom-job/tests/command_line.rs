@@ -54,7 +54,7 @@ fn virtual_time_has_room_for_more_jobs() {
             format!("more than {most} jobs"),
         );
         assert!(told.contains(&want), "{line}: {told}");
-        assert_eq!(told.matches("jobs in all").count(), 1, "{line}: {told}");
+        assert_eq!(told.matches("jobs in total").count(), 1, "{line}: {told}");
     }
     let names = " --name=a".repeat(4098);
     settings(&format!("--machine=m{names}"));
@@ -157,7 +157,7 @@ fn the_caret_is_under_the_argument() {
         .unwrap_err();
     let text = errors.render("fio", false);
     assert!(text.contains("--name=x --bs=4q --size=1m"), "{text}");
-    assert!(text.contains("fio takes it for 4"), "{text}");
+    assert!(text.contains("fio reads it as 4"), "{text}");
     let marks = text.lines().find(|line| line.contains('^')).unwrap();
     assert!(marks.contains(" ^") && !marks.contains("^^"), "{text}");
     assert!(
@@ -280,7 +280,7 @@ fn help_is_drawn_from_the_table() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert!(print("--cmdhelp=verify_interval").contains("known to fio, not yet to fathom"));
+    assert!(print("--cmdhelp=verify_interval").contains("exists in fio, but not yet in Fathom"));
     assert!(print("--cmdhelp").lines().count() > 90);
     assert!(print("--enghelp").contains("\tio_uring\n"));
     assert!(print("--enghelp=libaio").contains("userspace_reap"));

@@ -68,17 +68,17 @@ fn size_range(
     if let Some(slash) = piece.text.find('/') {
         let rest = piece.part(slash..piece.text.len());
         if !rest.text.split('/').skip(1).all(is_share) {
-            let why = format!("`{}` does not belong to the range before it", rest.text);
+            let why = format!("`{}` is not part of the range before it", rest.text);
             return Err(Problem::new("bad-range", rest.range(), why)
-                .fix("put a comma between the ranges for reads, writes and trims"));
+                .fix("separate the ranges for reads, writes and trims by commas"));
         }
         ends.truncate(2);
         for end in &mut ends {
             *end = end.part(0..end.text.find('/').unwrap_or(end.text.len()));
         }
-        let why = "no more than the first two sizes count, and no shares, as in fio";
+        let why = "only the first two sizes are used, without percentages, as in fio";
         let problem = Problem::new("range-with-shares", piece.range(), why);
-        findings.warn(problem.fix("write sizes with shares as `bssplit=512/25:1k/25:4k/50`"));
+        findings.warn(problem.fix("write sizes with percentages as `bssplit=512/25:1k/25:4k/50`"));
     }
     let [low, high, rest @ ..] = ends.as_slice() else {
         return Err(not_a_range(piece.text, example).shifted(piece.at));
@@ -107,8 +107,8 @@ pub(super) fn filesize(
     if piece.text.ends_with(')') && !piece.text.contains('(') {
         // So writes one of the scripts that fio is tested with.
         let end = piece.text.len() - 1;
-        let problem = Problem::new("stray-parenthesis", end..end + 1, "`)` closes nothing");
-        findings.warn(problem.fio("ignores it too").fix("leave it out"));
+        let problem = Problem::new("stray-parenthesis", end..end + 1, "unmatched `)`");
+        findings.warn(problem.fio("ignores it too").fix("remove it"));
         piece = piece.part(0..end);
     }
     let kb_base = options.kb_base;
@@ -138,9 +138,9 @@ pub(super) fn bssplit(
     let lists = Piece::whole(text).split(&[',']);
     let mut text = text;
     if let Some(fourth) = lists.get(3) {
-        let why = "there are three lists at most: for reads, writes and trims";
-        let problem = Problem::new("too-many-values", fourth.range(), why).fix("leave it out");
-        findings.misread(problem, "nothing")?;
+        let why = "more than three lists (read,write,trim)";
+        let problem = Problem::new("too-many-values", fourth.range(), why).fix("remove it");
+        findings.misread(problem, reading::NOTHING)?;
         text = &text[..fourth.at - 1];
     }
     let sizes = up_to_three(text, "lists", |piece| {
@@ -219,13 +219,13 @@ fn share_rest(
         .filter(|(_, percent)| percent.is_none())
         .count();
     if given > 100 {
-        let why = format!("the percentages add up to {given}, not to 100");
-        let problem = Problem::new("bad-split", piece.range(), why)
-            .fix("lower them until they add up to 100");
+        let why = format!("the percentages add up to {given}, not 100");
+        let problem =
+            Problem::new("bad-split", piece.range(), why).fix("lower them to a total of 100");
         if blanks > 1 {
             return Err(problem);
         }
-        findings.misread(problem, "the first 100 of them")?;
+        findings.misread(problem, "the first 100 percent")?;
     }
     let rest = 100_u32.saturating_sub(given);
     let share = rest.checked_div(u32::try_from(blanks).unwrap_or(u32::MAX));
@@ -235,11 +235,11 @@ fn share_rest(
                 "bad-split",
                 piece.range(),
                 format!(
-                    "the percentages add up to {given}; \
-                     the last size gets the other {rest}, as in fio"
+                    "the percentages add up to {given}; the last size gets the remaining {rest}, \
+                     as in fio"
                 ),
             )
-            .fix("raise them until they add up to 100"),
+            .fix("raise them to a total of 100"),
         );
     }
     let mut left = 100;
@@ -262,7 +262,7 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
         entry.range(),
         format!("`{}` is not a size and a percentage", entry.text),
     )
-    .fix("write it as in `4k/60`")
+    .fix("write it like `4k/60`")
 }
 
 /// fio's limit of sizes in a `bssplit`.

@@ -9,7 +9,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "buffer_compress_percentage",
         "",
-        "How much of what is written is zeros or `buffer_pattern`, and not random, in percent",
+        "Percentage of compressible data (zeros or `buffer_pattern`) in write buffers",
         "buffer_compress_percentage=50",
         Kind::Int {
             min: 0,
@@ -17,11 +17,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.content.compress_percentage = Some(byte(v)),
         },
     )
-    .different("files that are laid out before a job hold plain content"),
+    .different("layout does not apply it: files laid out before a job hold ordinary content"),
     Row::new(
         "buffer_compress_chunk",
         "512",
-        "In each so many bytes random ones come first; 0 for the whole op",
+        "Unit in which random and compressible data alternate, bytes; 0: whole op",
         "buffer_compress_chunk=4k",
         Kind::Int {
             min: 0,
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "dedupe_percentage",
         "0",
-        "How many of the buffers that are written were written before, in percent",
+        "Percentage of duplicate write buffers",
         "dedupe_percentage=30",
         Kind::Int {
             min: 0,
@@ -44,17 +44,17 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .different("as many of each hundred buffers as asked for; fio throws dice for each"),
+    .different("exactly this many of each hundred buffers; fio decides at random for each"),
     Row::new(
         "dedupe_mode",
         "repeat",
-        "Which buffer comes again",
+        "Source of duplicate buffers",
         "dedupe_mode=working_set",
         Kind::Choice(&[
-            choice("repeat", "the last new one", |o| {
+            choice("repeat", "the previous unique buffer", |o| {
                 o.content.dedupe_mode = DedupeMode::Repeat;
             }),
-            choice("working_set", "any of a fixed set", |o| {
+            choice("working_set", "a fixed working set", |o| {
                 o.content.dedupe_mode = DedupeMode::WorkingSet;
             }),
         ]),
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "dedupe_working_set_percentage",
         "5",
-        "How large that set is, in percent of the job's size",
+        "Size of the working set, percentage of `size`",
         "dedupe_working_set_percentage=10",
         Kind::Int {
             min: 0,
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "dedupe_global",
         "0",
-        "All jobs that say so have the same set",
+        "Share one working set among all jobs that set this",
         "dedupe_global=1",
         Kind::Bool(|o, v| o.content.dedupe_global = v),
     ),

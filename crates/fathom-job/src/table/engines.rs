@@ -8,7 +8,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "hipri",
         "0",
-        "Poll for completions (IOPOLL, RWF_HIPRI)",
+        "Poll for completions (IORING_SETUP_IOPOLL, RWF_HIPRI)",
         "hipri",
         Kind::Flag(|o, v| o.hipri = v),
     )
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "fixedbufs",
         "0",
-        "Register the buffers with the kernel beforehand",
+        "Register I/O buffers with the kernel in advance",
         "fixedbufs",
         Kind::Flag(|o, v| o.fixedbufs = v),
     )
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "registerfiles",
         "0",
-        "Register the files with the kernel beforehand",
+        "Register files with the kernel in advance",
         "registerfiles",
         Kind::Flag(|o, v| o.registerfiles = v),
     )
@@ -32,19 +32,19 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "sqthread_poll",
         "0",
-        "Let a kernel thread take ops off the queue (SQPOLL)",
+        "Let a kernel thread poll the submission queue (SQPOLL)",
         "sqthread_poll",
         Kind::Flag(|o, v| o.sqthread_poll = v),
     )
     .engines(&["io_uring"])
     .different(
-        "slat is told, and clat begins when an op is handed over; fio 3.33 has no slat there, and \
-         a clat longer than the run",
+        "slat is reported and clat starts at submission; fio 3.33 reports no slat, and a clat \
+         longer than the run",
     ),
     Row::new(
         "sqthread_poll_cpu",
         "",
-        "The processor of that kernel thread",
+        "CPU of the SQPOLL kernel thread",
         "sqthread_poll_cpu=1",
         Kind::Int {
             min: 0,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "nonvectored",
         "-1",
-        "Use the plain read and write ops, not those with vectors",
+        "Use IORING_OP_READ and IORING_OP_WRITE instead of the vectored ops",
         "nonvectored=1",
         Kind::Int {
             min: 0,
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "force_async",
         "0",
-        "Have every so manieth op done by a kernel worker",
+        "Issue every Nth op with IOSQE_ASYNC; 0: never",
         "force_async=4",
         Kind::Int {
             min: 0,
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "uncached",
         "0",
-        "Go through the page cache, but leave nothing in it (RWF_DONTCACHE)",
+        "Use the page cache, but drop the pages after I/O (RWF_DONTCACHE)",
         "uncached=1",
         Kind::Int {
             min: 0,
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "userspace_reap",
         "0",
-        "Take completions off the ring without a system call",
+        "Reap completions from the user-space ring without a system call",
         "userspace_reap",
         Kind::Flag(|o, v| o.userspace_reap = v),
     )
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "nowait",
         "0",
-        "Have ops that would wait fail at once with EAGAIN (RWF_NOWAIT)",
+        "Fail ops that would block with EAGAIN (RWF_NOWAIT)",
         "nowait=1",
         Kind::Bool(|o, v| o.nowait = v),
     )
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "libaio_vectored",
         "0",
-        "Submit ops as vectors of one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
+        "Submit vectored ops with one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
         "libaio_vectored=1",
         Kind::Bool(|o, v| o.libaio_vectored = v),
     )
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "hipri_percentage",
         "100",
-        "How many of the ops poll with `hipri`, in percent",
+        "Percentage of ops that poll with `hipri`",
         "hipri_percentage=50",
         Kind::Int {
             min: 0,
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thp",
         "",
-        "Ask for huge pages behind the mapping (MADV_HUGEPAGE)",
+        "Request transparent huge pages for the mapping (MADV_HUGEPAGE)",
         "thp=1",
         Kind::Int {
             min: 0,

@@ -12,8 +12,8 @@ pub(super) fn ignore_error(
 ) -> Result<(), Problem> {
     let lists = Piece::whole(text).split(&[',']);
     if let Some(fourth) = lists.get(3) {
-        let why = "there are three lists: of reads, of writes, of verification";
-        return Err(Problem::new("too-many-values", fourth.range(), why).fix("leave it out"));
+        let why = "more than three lists (read,write,verify)";
+        return Err(Problem::new("too-many-values", fourth.range(), why).fix("remove it"));
     }
     let mut errors: [Vec<u32>; 3] = Default::default();
     for (list, errors) in lists.iter().zip(&mut errors) {
@@ -37,7 +37,7 @@ fn errno(piece: Piece<'_>) -> Result<u32, Problem> {
     }
     let place = ERRORS.iter().find(|(name, _)| *name == piece.text);
     place.map(|(_, errno)| *errno).ok_or_else(|| {
-        let why = format!("`{}` is not an error", piece.text);
+        let why = format!("`{}` is not an errno name or number", piece.text);
         Problem::new("bad-value", piece.range(), why)
             .fix("write names or numbers, as in `ignore_error=EAGAIN,ENOSPC:122`")
     })

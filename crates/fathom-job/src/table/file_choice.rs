@@ -8,24 +8,25 @@ use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
 use crate::problem::{Piece, Problem};
+use crate::reading;
 use crate::workload::{FadviseHint, FileService};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "file_service_type",
         "roundrobin",
-        "Which file the next op goes to; `:N` for so many ops in a row",
+        "File selection for the next op; `:N`: ops per file before switching",
         "file_service_type=random:8",
         Kind::Special {
             form: "random[:N]|roundrobin[:N]|sequential|zipf[:theta]|pareto[:h]|normal[:dev]|gauss",
             read: file_service,
         },
     )
-    .stricter("what stands behind a number; what is no number at all is refused"),
+    .stricter("flags trailing text after a number; non-numeric text is refused"),
     Row::new(
         "openfiles",
-        "as many as there are",
-        "Work on so many files at a time, and on another only when one is finished",
+        "all",
+        "Files in use at a time; the next starts when one is finished",
         "openfiles=16",
         Kind::Int {
             min: 0,
@@ -34,43 +35,42 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "settles the order of the ops and nothing else: all files stay open as long as the job \
-         runs, and the queue stays full from one file to the next; fio's drains around each file, \
-         to a depth of 1 to 4",
+        "affects only the order of ops: all files stay open while the job runs, and the queue \
+         stays full between files; fio drains it at each file, to a depth of 1 to 4",
     ),
     Row::new(
         "opendir",
         "",
-        "All files of this directory and of those below it, too",
+        "Add all files below this directory, recursively",
         "opendir=/mnt/data",
         Kind::Text(|o, text| o.files.opendir = Some(text.to_owned())),
     )
-    .different("in the order of their names; in fio in that of the file system"),
+    .different("files are sorted by name; fio uses directory order"),
     Row::new(
         "filetype",
-        "as it is",
-        "What kind of files they are",
+        "detected",
+        "Type of the files",
         "filetype=block",
         Kind::Choice(&[
-            choice("none", "as it is", |_| {}),
+            choice("none", "detected", |_| {}),
             choice("file", "regular files", |_| {}),
             choice("block", "block devices", |_| {}),
             choice("char", "character devices", |_| {}),
         ]),
     )
-    .different("is looked up all the same"),
+    .different("the type is always detected"),
     Row::new(
         "unique_filename",
         "1",
-        "Between clients of a server, have file names begin with the client's address",
+        "Prefix file names with the client's address (client/server mode only)",
         "unique_filename=0",
         Kind::Bool(|_, _| {}),
     )
-    .different("there are no clients; in fio it matters for them only, too"),
+    .different("no effect: Fathom has no client/server mode"),
     Row::new(
         "offset_align",
-        "the smallest op size",
-        "What an `offset` in percent is rounded up to a multiple of",
+        "smallest block size",
+        "Alignment of an `offset` given in percent, bytes",
         "offset_align=1m",
         Kind::Int {
             min: 0,
@@ -81,37 +81,37 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "file_append",
         "0",
-        "Begin at the end of what the files hold",
+        "Start at the current end of the files",
         "file_append=1",
         Kind::Bool(|o, v| o.files.append = v),
     )
-    .different("every pass of `loops` writes again behind what there was; fio does one pass"),
+    .different("each pass of `loops` appends again; fio does one pass"),
     Row::new(
         "fill_device",
         "0",
-        "Write until there is no room left, which is no error",
+        "Write until ENOSPC, which ends the job without error",
         "fill_device=1",
         Kind::Bool(|o, v| o.fill_device = v),
     )
     .aliases(&["fill_fs"])
-    .different("without a `size` for `rw=write` only"),
+    .different("without `size`, only for `rw=write`"),
     Row::new(
         "fadvise_hint",
         "1",
-        "What the kernel is told of the order of reads",
+        "posix_fadvise(2) advice on the access pattern",
         "fadvise_hint=0",
         Kind::Choice(&[
-            choice("1", "what `rw` says", |o| {
+            choice("1", "derived from `rw`", |o| {
                 o.files.fadvise_hint = FadviseHint::ByOrder;
             }),
             choice("0", "nothing", |o| o.files.fadvise_hint = FadviseHint::None),
-            choice("sequential", "in order", |o| {
+            choice("sequential", "POSIX_FADV_SEQUENTIAL", |o| {
                 o.files.fadvise_hint = FadviseHint::Sequential;
             }),
-            choice("random", "in no order", |o| {
+            choice("random", "POSIX_FADV_RANDOM", |o| {
                 o.files.fadvise_hint = FadviseHint::Random;
             }),
-            choice("noreuse", "each page once", |o| {
+            choice("noreuse", "POSIX_FADV_NOREUSE", |o| {
                 o.files.fadvise_hint = FadviseHint::NoReuse;
             }),
         ]),
@@ -119,13 +119,13 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "write_hint",
         "none",
-        "How long what is written will live, for devices that keep such data apart",
+        "Expected lifetime of written data (F_SET_RW_HINT)",
         "write_hint=short",
         Kind::Choice(&[
-            choice("none", "not known", |o| o.files.write_hint = 1),
-            choice("short", "a short time", |o| o.files.write_hint = 2),
-            choice("medium", "longer than that", |o| o.files.write_hint = 3),
-            choice("long", "longer still", |o| o.files.write_hint = 4),
+            choice("none", "unknown", |o| o.files.write_hint = 1),
+            choice("short", "short-lived", |o| o.files.write_hint = 2),
+            choice("medium", "medium", |o| o.files.write_hint = 3),
+            choice("long", "long", |o| o.files.write_hint = 4),
             choice("extreme", "longest", |o| o.files.write_hint = 5),
         ]),
     ),
@@ -140,7 +140,7 @@ fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> R
         let extra = extra.range().start..text.len();
         findings.misread(
             Problem::new("too-many-values", extra, "too many values"),
-            "nothing",
+            reading::NOTHING,
         )?;
     }
     let mut ops = || match pieces.get(1) {

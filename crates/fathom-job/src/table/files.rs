@@ -11,19 +11,19 @@ use crate::problem::Problem;
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "filename",
-        "from `filename_format`",
-        "The files, with colons between them; `\\:` is a colon in a name",
+        "derived from `filename_format`",
+        "Files, separated by colons; `\\:`: a colon in a name",
         "filename=/dev/nvme0n1",
         Kind::Special {
             form: "path[:path…]",
             read: filename,
         },
     )
-    .different("`-` is refused: in fio it is standard input or output, which has no offsets"),
+    .different("`-` (in fio standard input or output) is refused: a stream has no offsets"),
     Row::new(
         "directory",
         "",
-        "What file names after it begin with; clones take turns through a list with colons",
+        "Directory of the files; colon-separated list: clones are distributed over it",
         "directory=/mnt/test",
         Kind::Special {
             form: "path[:path…]",
@@ -33,14 +33,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "filename_format",
         "$jobname.$jobnum.$filenum",
-        "How files without a name are called",
+        "Name pattern of files when `filename` is not set",
         "filename_format=$jobname.$filenum",
         Kind::Text(|o, text| o.filename_format = text.to_owned()),
     ),
     Row::new(
         "nrfiles",
         "1",
-        "Over how many files the job's size is spread",
+        "Number of files `size` is divided over",
         "nrfiles=4",
         Kind::Int {
             min: 1,
@@ -50,34 +50,38 @@ pub(super) const ROWS: &[Row] = &[
     )
     .fio(0, FILES_MAX)
     .aliases(&["nr_files"])
-    .different("0, with which fio runs nothing, and more than 1048576 are refused"),
+    .different("0 (with which fio runs nothing) and more than 1048576 are refused"),
     Row::new(
         "fallocate",
         "native",
-        "How space is reserved when a file is laid out",
+        "Preallocation when laying out files",
         "fallocate=none",
         Kind::Choice(&[
-            choice("none", "not at all", |o| o.fallocate = Fallocate::None),
-            choice("native", "fallocate(2) where the filesystem can", |o| {
-                o.fallocate = Fallocate::Native;
-            }),
+            choice("none", "none", |o| o.fallocate = Fallocate::None),
+            choice(
+                "native",
+                "fallocate(2) where the file system supports it",
+                |o| {
+                    o.fallocate = Fallocate::Native;
+                },
+            ),
             choice("posix", "posix_fallocate(3)", |o| {
                 o.fallocate = Fallocate::Posix
             }),
-            choice("keep", "fallocate(2), keeping the size", |o| {
+            choice("keep", "fallocate(2) with FALLOC_FL_KEEP_SIZE", |o| {
                 o.fallocate = Fallocate::Keep
             }),
             choice("truncate", "ftruncate(2)", |o| {
                 o.fallocate = Fallocate::Truncate
             }),
-            choice("0", "as `none`", |o| o.fallocate = Fallocate::None),
-            choice("1", "as `posix`", |o| o.fallocate = Fallocate::Posix),
+            choice("0", "same as `none`", |o| o.fallocate = Fallocate::None),
+            choice("1", "same as `posix`", |o| o.fallocate = Fallocate::Posix),
         ]),
     ),
     Row::new(
         "fsync",
         "0",
-        "fsync(2) after so many writes",
+        "Issue fsync(2) after every N writes; 0: never",
         "fsync=32",
         Kind::Int {
             min: 0,
@@ -86,13 +90,14 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "with ops in flight exactly one for so many writes, where fio's number depends on when \
-         they complete; of several files the one last written is synced, in fio the next in turn",
+        "exactly one sync per N writes with several ops in flight; fio's number depends on \
+         completion timing. With several files, the last one written is synced; fio syncs the \
+         next in turn",
     ),
     Row::new(
         "fdatasync",
         "0",
-        "fdatasync(2) after so many writes",
+        "Issue fdatasync(2) after every N writes; 0: never",
         "fdatasync=32",
         Kind::Int {
             min: 0,
@@ -100,34 +105,34 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.fdatasync = narrow(v),
         },
     )
-    .different("as `fsync`; counted in the JSON's `sync`, in fio among the reads' short transfers"),
+    .different("as `fsync`; counted under `sync` in JSON, where fio counts short reads"),
     Row::new(
         "end_fsync",
         "0",
-        "fsync(2) at the job's end",
+        "Issue fsync(2) at the end of the job",
         "end_fsync=1",
         Kind::Bool(|o, v| o.end_fsync = v),
     ),
     Row::new(
         "fsync_on_close",
         "0",
-        "fsync(2) before a file is closed",
+        "Issue fsync(2) before closing each file",
         "fsync_on_close=1",
         Kind::Bool(|o, v| o.fsync_on_close = v),
     ),
     Row::new(
         "sync",
         "none",
-        "Open files so that every write is durable at once",
+        "Open files for synchronous writes",
         "sync=dsync",
         Kind::Choice(&[
             choice("none", "no", |o| o.sync = 0),
-            choice("0", "as `none`", |o| o.sync = 0),
+            choice("0", "same as `none`", |o| o.sync = 0),
             choice("sync", "O_SYNC: data and all metadata", |o| o.sync = 1),
-            choice("1", "as `sync`", |o| o.sync = 1),
+            choice("1", "same as `sync`", |o| o.sync = 1),
             choice(
                 "dsync",
-                "O_DSYNC: data and what is needed to read it",
+                "O_DSYNC: data and the metadata needed to read it",
                 |o| o.sync = 2,
             ),
         ]),
@@ -135,78 +140,78 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "create_serialize",
         "1",
-        "Lay out the files of one job after the other",
+        "Lay out the files of one job at a time",
         "create_serialize=0",
         Kind::Bool(|o, v| o.create_serialize = v),
     )
     .different(
-        "with 0 the jobs' files are laid out at the same time, but all before the first job \
-         starts, so that all are laid out or none",
+        "with 0 files are laid out in parallel, but all before the first job starts: layout is \
+         all-or-nothing",
     ),
     Row::new(
         "create_fsync",
         "1",
-        "fsync(2) files after laying them out",
+        "Issue fsync(2) after laying out each file",
         "create_fsync=0",
         Kind::Bool(|o, v| o.create_fsync = v),
     ),
     Row::new(
         "create_on_open",
         "0",
-        "Do not lay files out: create them when they are opened",
+        "Skip layout; create files when they are opened",
         "create_on_open=1",
         Kind::Bool(|o, v| o.create_on_open = v),
     ),
     Row::new(
         "create_only",
         "0",
-        "Lay files out and stop",
+        "Lay out files and exit",
         "create_only=1",
         Kind::Bool(|o, v| o.create_only = v),
     ),
     Row::new(
         "allow_file_create",
         "1",
-        "Whether files that are missing may be made",
+        "Allow creation of missing files",
         "allow_file_create=0",
         Kind::Bool(|o, v| o.allow_file_create = v),
     )
     .stricter(
-        "as `fathom` a plan whose file is missing is refused; as `fio` the job fails and the \
-         others run, and its `error` in JSON is ENOENT, where fio's is 0",
+        "under the name `fathom` a plan with a missing file is refused; as `fio` the job fails \
+         and the others run, with `error` ENOENT in JSON, where fio's is 0",
     ),
     Row::new(
         "allow_mounted_write",
         "0",
-        "Whether devices with mounted filesystems may be written to",
+        "Allow writes to devices with mounted file systems",
         "allow_mounted_write=1",
         Kind::Bool(|o, v| o.allow_mounted_write = v),
     ),
     Row::new(
         "unlink",
         "0",
-        "Remove the files at the end",
+        "Remove the job's files at the end",
         "unlink=1",
         Kind::Bool(|o, v| o.unlink = v),
     ),
     Row::new(
         "overwrite",
         "0",
-        "Lay files out with data before they are written to",
+        "Lay out files before writing to them",
         "overwrite=1",
         Kind::Bool(|o, v| o.overwrite = v),
     ),
     Row::new(
         "invalidate",
         "1",
-        "Drop the files' pages from the page cache first",
+        "Drop the files from the page cache before the job",
         "invalidate=0",
         Kind::Bool(|o, v| o.invalidate = v),
     ),
     Row::new(
         "pre_read",
         "0",
-        "Read the files into memory first",
+        "Read the files into the page cache before the job",
         "pre_read=1",
         Kind::Bool(|o, v| o.pre_read = v),
     ),
@@ -219,9 +224,9 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
     let directory = options.directory.as_ref().and_then(|all| all.first());
     let new = listed(text)?;
     if new.iter().any(|name| name == "-") {
-        let message = "`-` is standard input or output, which has no offsets";
+        let message = "`-` is standard input or output, and a stream has no offsets";
         let problem = Problem::new("stream-as-file", 0..text.len(), message);
-        return Err(problem.fix("name a file or a device; `./-` is a file of that name"));
+        return Err(problem.fix("name a file or device; write `./-` for a file named `-`"));
     }
     let new: Vec<_> = new
         .into_iter()
@@ -234,11 +239,11 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
                 "more-files",
                 0..text.len(),
                 format!(
-                    "the job works on these files and on those given before (`{}`), as in fio",
+                    "the job uses these files in addition to those given before (`{}`), as in fio",
                     some_of(&names)
                 ),
             )
-            .fix("name the files in one place"),
+            .fix("list all files in one place"),
         );
     }
     names.extend(new);
@@ -263,12 +268,10 @@ fn directory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), 
 fn listed(text: &str) -> Result<Vec<String>, Problem> {
     let names: Vec<_> = split_list(text);
     if names.is_empty() {
-        return Err(Problem::new(
-            "no-value",
-            0..text.len(),
-            "there is no name between the colons",
-        )
-        .fix("write the name, or leave the option away"));
+        return Err(
+            Problem::new("no-value", 0..text.len(), "no file name between the colons")
+                .fix("name a file, or remove the option"),
+        );
     }
     Ok(names)
 }

@@ -14,27 +14,28 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "name",
         "",
-        "Name of the job; begins one on the command line; in a section it leaves file names alone",
+        "Job name; starts a new job on the command line; in a job file it does not change file \
+         names",
         "name=random-read",
         // The job's name is no option of the plan: the parser takes it.
         Kind::Text(|_, _| {}),
     )
     .different(
-        "reports have the whole name, so that jobs can be told apart; fio's have its first 127 \
-         bytes. A section of a job file whose name is longer than 255 bytes is cut, as in fio, \
-         with a note; as `fathom` it is an error",
+        "reports print the full name, so that jobs remain distinguishable; fio's print the first \
+         127 bytes. A section name longer than 255 bytes is truncated, as in fio, with a note; \
+         under the name `fathom` it is an error",
     ),
     Row::new(
         "description",
         "",
-        "Text that is printed with the results",
+        "Text printed with the results",
         "description=nightly check",
         Kind::Text(|o, text| o.description = Some(text.to_owned())),
     ),
     Row::new(
         "loops",
         "1",
-        "How many times to run the whole job",
+        "Number of times to run the job",
         "loops=3",
         Kind::Int {
             min: 0,
@@ -45,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "numjobs",
         "1",
-        "How many clones of the job to run side by side",
+        "Number of clones of the job to run in parallel",
         "numjobs=4",
         Kind::Int {
             min: 1,
@@ -54,11 +55,14 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .fio(0, U32)
-    .different("0 is refused when the job is to run, as in fio, which speaks of too many jobs"),
+    .different(
+        "0 is refused when the job is about to run, as in fio, whose message complains about too \
+         many jobs",
+    ),
     Row::new(
         "startdelay",
         "0",
-        "Wait so long before the job starts; a range is drawn from for each clone",
+        "Delay before starting; range: each clone draws its own delay",
         "startdelay=5s",
         Kind::Special {
             form: "time or low-high range of times, in seconds (opt=10s)",
@@ -70,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "runtime",
         "",
-        "End the job after so much time",
+        "End the job after this time",
         "runtime=30s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -82,14 +86,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "time_based",
         "0",
-        "Begin again until `runtime` is over, even if all is read or written",
+        "Run for all of `runtime`, starting over whenever `size` is done",
         "time_based",
         Kind::Flag(|o, v| o.time_based = v),
     ),
     Row::new(
         "ramp_time",
         "0",
-        "Run so long before anything is counted",
+        "Warm-up time excluded from results",
         "ramp_time=5s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -100,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "ramp_size",
         "0",
-        "Move so many bytes before anything is counted",
+        "Warm-up bytes excluded from results",
         "ramp_size=64m",
         Kind::Int {
             min: 1,
@@ -110,11 +114,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row::new(
         "clocksource",
-        "the processor's counter where it can be trusted",
-        "Where the time comes from",
+        "cpu if the TSC is reliable, else clock_gettime",
+        "Clock used for timestamps",
         "clocksource=clock_gettime",
         Kind::Choice(&[
-            choice("cpu", "the processor's time-stamp counter", |o| {
+            choice("cpu", "CPU timestamp counter (TSC)", |o| {
                 o.clocksource = ClockSource::Cpu
             }),
             choice("clock_gettime", "clock_gettime(2)", |o| {
@@ -128,7 +132,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "gtod_cpu",
         "none",
-        "Give this CPU to a thread that reads the clock for all jobs",
+        "CPU reserved for a thread that reads the clock for all jobs",
         "gtod_cpu=1",
         Kind::Int {
             min: 0,
@@ -136,11 +140,13 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.gtod_cpu = Some(narrow(v)),
         },
     )
-    .different("no other job runs on it; the report says how long the time stood still at most"),
+    .different(
+        "no job runs on that CPU; the report states the longest interval between two clock updates",
+    ),
     Row::new(
         "stonewall",
         "0",
-        "Start only when all earlier jobs have ended",
+        "Start after all earlier jobs have ended",
         "stonewall",
         Kind::Flag(|o, v| o.stonewall = v),
     )
@@ -148,30 +154,30 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "new_group",
         "0",
-        "Begin a new group of results",
+        "Start a new reporting group",
         "new_group",
         Kind::Flag(|o, v| o.new_group = v),
     ),
     Row::new(
         "thread",
         "0",
-        "Run the job as a thread, not as a process",
+        "Run the job as a thread instead of a process",
         "thread",
         Kind::Flag(|o, v| o.thread = v),
     )
-    .different("every job is a thread, whatever is said"),
+    .different("jobs are always threads"),
     Row::new(
         "kb_base",
         "1024",
-        "What `k` means",
+        "Meaning of size units",
         "kb_base=1000",
         Kind::Choice(&[
             choice(
                 "1024",
-                "k is 1024, kib is 1000 (as old job files have it)",
+                "k is 1024, kib is 1000 (fio's historical units)",
                 |o| o.kb_base = 1024,
             ),
-            choice("1000", "k is 1000, kib is 1024 (the standard)", |o| {
+            choice("1000", "k is 1000, kib is 1024 (SI and IEC units)", |o| {
                 o.kb_base = 1000
             }),
         ]),
@@ -179,10 +185,10 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "unit_base",
         "0",
-        "Report bytes or bits",
+        "Unit of bandwidth in reports",
         "unit_base=8",
         Kind::Choice(&[
-            choice("0", "what suits the engine", |o| o.unit_base = 0),
+            choice("0", "chosen by the engine", |o| o.unit_base = 0),
             choice("8", "bytes", |o| o.unit_base = 8),
             choice("1", "bits", |o| o.unit_base = 1),
         ]),
@@ -190,24 +196,24 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cpus_allowed",
         "",
-        "The processors the job may run on",
+        "CPUs the job may run on",
         "cpus_allowed=0",
         Kind::Special {
-            form: "list of processors (opt=0-3,5)",
+            form: "list of CPUs (opt=0-3,5)",
             read: cpus_allowed,
         },
     )
-    .stricter("what is not a list of processors; fio reads as far as it can"),
+    .stricter("flags malformed lists, of which fio reads the valid beginning"),
     Row::new(
         "cpus_allowed_policy",
         "shared",
-        "How clones share the processors of `cpus_allowed`",
+        "Distribution of the CPUs in `cpus_allowed` over clones",
         "cpus_allowed_policy=split",
         Kind::Choice(&[
-            choice("shared", "each may run on all of them", |o| {
+            choice("shared", "every clone may use all of them", |o| {
                 o.cpus_allowed_policy = CpuPolicy::Shared;
             }),
-            choice("split", "each gets one of them", |o| {
+            choice("split", "each clone is pinned to one of them", |o| {
                 o.cpus_allowed_policy = CpuPolicy::Split
             }),
         ]),
@@ -215,7 +221,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "nice",
         "0",
-        "The job's nice value",
+        "Nice value of the job",
         "nice=5",
         Kind::Signed {
             min: -20,
@@ -226,7 +232,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "flow_watermark",
         "",
-        "Nothing any more",
+        "No effect; accepted for compatibility",
         "flow_watermark=1",
         Kind::Ignored(GIVEN_UP),
     ),
@@ -269,7 +275,7 @@ pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
         0..text.len(),
         format!("`{text}` is not a range"),
     )
-    .fix(format!("write it as in `{example}`"))
+    .fix(format!("write it like `{example}`"))
 }
 
 pub(super) fn cpus_allowed(
@@ -303,9 +309,9 @@ fn processors(text: &str) -> Result<Vec<u32>, Problem> {
             return Err(Problem::new(
                 "bad-range",
                 piece.range(),
-                format!("`{}` ends before it begins", piece.text),
+                format!("the range `{}` is reversed", piece.text),
             )
-            .fix("write the lower processor first"));
+            .fix("write the lower CPU first"));
         }
         cpus.extend(low..=high);
     }
@@ -336,17 +342,17 @@ fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
         _ => Err(Problem::new(
             "bad-cpu",
             piece.range(),
-            format!("`{}` is not a processor's number", piece.text),
+            format!("`{}` is not a CPU number", piece.text),
         )
-        .fix("write numbers and ranges, as in `cpus_allowed=0-3,5`")),
+        .fix("write CPU numbers and ranges, as in `cpus_allowed=0-3,5`")),
     }
 }
 
 /// No machine has more processors than this (the kernel's limit is 8192).
 const CPUS_MAX: u32 = 8192;
 
-pub(super) const TIMES: &str = "fractions (`1.5s`) and units that fio does not know (`min`, `sec`) \
-    are objected to; fio cuts them or takes microseconds";
+pub(super) const TIMES: &str = "flags fractions (`1.5s`), which fio truncates, and unknown units \
+                                (`min`, `sec`), which fio reads as microseconds";
 
 /// The largest number of fio's 32-bit options.
 pub(super) const U32: u64 = u32::MAX as u64;

@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "max_latency",
         "",
-        "An op that takes longer ends the job with an error (ETIMEDOUT)",
+        "Fail the job with ETIMEDOUT if an op takes longer",
         "max_latency=100ms",
         Kind::Special {
             form: "one to three times, for read,write,trim, in microseconds (opt=10ms)",
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "latency_target",
         "",
-        "Look for the largest depth, up to `iodepth`, at which ops keep to this latency",
+        "Find the largest queue depth, up to `iodepth`, that meets this latency",
         "latency_target=2ms",
         Kind::Time {
             bare: Bare::Microseconds,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "latency_window",
         "",
-        "How long each depth is tried for `latency_target`",
+        "Time to sample each queue depth for `latency_target`",
         "latency_window=1s",
         Kind::Time {
             bare: Bare::Microseconds,
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "latency_percentile",
         "100",
-        "Of all ops so many percent must keep to `latency_target`",
+        "Percentage of ops that must meet `latency_target`",
         "latency_percentile=99.9",
         Kind::Special {
             form: "number from 0 to 100",
@@ -64,18 +64,18 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .stricter("a list; fio takes its first number"),
+    .stricter("flags lists, of which fio uses the first number"),
     Row::new(
         "latency_run",
         "0",
-        "Go on when the depth of `latency_target` is found, and adapt it",
+        "Keep running, and adapting the depth, once `latency_target` is met",
         "latency_run=1",
         Kind::Bool(|o, v| o.lifecycle.latency_run = v),
     ),
     Row::new(
         "flow",
         "",
-        "The job's weight: jobs of one `flow_id` take turns in proportion to it",
+        "Weight of the job among those with the same `flow_id`",
         "flow=3",
         Kind::Special {
             form: "integer value (opt=100); min=0, max=1000",
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "flow_id",
         "0",
-        "Which jobs take turns with one another",
+        "Flow to join; jobs of one flow share I/O by weight",
         "flow_id=2",
         Kind::Int {
             min: 0,
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "flow_sleep",
         "0",
-        "How long, in microseconds, a job sleeps when it is the turn of others",
+        "Sleep while the job is ahead of its share, us",
         "flow_sleep=100",
         Kind::Int {
             min: 0,
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "steadystate",
         "",
-        "End the job, or its group, when this has been steady for `steadystate_duration`",
+        "End the job or group once this is steady over `steadystate_duration`",
         "steadystate=iops_slope:0.3%",
         Kind::Special {
             form: "iops, bw, lat, iops_slope, bw_slope or lat_slope, then :limit or :percent%",
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "steadystate_duration",
         "0",
-        "How long the window is that must be steady; 0: none is looked for",
+        "Window that must be steady; 0: no steady-state detection",
         "ss_dur=30s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -131,7 +131,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "steadystate_ramp_time",
         "0",
-        "Look at nothing so long",
+        "Delay before steady-state sampling",
         "ss_ramp=10s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "steadystate_check_interval",
         "1",
-        "How long each sample of the window is",
+        "Interval between steady-state samples",
         "ss_interval=2s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -218,7 +218,7 @@ fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Re
         "lat" => (SteadyFigure::Latency, false),
         "lat_slope" => (SteadyFigure::Latency, true),
         _ => {
-            let why = format!("`{word}` cannot become steady");
+            let why = format!("`{word}` is not a steady-state criterion");
             return Err(Problem::new("bad-value", 0..word.len(), why)
                 .fix("choose one of iops, bw, lat, iops_slope, bw_slope, lat_slope"));
         }
@@ -241,18 +241,18 @@ fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Re
     };
     let limit = match (limit, reading::float(digits.text)) {
         (None, Some(value)) => {
-            let why = format!("`{}` is no number", digits.text);
+            let why = format!("`{}` is not a number", digits.text);
             let problem = Problem::new("bad-value", digits.range(), why)
-                .fix("write it as in `steadystate=iops:5%`");
+                .fix("write it like `steadystate=iops:5%`");
             findings.misread(problem, value.shown())?;
             Some(value)
         }
         (limit, _) => limit,
     };
     let Some(limit) = limit else {
-        let why = format!("`{text}` has no limit that is a number");
+        let why = format!("`{text}` has no numeric limit");
         return Err(Problem::new("bad-value", 0..text.len(), why)
-            .fix("write it as in `steadystate=iops:5%`"));
+            .fix("write it like `steadystate=iops:5%`"));
     };
     options.lifecycle.steady = Some(SteadyState {
         figure,

@@ -13,35 +13,35 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "write_bw_log",
         "",
-        "Log the bandwidth to PREFIX_bw.N.log; the prefix is the job's name if none is given",
+        "Log bandwidth to PREFIX_bw.N.log; without a value the prefix is the job name",
         "write_bw_log=run1",
         Kind::OptionalText(|o, text| o.logs.bandwidth = Some(text.to_owned())),
     ),
     Row::new(
         "write_iops_log",
         "",
-        "Log the IOPS to PREFIX_iops.N.log",
+        "Log IOPS to PREFIX_iops.N.log",
         "write_iops_log=run1",
         Kind::OptionalText(|o, text| o.logs.iops = Some(text.to_owned())),
     ),
     Row::new(
         "write_lat_log",
         "",
-        "Log the latencies to PREFIX_lat.N.log, PREFIX_slat.N.log and PREFIX_clat.N.log",
+        "Log latencies to PREFIX_lat.N.log, PREFIX_slat.N.log and PREFIX_clat.N.log",
         "write_lat_log=run1",
         Kind::OptionalText(|o, text| o.logs.latency = Some(text.to_owned())),
     ),
     Row::new(
         "write_hist_log",
         "",
-        "Log histograms of clat to PREFIX_clat_hist.N.log; see log_hist_msec",
+        "Log completion latency histograms to PREFIX_clat_hist.N.log; needs log_hist_msec",
         "write_hist_log=run1",
         Kind::OptionalText(|o, text| o.logs.histogram = Some(text.to_owned())),
     ),
     Row::new(
         "log_avg_msec",
         "0",
-        "Log averages over windows so long; 0 logs each op",
+        "Averaging window of logs, ms; 0: log every op",
         "log_avg_msec=1000",
         Kind::Int {
             min: 0,
@@ -50,13 +50,13 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "windows lie on a fixed grid from the start of measurement, and empty ones are written as \
+        "windows are on a fixed grid from the start of measurement, and empty ones are written as \
          zeros; fio's drift and leave gaps",
     ),
     Row::new(
         "log_hist_msec",
         "0",
-        "Log a histogram so often; 0 for none",
+        "Interval of histogram logs, ms; 0: none",
         "log_hist_msec=1000",
         Kind::Int {
             min: 0,
@@ -64,11 +64,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.logs.histogram_ms = narrow(v),
         },
     )
-    .different("on a fixed grid; fio's windows begin where the last one was written"),
+    .different("intervals are on a fixed grid; fio's start when the previous one was written"),
     Row::new(
         "log_hist_coarseness",
         "0",
-        "Merge two buckets of the logged histograms so often",
+        "Number of times adjacent histogram buckets are merged in pairs",
         "log_hist_coarseness=2",
         Kind::Int {
             min: 0,
@@ -79,55 +79,55 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "log_window_value",
         "avg",
-        "What a line of an averaged log holds",
+        "Value logged per averaging window",
         "log_window_value=both",
         Kind::Choice(&[
-            choice("avg", "the mean of the window", |o| {
+            choice("avg", "mean", |o| {
                 o.logs.value = LogValue::Average;
             }),
-            choice("max", "its maximum", |o| o.logs.value = LogValue::Max),
-            choice("both", "both, in columns of their own", |o| {
+            choice("max", "maximum", |o| o.logs.value = LogValue::Max),
+            choice("both", "mean and maximum, in two columns", |o| {
                 o.logs.value = LogValue::Both;
             }),
-            choice("0", "as `avg`", |o| o.logs.value = LogValue::Average),
-            choice("1", "as `max`", |o| o.logs.value = LogValue::Max),
+            choice("0", "same as `avg`", |o| o.logs.value = LogValue::Average),
+            choice("1", "same as `max`", |o| o.logs.value = LogValue::Max),
         ]),
     )
     .aliases(&["log_max_value"]),
     Row::new(
         "log_offset",
         "0",
-        "Add a column with the op's byte offset",
+        "Add a column with the offset of each op, bytes",
         "log_offset=1",
         Kind::Bool(|o, v| o.logs.offset = v),
     ),
     Row::new(
         "log_prio",
         "0",
-        "Log the whole I/O priority in place of 1 for real time and 0 for others",
+        "Log the full I/O priority instead of 1 (real-time) or 0 (other)",
         "log_prio=1",
         Kind::Bool(|o, v| o.logs.priority = v),
     ),
     Row::new(
         "log_issue_time",
         "0",
-        "Add a column with the time the op was issued, ns; needs log_offset=1",
+        "Add a column with the issue time of each op, ns; needs log_offset=1",
         "log_issue_time=1",
         Kind::Bool(|o, v| o.logs.issue_time = v),
     ),
     Row::new(
         "log_alternate_epoch",
         "0",
-        "Count times from the epoch of a clock (1970 for the time of day), and not from the start",
+        "Log absolute times of log_alternate_epoch_clock_id, not times since the start",
         "log_alternate_epoch=1",
         Kind::Bool(|o, v| o.logs.epoch = v),
     )
     .aliases(&["log_unix_epoch"])
-    .different("one epoch for all jobs of a run; fio looks at the clock once for each"),
+    .different("all jobs of a run share one epoch; fio reads the clock once per job"),
     Row::new(
         "log_alternate_epoch_clock_id",
         "0",
-        "The clock of log_alternate_epoch: clock_gettime's number",
+        "Clock for log_alternate_epoch, as a clock_gettime(2) ID",
         "log_alternate_epoch_clock_id=1",
         Kind::Int {
             min: 0,
@@ -138,7 +138,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "log_entries",
         "1024",
-        "Entries that are handed to the writer at once",
+        "Log entries per chunk passed to the log writer",
         "log_entries=4096",
         Kind::Int {
             min: 1024,
@@ -147,36 +147,38 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "the size of a chunk; all jobs together have 64 MiB. fio pauses the job to make room for \
-         so many more",
+        "the chunk size, within 64 MiB for all jobs together; fio pauses the job to allocate this \
+         many more entries",
     ),
     Row::new(
         "log_full",
         "drop",
-        "What happens when the log's writer cannot keep up",
+        "Policy when the log writer cannot keep up",
         "log_full=wait",
         Kind::Choice(&[
-            choice("drop", "entries are dropped and counted", |o| {
+            choice("drop", "drop entries and count them", |o| {
                 o.logs.when_full = Some(LogFull::Drop);
             }),
-            choice("wait", "the job waits", |o| {
+            choice("wait", "block the job", |o| {
                 o.logs.when_full = Some(LogFull::Wait);
             }),
         ]),
     )
-    .different("Fathom's own; `wait` where the program is called fio, whose logs lose nothing"),
+    .different(
+        "Fathom extension; the default is `wait` under the name `fio`, whose logs lose nothing",
+    ),
     Row::new(
         "log_format",
         "text",
-        "What the files of logs are",
+        "Format of log files",
         "log_format=parquet",
         Kind::Choice(&[
-            choice("text", "fio's lines", |o| {
+            choice("text", "fio's text format", |o| {
                 o.logs.format = LogFileFormat::Text;
             }),
             choice(
                 "parquet",
-                "tables with the same columns: PREFIX_TYPE.N.parquet",
+                "tables with the same columns, PREFIX_TYPE.N.parquet",
                 |o| {
                     o.logs.format = LogFileFormat::Parquet;
                 },
@@ -185,13 +187,13 @@ pub(super) const ROWS: &[Row] = &[
     )
     .aliases(&["log-format"])
     .different(
-        "Fathom's own, where it was built with the feature `parquet`. Histograms stay text; with \
-         per_job_logs=0 a table is begun anew",
+        "Fathom extension, in builds with the feature `parquet`. Histograms remain text; with \
+         per_job_logs=0 an existing table is replaced",
     ),
     Row::new(
         "log_compression",
         "0",
-        "Compress what is logged so many bytes at a time; see log_store_compressed",
+        "Bytes of log entries to compress at a time; see log_store_compressed",
         "log_compression=1m",
         Kind::Int {
             min: 1024,
@@ -200,43 +202,43 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "fio keeps the log in memory, compressed, and writes it at the end. Here it is written \
-         while the job runs, by a thread of its own, and all logs together keep 64 MiB whatever \
-         is given; the files are the same",
+        "a dedicated thread writes logs while the job runs, and all logs together buffer at most \
+         64 MiB whatever the value; fio keeps the compressed log in memory and writes it at the \
+         end. The files are the same",
     ),
     Row::new(
         "log_store_compressed",
         "0",
-        "Write the log compressed, to PREFIX_TYPE.N.log.fz; --inflate-log prints it",
+        "Write compressed logs to PREFIX_TYPE.N.log.fz; --inflate-log prints them",
         "log_store_compressed=1",
         Kind::Bool(|o, v| o.logs.stored = v),
     )
     .different(
         "fio's format, in streams of at most 256 KiB of records. Histograms are written as text, \
-         where fio stores addresses of its memory; there is no column for \
-         `log_window_value=both` and `log_issue_time`, which are refused beside it",
+         where fio stores memory addresses. The format has no columns for `log_window_value=both` \
+         and `log_issue_time`, which are refused together with it",
     ),
     Row::new(
         "log_compression_cpus",
         "",
-        "The processors that the log's writer may run on",
+        "CPUs the log writer may run on",
         "log_compression_cpus=0",
         Kind::Special {
-            form: "list of processors (opt=0-3,5)",
+            form: "list of CPUs (opt=0-3,5)",
             read: writer_cpus,
         },
     ),
     Row::new(
         "per_job_logs",
         "1",
-        "A file for each job; 0 appends the logs of all jobs to PREFIX_TYPE.log",
+        "Write one log file per job; 0: append all jobs to PREFIX_TYPE.log",
         "per_job_logs=0",
         Kind::Bool(|o, v| o.logs.per_job = v),
     ),
     Row::new(
         "bwavgtime",
         "500",
-        "Window of the bandwidth's samples and log, ms",
+        "Averaging window of bandwidth samples and logs, ms",
         "bwavgtime=1000",
         Kind::Int {
             min: 1,
@@ -245,11 +247,11 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .fio(0, U32)
-    .stricter("0: 1 is taken"),
+    .stricter("flags 0, and uses 1"),
     Row::new(
         "iopsavgtime",
         "500",
-        "Window of the IOPS samples and log, ms",
+        "Averaging window of IOPS samples and logs, ms",
         "iopsavgtime=1000",
         Kind::Int {
             min: 1,
@@ -258,7 +260,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .fio(0, U32)
-    .stricter("0: 1 is taken"),
+    .stricter("flags 0, and uses 1"),
 ];
 
 fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {

@@ -12,55 +12,56 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "group_reporting",
         "0",
-        "Report the jobs of a group as one",
+        "Report the jobs of a group as one aggregate",
         "group_reporting",
         Kind::Flag(|o, v| o.group_reporting = v),
     ),
     Row::new(
         "stats",
         "1",
-        "Whether the job stands in the report at all",
+        "Include the job in the report",
         "stats=0",
         Kind::Bool(|o, v| o.stats = v),
     ),
     Row::new(
         "clat_percentiles",
         "1",
-        "Report percentiles of the completion latency",
+        "Report completion latency percentiles",
         "clat_percentiles=0",
         Kind::Bool(|o, v| o.clat_percentiles = v),
     ),
     Row::new(
         "lat_percentiles",
         "0",
-        "Report percentiles of the total latency",
+        "Report total latency percentiles",
         "lat_percentiles=1",
         Kind::Bool(|o, v| o.lat_percentiles = v),
     ),
     Row::new(
         "slat_percentiles",
         "0",
-        "Report percentiles of the submission latency",
+        "Report submission latency percentiles",
         "slat_percentiles=1",
         Kind::Bool(|o, v| o.slat_percentiles = v),
     ),
     Row::new(
         "percentile_list",
         "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
-        "The percentiles to report, at most 20",
+        "Percentiles to report; at most 20",
         "percentile_list=50:99:99.9",
         Kind::Special {
-            form: "numbers from 0 to 100 with colons between them",
+            form: "colon-separated numbers from 0 to 100",
             read: percentile_list,
         },
     )
     .stricter(
-        "what is not a number; fio reads the list up to there, and refuses one that begins so",
+        "flags entries that are not numbers; fio ignores the list from there on, and refuses one \
+         that starts with such an entry",
     ),
     Row::new(
         "significant_figures",
         "4",
-        "Digits of the numbers in the text report",
+        "Significant digits in the text report",
         "significant_figures=6",
         Kind::Int {
             min: 1,
@@ -71,35 +72,35 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "disk_util",
         "1",
-        "Report how busy the disks were",
+        "Report disk utilization",
         "disk_util=0",
         Kind::Bool(|o, v| o.disk_util = v),
     ),
     Row::new(
         "disable_lat",
         "0",
-        "Do not measure the total latency",
+        "Disable total latency measurement",
         "disable_lat=1",
         Kind::Bool(|o, v| o.disable_lat = v),
     ),
     Row::new(
         "disable_clat",
         "0",
-        "Do not measure the completion latency",
+        "Disable completion latency measurement",
         "disable_clat=1",
         Kind::Bool(|o, v| o.disable_clat = v),
     ),
     Row::new(
         "disable_slat",
         "0",
-        "Do not measure the submission latency",
+        "Disable submission latency measurement",
         "disable_slat=1",
         Kind::Bool(|o, v| o.disable_slat = v),
     ),
     Row::new(
         "disable_bw_measurement",
         "0",
-        "Do not log the bandwidth of single ops",
+        "Disable bandwidth samples of single ops",
         "disable_bw_measurement=1",
         Kind::Bool(|o, v| o.disable_bw = v),
     )
@@ -107,32 +108,34 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "gtod_reduce",
         "0",
-        "Read the clock as seldom as possible: no latencies, no logs of single ops",
+        "Minimize clock reads; disables latencies and per-op logs",
         "gtod_reduce=1",
         Kind::Bool(gtod_reduce),
     ),
     Row::new(
         "continue_on_error",
         "none",
-        "After which errors (EIO, EILSEQ) a job goes on",
+        "Errors (EIO, EILSEQ) that do not end the job",
         "continue_on_error=io",
         Kind::Choice(&[
-            choice("none", "after none", |o| set_errors(o, false, false, false)),
-            choice("read", "errors of reads", |o| {
-                set_errors(o, true, false, false)
+            choice("none", "every error ends the job", |o| {
+                set_errors(o, false, false, false)
             }),
-            choice("write", "errors of writes", |o| {
+            choice("read", "read errors", |o| set_errors(o, true, false, false)),
+            choice("write", "write errors", |o| {
                 set_errors(o, false, true, false)
             }),
-            choice("io", "errors of reads and writes", |o| {
+            choice("io", "read and write errors", |o| {
                 set_errors(o, true, true, false)
             }),
-            choice("verify", "content that differs", |o| {
+            choice("verify", "verification errors", |o| {
                 set_errors(o, false, false, true)
             }),
             choice("all", "all of these", |o| set_errors(o, true, true, true)),
-            choice("0", "as `none`", |o| set_errors(o, false, false, false)),
-            choice("1", "as `all`", |o| set_errors(o, true, true, true)),
+            choice("0", "same as `none`", |o| {
+                set_errors(o, false, false, false)
+            }),
+            choice("1", "same as `all`", |o| set_errors(o, true, true, true)),
         ]),
     ),
 ];
@@ -197,7 +200,7 @@ fn percentile_list(
 /// A percentile, or what fio takes it for and what is wrong with it; `before` are in the list.
 fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>) {
     if before >= PERCENTILES_MAX {
-        let why = format!("there are {PERCENTILES_MAX} percentiles at most");
+        let why = format!("more than {PERCENTILES_MAX} percentiles");
         return (
             None,
             Some(Problem::new("too-many-values", piece.range(), why)),
@@ -215,7 +218,7 @@ fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>)
     }
     let why = format!("`{}` is not a number from 0 to 100", piece.text);
     let problem = Problem::new("bad-percentile", piece.range(), why)
-        .fix("write them with colons between them, as in `50:99:99.9`");
+        .fix("separate them by colons, as in `50:99:99.9`");
     (reading::float(piece.text).filter(within), Some(problem))
 }
 

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "mem",
         "malloc",
-        "Which memory the buffers lie in",
+        "Memory type of I/O buffers",
         "mem=mmaphuge",
         Kind::Special {
             form: "malloc|shm|shmhuge|mmap[:file]|mmapshared[:file]|mmaphuge[:file]",
@@ -22,11 +22,11 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .aliases(&["iomem"])
-    .different("`malloc` maps pages, and `shm` shares them without a segment of System V's"),
+    .different("`malloc` maps pages, and `shm` maps them shared, without a System V segment"),
     Row::new(
         "iomem_align",
         "0",
-        "Every buffer begins so many bytes behind the start of a page",
+        "Offset of each buffer from the start of a page, bytes",
         "iomem_align=512",
         Kind::Int {
             min: 0,
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "hugepage-size",
         "2m",
-        "Bytes of a huge page",
+        "Size of a huge page",
         "hugepage-size=1g",
         Kind::Special {
             form: "integer value (opt=2m), a power of two",
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .numeric()
-    .different("a size that no page can have is refused, or under fio's name left out of account"),
+    .different("flags an impossible page size; as `fio` it is ignored"),
 ];
 
 fn memory(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
@@ -63,9 +63,9 @@ fn memory(options: &mut Options, text: &str, findings: &mut Findings) -> Result<
     };
     let needless = file.is_none_or(|file| file.is_empty() || !word.text.starts_with("mmap"));
     if !rest.is_empty() && needless {
-        let why = format!("`{}` has no file behind it", word.text);
+        let why = format!("`{}` takes no file here", word.text);
         let problem = Problem::new("bad-value", whole.range(), why)
-            .fix("write a file behind `mmap:`, `mmapshared:` or `mmaphuge:`");
+            .fix("name a file after `mmap:`, `mmapshared:` or `mmaphuge:`");
         findings.misread(problem, word.text)?;
         file = None;
     }
@@ -82,10 +82,10 @@ fn hugepage_size(
     let whole = Piece::whole(text);
     let bytes = number::settled(whole, options.kb_base, 0, U32, findings)?;
     if !bytes.is_power_of_two() {
-        let why = format!("a page of {bytes} bytes: that is no power of two");
+        let why = format!("a page size of {bytes} bytes is not a power of two");
         let problem = Problem::new("bad-page-size", whole.range(), why)
-            .fix("write the size of a huge page, as in `2m` or `1g`");
-        return findings.misread(problem, "nothing");
+            .fix("write the size of a huge page, such as `2m` or `1g`");
+        return findings.misread(problem, reading::NOTHING);
     }
     options.memory.hugepage_size = narrow(bytes);
     Ok(())

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rw",
         "read",
-        "What is done and in which order; `:N` adds a gap (sequential) or a run of N ops (random)",
+        "I/O pattern; `:N`: bytes skipped (sequential) or ops per offset (random)",
         "rw=randread",
         Kind::Special {
             form: "read|write|trim|rw|readwrite|trimwrite, or rand and one of these; [:N]",
@@ -23,27 +23,26 @@ pub(super) const ROWS: &[Row] = &[
     )
     .aliases(&["readwrite"])
     .different(
-        "trims of a regular file punch holes, where fio 3.33 fails; random ops go on after the \
-         short block at the end of a file of uneven size, where fio ends a job with `:N`",
+        "trims of a regular file punch holes, where fio 3.33 fails; with `:N`, random I/O \
+         continues after the short block at the end of a file whose size is no multiple of the \
+         block size, where fio ends the job",
     ),
     Row::new(
         "rw_sequencer",
         "sequential",
-        "With `rw=rand…:N`, where the ops of a run go",
+        "Offsets of the N ops of a `rw=rand…:N` run",
         "rw_sequencer=identical",
         Kind::Choice(&[
-            choice("sequential", "one behind the other", |o| {
+            choice("sequential", "consecutive offsets", |o| {
                 o.rw_identical = false
             }),
-            choice("identical", "all to the same offset", |o| {
-                o.rw_identical = true
-            }),
+            choice("identical", "same offset", |o| o.rw_identical = true),
         ]),
     ),
     Row::new(
         "rwmixread",
         "50",
-        "Percent of reads in a mix",
+        "Percentage of reads in a mixed workload",
         "rwmixread=70",
         Kind::Int {
             min: 0,
@@ -53,12 +52,12 @@ pub(super) const ROWS: &[Row] = &[
     )
     .last_counts()
     .stricter(
-        "with `rwmixwrite` in one section, both must add up to 100; in fio the last one counts",
+        "flags a sum with `rwmixwrite` other than 100 in one section; fio uses the last of the two",
     ),
     Row::new(
         "rwmixwrite",
         "50",
-        "Percent of writes in a mix",
+        "Percentage of writes in a mixed workload",
         "rwmixwrite=30",
         Kind::Int {
             min: 0,
@@ -68,12 +67,12 @@ pub(super) const ROWS: &[Row] = &[
     )
     .last_counts()
     .stricter(
-        "with `rwmixread` in one section, both must add up to 100; in fio the last one counts",
+        "flags a sum with `rwmixread` other than 100 in one section; fio uses the last of the two",
     ),
     Row::new(
         "bs",
         "4k",
-        "Size of an op",
+        "Block size: bytes per op",
         "bs=4k,64k",
         Kind::PerDirection {
             min: 1,
@@ -86,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "bsrange",
         "",
-        "Smallest and largest size of an op",
+        "Range of block sizes",
         "bsrange=4k-64k,8k-16k",
         Kind::Special {
             form: "one to three ranges for read,write,trim (opt=1k-4k)",
@@ -98,18 +97,18 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "bssplit",
         "",
-        "Sizes of ops and the percentage of each",
+        "Block sizes and the percentage of ops with each",
         "bssplit=4k/10:64k/50:32k/40",
         Kind::Special {
-            form: "size/percent:size/percent…, with commas between read,write,trim",
+            form: "size/percent:size/percent…; comma-separated for read,write,trim",
             read: bssplit,
         },
     )
-    .stricter("percentages of more than 100 in all; fio cuts the last ones off"),
+    .stricter("flags percentages that exceed 100 in total; fio reduces the last ones"),
     Row::new(
         "bs_unaligned",
         "0",
-        "Sizes of a `bsrange` are any number of bytes, not multiples of the smallest",
+        "Draw any size within `bsrange`, not only multiples of the smallest",
         "bs_unaligned",
         Kind::Flag(|o, v| o.bs_unaligned = v),
     )
@@ -117,14 +116,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "bs_is_seq_rand",
         "0",
-        "The first size is that of sequential ops, the second that of random ones",
+        "Use the first block size for sequential ops, the second for random ones",
         "bs_is_seq_rand=1",
         Kind::Bool(|o, v| o.bs_is_seq_rand = v),
     ),
     Row::new(
         "ba",
-        "the smallest op size",
-        "What random offsets are a multiple of",
+        "smallest block size",
+        "Alignment of random offsets, bytes",
         "ba=4k",
         Kind::PerDirection {
             min: 1,
@@ -142,8 +141,8 @@ pub(super) const ROWS: &[Row] = &[
     .stricter(NUMBERS),
     Row::new(
         "size",
-        "that of the file or device",
-        "Bytes of the job over all its files",
+        "size of the file or device",
+        "Total size of the job's region over all its files",
         "size=1g",
         Kind::Size {
             min: 0,
@@ -153,8 +152,8 @@ pub(super) const ROWS: &[Row] = &[
     .stricter(SIZES),
     Row::new(
         "io_size",
-        "as `size`",
-        "Bytes to read or write in all; more than `size` begins again",
+        "same as `size`",
+        "Total bytes to transfer; more than `size`: start over",
         "io_size=4g",
         Kind::Size {
             min: 0,
@@ -166,7 +165,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "filesize",
         "`size` divided by `nrfiles`",
-        "Size of each file; from a range it is drawn for each",
+        "Size of each file; range: drawn for each file",
         "filesize=1m-4m",
         Kind::Special {
             form: "size or low-high range of sizes (opt=1m-4m)",
@@ -178,7 +177,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "offset",
         "0",
-        "Where in the file to begin",
+        "Start of the job's region in each file",
         "offset=1g",
         Kind::Size {
             min: 0,
@@ -188,14 +187,14 @@ pub(super) const ROWS: &[Row] = &[
     .aliases(&["fileoffset"])
     .stricter(SIZES)
     .different(
-        "an offset at the end of a file is refused as one behind it is, where fio does nothing and \
-         reports success; a percentage of a file that is not there yet is one of the size that it \
-         will have, in fio nothing",
+        "an offset at the end of a file is refused like one past the end; fio does no I/O and \
+         reports success. A percentage of a file yet to be created refers to its final size; in \
+         fio it is 0",
     ),
     Row::new(
         "offset_increment",
         "0",
-        "Each clone begins so much further on",
+        "Distance between the offsets of successive clones",
         "offset_increment=1g",
         Kind::Size {
             min: 0,
@@ -206,7 +205,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "num_range",
         "1",
-        "Ranges that a trim has, where the engine can have more than one: none can",
+        "Ranges per trim; no engine supports more than one",
         "num_range=1",
         Kind::Special {
             form: "integer value (opt=1); min=0, max=256",
@@ -216,7 +215,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "number_ios",
         "",
-        "End the job after so many ops",
+        "End the job after this many ops",
         "number_ios=1000",
         Kind::Int {
             min: 0,
@@ -230,7 +229,8 @@ pub(super) const ROWS: &[Row] = &[
 fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let ranges = number::settled(Piece::whole(text), options.kb_base, 0, 256, findings)?;
     if ranges > 1 {
-        let why = "trims of several ranges need the engine `io_uring_cmd`: not in fathom";
+        let why = "trims of several ranges need the engine `io_uring_cmd`, which Fathom does not \
+                   support";
         return Err(Problem::new("not-in-fathom", 0..text.len(), why).fix("write `num_range=1`"));
     }
     Ok(())
@@ -283,11 +283,11 @@ fn sequencer(
         let problem = |why: &str| Err(Problem::new("bad-sequencer", piece.range(), why));
         match i64::try_from(number.value) {
             Err(_) => Err(number::too_large(piece)),
-            Ok(number) if number < 0 && random => problem(
-                "behind a random pattern stands how many ops share an offset: a positive number",
-            ),
+            Ok(number) if number < 0 && random => {
+                problem("the suffix of a random pattern is its ops per offset and must be positive")
+            }
             Ok(number) if number > i64::from(u32::MAX) && random => {
-                problem("this many ops never come to an end")
+                problem("this many ops per offset never complete")
             }
             Ok(number) => Ok(number),
         }
@@ -320,5 +320,6 @@ const RW_WORDS: [&str; 11] = [
     "randtrimwrite",
 ];
 
-const NUMBERS: &str = "numbers that fio cuts short (`4q`, `1.5g`, `0x1k`) or that are negative";
-const SIZES: &str = "as `bs`; of more than 100% fio makes a giant number of bytes";
+const NUMBERS: &str = "flags negative numbers, and numbers that fio truncates (`4q`, `1.5g`, \
+                       `0x1k`)";
+const SIZES: &str = "as `bs`; also percentages above 100, which fio turns into huge byte counts";

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "prio",
         "",
-        "The job's I/O priority within its class; 0 is the highest",
+        "I/O priority level within the class; 0: highest",
         "prio=4",
         Kind::Int {
             min: 0,
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "prioclass",
         "",
-        "The job's I/O priority class: 1 realtime, 2 best effort, 3 idle",
+        "I/O priority class; 1: real-time, 2: best-effort, 3: idle",
         "prioclass=2",
         Kind::Int {
             min: 0,
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "priohint",
         "",
-        "What the device is told of the job's ops beside their priority",
+        "I/O priority hint (device-specific)",
         "priohint=1",
         Kind::Int {
             min: 0,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cmdprio_percentage",
         "0",
-        "How many reads and writes get a priority of their own, in percent",
+        "Percentage of ops with the priority of `cmdprio_class` and `cmdprio`",
         "cmdprio_percentage=30",
         Kind::PerDirection {
             min: 0,
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cmdprio_class",
         "1",
-        "The class of that priority: 1 realtime, 2 best effort, 3 idle",
+        "Priority class of those ops; 1: real-time, 2: best-effort, 3: idle",
         "cmdprio_class=2",
         Kind::PerDirection {
             min: 1,
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cmdprio",
         "0",
-        "Its level within the class; 0 is the highest",
+        "Priority level of those ops within the class; 0: highest",
         "cmdprio=3",
         Kind::PerDirection {
             min: 0,
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cmdprio_hint",
         "0",
-        "What the device is told beside it",
+        "Priority hint of those ops (device-specific)",
         "cmdprio_hint=1",
         Kind::PerDirection {
             min: 0,
@@ -95,28 +95,26 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cmdprio_bssplit",
         "",
-        "How many ops of each size get a priority of their own, and which",
+        "Percentage of ops with a priority of their own, by block size",
         "cmdprio_bssplit=4k/30/1/0:64k/100/3/7",
         Kind::Special {
-            form: "bs/percent[/class/level[/hint]], more with colons; a comma between directions",
+            form: "bs/percent[/class/level[/hint]]:…; comma-separated for read,write,trim",
             read: bssplit,
         },
     )
     .engines(ENGINES)
     .different(
-        "class 0 is refused, and under the name `fathom` so are entries without a percentage and \
-         classes and levels that do not exist",
+        "class 0 is refused; under the name `fathom`, entries without a percentage and invalid \
+         classes or levels are refused too",
     ),
     Row::new(
         "ioscheduler",
         "",
-        "The I/O scheduler of the devices under the job's files; stays when the job has ended",
+        "I/O scheduler to set on the devices below the job's files; not restored",
         "ioscheduler=mq-deadline",
         Kind::Text(|o, text| o.ioscheduler = Some(text.to_owned())),
     )
-    .different(
-        "a scheduler that neither the device nor Linux has is refused before any job starts",
-    ),
+    .different("a scheduler unknown to the device and to Linux is refused before any job starts"),
 ];
 
 fn set<T>(option: &mut PerDirection<T>, values: PerDirection<Option<u64>>, narrow: fn(u64) -> T) {
@@ -136,9 +134,9 @@ fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     let whole = Piece::whole(text);
     let mut text = text;
     if let Some(fourth) = whole.split(&[',']).get(3) {
-        let why = "there are three lists at most: for reads, writes and trims";
-        let problem = Problem::new("too-many-values", fourth.range(), why).fix("leave it out");
-        findings.misread(problem, "nothing")?;
+        let why = "more than three lists (read,write,trim)";
+        let problem = Problem::new("too-many-values", fourth.range(), why).fix("remove it");
+        findings.misread(problem, reading::NOTHING)?;
         text = &text[..fourth.at - 1];
     }
     let lists = up_to_three(text, "lists", |piece| one_list(piece, kb_base, findings));
@@ -160,7 +158,7 @@ fn one_list(
         let percent = parts.get(1).map_or("", |percent| percent.text.trim());
         if !percent.starts_with(|digit: char| digit.is_ascii_digit()) && parts.len() < 3 {
             // fio's percentage is 0 then: no op gets a priority.
-            findings.misread(bad_entry(entry), "nothing")?;
+            findings.misread(bad_entry(entry), reading::NOTHING)?;
             continue;
         }
         let share = one_entry(entry, kb_base, findings)?;
@@ -168,9 +166,12 @@ fn one_list(
         let given: u32 = of_size.map(|known| u32::from(known.percent)).sum();
         let total = given + u32::from(share.percent);
         if total > 100 {
-            let why = format!("the percentages of {} B add up to {total}", share.bytes);
+            let why = format!(
+                "the percentages for a block size of {} B add up to {total}",
+                share.bytes
+            );
             return Err(Problem::new("bad-split", entry.range(), why)
-                .fix("lower them until they add up to 100 or less"));
+                .fix("lower them to a total of at most 100"));
         }
         list.push(share);
     }
@@ -224,7 +225,7 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
         "`{}` is not a size, a percentage and a priority",
         entry.text
     );
-    Problem::new("bad-split", entry.range(), why).fix("write it as in `4k/60` or `4k/60/2/3`")
+    Problem::new("bad-split", entry.range(), why).fix("write it like `4k/60` or `4k/60/2/3`")
 }
 
 /// The engines that hand an op's priority to the kernel.

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "uid",
         "unchanged",
-        "Run the job as this user",
+        "User ID to run the job as",
         "uid=65534",
         Kind::Int {
             min: 0,
@@ -24,12 +24,12 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "holds for all clones, and where it is inherited from `[global]`; fio forgets it for both",
+        "applies to all clones, and if inherited from `[global]`; fio drops it in both cases",
     ),
     Row::new(
         "gid",
         "unchanged",
-        "Run the job as this group",
+        "Group ID to run the job as",
         "gid=65534",
         Kind::Int {
             min: 0,
@@ -41,17 +41,17 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "comm",
         "",
-        "The name of the job's thread, of which the kernel keeps 15 bytes",
+        "Name of the job's thread; the kernel keeps 15 bytes",
         "comm=db-writer",
         Kind::Text(|o, text| o.process.comm = Some(text.to_owned())),
     ),
     Row::new(
         "cpumask",
         "",
-        "The processors the job may run on, a bit for each",
+        "Bit mask of CPUs the job may run on",
         "cpumask=0x3",
         Kind::Special {
-            form: "integer value (opt=100), a bit for each processor",
+            form: "integer value (opt=100), one bit per CPU",
             read: cpumask,
         },
     )
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "numa_cpu_nodes",
         "",
-        "Run on the processors of these NUMA nodes",
+        "NUMA nodes whose CPUs the job may run on",
         "numa_cpu_nodes=0",
         Kind::Special {
             form: "list of nodes (opt=0-1,3), or all",
@@ -70,11 +70,11 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .different("`!`, `+` and `same` of libnuma's lists are refused"),
+    .different("libnuma's `!`, `+` and `same` are refused"),
     Row::new(
         "numa_mem_policy",
         "",
-        "From which NUMA nodes the job's memory comes",
+        "NUMA policy of the job's memory",
         "numa_mem_policy=bind:0",
         Kind::Special {
             form: "default|local|prefer:N|bind:nodes|interleave[:nodes]",
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "lockmem",
         "0",
-        "Pin so much memory while the job runs, so that less is left for others",
+        "Memory to lock during the run, to shrink what is left for the page cache",
         "lockmem=64m",
         Kind::Int {
             min: 0,
@@ -93,18 +93,18 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.process.lockmem = v,
         },
     )
-    .different("more than is free, less 128 MiB, is an error of the job; fio pins less"),
+    .different("more than the free memory minus 128 MiB fails the job; fio locks less"),
     Row::new(
         "cgroup",
         "",
-        "Put the job into this control group of the blkio controller (version 1)",
+        "Control group of the job (blkio controller, cgroup v1)",
         "cgroup=low",
         Kind::Text(|o, text| o.process.cgroup = Some(text.to_owned())),
     ),
     Row::new(
         "cgroup_weight",
         "",
-        "The group's share of the disk's time",
+        "I/O weight of that control group",
         "cgroup_weight=500",
         Kind::Int {
             min: 100,
@@ -115,14 +115,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "cgroup_nodelete",
         "0",
-        "Leave the group there after the job",
+        "Keep the control group after the job",
         "cgroup_nodelete=1",
         Kind::Bool(|o, v| o.process.cgroup_nodelete = v),
     ),
     Row::new(
         "job_start_clock_id",
         "0",
-        "The clock of `job_start` in the report, by the kernel's number",
+        "Clock of `job_start` in the report, as a clock_gettime(2) ID",
         "job_start_clock_id=1",
         Kind::Int {
             min: 0,
@@ -139,9 +139,9 @@ fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     let fio = || reading::integer(text, kb_base, (0, U32), Counts::Last);
     let mask = findings.settle(documented, fio)?.unwrap_or(0);
     if mask == 0 {
-        let why = "a mask of 0 leaves the job no processor";
+        let why = "a mask of 0 leaves the job no CPU";
         return Err(Problem::new("bad-cpu", 0..text.len(), why)
-            .fix("set a bit for each processor, as in `cpumask=0x3`")
+            .fix("set one bit per CPU, as in `cpumask=0x3`")
             .when_run());
     }
     options.cpus_allowed = Some((0..32).filter(|cpu| mask >> cpu & 1 == 1).collect());
@@ -195,7 +195,7 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
         None => (whole, None),
     };
     let needed = |what: &str| {
-        let why = format!("{what} is needed for `{}`, as in fio", word.text);
+        let why = format!("`{}` needs {what}, as in fio", word.text);
         let problem = Problem::new("bad-nodes", whole.range(), why);
         problem.fix(format!("write `{}:0`", word.text)).when_run()
     };

@@ -5,10 +5,10 @@ use super::row::{Kind, Row};
 /// An option of a profile.
 const fn row(name: &'static str, profile: &'static str, example: &'static str) -> Row {
     let why = match profile.as_bytes() {
-        b"act" => "belongs to fio's profile `act`, and does nothing in a job, as in fio",
-        _ => "belongs to fio's profile `tiobench`, and does nothing in a job, as in fio",
+        b"act" => "belongs to fio's profile `act` and has no effect in a job, as in fio",
+        _ => "belongs to fio's profile `tiobench` and has no effect in a job, as in fio",
     };
-    Row::new(name, "", "Nothing in a job", example, Kind::Ignored(why))
+    Row::new(name, "", "No effect in a job", example, Kind::Ignored(why))
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "prep",
         "0",
-        "Nothing in a job",
+        "No effect in a job",
         "prep",
         Kind::Flag(|_, _| {}),
     ),

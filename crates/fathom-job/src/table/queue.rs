@@ -14,20 +14,21 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "ioengine",
         "psync",
-        "The engine: by which system calls ops are done",
+        "I/O engine: system calls or library that performs ops",
         "ioengine=io_uring",
         Kind::Special {
-            form: "name of an engine (opt=psync)",
+            form: "engine name (opt=psync)",
             read: ioengine,
         },
     )
     .different(
-        "an engine that is not there yet is refused by name; fio looks for a library of that name",
+        "an engine that Fathom does not implement is refused by name; fio tries to load a library \
+         of that name",
     ),
     Row::new(
         "iodepth",
         "1",
-        "Ops in flight at most",
+        "Queue depth: maximum number of ops in flight",
         "iodepth=32",
         Kind::Int {
             min: 1,
@@ -36,11 +37,11 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .fio(1, U32)
-    .stricter("more than 65536: 65536 are taken"),
+    .stricter("flags more than 65536, and uses 65536"),
     Row::new(
         "iodepth_batch",
         "1",
-        "Ops handed over in one go; 0 for as many as `iodepth`",
+        "Maximum ops per submission; 0: `iodepth`",
         "iodepth_batch=8",
         Kind::Int {
             min: 0,
@@ -52,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "iodepth_batch_complete_min",
         "1",
-        "Completions to wait for at least; 0 polls",
+        "Minimum completions to wait for; 0: poll",
         "iodepth_batch_complete_min=4",
         Kind::Int {
             min: 0,
@@ -63,8 +64,8 @@ pub(super) const ROWS: &[Row] = &[
     .aliases(&["iodepth_batch_complete"]),
     Row::new(
         "iodepth_batch_complete_max",
-        "as `iodepth_batch_complete_min`",
-        "Completions to take in one go at most",
+        "same as `iodepth_batch_complete_min`",
+        "Maximum completions to reap at a time",
         "iodepth_batch_complete_max=8",
         Kind::Int {
             min: 0,
@@ -72,11 +73,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.iodepth_batch_complete_max = narrow(v),
         },
     )
-    .stricter("less than `iodepth_batch_complete_min` in one section; fio raises it"),
+    .stricter("flags a value below `iodepth_batch_complete_min` in one section; fio raises it"),
     Row::new(
         "iodepth_low",
-        "as `iodepth`",
-        "Fill the queue again only when no more ops than this are in flight",
+        "same as `iodepth`",
+        "Low watermark: refill the queue when ops in flight drop to this",
         "iodepth_low=8",
         Kind::Int {
             min: 0,
@@ -87,15 +88,15 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "direct",
         "0",
-        "Go around the page cache (O_DIRECT)",
+        "Bypass the page cache (O_DIRECT)",
         "direct=1",
         Kind::Bool(|o, v| o.direct = v),
     )
-    .stricter("a `buffered` in the same section that says otherwise; in fio the last one counts"),
+    .stricter("flags a contradicting `buffered` in the same section; fio uses the last one"),
     Row::new(
         "buffered",
         "1",
-        "Go through the page cache: the opposite of `direct`",
+        "Use the page cache; the opposite of `direct`",
         "buffered=0",
         Kind::Bool(|o, v| o.direct = !v),
     )
@@ -103,45 +104,53 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "io_submit_mode",
         "inline",
-        "Who hands ops over",
+        "Thread that submits I/O: the job's own, or a worker pool",
         "io_submit_mode=offload",
         Kind::Choice(&[
-            choice("inline", "the job itself", |o| o.offload = false),
-            choice("offload", "workers, so that it never blocks", |o| {
-                o.offload = true;
-            }),
+            choice("inline", "the job's thread", |o| o.offload = false),
+            choice(
+                "offload",
+                "a pool of worker threads; submission never blocks the job",
+                |o| {
+                    o.offload = true;
+                },
+            ),
         ]),
     )
     .different(
-        "with `offload` each worker has an engine of its own, there are as many as ops are held \
-         up (at most `iodepth`), and a synchronous engine has `iodepth` ops in flight; latencies \
-         are printed, where fio prints none without `ramp_time`",
+        "with `offload` each worker has its own engine, the pool grows while submissions block \
+         (at most to `iodepth`), and a synchronous engine keeps `iodepth` ops in flight; \
+         latencies are printed, where fio prints none without `ramp_time`",
     ),
     Row::new(
         "offload_kick",
         "batch",
-        "With `io_submit_mode=offload`: when the job wakes a worker",
+        "Time at which the job wakes a worker, for `io_submit_mode=offload`",
         "offload_kick=reap",
         Kind::Choice(&[
-            choice("batch", "once for each batch", |o| {
+            choice("batch", "once per batch", |o| {
                 o.offload_kick = OffloadKick::Batch;
             }),
-            choice("each", "once for each op", |o| {
+            choice("each", "once per op", |o| {
                 o.offload_kick = OffloadKick::Each;
             }),
-            choice("delayed", "once for each batch, by a timer of 0", |o| {
-                o.offload_kick = OffloadKick::Delayed;
-            }),
-            choice("reap", "when it looks for completions", |o| {
+            choice(
+                "delayed",
+                "once per batch, from a timer with zero delay",
+                |o| {
+                    o.offload_kick = OffloadKick::Delayed;
+                },
+            ),
+            choice("reap", "when it reaps completions", |o| {
                 o.offload_kick = OffloadKick::Reap;
             }),
         ]),
     )
-    .different("Fathom's own; workers that are awake wake the next all the same"),
+    .different("Fathom extension; running workers wake further ones in any mode"),
     Row::new(
         "serialize_overlap",
         "0",
-        "An op that overlaps one in flight waits for it, if either writes or trims",
+        "Delay an op that overlaps one in flight, if either writes or trims",
         "serialize_overlap=1",
         Kind::Bool(|o, v| o.serialize_overlap = v),
     ),
@@ -165,33 +174,33 @@ fn refused(piece: Piece<'_>) -> Problem {
     let text = piece.text;
     let stem = text.split(':').next().unwrap_or_default();
     if engines::is_spdk(text) {
-        let why = format!("the engine `{text}` is a plugin of SPDK's: not in fathom");
+        let why = format!("the engine `{text}` is an SPDK plugin, which Fathom does not support");
         return Problem::new("not-in-fathom", piece.range(), why).fix(
-            "give the device back to the kernel's driver, and use `ioengine=io_uring` with \
+            "rebind the device to the kernel driver, and use `ioengine=io_uring` with \
              `filename=/dev/nvme0n1`, `direct=1`, `hipri=1` and `fixedbufs=1`",
         );
     }
     if let Some(what) = engines::needs(stem) {
-        let why = format!("the engine `{stem}` needs {what}: not in fathom");
+        let why = format!("the engine `{stem}` needs {what}, which Fathom does not support");
         return Problem::new("not-in-fathom", piece.range(), why)
-            .fix(format!("the engines are: {list}"));
+            .fix(format!("use one of: {list}"));
     }
     if engines::LATER.contains(&stem) {
         return Problem::new(
             "not-yet",
             piece.range(),
-            format!("the engine `{stem}` is known to fio, not yet to fathom"),
+            format!("the engine `{stem}` exists in fio, but not yet in Fathom"),
         )
-        .fix(format!("the engines are: {list}"));
+        .fix(format!("use one of: {list}"));
     }
     let problem = Problem::new(
         "unknown-engine",
         piece.range(),
-        format!("there is no engine `{text}`"),
+        format!("unknown engine `{text}`"),
     );
     match suggest::closest(text, there.chain(engines::LATER.iter().copied())) {
-        Some(word) => problem.fix(format!("did you mean `{word}`? The engines are: {list}")),
-        None => problem.fix(format!("the engines are: {list}")),
+        Some(word) => problem.fix(format!("did you mean `{word}`? available: {list}")),
+        None => problem.fix(format!("use one of: {list}")),
     }
 }
 

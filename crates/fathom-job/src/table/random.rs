@@ -14,27 +14,27 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "norandommap",
         "0",
-        "Do not remember which blocks were done: some come twice, others never",
+        "Do not track visited blocks; offsets may repeat",
         "norandommap",
         Kind::Flag(|o, v| o.norandommap = v),
     )
     .different(
-        "where it is not given, `size` bytes are done and each block comes once for each \
-         direction. In fio directions whose smallest `bs` differ, those that the job does not use \
-         included, share one map in which each counts in its own blocks: a search for a free one \
-         may lead past the end, and the job ends before `size`",
+        "without it, `size` bytes are transferred and each block is visited once per direction. \
+         In fio, directions with different smallest `bs` (even unused ones) index one shared map \
+         in units of their own block size: a search for a free block may run past the end, and \
+         the job ends before `size`",
     ),
     Row::new(
         "softrandommap",
         "0",
-        "Go on without the map where there is no memory for it",
+        "Continue without the map of visited blocks if memory is short",
         "softrandommap=1",
         Kind::Bool(|o, v| o.softrandommap = v),
     ),
     Row::new(
         "randrepeat",
         "1",
-        "Draw the same sequence in every run",
+        "Use the same random sequence in every run",
         "randrepeat=0",
         Kind::Bool(|o, v| o.randrepeat = v),
     )
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "randseed",
         "0x89",
-        "What the random sequence starts from",
+        "Seed of the random sequence",
         "randseed=42",
         Kind::Int {
             min: 0,
@@ -50,11 +50,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.randseed = Some(v),
         },
     )
-    .different("the sequence is the same on every machine, but not fio's"),
+    .different("the sequence is the same on every machine, but differs from fio's"),
     Row::new(
         "random_generator",
         "tausworthe",
-        "How random offsets are drawn",
+        "Random number generator for offsets",
         "random_generator=lfsr",
         Kind::Choice(&[
             choice("tausworthe", "32 bits", |o| {
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
             }),
             choice(
                 "lfsr",
-                "a shift register: every block once, without a map",
+                "linear feedback shift register: every block once, without a map",
                 |o| {
                     o.random_generator = RandomGenerator::Lfsr;
                 },
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "random_distribution",
         "random",
-        "Which offsets come more often",
+        "Distribution of random offsets",
         "random_distribution=zipf:1.2",
         Kind::Special {
             form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]\
@@ -84,15 +84,15 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "the deviation of `normal` is what is asked for, in fio never less than a twelfth of the \
-         range; around a given center neighbours stay together, where fio 3.33 scatters them; \
-         values behind `random`, a theta that is not positive, and a zone of `zoned_abs` without \
-         a size or beyond the end are refused",
+        "the deviation of `normal` is as given; fio's is never less than a twelfth of the range. \
+         With a center, neighbouring blocks stay adjacent; fio 3.33 scatters them. Values after \
+         `random`, a theta that is not positive, and a zone of `zoned_abs` without a size or past \
+         the end are refused",
     ),
     Row::new(
         "percentage_random",
         "100",
-        "How many of a random pattern's ops are random, in percent; the rest goes on from the last",
+        "Percentage of random ops in a random pattern; the rest is sequential",
         "percentage_random=80",
         Kind::PerDirection {
             min: 0,
@@ -140,7 +140,7 @@ pub(super) fn law(
     if let Some(extra) = pieces.get(most) {
         let extra = extra.range().start..whole.range().end;
         let problem = Problem::new("too-many-values", extra, "too many values");
-        findings.misread(problem.fix("leave out what stands behind"), "nothing")?;
+        findings.misread(problem.fix("remove the extra values"), reading::NOTHING)?;
     }
     let center = pieces
         .get(2)
@@ -159,13 +159,18 @@ pub(super) fn law(
                 theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON,
                 at(),
                 "theta",
-                "positive, but not 1",
+                "positive and not 1",
             )?;
             RandomDistribution::Zipf(theta, center?)
         }
         "pareto" => {
             let h = parameter(0.2)?;
-            check(h > 0.0 && h < 1.0, at(), "h", "more than 0 and less than 1")?;
+            check(
+                h > 0.0 && h < 1.0,
+                at(),
+                "h",
+                "greater than 0 and less than 1",
+            )?;
             RandomDistribution::Pareto(h, center?)
         }
         "normal" | "gauss" => {
@@ -174,7 +179,7 @@ pub(super) fn law(
                 (0.0..100.0).contains(&deviation),
                 at(),
                 "the deviation",
-                "from 0 to less than 100 (percent)",
+                "at least 0 and less than 100 percent",
             )?;
             RandomDistribution::Normal(deviation, center?)
         }

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate",
         "",
-        "Bytes per second at most",
+        "Bandwidth limit, bytes/s",
         "rate=100m,50m",
         Kind::PerDirection {
             min: 0,
@@ -20,11 +20,11 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| overlay(&mut o.rate, values),
         },
     )
-    .different("together with `rate_iops` it is refused, as in fio when the job is to run"),
+    .different("refused together with `rate_iops`, as in fio when the job is about to run"),
     Row::new(
         "rate_iops",
         "",
-        "Ops per second at most",
+        "IOPS limit",
         "rate_iops=1000",
         Kind::PerDirection {
             min: 0,
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate_min",
         "",
-        "Bytes per second at least, or the job fails",
+        "Minimum bandwidth, bytes/s; the job fails below it",
         "rate_min=10m",
         Kind::PerDirection {
             min: 0,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate_iops_min",
         "",
-        "Ops per second at least, or the job fails",
+        "Minimum IOPS; the job fails below it",
         "rate_iops_min=100",
         Kind::PerDirection {
             min: 0,
@@ -58,13 +58,15 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate_process",
         "linear",
-        "How ops are spread over time under a rate",
+        "Arrival process of ops under a rate limit",
         "rate_process=poisson",
         Kind::Choice(&[
-            choice("linear", "evenly", |o| o.rate_process = RateProcess::Linear),
+            choice("linear", "evenly spaced", |o| {
+                o.rate_process = RateProcess::Linear
+            }),
             choice(
                 "poisson",
-                "with exponential gaps, as from many independent users",
+                "exponential gaps, as from many independent clients",
                 |o| {
                     o.rate_process = RateProcess::Poisson;
                 },
@@ -74,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate_cycle",
         "1000",
-        "Over how many milliseconds the least rates are checked",
+        "Interval over which minimum rates are checked, ms",
         "rate_cycle=500",
         Kind::Int {
             min: 0,
@@ -86,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thinktime",
         "0",
-        "Pause so long after `thinktime_blocks` ops",
+        "Pause after every `thinktime_blocks` ops",
         "thinktime=10ms",
         Kind::Time {
             bare: Bare::Microseconds,
@@ -97,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thinktime_spin",
         "0",
-        "Of the pause, burn the processor for so long first",
+        "Part of `thinktime` spent busy on the CPU; the rest sleeps",
         "thinktime_spin=1ms",
         Kind::Time {
             bare: Bare::Microseconds,
@@ -108,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thinkcycles",
         "0",
-        "Burn so many cycles of the processor at the start of each pause, on top of `thinktime`",
+        "CPU cycles to burn at the start of each pause, in addition to `thinktime`",
         "thinkcycles=10000",
         Kind::Int {
             min: 0,
@@ -119,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thinktime_blocks",
         "1",
-        "Ops between two pauses",
+        "Ops between pauses",
         "thinktime_blocks=16",
         Kind::Int {
             min: 0,
@@ -130,21 +132,19 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "thinktime_blocks_type",
         "complete",
-        "Which ops `thinktime_blocks` counts",
+        "Ops counted by `thinktime_blocks`",
         "thinktime_blocks_type=issue",
         Kind::Choice(&[
-            choice("complete", "those that have completed", |o| {
+            choice("complete", "completed ops", |o| {
                 o.thinktime_blocks_issue = false
             }),
-            choice("issue", "those that were issued", |o| {
-                o.thinktime_blocks_issue = true
-            }),
+            choice("issue", "issued ops", |o| o.thinktime_blocks_issue = true),
         ]),
     ),
     Row::new(
         "thinktime_iotime",
         "0",
-        "Pause whenever so much time was spent on I/O",
+        "Time spent on I/O between pauses",
         "thinktime_iotime=5s",
         Kind::Time {
             bare: Bare::Seconds,
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rate_ignore_thinktime",
         "0",
-        "What was due in a pause is not made up for after it",
+        "Do not catch up after a pause on ops that were due during it",
         "rate_ignore_thinktime=1",
         Kind::Bool(|o, v| o.rate_ignore_thinktime = v),
     ),

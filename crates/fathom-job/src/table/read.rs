@@ -94,8 +94,8 @@ impl Row {
 
     /// A bare name, which asks for what can only be left off.
     fn not_yet(&self) -> Problem {
-        let why = format!("`{}` is known to fio, not yet to fathom", self.name);
-        Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or leave it out", self.example))
+        let why = format!("`{}` exists in fio, but not yet in Fathom", self.name);
+        Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or remove it", self.example))
     }
 
     fn no_value(&self) -> Problem {
@@ -144,7 +144,7 @@ fn three<T: Clone>(
     mut read: impl FnMut(Piece<'_>) -> Result<T, Problem>,
 ) -> Result<PerDirection<Option<T>>, Problem> {
     if pieces.len() > 3 {
-        let why = format!("there are three {what} at most: for reads, writes and trims");
+        let why = format!("more than three {what} (read,write,trim)");
         return Err(Problem::new("too-many-values", whole, why));
     }
     let values = pieces.iter().map(|piece| match piece.text.trim() {
@@ -168,11 +168,12 @@ fn separator_trap(name: &str, piece: Piece<'_>) -> Problem {
     let problem = Problem::new(
         "not-a-range",
         piece.range(),
-        "the values are for reads and writes, as in fio: this is no range",
+        "the values apply to reads and writes, as in fio; this is not a range",
     );
     match name {
-        "bs" => problem.fix("for a range write `bsrange=`; for reads and writes use a comma"),
-        _ => problem.fix("use a comma between the value for reads and the one for writes"),
+        "bs" => problem
+            .fix("for a range use `bsrange=`; for reads and writes separate the values by a comma"),
+        _ => problem.fix("separate the values for reads and writes by a comma"),
     }
 }
 
@@ -235,7 +236,7 @@ fn choose(
 /// Returns the problem of text after a word that takes none.
 pub(crate) fn needless(piece: Piece<'_>, word: &str) -> Problem {
     let rest = piece.part(word.len()..piece.text.len());
-    let why = format!("`{}` behind `{word}` means nothing", rest.text);
+    let why = format!("`{}` after `{word}` has no meaning", rest.text);
     Problem::new("needless-value", rest.range(), why).fix(format!("write `{word}`"))
 }
 
@@ -252,7 +253,7 @@ pub(crate) fn unknown_word(
         return Problem::new(
             "not-yet",
             piece.range(),
-            format!("`{name}={text}` is known to fio, not yet to fathom"),
+            format!("`{name}={text}` exists in fio, but not yet in Fathom"),
         )
         .fix(format!("use one of: {list}"));
     }
@@ -262,7 +263,7 @@ pub(crate) fn unknown_word(
         format!("`{text}` is not a value of `{name}`"),
     );
     match suggest::closest(text, words.iter().copied()) {
-        Some(word) => problem.fix(format!("did you mean `{word}`? The values are: {list}")),
+        Some(word) => problem.fix(format!("did you mean `{word}`? available: {list}")),
         None => problem.fix(format!("use one of: {list}")),
     }
 }

@@ -94,7 +94,7 @@ pub(crate) enum Kind {
 pub(crate) const ALL_OTHERS: &[&str] = &["all other values"];
 
 /// Why an option does nothing that once did something.
-pub(crate) const GIVEN_UP: &str = "does nothing any more, as in fio";
+pub(crate) const GIVEN_UP: &str = "has no effect, as in fio";
 
 /// A word an option can have for its value.
 #[derive(Clone, Copy)]

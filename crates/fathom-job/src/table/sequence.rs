@@ -9,7 +9,7 @@ use crate::problem::{Piece, Problem};
 pub(super) const ROWS: &[Row] = &[Row::new(
     "random_sequence_stride",
     "0",
-    "Each time round, move all blocks of `random_distribution=sequence` on by as many as there are",
+    "Shift `random_distribution=sequence` by its length after each pass",
     "random_sequence_stride=1",
     Kind::Bool(|o, v| o.random_sequence_stride = v),
 )];
@@ -26,7 +26,7 @@ pub(super) fn sequence(
         blocks.push(block);
     }
     if blocks.len() > BLOCKS_MAX {
-        let why = format!("a sequence of more than {BLOCKS_MAX} blocks");
+        let why = format!("the sequence has more than {BLOCKS_MAX} blocks");
         return Err(Problem::new("too-many-values", list.range(), why));
     }
     options.random_distribution = RandomDistribution::Random;

@@ -14,18 +14,18 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "sync_file_range",
         "",
-        "sync_file_range(2) of what was written, after so many writes (1 without a number)",
+        "Issue sync_file_range(2) after every N writes [default N: 1]",
         "sync_file_range=wait_before,write:8",
         Kind::Special {
-            form: "wait_before, write and wait_after with commas between them, then :N",
+            form: "comma-separated list of wait_before, write, wait_after, then :N",
             read: sync_file_range,
         },
     )
-    .different("a number anywhere but at the end is refused; in fio the last word's counts"),
+    .different("a number is accepted only at the end; fio uses that of the last word"),
     Row::new(
         "write_barrier",
         "0",
-        "Make every so manieth write a barrier, where the engine has such writes: none has",
+        "Make every Nth write a barrier; no engine supports barriers",
         "write_barrier=32",
         Kind::Int {
             min: 0,
@@ -36,34 +36,34 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "end_syncfs",
         "0",
-        "syncfs(2) of the files' file systems at the job's end",
+        "Issue syncfs(2) on the files' file systems at the end of the job",
         "end_syncfs=1",
         Kind::Bool(|o, v| o.files.end_syncfs = v),
     )
-    .different("once for each directory that the job has files in"),
+    .different("one call per directory that contains files of the job"),
     Row::new(
         "unlink_each_loop",
         "0",
-        "Remove the job's files between two of its `loops`",
+        "Remove the job's files between `loops`",
         "unlink_each_loop=1",
         Kind::Bool(|o, v| o.files.unlink_each_loop = v),
     ),
     Row::new(
         "lockfile",
         "none",
-        "How jobs that have a file in common take turns on it",
+        "Locking of files shared between jobs",
         "lockfile=readwrite",
         Kind::Choice(&[
-            choice("none", "not at all", |o| o.files.lockfile = LockFile::None),
+            choice("none", "none", |o| o.files.lockfile = LockFile::None),
             choice("exclusive", "one job at a time", |o| {
                 o.files.lockfile = LockFile::Exclusive;
             }),
-            choice("readwrite", "several that read, or one that writes", |o| {
+            choice("readwrite", "multiple readers or one writer", |o| {
                 o.files.lockfile = LockFile::ReadWrite;
             }),
         ]),
     )
-    .different("a job with several ops in flight has the lock for all of them"),
+    .different("a job with several ops in flight holds the lock until all complete"),
 ];
 
 fn sync_file_range(
@@ -77,17 +77,17 @@ fn sync_file_range(
         let pieces = whole.split(&[':']);
         let bad = |code, piece: &Piece<'_>, why: &str| {
             let problem = Problem::new(code, piece.range(), why);
-            Err(problem.fix("write it as in `wait_before,write:8`"))
+            Err(problem.fix("write it like `wait_before,write:8`"))
         };
         if let Some(extra) = pieces.get(2) {
-            let why = "one number at most, behind the last word";
+            let why = "only one number is allowed, after the last word";
             return bad("too-many-values", extra, why);
         }
         if let Some(piece) = pieces.get(1).filter(|piece| piece.text.contains(',')) {
             return bad(
                 "bad-value",
                 piece,
-                "the number of writes stands behind the last word",
+                "the number of writes must follow the last word",
             );
         }
         let every = match pieces.get(1) {

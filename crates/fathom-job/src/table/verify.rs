@@ -11,14 +11,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "zero_buffers",
         "0",
-        "Write zeros",
+        "Write buffers filled with zeros",
         "zero_buffers",
         Kind::Flag(|o, v| o.zero_buffers = v),
     ),
     Row::new(
         "refill_buffers",
         "0",
-        "Draw new random content for every write",
+        "Fill the buffer with new random data before every write",
         "refill_buffers",
         Kind::Flag(|o, v| {
             o.refill_buffers = v;
@@ -28,14 +28,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "scramble_buffers",
         "1",
-        "Change a little of the content for every write",
+        "Modify parts of the buffer before every write, against deduplication",
         "scramble_buffers=0",
         Kind::Bool(|o, v| o.scramble_buffers = Some(v)),
     ),
     Row::new(
         "buffer_pattern",
         "",
-        "Write these bytes over and over",
+        "Byte pattern that fills write buffers",
         "buffer_pattern=0xdeadbeef",
         Kind::Special {
             form: PATTERN,
@@ -45,20 +45,22 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verify",
         "0",
-        "How content is checked",
+        "Verification method",
         "verify=crc32c",
         Kind::Choice(&[
-            choice("0", "not at all", |o| o.verify = Verify::None),
-            choice("crc32c", "a CRC-32C in a header of every block", |o| {
+            choice("0", "none", |o| o.verify = Verify::None),
+            choice("crc32c", "CRC-32C in a header of every block", |o| {
                 o.verify = Verify::Crc32c;
             }),
-            choice("crc32c-intel", "as `crc32c`", |o| o.verify = Verify::Crc32c),
-            choice("md5", "an MD5 in a header of every block", |o| {
+            choice("crc32c-intel", "same as `crc32c`", |o| {
+                o.verify = Verify::Crc32c
+            }),
+            choice("md5", "MD5 in a header of every block", |o| {
                 o.verify = Verify::Md5
             }),
             choice(
                 "pattern",
-                "compare with `verify_pattern`, without a header",
+                "comparison with `verify_pattern`, without a header",
                 |o| {
                     o.verify = Verify::Pattern;
                 },
@@ -85,14 +87,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "do_verify",
         "1",
-        "Read back and compare after writing",
+        "Read back and verify after writing",
         "do_verify=0",
         Kind::Bool(|o, v| o.do_verify = v),
     ),
     Row::new(
         "verify_pattern",
         "",
-        "The bytes that `verify=pattern` writes and expects",
+        "Byte pattern that `verify=pattern` writes and expects",
         "verify_pattern=0xdeadbeef",
         Kind::Special {
             form: PATTERN,
@@ -102,14 +104,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verifysort",
         "",
-        "Nothing any more",
+        "No effect; accepted for compatibility",
         "verifysort=1",
         Kind::Ignored(GIVEN_UP),
     ),
     Row::new(
         "verifysort_nr",
         "",
-        "Nothing any more",
+        "No effect; accepted for compatibility",
         "verifysort_nr=8",
         Kind::Ignored(GIVEN_UP),
     ),
@@ -150,5 +152,5 @@ fn verify_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result
     Ok(())
 }
 
-const PATTERN: &str = "\"text\", 0xHEX, a decimal number, 'file', %o for a block's offset, or \
-                       several of them one after another";
+const PATTERN: &str = "\"text\", 0xHEX, a decimal number, 'file', %o (block offset), or a \
+                       sequence of these";

@@ -16,29 +16,28 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "zonemode",
         "none",
-        "Whether the job goes through its files zone by zone",
+        "Zone mode",
         "zonemode=strided",
         Kind::Choice(&[
             choice("none", "no zones", |o| o.zones.mode = ZoneMode::None),
             choice(
                 "strided",
-                "move `zonesize` bytes within `zonerange`, then skip `zoneskip`",
+                "transfer `zonesize` bytes within `zonerange`, then skip `zoneskip`",
                 |o| o.zones.mode = ZoneMode::Strided,
             ),
-            choice("zbd", "the zones of a zoned block device", |o| {
+            choice("zbd", "zones of a zoned block device", |o| {
                 o.zones.mode = ZoneMode::Zbd;
             }),
         ]),
     )
     .different(
-        "`zbd` is refused before the job starts: where there is no zoned device for want of one, \
-         on one as not there yet; each file of a job has zones \
-         of its own; fio counts the bytes of all together",
+        "`zbd` is refused before the job starts, on zoned devices because it is not implemented \
+         yet. Each file of a job has its own zones; fio counts the bytes of all files together",
     ),
     Row::new(
         "zonesize",
         "",
-        "Bytes to move in a zone before the next one comes",
+        "Bytes to transfer per zone",
         "zonesize=1m",
         Kind::Int {
             min: 0,
@@ -48,8 +47,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row::new(
         "zonerange",
-        "as `zonesize`",
-        "How long a zone is",
+        "same as `zonesize`",
+        "Zone length, bytes",
         "zonerange=4m",
         Kind::Int {
             min: 0,
@@ -60,18 +59,18 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "zoneskip",
         "0",
-        "Bytes between two zones",
+        "Gap between zones, bytes",
         "zoneskip=1m",
         Kind::Size {
             min: 0,
             set: |o, v| o.zones.skip = v,
         },
     )
-    .different("a percentage is refused; fio takes it for an enormous number of bytes"),
+    .different("a percentage is refused; fio reads it as a huge byte count"),
     Row::new(
         "zonecapacity",
         "0",
-        "How much of a zone can be written, for `zonemode=zbd`",
+        "Writable bytes per zone, for `zonemode=zbd`",
         "zonecapacity=1m",
         Kind::Int {
             min: 0,
@@ -81,42 +80,42 @@ pub(super) const ROWS: &[Row] = &[
     ),
     zbd(
         "read_beyond_wp",
-        "Read behind a zone's write pointer, too, for `zonemode=zbd`",
+        "Allow reads beyond the write pointer, for `zonemode=zbd`",
         "read_beyond_wp=1",
     ),
     open_zones(
         "max_open_zones",
-        "Zones that all jobs write at a time at most, for `zonemode=zbd`",
+        "Open zones of all jobs together, maximum, for `zonemode=zbd`",
         "max_open_zones=8",
     ),
     open_zones(
         "job_max_open_zones",
-        "Zones that a job writes at a time at most, for `zonemode=zbd`",
+        "Open zones per job, maximum, for `zonemode=zbd`",
         "job_max_open_zones=8",
     ),
     zbd(
         "ignore_zone_limits",
-        "Go past the device's limits of open zones, for `zonemode=zbd`",
+        "Ignore the device's limit of open zones, for `zonemode=zbd`",
         "ignore_zone_limits=1",
     ),
     share(
         "zone_reset_threshold",
-        "Reset zones when so much of the range is written, for `zonemode=zbd`",
+        "Fraction of written blocks that triggers zone resets, for `zonemode=zbd`",
         "zone_reset_threshold=0.5",
     ),
     share(
         "zone_reset_frequency",
-        "How often a zone is reset, per write, for `zonemode=zbd`",
+        "Zone resets per write, for `zonemode=zbd`",
         "zone_reset_frequency=0.1",
     ),
     zbd(
         "recover_zbd_write_error",
-        "Mend the write pointer after an error, for `zonemode=zbd`",
+        "Repair the write pointer after a write error, for `zonemode=zbd`",
         "recover_zbd_write_error=1",
     ),
     zbd(
         "write_zone_remainder",
-        "Fill zones whose rest is smaller than an op, for `zonemode=zbd`",
+        "Write the rest of a zone that is smaller than a block, for `zonemode=zbd`",
         "write_zone_remainder=1",
     ),
 ];
@@ -168,7 +167,7 @@ pub(super) fn zoned(
         return Err(Problem::new(
             "too-many-values",
             piece.range(),
-            "there are three lists at most: for reads, writes and trims",
+            "more than three lists (read,write,trim)",
         ));
     }
     let mut lists = Vec::new();
@@ -211,9 +210,9 @@ fn one_list(
     }
     let access: u32 = zones.iter().map(|&(access, _)| u32::from(access)).sum();
     if access != 100 || zones.len() > ZONES_MAX {
-        let why = format!("the shares of the ops add up to {access}, not to 100");
+        let why = format!("the access percentages add up to {access}, not 100");
         return Err(Problem::new("bad-zones", list.range(), why)
-            .fix("write each zone as its share of the ops, a slash and its size: `60/10:40/90`"));
+            .fix("write each zone as access/size in percent, as in `60/10:40/90`"));
     }
     let given = |length: &Option<ZoneLength>| match length {
         Some(ZoneLength::Percent(percent)) => u32::from(*percent),
@@ -222,7 +221,9 @@ fn one_list(
     let sizes: u32 = zones.iter().map(|(_, length)| given(length)).sum();
     let Some(rest) = 100_u32.checked_sub(sizes) else {
         let why = format!("the sizes add up to {sizes} % of the file");
-        return Err(Problem::new("bad-zones", list.range(), why).fix("lower them to 100 in all"));
+        return Err(
+            Problem::new("bad-zones", list.range(), why).fix("lower them to a total of 100")
+        );
     };
     let share = ZoneLength::Percent(byte(u64::from(rest / blank.max(1))));
     let zone = |(access, length): (u8, Option<ZoneLength>)| AccessZone {
@@ -242,8 +243,8 @@ fn percentage(piece: Piece<'_>) -> Piece<'_> {
 }
 
 fn bad_entry(entry: Piece<'_>) -> Problem {
-    let why = format!("`{}` is not a share of the ops and a size", entry.text);
-    Problem::new("bad-zones", entry.range(), why).fix("write it as in `60/10`")
+    let why = format!("`{}` is not an access percentage and a size", entry.text);
+    Problem::new("bad-zones", entry.range(), why).fix("write it like `60/10`")
 }
 
 /// Sizes in zones become bytes; what the options say together makes sense.
@@ -269,14 +270,14 @@ pub(crate) fn settle(options: &mut Options) -> Result<(), Box<(&'static str, Pro
         return problem(
             "zonemode",
             "`zonemode=strided` needs a `zonesize`, as in fio",
-            "add it, as in `zonesize=1m`",
+            "add one, as in `zonesize=1m`",
         );
     }
     if matches!(zones.skip, Size::Percent(_)) {
         return problem(
             "zoneskip",
-            "`zoneskip` is a number of bytes, or of zones",
-            "write it as in `1m` or `1z`",
+            "`zoneskip` is a number of bytes or zones",
+            "write it like `1m` or `1z`",
         );
     }
     if options.zones.range == 0 {
@@ -297,7 +298,7 @@ pub(crate) fn settle(options: &mut Options) -> Result<(), Box<(&'static str, Pro
         {
             if !strided {
                 let why = "a size in zones needs `zonemode=strided` and a `zonesize`";
-                return problem(name, why, "give the size in bytes, or in percent");
+                return problem(name, why, "write the size in bytes or percent");
             }
             *size = Size::Bytes(u64::from(count).saturating_mul(unit));
         }

@@ -102,7 +102,7 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
         Verify::Pattern => VerifyMethod::Pattern,
     };
     if options.bs_is_seq_rand {
-        let message = "`verify` with `bs_is_seq_rand` is known to fio, not yet to fathom";
+        let message = "`verify` with `bs_is_seq_rand` exists in fio, but not yet in Fathom";
         return Err(Problem::new("verify_by_order", message).hint("leave one of them out"));
     }
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());

@@ -167,7 +167,7 @@ fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
             "`zonemode=zbd` needs a zoned block device, and {} is none",
             file.path
         ),
-        None => "`zonemode=zbd` is known to fio, not yet to fathom".to_owned(),
+        None => "`zonemode=zbd` exists in fio, but not yet in Fathom".to_owned(),
     };
     Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or leave it out"))
 }
