@@ -10,9 +10,9 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use fathom_core::Nanos;
+use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
-use fathom_job::{Diagnostics, Dialect, EtaMode, OutputFormat, Plan, Settings, Severity};
+use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_run::Event;
 
@@ -23,11 +23,10 @@ use crate::status::StatusLine;
 /// The report in the making.
 pub(crate) struct Report {
     dialect: Dialect,
-    /// Whether text for people is among the formats.
-    normal: bool,
-    json: Option<Json>,
-    /// The layout of the terse report, if it is among the formats.
-    terse: Option<u32>,
+    /// Formats to print, in this order.
+    formats: Vec<OutputFormat>,
+    /// Layout of the terse report.
+    terse_version: u32,
     data: Data,
     /// Whether `data` is a file.
     to_file: bool,
@@ -40,30 +39,17 @@ pub(crate) struct Report {
     has_record: bool,
 }
 
-/// Which JSON.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Json {
-    Plain,
-    Plus,
-}
-
 impl Report {
     /// A report in the formats that the settings ask for.
     pub(crate) fn new(dialect: Dialect, settings: &Settings, data: Data) -> Self {
-        let has = |format| settings.formats.contains(&format);
         let stream = match dialect {
             Dialect::Fio => Stream::Data,
             Dialect::Fathom => Stream::Error,
         };
         Self {
             dialect,
-            normal: settings.formats.is_empty() || has(OutputFormat::Normal),
-            json: match (has(OutputFormat::JsonPlus), has(OutputFormat::Json)) {
-                (true, _) => Some(Json::Plus),
-                (false, true) => Some(Json::Plain),
-                (false, false) => None,
-            },
-            terse: has(OutputFormat::Terse).then_some(settings.terse_version),
+            formats: OutputFormat::to_print(&settings.formats),
+            terse_version: settings.terse_version,
             to_file: settings.output.is_some(),
             data,
             failed: None,
@@ -87,7 +73,7 @@ impl Report {
     pub(crate) fn progress_interval(&self, settings: &Settings) -> Option<Nanos> {
         // fio draws on standard output, and not into a JSON document, whatever is asked.
         let (terminal, allowed) = match self.dialect {
-            Dialect::Fio => (io::stdout().is_terminal(), self.normal || self.to_file),
+            Dialect::Fio => (io::stdout().is_terminal(), self.has_text() || self.to_file),
             Dialect::Fathom => (io::stderr().is_terminal(), true),
         };
         let wanted = match settings.eta {
@@ -123,7 +109,7 @@ impl Report {
     /// Lines of `--debug`: part of the text under fio's name, where tools look for them.
     pub(crate) fn debug(&mut self, lines: &str) {
         match self.dialect {
-            Dialect::Fio if self.normal && self.json.is_none() => self.text(lines),
+            Dialect::Fio if self.has_text() && !self.has_document() => self.text(lines),
             _ => output::print(Stream::Error, lines),
         }
     }
@@ -161,7 +147,7 @@ impl Report {
             Event::Interim(record) => {
                 self.status.clear();
                 self.has_record = true;
-                self.formats(record);
+                self.print(record);
                 self.data.show();
             }
             Event::Stopping => {
@@ -199,24 +185,23 @@ impl Report {
         for job in record.jobs.iter().filter(|job| job.error != 0) {
             self.job_error(job);
         }
-        self.formats(record);
+        self.print(record);
     }
 
-    /// A record in every format asked for; terse, JSON and text come in this order, as in fio.
-    fn formats(&mut self, record: &Record) {
-        if let Some(layout) = self.terse {
-            self.data(&fathom_report::terse(record, layout));
-        }
-        if let Some(json) = self.json {
-            let mut text = fathom_report::json(record, json == Json::Plus);
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
+    /// Prints a record in every requested format.
+    fn print(&mut self, record: &Record) {
+        for format in self.formats.clone() {
+            let text = fathom_report::render(record, format, self.terse_version);
             self.data(&text);
         }
-        if self.normal {
-            self.data(&fathom_report::text(record));
-        }
+    }
+
+    fn has_text(&self) -> bool {
+        self.formats.contains(&OutputFormat::Normal)
+    }
+
+    fn has_document(&self) -> bool {
+        self.formats.iter().any(|format| format.is_document())
     }
 
     /// Tells of what ended the run before it had anything to report.
@@ -277,7 +262,7 @@ impl Report {
 
     /// Text for people that is part of the report.
     fn text(&mut self, text: &str) {
-        if self.normal {
+        if self.has_text() {
             self.data(text);
         }
     }
@@ -286,7 +271,7 @@ impl Report {
     fn note(&mut self, text: &str) {
         match self.dialect {
             Dialect::Fathom => output::print(Stream::Error, text),
-            Dialect::Fio if self.json.is_none() => self.text(text),
+            Dialect::Fio if !self.has_document() => self.text(text),
             Dialect::Fio => {}
         }
     }

@@ -1,5 +1,7 @@
 //! The command line as fio reads it: switches, options, jobs begun by `--name`, and job files.
 
+use fathom_core::OutputFormat;
+
 use crate::build::{Builder, Layer, Written};
 use crate::debug;
 use crate::diagnostics::{Severity, Spot};
@@ -12,7 +14,7 @@ use crate::showcmd;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, LogFull, OutputFormat, Refusal, SelfTest, Surroundings};
+use crate::{Dialect, Invocation, LogFull, Refusal, SelfTest, Surroundings};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///

@@ -53,8 +53,8 @@ pub use logs::{LogFileFormat, LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,
-    Options, Origin, OutputFormat, Plan, PriorityShare, RandomDistribution, RandomGenerator,
-    RateProcess, ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
+    Options, Origin, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess,
+    ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
 };
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use suggest::closest;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fathom_core::{IoPriority, Nanos, PerDirection};
+use fathom_core::{IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::diagnostics::Spot;
 
@@ -134,19 +134,6 @@ pub struct Settings {
     pub seeks: bool,
     /// `--save-distribution`: write a machine file that gives ops the latencies of this run.
     pub save_distribution: Option<String>,
-}
-
-/// One of the report's forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// Text for people.
-    Normal,
-    /// fio's JSON.
-    Json,
-    /// fio's JSON with histogram bins.
-    JsonPlus,
-    /// Semicolons.
-    Terse,
 }
 
 /// When the status line is shown.

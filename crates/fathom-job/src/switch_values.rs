@@ -1,26 +1,26 @@
 //! Reads the values of the command line's switches.
 
-use fathom_core::Nanos;
+use fathom_core::{Nanos, OutputFormat};
 
 use crate::findings::Findings;
-use crate::plan::{EtaMode, IdleProfile, OutputFormat};
+use crate::plan::{EtaMode, IdleProfile};
 use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::time::{self, Bare};
 
 /// `--output-format`.
 pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
-    let format = |piece: Piece<'_>| match piece.text.trim() {
-        "normal" => Ok(OutputFormat::Normal),
-        "json" => Ok(OutputFormat::Json),
-        "json+" => Ok(OutputFormat::JsonPlus),
-        "terse" | "minimal" | "csv" => Ok(OutputFormat::Terse),
-        word => Err(Problem::new(
-            "bad-format",
-            piece.range(),
-            format!("unknown output format `{word}`"),
-        )
-        .fix("use normal, terse, json or json+, or a comma-separated list")),
+    let format = |piece: Piece<'_>| {
+        let name = piece.text.trim();
+        OutputFormat::parse(name).ok_or_else(|| {
+            let names = OutputFormat::NAMES.map(|(name, _)| name).join(", ");
+            Problem::new(
+                "bad-format",
+                piece.range(),
+                format!("unknown output format `{name}`"),
+            )
+            .fix(format!("use {names}, or a comma-separated list"))
+        })
     };
     Piece::whole(text)
         .split(&[','])

@@ -2,10 +2,8 @@
 
 mod world;
 
-use fathom_core::Nanos;
-use fathom_job::{
-    Dialect, EtaMode, IdleProfile, Invocation, OutputFormat, SelfTest, Settings, Size, parse,
-};
+use fathom_core::{Nanos, OutputFormat};
+use fathom_job::{Dialect, EtaMode, IdleProfile, Invocation, SelfTest, Settings, Size, parse};
 use world::{World, file, job};
 
 #[track_caller]
@@ -371,5 +369,17 @@ fn showcmd_is_a_command_line_that_means_the_same() {
             panic!("nothing was printed");
         };
         assert_eq!(text, want);
+    }
+}
+
+#[test]
+fn the_help_names_every_output_format() {
+    let Ok(Invocation::Print(help)) = parse(&["--help".into()], Dialect::Fathom, &World::default())
+    else {
+        panic!("no help");
+    };
+    let line = help.lines().find(|line| line.contains("--output-format"));
+    for (name, _) in OutputFormat::NAMES {
+        assert!(line.is_some_and(|line| line.contains(name)), "{name}");
     }
 }

@@ -20,8 +20,7 @@ use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
 /// The record in fio's JSON, `plus` its histograms (`json+`).
-#[must_use]
-pub fn json(record: &Record, plus: bool) -> String {
+pub(crate) fn json(record: &Record, plus: bool) -> String {
     let entries = entries(record);
     let mut document = Object::new();
     document.set("fio version", FIO_VERSION);

@@ -1,7 +1,8 @@
-//! A record in fio's text and JSON.
+//! Reports: a record in fio's text, JSON and terse formats, and Fathom's own tables.
 //!
-//! Every number comes from the record alone; nothing here measures, reads a clock or does I/O.
-//! The forms are fio's to the blank, because scripts cut them apart; see the golden tests.
+//! [`render`] gives a run's report in any format. Every number comes from the record: nothing here
+//! measures, reads a clock or does I/O. Formats that fio has match fio's byte by byte, because
+//! scripts parse them; the golden tests hold this.
 #![forbid(unsafe_code)]
 
 mod disks;
@@ -26,18 +27,31 @@ mod trace;
 mod unified;
 mod worth;
 
+use fathom_core::OutputFormat;
 use fathom_record::Record;
 
 // Public items, listed once.
-pub use document::json;
 pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use seeks::seeks;
 pub use status::{Status, status_line};
-pub use terse::terse;
-pub use text::{text, unit_of_work};
+pub use text::unit_of_work;
 pub use trace::{trace, uring_trace};
 pub use worth::notes;
+
+/// Renders the report of a run in one format.
+///
+/// `terse_version` is the layout of the terse report, 2 to 5; 0 stands for fio's default, 3.
+/// A new format is a file of this crate with a function from a record to text, and an arm here.
+#[must_use]
+pub fn render(record: &Record, format: OutputFormat, terse_version: u32) -> String {
+    match format {
+        OutputFormat::Terse => terse::terse(record, terse_version),
+        OutputFormat::Json => document::json(record, false),
+        OutputFormat::JsonPlus => document::json(record, true),
+        OutputFormat::Normal => text::text(record),
+    }
+}
 
 /// What stands in fio's place for its version, in JSON and before a report: scripts compare the
 /// number with the fio they need.

@@ -25,8 +25,7 @@ use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
 /// The record in fio's terse form, layout 2, 3, 4 or 5; any other number is the usual 3.
-#[must_use]
-pub fn terse(record: &Record, layout: u32) -> String {
+pub(crate) fn terse(record: &Record, layout: u32) -> String {
     let layout = if (2..=5).contains(&layout) { layout } else { 3 };
     let entries = entries(record);
     let groups = GroupRates::of_groups(&entries);

@@ -19,8 +19,7 @@ use crate::unified;
 use crate::worth::notes;
 
 /// The record as text: jobs, groups, devices, and then what the reader should know.
-#[must_use]
-pub fn text(record: &Record) -> String {
+pub(crate) fn text(record: &Record) -> String {
     let entries = entries(record);
     let mut out = String::from("\n");
     if let Some(machine) = &record.modelled {

@@ -83,11 +83,12 @@ mod tests {
         assert_eq!((read.bandwidth.min(), read.bandwidth.count()), (12, 2));
         assert_eq!(job.directions.write.ios, 0);
         assert_eq!(shown(job).collect::<Vec<_>>(), [(Direction::Read, "mixed")]);
-        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&crate::document::json(&record, false)).unwrap();
         let job = &json["jobs"][0];
         assert_eq!(job["mixed"]["total_ios"], 4);
         assert!(job["read"].is_null() && job["write"].is_null() && job["sync"].is_null());
-        let text = crate::text(&record);
+        let text = crate::text::text(&record);
         assert!(text.contains("\n  mixed: IOPS=200,"), "{text}");
         assert!(text.contains("\n  MIXED: bw="), "{text}");
         assert!(!text.contains("READ"), "{text}");
@@ -125,7 +126,8 @@ mod tests {
         let directions = &mut record.jobs[0].directions;
         directions.read.priorities = vec![entry(0), entry(0x2000)];
         directions.write.priorities = vec![entry(0), entry(0x2000)];
-        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&crate::document::json(&record, false)).unwrap();
         let prios = &json["jobs"][0]["mixed"]["prios"];
         let counts = [0, 1].map(|at| prios[at]["clat_ns"]["N"].as_u64());
         assert_eq!(counts, [Some(2), Some(2)], "{prios}");
@@ -134,11 +136,12 @@ mod tests {
     #[test]
     fn both_ways_stand_side_by_side() {
         let record = record(Unified::Both);
-        let json: serde_json::Value = serde_json::from_str(&crate::json(&record, false)).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&crate::document::json(&record, false)).unwrap();
         let job = &json["jobs"][0];
         let ios = ["read", "write", "trim", "mixed"].map(|kind| job[kind]["total_ios"].as_u64());
         assert_eq!(ios, [Some(1), Some(3), Some(0), Some(4)]);
-        let text = crate::text(&record);
+        let text = crate::text::text(&record);
         for line in [
             "  read: ",
             "  write: ",
@@ -149,7 +152,7 @@ mod tests {
         ] {
             assert!(text.contains(&format!("\n{line}")), "{line}: {text}");
         }
-        let fields = |layout| crate::terse(&record, layout).split(';').count();
+        let fields = |layout| crate::terse::terse(&record, layout).split(';').count();
         assert_eq!(fields(5), 190 - 10 + 47);
     }
 }

@@ -13,8 +13,9 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use common::run_of;
-use fathom_core::Xoshiro256;
+use fathom_core::{OutputFormat, Xoshiro256};
 use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_report::render;
 use fathom_run::{Session, run};
 use fathom_stats::Latency;
 use serde_json::Value;
@@ -178,7 +179,7 @@ fn logs(section: &Section, job: &JobRecord, folder: &Path) {
 
 /// The JSON's jobs, be they groups or unified, add up to the record's.
 fn report(record: &Record) {
-    let json = fathom_report::json(record, true);
+    let json = render(record, OutputFormat::JsonPlus, 0);
     let json: Value = serde_json::from_str(&json).unwrap();
     let mut shown: BTreeMap<&str, u64> = BTreeMap::new();
     for job in json["jobs"].as_array().unwrap() {

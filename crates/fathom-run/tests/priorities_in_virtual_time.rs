@@ -3,8 +3,9 @@
 
 mod common;
 
-use fathom_core::IoPriority;
+use fathom_core::{IoPriority, OutputFormat};
 use fathom_record::{DirectionRecord, Record};
+use fathom_report::render;
 
 use common::record;
 
@@ -167,7 +168,7 @@ fn the_report_tells_priorities_apart() {
     let words = "--name=t --size=16m --rw=randread --ioengine=libaio --iodepth=8 \
                  --cmdprio_percentage=30";
     let told = record(words);
-    let text = fathom_report::text(&told);
+    let text = render(&told, OutputFormat::Normal, 0);
     for line in [
         "    clat prio 0/0/0 (nsec): min=100000, max=100000, avg=100000.00, stdev= 0.00\n",
         "    clat prio 1/0/0 (nsec): min=100000, max=100000, avg=100000.00, stdev= 0.00\n",
@@ -176,7 +177,7 @@ fn the_report_tells_priorities_apart() {
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    let json = fathom_report::json(&told, false);
+    let json = render(&told, OutputFormat::Json, 0);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let prios = &json["jobs"][0]["read"]["prios"];
     assert_eq!(prios[0]["prioclass"], 0);
@@ -188,7 +189,11 @@ fn the_report_tells_priorities_apart() {
     assert!(json["jobs"][0]["write"]["prios"].is_null());
 
     // One priority alone is nothing to tell.
-    let text = fathom_report::text(&record(&format!("{words} --cmdprio_percentage=100")));
+    let text = render(
+        &record(&format!("{words} --cmdprio_percentage=100")),
+        OutputFormat::Normal,
+        0,
+    );
     assert!(!text.contains("prio"), "{text}");
 }
 
@@ -196,7 +201,7 @@ fn the_report_tells_priorities_apart() {
 fn a_group_of_several_priorities_is_told_apart() {
     let words = "--group_reporting --size=1m --rw=read --ioengine=sync --name=a --prioclass=2 \
                  --name=b --prioclass=1 --prio=3";
-    let text = fathom_report::text(&record(words));
+    let text = render(&record(words), OutputFormat::Normal, 0);
     assert!(
         text.contains("    clat prio 2/0/0 (50.00% of IOs) percentiles"),
         "{text}"

@@ -44,12 +44,12 @@ fn stdout(record: &Record) -> String {
     let header = fathom_report::job_header(&record.jobs[0], 1);
     let starting = fathom_report::starting_line(1, 0);
     let version = fathom_report::FIO_VERSION;
-    let json = fathom_report::json(record, false);
-    header + version + "\n" + &starting + &json + &fathom_report::text(record)
+    let json = crate::json(record, false);
+    header + version + "\n" + &starting + &json + &crate::text(record)
 }
 
 fn document(record: &Record) -> Value {
-    serde_json::from_str(&fathom_report::json(record, false)).unwrap()
+    serde_json::from_str(&crate::json(record, false)).unwrap()
 }
 
 fn keys(object: &Value) -> Vec<&str> {
@@ -63,7 +63,7 @@ fn keys(object: &Value) -> Vec<&str> {
 
 #[test]
 fn phoronix_finds_bandwidth_and_iops() {
-    let text = fathom_report::text(&record());
+    let text = crate::text(&record());
     let bandwidths: Vec<f64> = text
         .lines()
         .filter(|line| line.contains(": bw="))
@@ -82,7 +82,7 @@ fn phoronix_finds_bandwidth_and_iops() {
 #[test]
 fn lisa_finds_iops_and_the_first_lat() {
     // The expression is IOPS=(.+?),…* lat.*avg=(.+?), with a dot that stops at the line's end.
-    let text = fathom_report::text(&record());
+    let text = crate::text(&record());
     assert!(between(&text, "IOPS=", ",").ends_with('k'));
     let lat = text
         .lines()
@@ -121,7 +121,7 @@ fn cbt_cuts_json_out_of_mixed_output() {
 
 #[test]
 fn the_outer_braces_stand_alone() {
-    let json = fathom_report::json(&record(), true);
+    let json = crate::json(&record(), true);
     let alone = |brace| json.lines().filter(|line| *line == brace).count();
     assert_eq!((alone("{"), alone("}")), (1, 1));
     assert!(json.lines().all(|line| !line.trim().is_empty()));
@@ -298,7 +298,7 @@ fn perfkit_finds_its_percentiles() {
 
 #[test]
 fn jsonplus_clat2csv_finds_its_bins() {
-    let json = fathom_report::json(&record(), true);
+    let json = crate::json(&record(), true);
     let document: Value = serde_json::from_str(&json).unwrap();
     let clat = &document["jobs"][0]["read"]["clat_ns"];
     let bins = clat["bins"].as_object().unwrap();

@@ -49,16 +49,16 @@ fn two_groups_in_thousands() {
 fn check(output: &str) {
     let captured = Captured::read(output);
     let want: Vec<String> = captured.text.lines().map(as_3_42).collect();
-    let text = fathom_report::text(&captured.record);
+    let text = crate::text(&captured.record);
     compare(&text.lines().collect::<Vec<_>>(), &want);
-    let json = fathom_report::json(&captured.record, true);
+    let json = crate::json(&captured.record, true);
     let want: Vec<String> = captured
         .json
         .lines()
         .map(|line| uncomma(line).to_owned())
         .collect();
     compare(&without_new_keys(&json), &want);
-    let plain = fathom_report::json(&captured.record, false);
+    let plain = crate::json(&captured.record, false);
     assert_eq!(without_bins(&json), without_bins(&plain));
     assert!(!plain.contains("bins"));
 }

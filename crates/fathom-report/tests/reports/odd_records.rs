@@ -5,13 +5,13 @@ use fathom_stats::{Latency, SampleStats};
 
 #[track_caller]
 fn check(record: &Record) {
-    let text = fathom_report::text(record);
+    let text = crate::text(record);
     assert!(
         text.starts_with('\n') && !text.contains("NaN") && !text.contains("=inf"),
         "{text}"
     );
     for plus in [false, true] {
-        let json = fathom_report::json(record, plus);
+        let json = crate::json(record, plus);
         let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert!(document["jobs"].is_array());
     }
@@ -27,17 +27,14 @@ fn of(job: JobRecord) -> Record {
 #[test]
 fn an_empty_run() {
     check(&Record::default());
-    assert_eq!(fathom_report::text(&Record::default()), "\n");
+    assert_eq!(crate::text(&Record::default()), "\n");
 }
 
 #[test]
 fn a_job_that_did_nothing_prints_nothing_but_its_group() {
     let record = of(JobRecord::default());
     check(&record);
-    assert_eq!(
-        fathom_report::text(&record),
-        "\n\nRun status group 0 (all jobs):\n"
-    );
+    assert_eq!(crate::text(&record), "\n\nRun status group 0 (all jobs):\n");
 }
 
 #[test]
@@ -48,7 +45,7 @@ fn a_job_that_failed_at_once_is_shown() {
         ..JobRecord::default()
     };
     let title = |job: &JobRecord| {
-        fathom_report::text(&of(job.clone()))[1..]
+        crate::text(&of(job.clone()))[1..]
             .lines()
             .next()
             .unwrap()
@@ -125,9 +122,9 @@ fn the_largest_numbers() {
         util_percent: f64::MAX,
         ..DiskRecord::default()
     }];
-    let json = fathom_report::json(&record, true);
+    let json = crate::json(&record, true);
     assert!(json.ends_with("}\n"));
-    assert!(fathom_report::text(&record).contains("Disk stats"));
+    assert!(crate::text(&record).contains("Disk stats"));
 }
 
 #[test]
@@ -153,6 +150,6 @@ fn hidden_jobs_and_devices_are_left_out() {
     record.jobs[0].display.disk_util = false;
     record.jobs[1].display.disk_util = false;
     check(&record);
-    assert_eq!(fathom_report::text(&record), "\n");
-    assert!(!fathom_report::json(&record, false).contains("disk_util"));
+    assert_eq!(crate::text(&record), "\n");
+    assert!(!crate::json(&record, false).contains("disk_util"));
 }

@@ -19,14 +19,14 @@ fn record() -> Record {
 
 /// The first job's line, at its semicolons; the first field is number 0.
 fn fields(layout: u32) -> Vec<String> {
-    let text = fathom_report::terse(&record(), layout);
+    let text = crate::terse(&record(), layout);
     assert_eq!(text.lines().count(), record().jobs.len(), "one line only");
     let line = text.lines().next().unwrap_or_default();
     line.split(';').map(str::to_owned).collect()
 }
 
 fn job() -> Value {
-    let document: Value = serde_json::from_str(&fathom_report::json(&record(), false)).unwrap();
+    let document: Value = serde_json::from_str(&crate::json(&record(), false)).unwrap();
     document["jobs"][0].clone()
 }
 
