@@ -1,5 +1,6 @@
 //! `fathom peak`: the raw maximum of a device or of the kernel's path.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,6 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
 use fathom_record::{PEAK_VERSION, PeakPoint, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_summary, peak_sweep};
-use fathom_run::Problem;
 use fathom_run::peak::{Interval, PeakConfig, PeakEngine, SWEEP_DEPTHS, peak};
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
@@ -137,7 +137,7 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
             }
         };
         let outcome = peak(&config, &mut tell, &|| interrupts.count());
-        let outcome = outcome.map_err(explained)?;
+        let outcome = outcome.map_err(|error| explained(&error, error.hint()))?;
         interrupted |= outcome.interrupted;
         features.clone_from(&outcome.features);
         points.push(outcome.into_point(&config));
@@ -348,10 +348,10 @@ fn saved(path: &Path) -> Result<PeakRecord> {
 const SAVED_BYTES_MAX: u64 = 16 << 20;
 
 /// With the hint on a line of its own.
-pub(crate) fn explained(problem: Problem) -> anyhow::Error {
-    match problem.hint {
-        Some(hint) => anyhow::anyhow!("{}\nhint: {hint}", problem.message),
-        None => anyhow::anyhow!(problem.message),
+pub(crate) fn explained(message: impl Display, hint: Option<impl Display>) -> anyhow::Error {
+    match hint {
+        Some(hint) => anyhow::anyhow!("{message}\nhint: {hint}"),
+        None => anyhow::anyhow!("{message}"),
     }
 }
 

@@ -9,6 +9,7 @@ use fathom_lab::{
     AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
     hdd_tags, log_entries, task_list_table, uring_irq,
 };
+use fathom_run::Problem;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
@@ -113,7 +114,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             fathom: std::env::current_exe().context("this program's path")?,
         };
         let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
-        aio_submit(&asked, &mut tell, &stops)
+        aio_submit(&asked, &mut tell, &stops).map_err(problem)
     } else if name == "log-entries" {
         let asked = LogEntries {
             target: target.to_owned(),
@@ -122,7 +123,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             fio: "fio".into(),
         };
         let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
-        log_entries(&asked, &mut tell, &stops)
+        log_entries(&asked, &mut tell, &stops).map_err(problem)
     } else {
         let asked = UringIrq {
             target: target.to_owned(),
@@ -130,9 +131,14 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             seconds,
         };
         let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
-        uring_irq(&asked, &mut tell, &stops)
+        let table = uring_irq(&asked, &mut tell, &stops);
+        table.map_err(|error| explained(&error, error.hint()))
     };
-    print(&table.map_err(explained)?, arguments, Some(interrupts))
+    print(&table?, arguments, Some(interrupts))
+}
+
+fn problem(problem: Problem) -> anyhow::Error {
+    explained(problem.message, problem.hint)
 }
 
 fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupts>) -> Result<End> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use fathom_record::Warning;
-use fathom_run::trace::{TraceConfig, trace_device, trace_uring};
+use fathom_run::trace::{TraceConfig, TraceError, trace_device, trace_uring};
 use fathom_sys::signals::Interrupts;
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
     let (text, warnings) = match &arguments.device {
         Some(device) => {
             let mut begun = || begun(&device.display().to_string());
-            let record = trace_device(device, &config, &mut begun).map_err(explained)?;
+            let record = trace_device(device, &config, &mut begun).map_err(failure)?;
             let text = match arguments.json {
                 true => json(serde_json::to_value(&record)?),
                 false => fathom_report::trace(&record),
@@ -85,7 +85,7 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
         }
         None => {
             let mut begun = || begun("io_uring");
-            let record = trace_uring(arguments.pid, &config, &mut begun).map_err(explained)?;
+            let record = trace_uring(arguments.pid, &config, &mut begun).map_err(failure)?;
             let text = match arguments.json {
                 true => json(serde_json::to_value(&record)?),
                 false => fathom_report::uring_trace(&record),
@@ -96,6 +96,10 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
     Data::Stdout.add(&text)?;
     warnings.iter().for_each(tell);
     Ok(warnings.iter().any(|warning| warning.code == "interrupted"))
+}
+
+fn failure(error: TraceError) -> anyhow::Error {
+    explained(&error, error.hint())
 }
 
 fn json(record: Value) -> String {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use fathom_record::{PeakLatency, PeakPoint};
-use fathom_run::Problem;
-use fathom_run::peak::{PeakConfig, PeakEngine, SWEEP_DEPTHS, block_of, peak};
+use fathom_run::peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};
@@ -37,7 +36,7 @@ pub fn uring_irq(
     asked: &UringIrq,
     tell: &mut dyn FnMut(u32),
     stops: &dyn Fn() -> u32,
-) -> Result<Table, Problem> {
+) -> Result<Table, PeakError> {
     let block = block_of(&asked.target);
     let mut points = Vec::new();
     for depth in SWEEP_DEPTHS {

@@ -9,6 +9,7 @@
 //! There is no worker here, no schedule and no verification: what is left is what a loop around an
 //! engine can do at most. Times are kept only where latency is asked for.
 
+mod error;
 mod limits;
 mod point;
 mod spin;
@@ -20,8 +21,7 @@ use std::path::PathBuf;
 use fathom_core::Nanos;
 use fathom_stats::Latency;
 
-use crate::error::Problem;
-
+pub use error::PeakError;
 pub use point::SWEEP_DEPTHS;
 pub use targets::block_of;
 
@@ -123,7 +123,7 @@ pub fn peak(
     config: &PeakConfig,
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
-) -> Result<PeakOutcome, Problem> {
+) -> Result<PeakOutcome, PeakError> {
     limits::check(config)?;
     let targets = targets::look_at(config)?;
     threads::run(config, &targets, tell, stops)

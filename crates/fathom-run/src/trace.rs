@@ -9,6 +9,7 @@
 //! would format each record, two thousand instructions and more, on the machine that is being
 //! measured; a page is copied.
 
+mod error;
 mod follow;
 mod format;
 mod page;
@@ -29,8 +30,9 @@ use self::format::{Format, Place};
 use self::requests::{BlockEvent, Kind, Requests, What};
 use self::target::Target;
 use self::tracing::Tracing;
-use crate::{Problem, seek_record};
+use crate::seek_record;
 
+pub use self::error::TraceError;
 pub use self::uring::trace_uring;
 
 /// How long is traced, and how.
@@ -52,7 +54,7 @@ pub fn trace_device(
     path: &Path,
     config: &TraceConfig<'_>,
     begun: &mut dyn FnMut(),
-) -> Result<TraceRecord, Problem> {
+) -> Result<TraceRecord, TraceError> {
     let tree = BlockTree::default();
     let target = Target::at(path, &tree)?;
     let mut tracing = Tracing::new(config.ring_kib())?;
@@ -82,7 +84,7 @@ pub fn trace_device(
 }
 
 /// Has the kernel record the events about the target's requests.
-fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, Problem> {
+fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, what) in EVENTS {
         let name = format!("block/{event}");
@@ -130,7 +132,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(event: &str, what: What, format: &Format) -> Result<Self, Problem> {
+    fn new(event: &str, what: What, format: &Format) -> Result<Self, TraceError> {
         let place = |name: &str| format.place(name).ok_or_else(|| no_field(event, name));
         Ok(Self {
             id: format.id,
@@ -190,17 +192,18 @@ fn warnings(followed: &Followed) -> Vec<Warning> {
     warnings
 }
 
-fn not_offered(event: &str) -> Problem {
-    Problem::new(
-        "not_offered",
-        format!("{event}: not offered by this kernel"),
-    )
-    .hint("trace on a kernel that was built with CONFIG_BLK_DEV_IO_TRACE")
+fn not_offered(event: &str) -> TraceError {
+    TraceError::NotOffered {
+        events: event.to_owned(),
+        offered_by: "a kernel that was built with CONFIG_BLK_DEV_IO_TRACE",
+    }
 }
 
-fn no_field(event: &str, name: &str) -> Problem {
-    let message = format!("{event}: this kernel tells it without `{name}`");
-    Problem::new("unknown_layout", message)
+fn no_field(event: &str, name: &str) -> TraceError {
+    TraceError::MissingField {
+        event: event.to_owned(),
+        field: name.to_owned(),
+    }
 }
 
 /// The events that are recorded, and what each says.

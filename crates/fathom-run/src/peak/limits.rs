@@ -7,18 +7,17 @@ use fathom_sys::system::locked_memory_limit;
 use fathom_sys::thread;
 use fathom_sys::uring::MOST_ENTRIES;
 
-use super::{PeakConfig, PeakEngine};
-use crate::error::Problem;
+use super::{PeakConfig, PeakEngine, PeakError};
 
 /// Refuses numbers that make no sense, and those of which the kernel's limit is known.
-pub(super) fn check(config: &PeakConfig) -> Result<(), Problem> {
+pub(super) fn check(config: &PeakConfig) -> Result<(), PeakError> {
     check_numbers(config)?;
     check_combination(config)?;
     check_depth(config)?;
     check_processors(config)
 }
 
-fn check_numbers(config: &PeakConfig) -> Result<(), Problem> {
+fn check_numbers(config: &PeakConfig) -> Result<(), PeakError> {
     let numbers = [
         ("--depth", config.depth),
         ("--submit", config.submit),
@@ -29,31 +28,28 @@ fn check_numbers(config: &PeakConfig) -> Result<(), Problem> {
     ];
     for (name, number) in numbers {
         if number == 0 {
-            return Err(Problem::new(
-                "number",
-                format!("{name}: must be at least 1"),
-            ));
+            return Err(refuse(format!("{name}: must be at least 1"), ""));
         }
     }
     for (name, number) in &numbers[1..3] {
         if *number > config.depth {
             let what = format!("{name}: {number} is more than --depth {}", config.depth);
-            return Err(Problem::new("number", what).hint("raise --depth, or lower it"));
+            return Err(refuse(what, "raise --depth, or lower it"));
         }
     }
     if config.threads > MOST_THREADS {
         let what = format!("--threads: {} is more than {MOST_THREADS}", config.threads);
-        return Err(Problem::new("number", what));
+        return Err(refuse(what, ""));
     }
     if config.block_bytes > MOST_BLOCK {
         let what = format!("--block: more than {MOST_BLOCK} B, the most that one call moves");
-        return Err(Problem::new("number", what));
+        return Err(refuse(what, ""));
     }
     Ok(())
 }
 
-fn check_combination(config: &PeakConfig) -> Result<(), Problem> {
-    let refuse = |what: &str, hint: &str| Err(Problem::new("combination", what).hint(hint));
+fn check_combination(config: &PeakConfig) -> Result<(), PeakError> {
+    let refuse = |what: &str, hint: &str| Err(refuse(what, hint));
     if config.targets.is_empty() && !config.nops {
         return refuse(
             "no target",
@@ -99,14 +95,14 @@ fn check_combination(config: &PeakConfig) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_depth(config: &PeakConfig) -> Result<(), Problem> {
+fn check_depth(config: &PeakConfig) -> Result<(), PeakError> {
     let depth = config.depth;
     if config.engine == PeakEngine::Uring && depth > MOST_ENTRIES {
         let what = format!(
             "--depth: {depth} is more than a ring's {MOST_ENTRIES} entries (IORING_MAX_ENTRIES of \
              the kernel)"
         );
-        return Err(Problem::new("depth", what).hint(format!("lower it to {MOST_ENTRIES}")));
+        return Err(refuse(what, format!("lower it to {MOST_ENTRIES}")));
     }
     let fixed = config.engine == PeakEngine::Uring && config.fixed_buffers && !config.nops;
     if fixed && depth > MOST_FIXED_BUFFERS {
@@ -114,14 +110,13 @@ fn check_depth(config: &PeakConfig) -> Result<(), Problem> {
             "--depth: {depth} is more than the {MOST_FIXED_BUFFERS} buffers that can be \
              registered (IORING_MAX_REG_BUFFERS of the kernel)"
         );
-        return Err(Problem::new("depth", what).hint(format!(
-            "lower it to {MOST_FIXED_BUFFERS}, or add --no-fixed"
-        )));
+        let hint = format!("lower it to {MOST_FIXED_BUFFERS}, or add --no-fixed");
+        return Err(refuse(what, hint));
     }
     Ok(())
 }
 
-fn check_processors(config: &PeakConfig) -> Result<(), Problem> {
+fn check_processors(config: &PeakConfig) -> Result<(), PeakError> {
     let Some(first) = config.cpu else {
         return Ok(());
     };
@@ -132,21 +127,23 @@ fn check_processors(config: &PeakConfig) -> Result<(), Problem> {
     wanted.find(is_missing).map_or(Ok(()), |cpu| {
         let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
         let what = format!("--cpu: CPU {cpu} is outside this process's affinity mask");
-        Err(Problem::new("cpu", what).hint(format!("choose among {}", list.join(", "))))
+        Err(refuse(what, format!("choose among {}", list.join(", "))))
     })
 }
 
-/// Why an engine could not be had, in the words of this command.
-pub(super) fn explain(error: &EngineError, config: &PeakConfig) -> Problem {
-    let text = if error.what == "hipri" {
-        error.to_string().replacen("hipri", "--polled", 1)
-    } else {
-        format!("cannot start engine `{}`: {error}", config.engine.name())
-    };
-    let problem = Problem::new("engine", text);
-    match hint(error, config) {
-        hint if hint.is_empty() => problem,
-        hint => problem.hint(hint),
+fn refuse(message: impl Into<String>, hint: impl Into<String>) -> PeakError {
+    PeakError::Config {
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+/// Adds the hint that fits this command to an engine's error.
+pub(super) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
+    PeakError::Engine {
+        engine: config.engine.name(),
+        hint: hint(&source, config),
+        source,
     }
 }
 

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
-use fathom_host::safety::{Guard, Refusal};
+use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
 use fathom_sys::files::{self, Access, Kind};
 
-use super::PeakConfig;
-use crate::error::Problem;
+use super::{PeakConfig, PeakError};
 
 /// One target that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,54 +19,66 @@ pub(super) struct Target {
 }
 
 /// Looks at every target.
-pub(super) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, Problem> {
+pub(super) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
     let tree = BlockTree::default();
     let guard = Guard::new(tree.clone());
     let targets = config.targets.iter();
     targets
         .map(|path| {
             let judged = guard.check(path, config.write, false);
-            judged.map_err(|refusal| refused(&refusal))?;
+            judged.map_err(PeakError::Refused)?;
             look_at_one(path, config, &tree)
         })
         .collect()
 }
 
-fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, Problem> {
-    let name = path.display();
-    let metadata = fs::metadata(path).map_err(|error| {
-        Problem::new("target", format!("target: {name}: {error}"))
-            .hint("name a file that is there, or a block device")
-    })?;
+fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, PeakError> {
+    let failed = |what| {
+        move |source| PeakError::Target {
+            what,
+            path: path.to_path_buf(),
+            source,
+        }
+    };
+    let unsuitable = |why: &str, hint| {
+        Err(PeakError::Unsuitable {
+            path: path.to_path_buf(),
+            why: why.to_owned(),
+            hint,
+        })
+    };
+    let metadata = fs::metadata(path).map_err(failed("target"))?;
     match Kind::of(&metadata) {
         Kind::Regular | Kind::Block => {}
         Kind::Directory => {
-            let what = format!("target: {name}: is a directory");
-            return Err(Problem::new("target", what)
-                .hint("name a file in it; `fathom run` can make one with size="));
+            let hint = "name a file in it; `fathom run` can make one with size=";
+            return unsuitable("is a directory", hint);
         }
         Kind::Character | Kind::Other => {
-            let what = format!("target: {name}: neither a file nor a block device");
-            return Err(Problem::new("target", what).hint("choose one that has offsets"));
+            let why = "neither a file nor a block device";
+            return unsuitable(why, "choose one that has offsets");
         }
     }
     let opened = files::open(path, Access::default());
     let size = opened.and_then(|opened| files::size(&opened));
-    let bytes = size.map_err(|error| Problem::new("target", format!("open: {name}: {error}")))?;
+    let bytes = size.map_err(failed("open"))?;
     let block = u64::from(config.block_bytes);
     if bytes < block {
-        let what = format!("target: {name}: {bytes} B, smaller than a block of {block} B");
-        return Err(Problem::new("target", what).hint("choose a larger file, or lower --block"));
+        let why = format!("{bytes} B, smaller than a block of {block} B");
+        return unsuitable(&why, "choose a larger file, or lower --block");
     }
     let logical = storage_under(path, tree).logical_block_bytes.max(1);
     if !config.buffered && block % logical != 0 {
-        let what = format!(
-            "--block: {block} B is not a multiple of the {logical} B logical block of {name}"
-        );
-        return Err(Problem::new("block", what).hint(format!(
-            "set --block {}, or add --buffered",
-            block.next_multiple_of(logical)
-        )));
+        return Err(PeakError::Config {
+            message: format!(
+                "--block: {block} B is not a multiple of the {logical} B logical block of {}",
+                path.display()
+            ),
+            hint: format!(
+                "set --block {}, or add --buffered",
+                block.next_multiple_of(logical)
+            ),
+        });
     }
     Ok(Target {
         path: path.to_owned(),
@@ -80,17 +91,6 @@ fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Tar
 pub fn block_of(path: &Path) -> u32 {
     let bytes = storage_under(path, &BlockTree::default()).logical_block_bytes;
     u32::try_from(bytes).unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
-}
-
-fn refused(refusal: &Refusal) -> Problem {
-    let problem = Problem::new(refusal.code(), format!("target: {refusal}"));
-    match refusal {
-        // Jobs can be told to do it all the same; a measurement of a maximum cannot.
-        Refusal::InUse { .. } => {
-            problem.hint("choose a device or file that nothing uses, or leave out --write")
-        }
-        refusal => problem.hint(refusal.hint()),
-    }
 }
 
 /// A sector, as block layers count.

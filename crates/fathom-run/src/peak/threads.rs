@@ -1,5 +1,6 @@
 //! The threads of a measurement, and the caller's who watches them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, ScopedJoinHandle, scope};
@@ -15,9 +16,7 @@ use fathom_sys::{signals, thread};
 use super::limits::explain;
 use super::spin::{Cell, Ended, Failure, Spinner, Task};
 use super::targets::Target;
-use super::{Interval, PeakConfig, PeakOutcome};
-use crate::error::Problem;
-use crate::gate::Gate;
+use super::{Interval, PeakConfig, PeakError, PeakOutcome};
 
 /// Starts the threads, watches them, and brings home what they measured.
 pub(super) fn run(
@@ -25,11 +24,11 @@ pub(super) fn run(
     targets: &[Target],
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
-) -> Result<PeakOutcome, Problem> {
+) -> Result<PeakOutcome, PeakError> {
     let shared = Shared {
         config,
         targets,
-        gate: Gate::default(),
+        start: OnceLock::new(),
         stop: AtomicBool::new(false),
         clock: Clock::calibrated(),
     };
@@ -43,10 +42,10 @@ pub(super) fn run(
             let spawned = builder.spawn_scoped(scope, move || one(number, shared, cell, &sender));
             match spawned {
                 Ok(handle) => handles.push(handle),
-                Err(error) => {
+                Err(source) => {
                     shared.stop.store(true, Ordering::Relaxed);
-                    shared.gate.open();
-                    return Err(Problem::new("thread", format!("start thread: {error}")));
+                    shared.release();
+                    return Err(PeakError::Thread { source });
                 }
             }
         }
@@ -56,13 +55,13 @@ pub(super) fn run(
         let mut outcome = PeakOutcome::default();
         if ready.iter().all(Option::is_some) {
             outcome.features = ready.into_iter().flatten().next().unwrap_or_default();
-            shared.gate.open();
+            shared.release();
             watch(&shared, &cells, &mut outcome, tell, stops, &|| {
                 handles.iter().any(ScopedJoinHandle::is_finished)
             });
         }
         shared.stop.store(true, Ordering::Relaxed);
-        shared.gate.open();
+        shared.release();
         gather(handles, config, outcome)
     })
 }
@@ -71,9 +70,17 @@ pub(super) fn run(
 struct Shared<'a> {
     config: &'a PeakConfig,
     targets: &'a [Target],
-    gate: Gate,
+    /// Set once every engine is ready; threads wait for it.
+    start: OnceLock<()>,
     stop: AtomicBool,
     clock: Clock,
+}
+
+impl Shared<'_> {
+    /// Lets the threads start; of no effect if they have.
+    fn release(&self) {
+        self.start.get_or_init(|| ());
+    }
 }
 
 /// Once a second: what was done since. Ends with the time, a request to stop, or a thread's end.
@@ -130,10 +137,10 @@ fn count(cells: &[Cell]) -> (u64, u64) {
 
 /// Everybody's latencies, or the first failure.
 fn gather(
-    handles: Vec<ScopedJoinHandle<'_, Result<Latency, Problem>>>,
+    handles: Vec<ScopedJoinHandle<'_, Result<Latency, PeakError>>>,
     config: &PeakConfig,
     mut outcome: PeakOutcome,
-) -> Result<PeakOutcome, Problem> {
+) -> Result<PeakOutcome, PeakError> {
     let mut all = Latency::new(true);
     let mut failure = None;
     for handle in handles {
@@ -141,8 +148,7 @@ fn gather(
             Ok(Ok(latency)) => all.merge(&latency),
             Ok(Err(problem)) => failure = failure.or(Some(problem)),
             Err(_panic) => {
-                let what = "internal error in a measuring thread";
-                failure = failure.or(Some(Problem::new("bug", what)));
+                failure = failure.or(Some(PeakError::Panicked));
             }
         }
     }
@@ -159,7 +165,7 @@ fn one(
     shared: &Shared<'_>,
     cell: &Cell,
     sender: &Sender<Option<Vec<String>>>,
-) -> Result<Latency, Problem> {
+) -> Result<Latency, PeakError> {
     let config = shared.config;
     let targets = share(shared.targets, number, config.threads);
     let ready = settle(number, config).and_then(|()| {
@@ -172,9 +178,9 @@ fn one(
     let told = ready.as_ref().ok().map(AnyEngine::features);
     // The watcher listens until everybody has said this.
     let _heard = sender.send(told);
-    let engine = ready.map_err(|error| explain(&error, config))?;
+    let engine = ready.map_err(|error| explain(error, config))?;
     let task = task(number, config, &targets);
-    shared.gate.pass();
+    shared.start.wait();
     match engine {
         AnyEngine::Uring(engine) => spin(engine, Uring::system_calls, task, shared, cell),
         AnyEngine::Libaio(engine) => spin(engine, Libaio::system_calls, task, shared, cell),
@@ -185,7 +191,7 @@ fn one(
     }
     .map_err(|ended| match ended {
         Ended::Op(failure) => op_failed(failure, &targets, config),
-        Ended::Engine(error) => explain(&error, config),
+        Ended::Engine(error) => explain(error, config),
     })
 }
 
@@ -307,30 +313,35 @@ fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
     }
 }
 
-fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> Problem {
-    let path = targets.get(failure.file.index()).map_or_else(
+fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> PeakError {
+    let target = targets.get(failure.file.index()).map_or_else(
         || "no-op".into(),
         |target| target.path.display().to_string(),
     );
     let verb = if config.write { "write" } else { "read" };
-    if failure.result >= 0 {
-        let what = format!(
-            "{verb}: {path}: {} of {} B: the end of the file came early",
-            failure.result, config.block_bytes
-        );
-        return Problem::new("short", what).hint("leave the file alone while it is measured");
+    if let Ok(moved_bytes) = u32::try_from(failure.result) {
+        return PeakError::Short {
+            verb,
+            target,
+            moved_bytes,
+            block_bytes: config.block_bytes,
+        };
     }
-    let error = std::io::Error::from_raw_os_error(-failure.result);
-    let problem = Problem::new("op", format!("{verb}: {path}: {error}"));
-    match -failure.result {
-        EOPNOTSUPP if config.polled => problem.hint(
-            "the device has no polled queues: leave out --polled, or give its driver some (nvme: \
-             module parameter poll_queues=N)",
-        ),
-        EINVAL if !config.buffered => {
-            problem.hint("direct I/O wants whole logical blocks: raise --block, or add --buffered")
-        }
-        _ => problem,
+    let errno = -failure.result;
+    PeakError::Op {
+        verb,
+        target,
+        hint: match errno {
+            EOPNOTSUPP if config.polled => {
+                "the device has no polled queues: leave out --polled, or give its driver some \
+                 (nvme: module parameter poll_queues=N)"
+            }
+            EINVAL if !config.buffered => {
+                "direct I/O wants whole logical blocks: raise --block, or add --buffered"
+            }
+            _ => "",
+        },
+        source: std::io::Error::from_raw_os_error(errno),
     }
 }
 

@@ -3,9 +3,9 @@
 use fathom_core::Nanos;
 use fathom_sys::clock::{self, Clock};
 
+use super::error::TraceError;
 use super::page::Entry;
 use super::tracing::Tracing;
-use crate::Problem;
 
 /// What is followed, and for how long.
 pub(super) struct Following<'a> {
@@ -37,14 +37,14 @@ pub(super) fn follow<E: Copy>(
     how: Following<'_>,
     decode: &dyn Fn(&[u8]) -> Option<E>,
     take: &mut dyn FnMut(u64, Option<E>),
-) -> Result<Followed, Problem> {
+) -> Result<Followed, TraceError> {
     let clock = Clock::monotonic();
     let mut held = Held::default();
     let mut round = |tracing: &mut Tracing, held: &mut Held<E>| {
         let before_ns = clock::read(CLOCK_MONOTONIC).unwrap_or(u64::MAX);
         let most = tracing.drain(&mut |entry| held.add(entry, decode))?;
         held.release(before_ns.saturating_sub(LATE_NS), take);
-        Ok::<u64, Problem>(most)
+        Ok::<u64, TraceError>(most)
     };
     tracing.start()?;
     let begun = clock.now();

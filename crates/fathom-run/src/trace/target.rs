@@ -8,7 +8,7 @@ use fathom_host::block_tree::{BlockDevice, BlockTree};
 use fathom_host::storage;
 use fathom_sys::files::{DeviceNumber, Kind};
 
-use crate::Problem;
+use super::error::TraceError;
 
 /// A device to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,26 +25,26 @@ pub(super) struct Target {
 
 impl Target {
     /// The device at this path.
-    pub(super) fn at(path: &Path, tree: &BlockTree) -> Result<Self, Problem> {
-        let shown = path.display();
-        let metadata = fs::metadata(path).map_err(|error| {
-            Problem::new("no_device", format!("{shown}: {error}"))
-                .hint("name a block device: `lsblk` lists them")
+    pub(super) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
+        let owned = || path.to_path_buf();
+        let metadata = fs::metadata(path).map_err(|source| TraceError::Missing {
+            path: owned(),
+            source,
         })?;
         if Kind::of(&metadata) != Kind::Block {
             return Err(no_block_device(path, tree));
         }
         let number = DeviceNumber::of_node(&metadata);
-        let device = tree.device(number).ok_or_else(|| {
-            Problem::new(
-                "no_device",
-                format!("{shown}: the kernel has no block device {number}"),
-            )
-        })?;
+        let device = tree
+            .device(number)
+            .ok_or_else(|| TraceError::UnknownDevice {
+                path: owned(),
+                number,
+            })?;
         Self::of(&device)
     }
 
-    fn of(device: &BlockDevice) -> Result<Self, Problem> {
+    fn of(device: &BlockDevice) -> Result<Self, TraceError> {
         let disk = device.whole();
         if !disk.folder().join("mq").is_dir() {
             return Err(no_queue(&disk));
@@ -87,32 +87,20 @@ const fn raw(number: DeviceNumber) -> u32 {
     number.major << 20 | number.minor
 }
 
-fn no_block_device(path: &Path, tree: &BlockTree) -> Problem {
+fn no_block_device(path: &Path, tree: &BlockTree) -> TraceError {
     let disks = storage::disks_under([path], tree);
-    let hint = match &disks[..] {
-        [] => "name a block device: `lsblk` lists them".to_owned(),
-        [disk, ..] => format!("it lies on /dev/{}: trace that", disk.name),
-    };
-    Problem::new(
-        "no_device",
-        format!("{}: not a block device", path.display()),
-    )
-    .hint(hint)
+    TraceError::NotABlockDevice {
+        path: path.to_path_buf(),
+        disk: disks.first().map(|disk| disk.name.clone()),
+    }
 }
 
 /// Devices that pass on what they are given have no requests: RAID, device mapper, zram…
-fn no_queue(disk: &BlockDevice) -> Problem {
-    let message = format!("/dev/{}: has no queue of requests to trace", disk.name);
-    let below: Vec<_> = disk
-        .slaves()
-        .iter()
-        .map(|slave| format!("/dev/{}", slave.name))
-        .collect();
-    let hint = match &below[..] {
-        [] => "trace a disk: `lsblk` lists them".to_owned(),
-        below => format!("trace what it is made of: {}", below.join(", ")),
-    };
-    Problem::new("no_queue", message).hint(hint)
+fn no_queue(disk: &BlockDevice) -> TraceError {
+    TraceError::NoQueue {
+        disk: disk.name.clone(),
+        slaves: disk.slaves().into_iter().map(|slave| slave.name).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -151,16 +139,16 @@ mod tests {
             .device("zram0", "252:0")
             .stack("dm-0", "sda");
         let refusal = |name: &str| Target::of(&made_up.tree().named(name).unwrap()).unwrap_err();
-        assert!(refusal("dm-0").hint.unwrap().contains("/dev/sda"));
-        assert!(refusal("zram0").message.contains("/dev/zram0"));
+        assert!(refusal("dm-0").hint().unwrap().contains("/dev/sda"));
+        assert!(refusal("zram0").to_string().contains("/dev/zram0"));
     }
 
     #[test]
     fn a_path_that_is_no_device_is_refused() {
         let tree = BlockTree::default();
-        let code = |path: &str| Target::at(Path::new(path), &tree).unwrap_err().message;
-        assert!(code("/dev/null").contains("not a block device"));
-        assert!(code("/").contains("not a block device"));
-        assert!(code("/dev/no-such-disk").contains("No such file"));
+        let error = |path: &str| Target::at(Path::new(path), &tree).unwrap_err().to_string();
+        assert!(error("/dev/null").contains("not a block device"));
+        assert!(error("/").contains("not a block device"));
+        assert!(error("/dev/no-such-disk").contains("No such file"));
     }
 }

@@ -6,16 +6,16 @@
 //! removed by the next.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
 use fathom_sys::lease::Lease;
 use fathom_sys::tracefs::{self, DetachedTracefs};
 
+use super::error::TraceError;
 use super::format::Format;
 use super::page::{Entry, PageLayout, entries};
-use crate::Problem;
 
 /// See the module.
 #[derive(Debug)]
@@ -32,15 +32,15 @@ pub(super) struct Tracing {
 
 impl Tracing {
     /// A new instance that traces nothing yet; `ring_kib` for each processor.
-    pub(super) fn new(ring_kib: u64) -> Result<Self, Problem> {
+    pub(super) fn new(ring_kib: u64) -> Result<Self, TraceError> {
         let (tracefs, mount) = found()?;
         let instances = tracefs.join("instances");
         remove_abandoned(&instances);
         let header = read(&tracefs.join("events/header_page"))?;
         let layout = PageLayout::parse(&header)
             .ok_or_else(|| unknown_layout(&tracefs.join("events/header_page")))?;
-        let instance =
-            Lease::new_folder(&instances, NAME).map_err(|error| failed(&instances, &error))?;
+        let instance = Lease::new_folder(&instances, NAME)
+            .map_err(|error| TraceError::tracefs(&instances, error))?;
         let mut tracing = Self {
             tracefs,
             instance,
@@ -55,7 +55,8 @@ impl Tracing {
         tracing.write("buffer_size_kb", &ring_kib.to_string())?;
         for processor in folders(&tracing.instance.path().join("per_cpu")) {
             let ring = processor.join("trace_pipe_raw");
-            let opened = tracefs::open_ring(&ring).map_err(|error| failed(&ring, &error))?;
+            let opened =
+                tracefs::open_ring(&ring).map_err(|error| TraceError::tracefs(&ring, error))?;
             tracing.rings.push(opened);
         }
         Ok(tracing)
@@ -63,7 +64,7 @@ impl Tracing {
 
     /// What the records of an event look like (`block/block_rq_issue`); `None` where this kernel
     /// does not have it.
-    pub(super) fn format(&self, event: &str) -> Result<Option<Format>, Problem> {
+    pub(super) fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
         let path = self.tracefs.join("events").join(event).join("format");
         if !path.exists() {
             return Ok(None);
@@ -73,7 +74,7 @@ impl Tracing {
     }
 
     /// Has an event recorded, all or what passes the kernel's filter.
-    pub(super) fn enable(&self, event: &str, filter: Option<&str>) -> Result<(), Problem> {
+    pub(super) fn enable(&self, event: &str, filter: Option<&str>) -> Result<(), TraceError> {
         if let Some(filter) = filter {
             self.write(&format!("events/{event}/filter"), filter)?;
         }
@@ -81,25 +82,25 @@ impl Tracing {
     }
 
     /// Has only what these threads do recorded, and those that they start.
-    pub(super) fn only_threads(&self, threads: &[u32]) -> Result<(), Problem> {
+    pub(super) fn only_threads(&self, threads: &[u32]) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")?;
         let list: Vec<String> = threads.iter().map(ToString::to_string).collect();
         self.write("set_event_pid", &list.join(" "))
     }
 
     /// Begins to record.
-    pub(super) fn start(&self) -> Result<(), Problem> {
+    pub(super) fn start(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "1")
     }
 
     /// Ends it; what was recorded stays to be read.
-    pub(super) fn stop(&self) -> Result<(), Problem> {
+    pub(super) fn stop(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "0")
     }
 
     /// Takes out what was recorded, processor by processor. Gives the bytes that the fullest ring
     /// had.
-    pub(super) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Problem> {
+    pub(super) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, TraceError> {
         let mut most = 0_u64;
         for ring in &mut self.rings {
             let mut taken = 0_u64;
@@ -111,7 +112,7 @@ impl Tracing {
                     Ok(bytes) => bytes,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(failed(self.instance.path(), &error)),
+                    Err(error) => return Err(TraceError::tracefs(self.instance.path(), error)),
                 };
                 entries(&self.page[..bytes], self.layout).for_each(&mut *take);
                 taken += bytes as u64;
@@ -130,9 +131,9 @@ impl Tracing {
         stats.map(|stats| lost_in(&stats)).sum()
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), Problem> {
+    fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
         let path = self.instance.path().join(name);
-        fs::write(&path, text).map_err(|error| failed(&path, &error))
+        fs::write(&path, text).map_err(|error| TraceError::tracefs(&path, error))
     }
 }
 
@@ -146,25 +147,21 @@ impl Drop for Tracing {
 }
 
 /// Where tracefs is mounted, or one that is mounted for us alone.
-fn found() -> Result<(PathBuf, Option<DetachedTracefs>), Problem> {
+fn found() -> Result<(PathBuf, Option<DetachedTracefs>), TraceError> {
     let mounts = BlockTree::default().mounts();
     let mut mounted = mounts.iter().filter(|mount| mount.filesystem == "tracefs");
     if let Some(mount) = mounted.next() {
         // Its folders are root's.
         fs::read_dir(mount.point.join("instances"))
-            .map_err(|error| failed(&mount.point, &error))?;
+            .map_err(|error| TraceError::tracefs(&mount.point, error))?;
         return Ok((mount.point.clone(), None));
     }
-    let own = DetachedTracefs::new().map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => not_permitted("tracefs", &error),
-        _ => Problem::new(
-            "no_tracefs",
-            format!("tracefs: not mounted, and cannot be: {error}"),
-        )
-        .hint(
-            "trace on a kernel that has it (CONFIG_TRACING), or mount it: \
-             `mount -t tracefs tracefs /sys/kernel/tracing`",
-        ),
+    let own = DetachedTracefs::new().map_err(|source| match source.kind() {
+        ErrorKind::PermissionDenied => TraceError::NotPermitted {
+            path: "tracefs".into(),
+            source,
+        },
+        _ => TraceError::NoTracefs { source },
     })?;
     Ok((own.path(), Some(own)))
 }
@@ -193,7 +190,7 @@ fn lost_in(stats: &str) -> u64 {
         .sum()
 }
 
-fn read(path: &Path) -> Result<String, Problem> {
+fn read(path: &Path) -> Result<String, TraceError> {
     let mut bytes = vec![0; FORMAT_BYTES_MAX];
     // In one go: the kernel gives `header_page` to one call of `read(2)`, whatever its length.
     let length = File::open(path).and_then(|mut file| {
@@ -205,31 +202,14 @@ fn read(path: &Path) -> Result<String, Problem> {
             }
         }
     });
-    let length = length.map_err(|error| failed(path, &error))?;
+    let length = length.map_err(|error| TraceError::tracefs(path, error))?;
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-fn failed(path: &Path, error: &io::Error) -> Problem {
-    let name = path.display().to_string();
-    match error.kind() {
-        // Containers have it mounted for reading only, if at all.
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => not_permitted(&name, error),
-        ErrorKind::OutOfMemory => Problem::new("no_memory", format!("{name}: {error}"))
-            .hint("take smaller rings: `--buffer 1` is 1 MiB for each processor"),
-        _ => Problem::new("tracefs", format!("{name}: {error}")),
+fn unknown_layout(path: &Path) -> TraceError {
+    TraceError::UnknownLayout {
+        path: path.to_path_buf(),
     }
-}
-
-fn not_permitted(name: &str, error: &io::Error) -> Problem {
-    Problem::new("not_permitted", format!("{name}: {error}"))
-        .hint("run it as root, outside of containers: the kernel lets nobody else trace")
-}
-
-fn unknown_layout(path: &Path) -> Problem {
-    Problem::new(
-        "unknown_layout",
-        format!("{}: not in a form that is known", path.display()),
-    )
 }
 
 /// Instances are called so, with a number behind.

@@ -10,11 +10,11 @@ use fathom_host::machine;
 use fathom_record::{TRACE_VERSION, UringBatches, UringTraceRecord, UringWork};
 use fathom_sys::clock::{self, Clock};
 
+use super::error::TraceError;
 use super::follow::follow;
 use super::format::Place;
 use super::tracing::Tracing;
 use super::{TraceConfig, no_field, number_of, warnings};
-use crate::Problem;
 
 /// Traces io_uring's task work, of one process or of all; `begun` is called when the kernel has
 /// begun to record.
@@ -25,7 +25,7 @@ pub fn trace_uring(
     pid: Option<u32>,
     config: &TraceConfig<'_>,
     begun: &mut dyn FnMut(),
-) -> Result<UringTraceRecord, Problem> {
+) -> Result<UringTraceRecord, TraceError> {
     let mut tracing = Tracing::new(config.ring_kib())?;
     if let Some(pid) = pid {
         tracing.only_threads(&threads_of(pid)?)?;
@@ -64,7 +64,7 @@ pub fn trace_uring(
 }
 
 /// Has the kernel record those of the events that it has; one at least.
-fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, Problem> {
+fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, name) in EVENTS.into_iter().enumerate() {
         let path = format!("io_uring/{name}");
@@ -79,9 +79,10 @@ fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, Problem> {
         tracing.enable(&path, None)?;
     }
     if layouts.is_empty() {
-        let message = format!("{}: not offered by this kernel", EVENTS.join(", "));
-        return Err(Problem::new("not_offered", message)
-            .hint("trace on Linux 5.19 or later, built with CONFIG_IO_URING"));
+        return Err(TraceError::NotOffered {
+            events: EVENTS.join(", "),
+            offered_by: "Linux 5.19 or later, built with CONFIG_IO_URING",
+        });
     }
     Ok(layouts)
 }
@@ -104,11 +105,12 @@ impl Layout {
     }
 }
 
-fn threads_of(pid: u32) -> Result<Vec<u32>, Problem> {
+fn threads_of(pid: u32) -> Result<Vec<u32>, TraceError> {
     let folder = format!("/proc/{pid}/task");
-    let entries = fs::read_dir(&folder).map_err(|error| {
-        Problem::new("no_process", format!("--pid {pid}: {folder}: {error}"))
-            .hint("name a process that runs, or leave it out to trace all of them")
+    let entries = fs::read_dir(&folder).map_err(|source| TraceError::NoProcess {
+        pid,
+        folder: folder.into(),
+        source,
     })?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(numbers.collect())
@@ -231,6 +233,11 @@ mod tests {
     fn a_process_that_is_not_there_is_refused() {
         let threads = threads_of(std::process::id()).unwrap();
         assert!(!threads.is_empty());
-        assert!(threads_of(u32::MAX).unwrap_err().message.contains("--pid"));
+        assert!(
+            threads_of(u32::MAX)
+                .unwrap_err()
+                .to_string()
+                .contains("--pid")
+        );
     }
 }
