@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
+use fathom_peak::{Interval, PeakConfig, PeakEngine, SWEEP_DEPTHS, peak};
 use fathom_record::{PEAK_VERSION, PeakPoint, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_summary, peak_sweep};
-use fathom_run::peak::{Interval, PeakConfig, PeakEngine, SWEEP_DEPTHS, peak};
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
 

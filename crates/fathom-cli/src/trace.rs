@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use fathom_record::Warning;
-use fathom_run::trace::{TraceConfig, TraceError, trace_device, trace_uring};
 use fathom_sys::signals::Interrupts;
+use fathom_trace::{TraceConfig, TraceError, trace_device, trace_uring};
 use serde_json::Value;
 
 use crate::exit::End;

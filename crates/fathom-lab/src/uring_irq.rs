@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 use fathom_record::{PeakLatency, PeakPoint};
-use fathom_run::peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};

@@ -29,6 +29,19 @@ pub struct SeekDistances {
     pub count: Vec<u64>,
 }
 
+impl FromIterator<(u64, u64, u64)> for SeekDistances {
+    /// Collects lower end, upper end and count of each bucket.
+    fn from_iter<I: IntoIterator<Item = (u64, u64, u64)>>(buckets: I) -> Self {
+        let mut distances = Self::default();
+        for (from_kib, to_kib, count) in buckets {
+            distances.from_kib.push(from_kib);
+            distances.to_kib.push(to_kib);
+            distances.count.push(count);
+        }
+        distances
+    }
+}
+
 impl SeekDistances {
     /// Lower end, upper end and count of each bucket.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64)> {

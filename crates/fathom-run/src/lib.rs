@@ -41,9 +41,7 @@ mod translate;
 mod validity;
 
 pub mod layout;
-pub mod peak;
 pub mod status;
-pub mod trace;
 
 // Public items, listed once.
 pub use error::{Problem, RunError};
@@ -55,6 +53,5 @@ pub use refusals::refusals;
 pub use run::run;
 pub use saved::distribution_file;
 pub use scheduler::KeptSchedulers;
-pub use seeks::seek_record;
 pub use session::{Event, JobSnapshot, JobState, Session, Snapshot};
 pub use simulate::{LogFiles, simulate, simulate_logged, simulate_on};

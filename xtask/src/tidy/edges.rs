@@ -60,7 +60,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Crate → what it may depend on, without `fathom-`; `*` is everything.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("fathom-core", &[]),
     ("fathom-stats", &["core"]),
     ("fathom-job", &["core"]),
@@ -71,7 +71,15 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("fathom-report", &["record", "core", "stats"]),
     ("fathom-sys", &["core"]),
     ("fathom-host", &["core", "sys", "record"]),
+    (
+        "fathom-trace",
+        &["core", "stats", "sys", "host", "block", "record"],
+    ),
     ("fathom-engine", &["sys", "core", "stats", "block"]),
+    (
+        "fathom-peak",
+        &["core", "stats", "sys", "host", "engine", "record"],
+    ),
     ("fathom-net", &["sys", "core", "nvme", "block"]),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (
@@ -84,7 +92,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     (
         "fathom-lab",
         &[
-            "run", "record", "report", "stats", "job", "core", "block", "sim", "sys",
+            "run", "peak", "record", "report", "stats", "job", "core", "block", "sim", "sys",
         ],
     ),
     ("fathom-cli", &["*"]),

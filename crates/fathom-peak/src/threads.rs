@@ -13,13 +13,13 @@ use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::{signals, thread};
 
-use super::limits::explain;
-use super::spin::{Cell, Ended, Failure, Spinner, Task};
-use super::targets::Target;
-use super::{Interval, PeakConfig, PeakError, PeakOutcome};
+use crate::limits::explain;
+use crate::spin::{Cell, Ended, Failure, Spinner, Task};
+use crate::targets::Target;
+use crate::{Interval, PeakConfig, PeakError, PeakOutcome};
 
 /// Starts the threads, watches them, and brings home what they measured.
-pub(super) fn run(
+pub(crate) fn run(
     config: &PeakConfig,
     targets: &[Target],
     tell: &mut dyn FnMut(&Interval),

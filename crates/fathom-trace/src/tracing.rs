@@ -13,13 +13,13 @@ use fathom_host::block_tree::BlockTree;
 use fathom_sys::lease::Lease;
 use fathom_sys::tracefs::{self, DetachedTracefs};
 
-use super::error::TraceError;
-use super::format::Format;
-use super::page::{Entry, PageLayout, entries};
+use crate::error::TraceError;
+use crate::format::Format;
+use crate::page::{Entry, PageLayout, entries};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Tracing {
+pub(crate) struct Tracing {
     tracefs: PathBuf,
     instance: Lease,
     /// One for each processor.
@@ -32,7 +32,7 @@ pub(super) struct Tracing {
 
 impl Tracing {
     /// A new instance that traces nothing yet; `ring_kib` for each processor.
-    pub(super) fn new(ring_kib: u64) -> Result<Self, TraceError> {
+    pub(crate) fn new(ring_kib: u64) -> Result<Self, TraceError> {
         let (tracefs, mount) = found()?;
         let instances = tracefs.join("instances");
         remove_abandoned(&instances);
@@ -64,7 +64,7 @@ impl Tracing {
 
     /// What the records of an event look like (`block/block_rq_issue`); `None` where this kernel
     /// does not have it.
-    pub(super) fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
+    pub(crate) fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
         let path = self.tracefs.join("events").join(event).join("format");
         if !path.exists() {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Tracing {
     }
 
     /// Has an event recorded, all or what passes the kernel's filter.
-    pub(super) fn enable(&self, event: &str, filter: Option<&str>) -> Result<(), TraceError> {
+    pub(crate) fn enable(&self, event: &str, filter: Option<&str>) -> Result<(), TraceError> {
         if let Some(filter) = filter {
             self.write(&format!("events/{event}/filter"), filter)?;
         }
@@ -82,25 +82,25 @@ impl Tracing {
     }
 
     /// Has only what these threads do recorded, and those that they start.
-    pub(super) fn only_threads(&self, threads: &[u32]) -> Result<(), TraceError> {
+    pub(crate) fn only_threads(&self, threads: &[u32]) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")?;
         let list: Vec<String> = threads.iter().map(ToString::to_string).collect();
         self.write("set_event_pid", &list.join(" "))
     }
 
     /// Begins to record.
-    pub(super) fn start(&self) -> Result<(), TraceError> {
+    pub(crate) fn start(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "1")
     }
 
     /// Ends it; what was recorded stays to be read.
-    pub(super) fn stop(&self) -> Result<(), TraceError> {
+    pub(crate) fn stop(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "0")
     }
 
     /// Takes out what was recorded, processor by processor. Gives the bytes that the fullest ring
     /// had.
-    pub(super) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, TraceError> {
+    pub(crate) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, TraceError> {
         let mut most = 0_u64;
         for ring in &mut self.rings {
             let mut taken = 0_u64;
@@ -123,7 +123,7 @@ impl Tracing {
     }
 
     /// Records that were lost because a ring was full, since the beginning.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         let processors = folders(&self.instance.path().join("per_cpu"));
         let stats = processors
             .iter()

@@ -1,49 +1,19 @@
-//! `fathom trace`: what the kernel tells of a block device's requests, and of io_uring.
-//!
-//! ```text
-//! tracing (rings, one per CPU) ─► page (records) ─► follow (one order) ─► requests · uring
-//!                                   format (fields)
-//! ```
-//!
-//! The rings are read as the kernel keeps them, in binary pages. As text (`trace_pipe`) the kernel
-//! would format each record, two thousand instructions and more, on the machine that is being
-//! measured; a page is copied.
-
-mod error;
-mod follow;
-mod format;
-mod page;
-mod requests;
-mod target;
-mod tracing;
-mod uring;
+//! Trace of a block device's requests.
 
 use std::path::Path;
 
 use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
-use fathom_record::{TRACE_VERSION, TraceRecord, Warning};
+use fathom_record::{TRACE_VERSION, TraceRecord};
 use fathom_sys::clock::{self, Clock};
 
-use self::follow::{Followed, Following, follow};
-use self::format::{Format, Place};
-use self::requests::{BlockEvent, Kind, Requests, What};
-use self::target::Target;
-use self::tracing::Tracing;
-use crate::seek_record;
-
-pub use self::error::TraceError;
-pub use self::uring::trace_uring;
-
-/// How long is traced, and how.
-pub struct TraceConfig<'a> {
-    /// Until it is stopped, if there is none.
-    pub seconds: Option<u32>,
-    /// Of the ring of each processor; 0 for what suits this machine.
-    pub ring_mib: u32,
-    /// How often somebody asked for the end.
-    pub stops: &'a dyn Fn() -> u32,
-}
+use crate::config::TraceConfig;
+use crate::error::TraceError;
+use crate::follow::follow;
+use crate::format::{Format, Place, event_id};
+use crate::requests::{BlockEvent, Kind, Requests, What};
+use crate::target::Target;
+use crate::tracing::Tracing;
 
 /// Traces the requests of a block device, a disk or a partition; `begun` is called when the kernel
 /// has begun to record.
@@ -77,9 +47,9 @@ pub fn trace_device(
         wall_ns: followed.wall_ns,
         lost_events: followed.lost,
         machine: Some(machine::machine(&Clock::monotonic(), storages, Vec::new())),
-        seeks: seek_record(requests.seeks()),
+        seeks: requests.seek_record(),
         directions: requests.directions(),
-        warnings: warnings(&followed),
+        warnings: followed.warnings(),
     })
 }
 
@@ -100,26 +70,6 @@ fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError
     Ok(layouts)
 }
 
-impl TraceConfig<'_> {
-    /// So much of all memory over all processors, within reason for one.
-    fn ring_kib(&self) -> u64 {
-        let mib = match self.ring_mib {
-            0 => (RINGS_MIB / fathom_sys::system::cpus_configured()).clamp(1, 8),
-            mib => mib,
-        };
-        u64::from(mib) << 10
-    }
-
-    fn following<'b>(&'b self, begun: &'b mut dyn FnMut()) -> Following<'b> {
-        Following {
-            seconds: self.seconds,
-            ring_bytes: self.ring_kib() << 10,
-            stops: self.stops,
-            begun,
-        }
-    }
-}
-
 /// Where an event's records have what is needed of them.
 #[derive(Debug)]
 struct Layout {
@@ -133,7 +83,11 @@ struct Layout {
 
 impl Layout {
     fn new(event: &str, what: What, format: &Format) -> Result<Self, TraceError> {
-        let place = |name: &str| format.place(name).ok_or_else(|| no_field(event, name));
+        let place = |name: &str| {
+            format
+                .place(name)
+                .ok_or_else(|| TraceError::missing_field(event, name))
+        };
         Ok(Self {
             id: format.id,
             what,
@@ -147,7 +101,7 @@ impl Layout {
 
     /// `None` if the record is another event's.
     fn decode(&self, record: &[u8]) -> Option<BlockEvent> {
-        if number_of(record)? != self.id {
+        if event_id(record)? != self.id {
             return None;
         }
         let errno = self.errno.and_then(|errno| errno.number(record));
@@ -161,48 +115,10 @@ impl Layout {
     }
 }
 
-/// The number of the event that a record is of.
-fn number_of(record: &[u8]) -> Option<u16> {
-    let bytes = record.get(..2)?;
-    Some(u16::from_ne_bytes(bytes.try_into().ok()?))
-}
-
-fn warnings(followed: &Followed) -> Vec<Warning> {
-    let warning = |code: &str, message: String, hint: &str| Warning {
-        code: code.into(),
-        job: String::new(),
-        message,
-        hint: hint.into(),
-    };
-    let mut warnings = Vec::new();
-    if followed.lost > 0 {
-        warnings.push(warning(
-            "lost_events",
-            format!(
-                "{} events were lost, the rings were full: every count is too low",
-                followed.lost
-            ),
-            "give each processor a larger ring: --buffer MIB",
-        ));
-    }
-    if followed.stopped {
-        let message = "interrupted: traced for less time than was asked for";
-        warnings.push(warning("interrupted", message.into(), ""));
-    }
-    warnings
-}
-
 fn not_offered(event: &str) -> TraceError {
     TraceError::NotOffered {
         events: event.to_owned(),
         offered_by: "a kernel that was built with CONFIG_BLK_DEV_IO_TRACE",
-    }
-}
-
-fn no_field(event: &str, name: &str) -> TraceError {
-    TraceError::MissingField {
-        event: event.to_owned(),
-        field: name.to_owned(),
     }
 }
 
@@ -217,23 +133,20 @@ const EVENTS: [(&str, What); 7] = [
     ("block_bio_frontmerge", What::FrontMerge),
 ];
 
-/// All rings together, MiB.
-const RINGS_MIB: u32 = 256;
-
 #[cfg(test)]
 mod tests {
-    use super::page::{Entry, PageLayout, entries};
     use super::*;
+    use crate::page::{Entry, PageLayout, entries};
 
     fn layouts() -> Vec<Layout> {
         let texts = [
-            include_str!("../tests/data/trace/block_rq_insert"),
-            include_str!("../tests/data/trace/block_rq_issue"),
-            include_str!("../tests/data/trace/block_rq_requeue"),
-            include_str!("../tests/data/trace/block_rq_complete"),
-            include_str!("../tests/data/trace/block_rq_merge"),
-            include_str!("../tests/data/trace/block_bio_backmerge"),
-            include_str!("../tests/data/trace/block_bio_frontmerge"),
+            include_str!("../tests/data/block_rq_insert"),
+            include_str!("../tests/data/block_rq_issue"),
+            include_str!("../tests/data/block_rq_requeue"),
+            include_str!("../tests/data/block_rq_complete"),
+            include_str!("../tests/data/block_rq_merge"),
+            include_str!("../tests/data/block_bio_backmerge"),
+            include_str!("../tests/data/block_bio_frontmerge"),
         ];
         let each = EVENTS.into_iter().zip(texts);
         let layouts = each.map(|((event, what), text)| {
@@ -246,12 +159,12 @@ mod tests {
     /// eight were given at once, then ten writes and two reads at random, two flushes among them.
     #[test]
     fn recorded_pages_are_told_request_by_request() {
-        let header = include_str!("../tests/data/trace/header_page");
+        let header = include_str!("../tests/data/header_page");
         let layout = PageLayout::parse(header).unwrap();
         let layouts = layouts();
         let pages = [
-            &include_bytes!("../tests/data/trace/cpu0.page")[..],
-            include_bytes!("../tests/data/trace/cpu1.page"),
+            &include_bytes!("../tests/data/cpu0.page")[..],
+            include_bytes!("../tests/data/cpu1.page"),
         ];
         let mut events = Vec::new();
         for entry in pages.into_iter().flat_map(|page| entries(page, layout)) {
@@ -266,7 +179,7 @@ mod tests {
         for &(at_ns, event) in &events {
             requests.take(at_ns, event);
         }
-        let seeks = seek_record(requests.seeks());
+        let seeks = requests.seek_record();
         let counts = (seeks.dispatched, seeks.merged, seeks.sequential);
         assert_eq!((events.len(), counts), (76, (21, 7, 8)));
         assert_eq!(seeks.distances.count.iter().sum::<u64>(), 20);

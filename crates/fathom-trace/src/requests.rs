@@ -12,19 +12,19 @@
 use std::collections::HashMap;
 
 use fathom_block::SeekCounts;
-use fathom_record::{PeakLatency, TracedDirection};
+use fathom_record::{PeakLatency, SeekRecord, TracedDirection};
 use fathom_stats::Latency;
 
 /// One of the kernel's events about requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockEvent {
-    pub(super) what: What,
-    pub(super) kind: Kind,
+pub(crate) struct BlockEvent {
+    pub(crate) what: What,
+    pub(crate) kind: Kind,
     /// Where the request begins, in sectors of 512 B; for a merge, what was merged.
-    pub(super) sector: u64,
-    pub(super) sectors: u64,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u64,
     /// It completed with an error.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
 }
 
 impl BlockEvent {
@@ -39,7 +39,7 @@ impl BlockEvent {
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     /// Put into a queue.
     Insert,
     /// Given to the device.
@@ -58,7 +58,7 @@ pub(super) enum What {
 
 /// The direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Read,
     Write,
     Trim,
@@ -69,7 +69,7 @@ pub(super) enum Kind {
 impl Kind {
     /// From the kernel's letters: `WS`, `RA`, `FWFS`…; an `F` before another operation says that
     /// a flush goes ahead of it.
-    pub(super) fn of(letters: &[u8]) -> Self {
+    pub(crate) fn of(letters: &[u8]) -> Self {
         let operation = match letters {
             [b'F', operation @ (b'R' | b'W' | b'D'), ..] => *operation,
             [operation, ..] => *operation,
@@ -97,7 +97,7 @@ impl Kind {
 
 /// All requests of a device.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     seeks: SeekCounts,
     kinds: [Counts; KINDS.len()],
     waiting: Known<Waiting>,
@@ -123,7 +123,7 @@ struct Issued {
 
 impl Requests {
     /// Takes in what happened next.
-    pub(super) fn take(&mut self, at_ns: u64, event: BlockEvent) {
+    pub(crate) fn take(&mut self, at_ns: u64, event: BlockEvent) {
         let key = event.key();
         match event.what {
             What::Insert => self.insert(at_ns, key),
@@ -146,18 +146,28 @@ impl Requests {
     }
 
     /// Events were lost: what became of the requests in flight is not known.
-    pub(super) fn forget_pending(&mut self) {
+    pub(crate) fn forget_pending(&mut self) {
         self.waiting.clear();
         self.issued.clear();
     }
 
-    /// Where the device was sent.
-    pub(super) const fn seeks(&self) -> &SeekCounts {
-        &self.seeks
+    /// Returns the distances between requests, in the form in which a modelled disk has them.
+    pub(crate) fn seek_record(&self) -> SeekRecord {
+        let counts = &self.seeks;
+        SeekRecord {
+            dispatched: counts.dispatched(),
+            merged: counts.merged(),
+            sequential: counts.sequential(),
+            sequential_ratio: counts.sequential_ratio(),
+            distances: counts
+                .buckets()
+                .map(|bucket| (bucket.from_kib, bucket.to_kib, bucket.count))
+                .collect(),
+        }
     }
 
     /// The directions of which there was a request.
-    pub(super) fn directions(self) -> Vec<TracedDirection> {
+    pub(crate) fn directions(self) -> Vec<TracedDirection> {
         let kinds = KINDS.into_iter().zip(self.kinds);
         let seen = kinds.filter(|(_, counts)| counts.requests + counts.merged > 0);
         seen.map(|(kind, counts)| counts.record(kind)).collect()
@@ -473,7 +483,7 @@ mod tests {
         ];
         let (requests, write) = after(&events);
         assert_eq!((write.requests, write.requeued), (2, 1));
-        let seeks = requests.seeks();
+        let seeks = &requests.seeks;
         assert_eq!((seeks.dispatched(), seeks.sequential()), (2, 1));
     }
 

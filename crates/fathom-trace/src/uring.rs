@@ -10,11 +10,11 @@ use fathom_host::machine;
 use fathom_record::{TRACE_VERSION, UringBatches, UringTraceRecord, UringWork};
 use fathom_sys::clock::{self, Clock};
 
-use super::error::TraceError;
-use super::follow::follow;
-use super::format::Place;
-use super::tracing::Tracing;
-use super::{TraceConfig, no_field, number_of, warnings};
+use crate::config::TraceConfig;
+use crate::error::TraceError;
+use crate::follow::follow;
+use crate::format::{Place, event_id};
+use crate::tracing::Tracing;
 
 /// Traces io_uring's task work, of one process or of all; `begun` is called when the kernel has
 /// begun to record.
@@ -59,7 +59,7 @@ pub fn trace_uring(
             Vec::new(),
         )),
         work: work.collect(),
-        warnings: warnings(&followed),
+        warnings: followed.warnings(),
     })
 }
 
@@ -73,7 +73,7 @@ fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
         };
         let items = format
             .place("count")
-            .ok_or_else(|| no_field(name, "count"))?;
+            .ok_or_else(|| TraceError::missing_field(name, "count"))?;
         let id = format.id;
         layouts.push(Layout { id, event, items });
         tracing.enable(&path, None)?;
@@ -98,7 +98,7 @@ struct Layout {
 
 impl Layout {
     fn decode(&self, record: &[u8]) -> Option<(usize, u64)> {
-        if number_of(record)? != self.id {
+        if event_id(record)? != self.id {
             return None;
         }
         Some((self.event, self.items.number(record)?))
@@ -191,7 +191,7 @@ const BUCKETS: usize = 34;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::format::Format;
+    use crate::format::Format;
 
     #[test]
     fn batches_fall_between_powers_of_two() {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_batch_is_found_by_its_field() {
-        let text = include_str!("../../tests/data/trace/io_uring_local_work_run");
+        let text = include_str!("../tests/data/io_uring_local_work_run");
         let format = Format::parse(text).unwrap();
         let layout = Layout {
             id: format.id,

@@ -8,18 +8,18 @@ use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
 use fathom_sys::files::{self, Access, Kind};
 
-use super::{PeakConfig, PeakError};
+use crate::{PeakConfig, PeakError};
 
 /// One target that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) path: PathBuf,
+pub(crate) struct Target {
+    pub(crate) path: PathBuf,
     /// Whole blocks in it, ≥ 1.
-    pub(super) blocks: u64,
+    pub(crate) blocks: u64,
 }
 
 /// Looks at every target.
-pub(super) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
+pub(crate) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
     let tree = BlockTree::default();
     let guard = Guard::new(tree.clone());
     let targets = config.targets.iter();

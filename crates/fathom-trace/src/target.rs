@@ -8,13 +8,13 @@ use fathom_host::block_tree::{BlockDevice, BlockTree};
 use fathom_host::storage;
 use fathom_sys::files::{DeviceNumber, Kind};
 
-use super::error::TraceError;
+use crate::error::TraceError;
 
 /// A device to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// Its name, without /dev.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The whole disk.
     disk: DeviceNumber,
     /// The disk and its partitions, under any of whose numbers a merge may be told.
@@ -25,7 +25,7 @@ pub(super) struct Target {
 
 impl Target {
     /// The device at this path.
-    pub(super) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
+    pub(crate) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
         let owned = || path.to_path_buf();
         let metadata = fs::metadata(path).map_err(|source| TraceError::Missing {
             path: owned(),
@@ -65,7 +65,7 @@ impl Target {
     }
 
     /// The kernel's filter for events about requests, or about parts that are merged into one.
-    pub(super) fn filter(&self, of_parts: bool) -> String {
+    pub(crate) fn filter(&self, of_parts: bool) -> String {
         let numbers = match of_parts {
             true => &self.numbers[..],
             false => std::slice::from_ref(&self.disk),

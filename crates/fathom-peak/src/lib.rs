@@ -9,6 +9,8 @@
 //! There is no worker here, no schedule and no verification: what is left is what a loop around an
 //! engine can do at most. Times are kept only where latency is asked for.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod limits;
 mod point;
@@ -20,10 +22,6 @@ use std::path::PathBuf;
 
 use fathom_core::Nanos;
 use fathom_stats::Latency;
-
-pub use error::PeakError;
-pub use point::SWEEP_DEPTHS;
-pub use targets::block_of;
 
 /// What is to be measured. Numbers of ops hold for each thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,3 +126,8 @@ pub fn peak(
     let targets = targets::look_at(config)?;
     threads::run(config, &targets, tell, stops)
 }
+
+// Public items, listed once.
+pub use error::PeakError;
+pub use point::SWEEP_DEPTHS;
+pub use targets::block_of;

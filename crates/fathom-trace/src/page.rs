@@ -15,21 +15,21 @@
 //!
 //! The layout is told by tracefs itself: `events/header_page` and `events/header_event`.
 
-use super::format::Format;
+use crate::format::Format;
 
 /// Where a page has its parts: they differ with the kernel's word and page sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PageLayout {
+pub(crate) struct PageLayout {
     commit: usize,
     commit_bytes: usize,
     records: usize,
     /// Bytes of a page.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl PageLayout {
     /// Reads `events/header_page`; `None` if it is something else.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         // The same lines as in an event's file, without a number.
         let format = Format::parse(&format!("ID: 0\n{text}"))?;
         let commit = format.place("commit")?;
@@ -50,7 +50,7 @@ impl PageLayout {
 
 /// One thing that a page tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     /// Records were lost before this moment, because the ring was full.
     Gap { at_ns: u64 },
     /// One record.
@@ -58,7 +58,7 @@ pub(super) enum Entry<'a> {
 }
 
 /// The entries of a page, in their order. A page that is cut short or broken ends early.
-pub(super) fn entries(page: &[u8], layout: PageLayout) -> Entries<'_> {
+pub(crate) fn entries(page: &[u8], layout: PageLayout) -> Entries<'_> {
     let at_ns = word64(page, 0).unwrap_or(0);
     let commit = match layout.commit_bytes {
         4 => word32(page, layout.commit).map(u64::from),
@@ -77,7 +77,7 @@ pub(super) fn entries(page: &[u8], layout: PageLayout) -> Entries<'_> {
 
 /// See [`entries`].
 #[derive(Debug)]
-pub(super) struct Entries<'a> {
+pub(crate) struct Entries<'a> {
     rest: &'a [u8],
     at_ns: u64,
     page_at_ns: u64,
@@ -185,7 +185,7 @@ mod tests {
 
     /// Of x86-64, Linux 6.18.
     fn layout() -> PageLayout {
-        PageLayout::parse(include_str!("../../tests/data/trace/header_page")).unwrap()
+        PageLayout::parse(include_str!("../tests/data/header_page")).unwrap()
     }
 
     /// A page at time 1000 with these words behind its head.

@@ -2,7 +2,7 @@
 
 use fathom_record::{PeakLatency, PeakPoint};
 
-use super::{Interval, PeakConfig, PeakOutcome};
+use crate::{Interval, PeakConfig, PeakOutcome};
 
 /// The depths of a sweep.
 pub const SWEEP_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -71,7 +71,7 @@ mod tests {
     use fathom_core::Nanos;
 
     use super::*;
-    use crate::peak::PeakEngine;
+    use crate::PeakEngine;
 
     fn config() -> PeakConfig {
         PeakConfig {

@@ -2,9 +2,9 @@
 
 /// What one event's records look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(crate) struct Format {
     /// The event's number, with which each of its records begins.
-    pub(super) id: u16,
+    pub(crate) id: u16,
     fields: Vec<Field>,
 }
 
@@ -17,14 +17,14 @@ struct Field {
 
 /// A field's place in the records of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     offset: usize,
     bytes: usize,
 }
 
 impl Format {
     /// Reads a `format` file; `None` if it is none.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?;
         Some(Self {
             id: id.trim().parse().ok()?,
@@ -33,7 +33,7 @@ impl Format {
     }
 
     /// The place of the field of this name.
-    pub(super) fn place(&self, name: &str) -> Option<Place> {
+    pub(crate) fn place(&self, name: &str) -> Option<Place> {
         let field = self.fields.iter().find(|field| field.name == name)?;
         Some(Place {
             offset: field.offset,
@@ -60,7 +60,7 @@ impl Field {
 
 impl Place {
     /// The number that a record has there; `None` if the record is too short or the field is none.
-    pub(super) fn number(self, record: &[u8]) -> Option<u64> {
+    pub(crate) fn number(self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record)?;
         Some(match bytes.len() {
             1 => bytes[0].into(),
@@ -72,19 +72,25 @@ impl Place {
     }
 
     /// How far behind the record's begin it lies.
-    pub(super) const fn offset(self) -> usize {
+    pub(crate) const fn offset(self) -> usize {
         self.offset
     }
 
     /// How many bytes it has.
-    pub(super) const fn length(self) -> usize {
+    pub(crate) const fn length(self) -> usize {
         self.bytes
     }
 
     /// The bytes that a record has there.
-    pub(super) fn bytes(self, record: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         record.get(self.offset..self.offset.checked_add(self.bytes)?)
     }
+}
+
+/// Returns the number of the event that a record is of.
+pub(crate) fn event_id(record: &[u8]) -> Option<u16> {
+    let bytes = record.get(..2)?;
+    Some(u16::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -93,7 +99,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_name() {
-        let format = Format::parse(include_str!("../../tests/data/trace/block_rq_issue")).unwrap();
+        let format = Format::parse(include_str!("../tests/data/block_rq_issue")).unwrap();
         let mut record = [0_u8; 64];
         record[16..24].copy_from_slice(&7_u64.to_ne_bytes());
         record[24..28].copy_from_slice(&8_u32.to_ne_bytes());

@@ -13,51 +13,51 @@ use fathom_stats::Latency;
 
 /// What one thread's loop does.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(crate) struct Task {
     /// Ops in flight at most.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// Ops of a batch.
-    pub(super) submit: u32,
+    pub(crate) submit: u32,
     /// Completions waited for.
-    pub(super) complete: u32,
+    pub(crate) complete: u32,
     /// Bytes of an op.
-    pub(super) block_bytes: u32,
+    pub(crate) block_bytes: u32,
     /// What a good op's result is.
-    pub(super) expected: i32,
+    pub(crate) expected: i32,
     /// Read or write.
-    pub(super) direction: Direction,
+    pub(crate) direction: Direction,
     /// Blocks in order.
-    pub(super) sequential: bool,
+    pub(crate) sequential: bool,
     /// Blocks of each file, ≥ 1.
-    pub(super) blocks: Vec<u64>,
+    pub(crate) blocks: Vec<u64>,
     /// Of the block numbers.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// What a loop tells the watcher, in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Cell {
-    pub(super) ops: AtomicU64,
-    pub(super) calls: AtomicU64,
+pub(crate) struct Cell {
+    pub(crate) ops: AtomicU64,
+    pub(crate) calls: AtomicU64,
 }
 
 /// An op that did not do what it was to do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failure {
-    pub(super) file: FileIndex,
-    pub(super) result: i32,
+pub(crate) struct Failure {
+    pub(crate) file: FileIndex,
+    pub(crate) result: i32,
 }
 
 /// Why a loop ended before it was told to.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Op(Failure),
     Engine(EngineError),
 }
 
 /// One thread's loop.
-pub(super) struct Spinner {
+pub(crate) struct Spinner {
     task: Task,
     /// Slots not in flight: the first `free_count`. The last one back is the first to go out, so
     /// that few buffers are in use and stay in the processor's cache.
@@ -74,7 +74,7 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    pub(super) fn new(task: Task) -> Self {
+    pub(crate) fn new(task: Task) -> Self {
         let depth = task.depth as usize;
         Self {
             free: (0..task.depth).map(Slot::new).collect(),
@@ -93,7 +93,7 @@ impl Spinner {
     ///
     /// A function of its own for each engine: as one of six in its caller it is short of registers.
     #[inline(never)]
-    pub(super) fn run<E: Engine, const TIMED: bool>(
+    pub(crate) fn run<E: Engine, const TIMED: bool>(
         &mut self,
         engine: &mut E,
         calls: impl Fn(&E) -> u64,
@@ -124,7 +124,7 @@ impl Spinner {
     }
 
     /// What was measured.
-    pub(super) fn into_latency(self) -> Latency {
+    pub(crate) fn into_latency(self) -> Latency {
         self.latency
     }
 

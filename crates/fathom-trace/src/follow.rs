@@ -1,38 +1,67 @@
 //! From the rings of many processors to one sequence of events in the order of time.
 
 use fathom_core::Nanos;
+use fathom_record::Warning;
 use fathom_sys::clock::{self, Clock};
 
-use super::error::TraceError;
-use super::page::Entry;
-use super::tracing::Tracing;
+use crate::error::TraceError;
+use crate::page::Entry;
+use crate::tracing::Tracing;
 
 /// What is followed, and for how long.
-pub(super) struct Following<'a> {
+pub(crate) struct Following<'a> {
     /// Until it is stopped, if there is none.
-    pub(super) seconds: Option<u32>,
+    pub(crate) seconds: Option<u32>,
     /// Bytes of a ring.
-    pub(super) ring_bytes: u64,
+    pub(crate) ring_bytes: u64,
     /// Whether to end: how often somebody said so.
-    pub(super) stops: &'a dyn Fn() -> u32,
+    pub(crate) stops: &'a dyn Fn() -> u32,
     /// Called when the kernel has begun to record.
-    pub(super) begun: &'a mut dyn FnMut(),
+    pub(crate) begun: &'a mut dyn FnMut(),
 }
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// How long was recorded.
-    pub(super) wall_ns: u64,
+    pub(crate) wall_ns: u64,
     /// Records that the kernel had no room for.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Somebody ended it before its time.
-    pub(super) stopped: bool,
+    pub(crate) stopped: bool,
+}
+
+impl Followed {
+    /// Returns what limits the counts: lost events, an early end.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let warning = |code: &str, message: String, hint: &str| Warning {
+            code: code.into(),
+            job: String::new(),
+            message,
+            hint: hint.into(),
+        };
+        let mut warnings = Vec::new();
+        if self.lost > 0 {
+            warnings.push(warning(
+                "lost_events",
+                format!(
+                    "{} events were lost, the rings were full: every count is too low",
+                    self.lost
+                ),
+                "give each processor a larger ring: --buffer MIB",
+            ));
+        }
+        if self.stopped {
+            let message = "interrupted: traced for less time than was asked for";
+            warnings.push(warning("interrupted", message.into(), ""));
+        }
+        warnings
+    }
 }
 
 /// Records for so long, and hands over each event at its time; `None` for a gap, before which
 /// events were lost.
-pub(super) fn follow<E: Copy>(
+pub(crate) fn follow<E: Copy>(
     tracing: &mut Tracing,
     how: Following<'_>,
     decode: &dyn Fn(&[u8]) -> Option<E>,

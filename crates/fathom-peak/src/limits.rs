@@ -7,10 +7,10 @@ use fathom_sys::system::locked_memory_limit;
 use fathom_sys::thread;
 use fathom_sys::uring::MOST_ENTRIES;
 
-use super::{PeakConfig, PeakEngine, PeakError};
+use crate::{PeakConfig, PeakEngine, PeakError};
 
 /// Refuses numbers that make no sense, and those of which the kernel's limit is known.
-pub(super) fn check(config: &PeakConfig) -> Result<(), PeakError> {
+pub(crate) fn check(config: &PeakConfig) -> Result<(), PeakError> {
     check_numbers(config)?;
     check_combination(config)?;
     check_depth(config)?;
@@ -139,7 +139,7 @@ fn refuse(message: impl Into<String>, hint: impl Into<String>) -> PeakError {
 }
 
 /// Adds the hint that fits this command to an engine's error.
-pub(super) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
+pub(crate) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
     PeakError::Engine {
         engine: config.engine.name(),
         hint: hint(&source, config),

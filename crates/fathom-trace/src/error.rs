@@ -99,7 +99,7 @@ pub enum TraceError {
 
 impl TraceError {
     /// Classifies an error of a file of tracefs.
-    pub(super) fn tracefs(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn tracefs(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
             // Containers have it mounted for reading only, if at all.
@@ -108,6 +108,13 @@ impl TraceError {
             }
             ErrorKind::OutOfMemory => Self::NoMemory { path, source },
             _ => Self::Tracefs { path, source },
+        }
+    }
+
+    pub(crate) fn missing_field(event: &str, field: &str) -> Self {
+        Self::MissingField {
+            event: event.to_owned(),
+            field: field.to_owned(),
         }
     }
 
