@@ -30,10 +30,11 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{}</text>\n",
-        escaped(title)
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
+    for (title, y) in title_lines(title).iter().zip([18.0, 34.0]) {
+        label(&mut text, (LEFT, y), "start", title);
+    }
     let mut top = TOP;
     for panel in panels {
         draw(&mut text, panel, top);
@@ -41,6 +42,15 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     }
     text.push_str("</svg>\n");
     text
+}
+
+/// Breaks a title at a space if it is too long for one line; SVG text does not wrap.
+fn title_lines(title: &str) -> Vec<&str> {
+    let end = title.char_indices().nth(TITLE_CHARS_MAX);
+    match end.and_then(|(end, _)| title[..end].rfind(' ')) {
+        Some(space) => vec![&title[..space], &title[space + 1..]],
+        None => vec![title],
+    }
 }
 
 fn draw(text: &mut String, panel: &Panel, top: f64) {
@@ -149,6 +159,8 @@ const RIGHT: f64 = 140.0;
 const TOP: f64 = 60.0;
 const PANEL: f64 = 240.0;
 const GAP: f64 = 80.0;
+/// What fits beside `LEFT` in wide fonts: 7 pixels per character.
+const TITLE_CHARS_MAX: usize = 95;
 
 /// Told apart by people who see few colours too.
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
@@ -177,6 +189,15 @@ mod tests {
         // From the left axis to the right edge; 40 at the top.
         assert!(text.contains("points=\"70.0,180.0 620.0,60.0\""), "{text}");
         assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn a_long_title_takes_two_lines() {
+        let title = "word ".repeat(30);
+        let text = svg(title.trim_end(), &[]);
+        assert_eq!(text.matches("<text").count(), 2, "{text}");
+        assert_eq!(text.matches("word").count(), 30, "{text}");
+        assert_eq!(svg("short", &[]).matches("<text").count(), 1);
     }
 
     #[test]
