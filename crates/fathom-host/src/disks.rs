@@ -162,7 +162,7 @@ mod tests {
     use fathom_core::Nanos;
 
     use super::*;
-    use crate::fixture::MadeUp;
+    use crate::fixture::FakeHost;
 
     #[test]
     fn a_stat_file_is_read_by_position() {
@@ -193,24 +193,23 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_stacked_device_are_watched_once() {
-        let made_up = MadeUp::new("stacked");
-        made_up
-            .device("sda", "8:0")
+        let fake = FakeHost::new("stacked");
+        fake.device("sda", "8:0")
             .device("sda/sda1", "8:1")
             .device("sda/sda2", "8:2")
             .device("md0", "9:0")
             .stack("md0", "sda/sda1")
             .stack("md0", "sda/sda2");
         for disk in ["sda", "md0"] {
-            made_up.attribute(disk, "stat", "1 0 8 2 0 0 0 0 0 100 5\n");
+            fake.attribute(disk, "stat", "1 0 8 2 0 0 0 0 0 100 5\n");
         }
         let mut disks = Vec::new();
-        add_with_slaves(&made_up.tree().named("md0").unwrap(), &mut disks);
+        add_with_slaves(&fake.tree().named("md0").unwrap(), &mut disks);
         let watch = DiskWatch {
             disks,
             since: Tick::ZERO,
         };
-        made_up.attribute("sda", "stat", "11 0 88 2 0 0 0 0 0 600 5\n");
+        fake.attribute("sda", "stat", "11 0 88 2 0 0 0 0 0 600 5\n");
         let records = watch.finish(Tick::ZERO + Nanos::from_secs(1));
         let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
         assert_eq!(names, ["md0", "sda"]);

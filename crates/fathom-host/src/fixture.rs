@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::block_tree::BlockTree;
 
 /// A made-up /sys and /proc in a folder that is removed when the test ends.
-pub struct MadeUp {
+pub struct FakeHost {
     root: PathBuf,
 }
 
-impl MadeUp {
+impl FakeHost {
     /// Creates an empty machine; `name` is unique among the tests of a process.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -101,7 +101,7 @@ impl MadeUp {
     }
 }
 
-impl Drop for MadeUp {
+impl Drop for FakeHost {
     fn drop(&mut self) {
         let _gone_is_fine = fs::remove_dir_all(&self.root);
     }

@@ -2,16 +2,16 @@
 //! limits of control groups, and the checks that keep a run from writing what is in use.
 #![forbid(unsafe_code)]
 
-pub mod beneath;
+pub mod allocated_extents;
+pub mod backing;
 pub mod block_tree;
+pub mod control_groups;
 pub mod disks;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
-pub mod found;
-pub mod holes;
-pub mod limits;
 pub mod machine;
 pub mod output_file;
 pub mod page_cache;
 pub mod safety;
 pub mod storage;
+pub mod target_kind;

@@ -7,14 +7,14 @@ use fathom_sys::files::{self, Access, Kind};
 
 /// How much of some files lies in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cached {
+pub struct CachedBytes {
     /// Bytes of the files that could be asked about.
     pub total_bytes: u64,
     /// How many of these are in the page cache.
     pub cached_bytes: u64,
 }
 
-impl Cached {
+impl CachedBytes {
     /// Percent of the bytes that are cached; 0 of nothing.
     #[must_use]
     pub fn percent(self) -> f64 {
@@ -28,8 +28,8 @@ impl Cached {
 /// Asks about the first `length` bytes of each file. A file that is missing, cannot be opened or
 /// has no cache of its own (a character device) counts for nothing.
 #[must_use]
-pub fn cached<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Cached {
-    let mut sum = Cached::default();
+pub fn cached_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> CachedBytes {
+    let mut sum = CachedBytes::default();
     for (path, length) in files {
         let Some((total, cached)) = cached_of(path, length) else {
             continue;
@@ -62,7 +62,7 @@ mod tests {
         std::fs::write(&path, vec![1; 64 << 10]).unwrap();
         let missing = path.with_extension("missing");
         let null = Path::new("/dev/null");
-        let found = cached([(&*path, 16 << 10), (&*missing, 4096), (null, 4096)]);
+        let found = cached_bytes([(&*path, 16 << 10), (&*missing, 4096), (null, 4096)]);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(found.total_bytes, 16 << 10);
         assert_eq!(found.cached_bytes, 16 << 10);
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn nothing_is_no_part_of_nothing() {
-        assert!(cached([]).percent().abs() < 1e-9);
-        let third = Cached {
+        assert!(cached_bytes([]).percent().abs() < 1e-9);
+        let third = CachedBytes {
             total_bytes: 3,
             cached_bytes: 1,
         };

@@ -154,7 +154,7 @@ pub fn scheduler_in_force(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::MadeUp;
+    use crate::fixture::FakeHost;
 
     #[test]
     fn the_scheduler_in_brackets_is_in_force() {
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_partition_has_the_queue_of_its_disk() {
-        let made_up = MadeUp::new("queue");
-        made_up.device("sda", "8:0").device("sda/sda1", "8:1");
+        let fake = FakeHost::new("queue");
+        fake.device("sda", "8:0").device("sda/sda1", "8:1");
         for (name, text) in [
             ("scheduler", "[mq-deadline] none\n"),
             ("logical_block_size", "512\n"),
@@ -175,10 +175,10 @@ mod tests {
             ("max_sectors_kb", "1280\n"),
             ("rotational", "1\n"),
         ] {
-            made_up.attribute("sda", &format!("queue/{name}"), text);
+            fake.attribute("sda", &format!("queue/{name}"), text);
         }
         let mut storage = Storage::default();
-        describe_queue(&made_up.tree().named("sda1").unwrap(), &mut storage);
+        describe_queue(&fake.tree().named("sda1").unwrap(), &mut storage);
         assert_eq!(storage.scheduler, "mq-deadline");
         assert_eq!(storage.logical_block_bytes, 512);
         assert_eq!(storage.physical_block_bytes, 4096);
@@ -191,10 +191,10 @@ mod tests {
     fn a_file_lies_on_the_device_of_its_number() {
         let here = std::env::temp_dir();
         let number = DeviceNumber::under(&fs::metadata(&here).unwrap());
-        let made_up = MadeUp::new("under");
-        made_up.device("vdz", &number.to_string());
-        made_up.mountinfo("1 0 8:1 / / rw - ext9 /dev/vdz rw\n");
-        let storage = storage_under(&here.join("fathom/missing"), &made_up.tree());
+        let fake = FakeHost::new("under");
+        fake.device("vdz", &number.to_string());
+        fake.mountinfo("1 0 8:1 / / rw - ext9 /dev/vdz rw\n");
+        let storage = storage_under(&here.join("fathom/missing"), &fake.tree());
         assert_eq!(storage.device, "vdz");
         assert_eq!(storage.mount, "/");
         assert_eq!(storage.filesystem, "ext9");

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use fathom_core::Direction;
 use fathom_host::block_tree::BlockTree;
-use fathom_host::found::Found;
-use fathom_host::limits::Memory;
+use fathom_host::control_groups::MemoryLimit;
 use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
+use fathom_host::target_kind::TargetKind;
 use fathom_job::{BlockSize, Job, Plan, Settings};
 use fathom_sys::files::{self, Access};
 use fathom_sys::system;
@@ -169,16 +169,16 @@ impl Checker {
         let refused = self.guard.check(path, changes(job, file), allowed).err();
         let problem = match (refused, file.found) {
             (Some(refusal), _) => Some(refusal.into()),
-            (None, Found::Directory) => {
+            (None, TargetKind::Directory) => {
                 let message = format!("{} is a directory", file.path);
                 let problem = Problem::new("is_a_directory", message);
                 Some(problem.hint("name a file in it, or use `directory=`"))
             }
-            (None, Found::Missing) => missing(job, path),
+            (None, TargetKind::Missing) => missing(job, path),
             // It may be one that an earlier job will have made.
-            (None, Found::Regular(_)) if !path.exists() => missing(job, path),
-            (None, Found::Regular(_)) => closed(job, file),
-            (None, Found::Stream | Found::Block { .. }) => None,
+            (None, TargetKind::Regular(_)) if !path.exists() => missing(job, path),
+            (None, TargetKind::Regular(_)) => closed(job, file),
+            (None, TargetKind::Stream | TargetKind::Block { .. }) => None,
         };
         if let Some(problem) = problem {
             self.add(job, "filename", problem);
@@ -190,7 +190,7 @@ impl Checker {
     /// Direct ops must be multiples of the device's logical block.
     fn alignment(&mut self, job: &Job, file: &FileSetup) {
         let block = match file.found {
-            Found::Block { logical_block, .. } => u64::from(logical_block),
+            TargetKind::Block { logical_block, .. } => u64::from(logical_block),
             _ => storage_under(Path::new(&file.path), &self.tree).logical_block_bytes,
         };
         if block == 0 {
@@ -335,16 +335,16 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
         u128::from(setup.worker.depth) * slot
     };
     let needed: u128 = setups.iter().map(per_job).sum();
-    let memory = Memory::look();
+    let memory = MemoryLimit::detect();
     // Beyond a control group's limit the kernel ends the program.
-    let own = if memory.of_group { PROGRAM_BYTES } else { 0 };
+    let own = if memory.is_of_group { PROGRAM_BYTES } else { 0 };
     (memory.bytes > 0 && needed + own > u128::from(memory.bytes)).then(|| {
         let message = format!(
             "the jobs' buffers take {needed} B of {} {} B of memory",
-            memory.whose(),
+            memory.owner(),
             memory.bytes
         );
-        let hint = match memory.of_group {
+        let hint = match memory.is_of_group {
             true => "make `iodepth`, `bs` or `numjobs` smaller, or raise the group's limit",
             false => "make `iodepth`, `bs` or `numjobs` smaller",
         };

@@ -344,8 +344,8 @@ mod tests {
     fn a_panic_is_an_error_of_the_job_and_is_heard_of() {
         let clock = Clock::monotonic();
         let plan = crate::translate::tests::plan("--name=t --ioengine=null --size=1m");
-        let look = fathom_host::found::FileSystem;
-        let mut setups = crate::translate::translate(&plan, &look, &mut || 0).setups;
+        let probe = fathom_host::target_kind::HostFileSystem;
+        let mut setups = crate::translate::translate(&plan, &probe, &mut || 0).setups;
         let assignment = Assignment {
             worker: setups.remove(0).worker,
             engine: EngineConfig {

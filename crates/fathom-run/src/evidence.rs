@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::Tick;
-use fathom_host::beneath::{Beneath, beneath};
+use fathom_host::allocated_extents::{AllocatedBytes, allocated_bytes};
+use fathom_host::backing::{BackingStorage, backing_storage};
 use fathom_host::block_tree::BlockTree;
+use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
-use fathom_host::holes::{Filled, filled};
-use fathom_host::limits::{Groups, Memory, Processor};
-use fathom_host::page_cache::{Cached, cached};
+use fathom_host::page_cache::{CachedBytes, cached_bytes};
 use fathom_host::storage::{number_under, storage_under};
 use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
@@ -27,8 +27,8 @@ pub(crate) struct Before {
     disks: DiskWatch,
     cpu: Option<CpuTimes>,
     device_bytes: Option<u64>,
-    cached: Vec<Cached>,
-    processor: Option<Processor>,
+    cached: Vec<CachedBytes>,
+    processor: Option<CpuLimit>,
     since: Tick,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Evidence {
     cpu: Option<(CpuTimes, CpuTimes)>,
     /// Bytes that devices read for this process.
     device_bytes: Option<u64>,
-    cached: Vec<(Cached, Cached)>,
-    filled: Vec<Filled>,
+    cached: Vec<(CachedBytes, CachedBytes)>,
+    filled: Vec<AllocatedBytes>,
     /// Storage beneath the files of each job.
     beneath: Vec<Below>,
     /// The limit of processor time before and after, and the time between, ns.
-    processor: Option<(Processor, Processor, u64)>,
+    processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the devices of the run.
     io_limits: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl Before {
             cpu: system::cpu_times(),
             device_bytes: bytes_from_devices(),
             cached: setups.iter().map(cached_of).collect(),
-            processor: Groups::of_this_process().processor(),
+            processor: ControlGroups::of_this_process().cpu_limit(),
             since: now,
             tree,
         }
@@ -79,10 +79,10 @@ impl Before {
             .filter(|setup| writes(&plan.jobs[setup.place.section].options))
             .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
             .collect();
-        let groups = Groups::of_this_process();
+        let groups = ControlGroups::of_this_process();
         let beneath = all_beneath(setups, &self.tree);
         let wall_ns = (now - self.since).get();
-        let processor = self.processor.zip(groups.processor());
+        let processor = self.processor.zip(groups.cpu_limit());
         Evidence {
             io_limits: io_limits(&groups, &beneath),
             processor: processor.map(|(before, after)| (before, after, wall_ns)),
@@ -136,7 +136,7 @@ impl Evidence {
             device_bytes: self.device_bytes,
             direct_read_bytes: direct.sum(),
             buffered_read_bytes: buffered.sum(),
-            memory: Memory::look(),
+            memory: MemoryLimit::detect(),
             written_bytes: jobs.iter().map(written_bytes).sum(),
             disk_write_bytes: self.disk_write_bytes(),
             processor: self.processor,
@@ -169,7 +169,7 @@ impl Evidence {
 /// once.
 fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
     let mounts = tree.mounts();
-    let mut known: HashMap<_, Beneath> = HashMap::new();
+    let mut known: HashMap<_, BackingStorage> = HashMap::new();
     let mut look = |setup: &JobSetup| {
         let mut below = Below::default();
         for file in setup.files.iter().filter(|_| !setup.diskless) {
@@ -179,7 +179,7 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
             };
             let found = known
                 .entry(number)
-                .or_insert_with(|| beneath(path, tree, &mounts));
+                .or_insert_with(|| backing_storage(path, tree, &mounts));
             below.add(found);
         }
         below
@@ -188,7 +188,7 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
 }
 
 /// Returns the control-group limits on I/O to the devices beneath the run's files.
-fn io_limits(groups: &Groups, beneath: &[Below]) -> Vec<String> {
+fn io_limits(groups: &ControlGroups, beneath: &[Below]) -> Vec<String> {
     let mut devices: Vec<_> = (beneath.iter())
         .flat_map(|below| below.devices.iter().map(|device| device.number))
         .collect();
@@ -224,22 +224,22 @@ fn is_asked(setup: &JobSetup) -> bool {
 }
 
 /// How much of a job's files is cached.
-fn cached_of(setup: &JobSetup) -> Cached {
+fn cached_of(setup: &JobSetup) -> CachedBytes {
     if !is_asked(setup) {
-        return Cached::default();
+        return CachedBytes::default();
     }
     let files = setup.files.iter().take(FILES_DESCRIBED);
-    cached(files.map(|file| (Path::new(&file.path), file.bytes)))
+    cached_bytes(files.map(|file| (Path::new(&file.path), file.bytes)))
 }
 
 /// How much of a job's files was ever written, of those that no job writes.
-fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> Filled {
+fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> AllocatedBytes {
     if !is_asked(setup) {
-        return Filled::default();
+        return AllocatedBytes::default();
     }
     let files = setup.files.iter().take(FILES_DESCRIBED);
     let files = files.filter(|file| !written.contains(file.path.as_str()));
-    filled(files.map(|file| (Path::new(&file.path), file.bytes)))
+    allocated_bytes(files.map(|file| (Path::new(&file.path), file.bytes)))
 }
 
 /// Bytes that devices have read for this process so far, for its page cache or past it; `None`

@@ -15,7 +15,7 @@ mod queue;
 mod sharing;
 mod view;
 
-use fathom_host::found::FileSystem;
+use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
 use fathom_record::Warning;
 
@@ -41,7 +41,7 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         setups,
         warnings,
         mut problems,
-    } = translate(plan, &FileSystem, &mut entropy);
+    } = translate(plan, &HostFileSystem, &mut entropy);
     problems.extend(check::scheduler::check(plan, &setups).0);
     problems.extend(check::check(plan, settings, &setups));
     let refused = problems.iter().map(|problem| Finding {

@@ -1,6 +1,6 @@
 //! What a run would refuse in jobs of a plan whose others have been refused already.
 
-use fathom_host::found::FileSystem;
+use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 
 use crate::check;
@@ -21,7 +21,7 @@ pub fn refusals(sound: &Plan, settings: &Settings) -> Diagnostics {
         setups,
         mut problems,
         ..
-    } = translate(&plan, &FileSystem, &mut entropy);
+    } = translate(&plan, &HostFileSystem, &mut entropy);
     problems.extend(check::scheduler::check(&plan, &setups).0);
     problems.extend(check::check(&plan, settings, &setups));
     RunError { problems }.diagnostics()

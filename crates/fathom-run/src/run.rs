@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fathom_core::Tick;
 use fathom_engine::start;
 use fathom_host::block_tree::BlockTree;
-use fathom_host::found::FileSystem;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
+use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_sys::clock::{self, Clock, wall_ms};
@@ -91,7 +91,7 @@ fn run_stoppable(
 ) -> Result<Record, RunError> {
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
-    let mut translation = translate(plan, &FileSystem, &mut entropy);
+    let mut translation = translate(plan, &HostFileSystem, &mut entropy);
     let (refused, told) = check::scheduler::check(plan, &translation.setups);
     translation.problems.extend(refused);
     let crowded = check::pollers::crowded(plan, &translation.setups);

@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_host::found::{FileSystem, Look};
+use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::Plan;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Histogram;
@@ -49,8 +49,8 @@ pub fn distribution_file(
         problems.dedup();
         return Err(RunError { problems });
     }
-    let look: &dyn Look = machine.map_or(&FileSystem, |machine| machine);
-    let setups = translate(plan, look, &mut || 0).setups;
+    let probe: &dyn FileSystemProbe = machine.map_or(&HostFileSystem, |machine| machine);
+    let setups = translate(plan, probe, &mut || 0).setups;
     let mut text = head(record, machine);
     device(&mut text, capacity_gib(&setups));
     for (name, all) in ["read", "write", "trim"].into_iter().zip(&latencies) {

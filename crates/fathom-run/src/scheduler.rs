@@ -154,18 +154,18 @@ const EINVAL: i32 = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_host::fixture::MadeUp;
+    use fathom_host::fixture::FakeHost;
 
     /// A change to `name` on a made-up device whose file holds `text`.
-    fn change(world: &str, text: &str, name: &str) -> (MadeUp, SchedulerChange) {
-        let made_up = MadeUp::new(world);
-        made_up.device("sda", "8:0");
-        made_up.attribute("sda", "queue/scheduler", text);
-        let disk = made_up.tree().named("sda").unwrap();
+    fn change(world: &str, text: &str, name: &str) -> (FakeHost, SchedulerChange) {
+        let fake = FakeHost::new(world);
+        fake.device("sda", "8:0");
+        fake.attribute("sda", "queue/scheduler", text);
+        let disk = fake.tree().named("sda").unwrap();
         let file = disk.folder().join("queue/scheduler");
         let devices = vec![(disk.name, file)];
         let name = name.to_owned();
-        (made_up, SchedulerChange { name, devices })
+        (fake, SchedulerChange { name, devices })
     }
 
     #[test]
@@ -192,8 +192,8 @@ mod tests {
             fault.text,
             "ioscheduler: none: sda: the kernel keeps `noneeadline`"
         );
-        let (made_up, missing) = change("scheduler-g", "", "none");
-        drop(made_up);
+        let (fake, missing) = change("scheduler-g", "", "none");
+        drop(fake);
         let missing = SchedulerChange {
             devices: vec![("sda".into(), "/proc/no-such-scheduler".into())],
             ..missing

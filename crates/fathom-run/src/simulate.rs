@@ -9,7 +9,7 @@ mod watch;
 use std::io;
 
 use fathom_core::{Nanos, Tick};
-use fathom_host::found::{Found, Look};
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Plan, Settings};
 use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
@@ -256,8 +256,8 @@ fn run_all<S: Storage>(
 /// A file system with nothing in it: sizes come from the plan.
 struct Nothing;
 
-impl Look for Nothing {
-    fn look(&self, _path: &str) -> io::Result<Found> {
-        Ok(Found::Missing)
+impl FileSystemProbe for Nothing {
+    fn kind(&self, _path: &str) -> io::Result<TargetKind> {
+        Ok(TargetKind::Missing)
     }
 }

@@ -1,7 +1,7 @@
 //! From what was written to what is done: a plan becomes one `JobSetup` for each clone.
 //!
 //! Every default that depends on other options is filled in here; the worker and the engines read
-//! final values only. Nothing is written: the file system is looked at through `Look`.
+//! final values only. Nothing is written: the file system is looked at through `FileSystemProbe`.
 
 pub(crate) mod content;
 mod files;
@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::{Direction, FileIndex, Nanos};
-use fathom_host::found::{Found, Look};
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
@@ -54,7 +54,7 @@ pub(crate) struct FileSetup {
     /// Where it is.
     pub(crate) path: String,
     /// What lies there, or will when the jobs before have laid out theirs.
-    pub(crate) found: Found,
+    pub(crate) found: TargetKind,
     /// What it must hold before the job starts.
     pub(crate) bytes: u64,
     /// The job works from here…
@@ -84,14 +84,14 @@ pub(crate) struct Translation {
 /// Translates a whole plan; problems of all jobs are collected.
 pub(crate) fn translate(
     plan: &Plan,
-    look: &dyn Look,
+    probe: &dyn FileSystemProbe,
     entropy: &mut dyn FnMut() -> u64,
 ) -> Translation {
     let mut translation = Translation::default();
     let mut bases = HashMap::new();
     let mut failed = HashSet::new();
     let mut planned = Planned {
-        look,
+        probe,
         files: HashMap::new(),
         ties: Ties::default(),
     };
@@ -120,18 +120,18 @@ pub(crate) fn translate(
 
 /// The file system as it will be when the jobs before have laid out their files.
 struct Planned<'a> {
-    look: &'a dyn Look,
-    files: HashMap<String, Found>,
+    probe: &'a dyn FileSystemProbe,
+    files: HashMap<String, TargetKind>,
     ties: Ties,
 }
 
 impl Planned<'_> {
-    fn look(&self, path: &str) -> Result<Found, Problem> {
+    fn kind(&self, path: &str) -> Result<TargetKind, Problem> {
         if let Some(found) = self.files.get(path) {
             return Ok(*found);
         }
-        self.look
-            .look(path)
+        self.probe
+            .kind(path)
             .map_err(|error| Problem::new("file_unreadable", format!("{path}: {error}")))
     }
 
@@ -145,7 +145,8 @@ impl Planned<'_> {
             .filter(|file| file.found.is_file_or_missing())
         {
             let bytes = file.found.bytes().unwrap_or(0).max(file.bytes);
-            self.files.insert(file.path.clone(), Found::Regular(bytes));
+            self.files
+                .insert(file.path.clone(), TargetKind::Regular(bytes));
         }
     }
 }
@@ -190,7 +191,7 @@ fn setup(
         rate_cycle: options.rate_cycle,
         serialize_overlap: options.serialize_overlap && depth > 1,
         fill: options.fill_device,
-        think: pace::think(options, planned.look.cycles_hz()),
+        think: pace::think(options, planned.probe.cycles_hz()),
         sync: content::sync_rules(options),
         sync_filesystems: file_systems(options, &files),
         recreate_each_pass: options.files.unlink_each_loop && !diskless,

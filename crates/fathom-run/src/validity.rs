@@ -7,11 +7,11 @@
 mod whole;
 
 use fathom_core::{Direction, Nanos};
-use fathom_host::beneath::Beneath;
+use fathom_host::allocated_extents::AllocatedBytes;
+use fathom_host::backing::BackingStorage;
 use fathom_host::block_tree::BlockDevice;
-use fathom_host::holes::Filled;
-use fathom_host::limits::{Memory, Processor};
-use fathom_host::page_cache::Cached;
+use fathom_host::control_groups::{CpuLimit, MemoryLimit};
+use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
@@ -27,11 +27,11 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) setup: &'a JobSetup,
     pub(crate) record: &'a JobRecord,
     /// Its files in the page cache when it was about to start.
-    pub(crate) cached_before: Cached,
+    pub(crate) cached_before: CachedBytes,
     /// The same when the run was over.
-    pub(crate) cached_after: Cached,
+    pub(crate) cached_after: CachedBytes,
     /// How much of what it reads, and nobody writes, was ever written.
-    pub(crate) filled: Filled,
+    pub(crate) filled: AllocatedBytes,
     /// Ops in flight on average when one was issued.
     pub(crate) mean_depth: f64,
     /// Storage beneath its files.
@@ -51,13 +51,13 @@ pub(crate) struct RunEvidence {
     /// Bytes that all jobs read without.
     pub(crate) buffered_read_bytes: u64,
     /// Memory that there is.
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryLimit,
     /// Bytes that all jobs wrote, to what is no memory itself.
     pub(crate) written_bytes: u64,
     /// Bytes that the disks under the files wrote.
     pub(crate) disk_write_bytes: Option<u64>,
     /// The limit of processor time before and after, and the time between, ns.
-    pub(crate) processor: Option<(Processor, Processor, u64)>,
+    pub(crate) processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Below {
 
 impl Below {
     /// Adds what is beneath one more file.
-    pub(crate) fn add(&mut self, found: &Beneath) {
+    pub(crate) fn add(&mut self, found: &BackingStorage) {
         self.files += 1;
         if let Some(memory) = &found.memory {
             self.memory.get_or_insert_with(|| (0, memory.clone())).0 += 1;
@@ -176,7 +176,7 @@ fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
 
 /// Were the reads of something that was ever written? Holes read as zeros, without the device.
 fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let Filled { total_bytes, .. } = seen.filled;
+    let AllocatedBytes { total_bytes, .. } = seen.filled;
     let never = percent(seen.filled.hole_bytes(), total_bytes)?;
     if moved(seen) == 0 {
         return None;
@@ -350,7 +350,7 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let buffered_reads = !seen.job.options.direct && uses(&seen.job.options, Direction::Read);
     // Where devices can be seen, `page_cache` tells what really came from memory.
     let ok = !(fits && buffered_reads && run.device_bytes.is_none());
-    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.whose());
+    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let word = if fits { "fit" } else { "do not fit" };
     let sentence = format!(
         "the {bytes_mib} MiB that the job works on {word} into {whose} {memory_mib} MiB of memory"

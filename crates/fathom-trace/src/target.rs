@@ -106,19 +106,18 @@ fn no_queue(disk: &BlockDevice) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_host::fixture::MadeUp;
+    use fathom_host::fixture::FakeHost;
 
     #[test]
     fn a_partition_is_a_span_of_its_disk() {
-        let made_up = MadeUp::new("trace-target");
-        made_up
-            .device("sda", "8:0")
+        let fake = FakeHost::new("trace-target");
+        fake.device("sda", "8:0")
             .device("sda/sda1", "8:1")
             .device("sda/sda2", "8:2")
             .attribute("sda", "mq/0/cpu_list", "0")
             .attribute("sda/sda2", "start", "2048\n")
             .attribute("sda/sda2", "size", "1000\n");
-        let tree = made_up.tree();
+        let tree = fake.tree();
         let filters = |name: &str| {
             let target = Target::of(&tree.named(name).unwrap()).unwrap();
             [target.filter(false), target.filter(true)]
@@ -132,13 +131,12 @@ mod tests {
 
     #[test]
     fn what_has_no_requests_is_refused_with_what_is_below() {
-        let made_up = MadeUp::new("trace-stacked");
-        made_up
-            .device("sda", "8:0")
+        let fake = FakeHost::new("trace-stacked");
+        fake.device("sda", "8:0")
             .device("dm-0", "253:0")
             .device("zram0", "252:0")
             .stack("dm-0", "sda");
-        let refusal = |name: &str| Target::of(&made_up.tree().named(name).unwrap()).unwrap_err();
+        let refusal = |name: &str| Target::of(&fake.tree().named(name).unwrap()).unwrap_err();
         assert!(refusal("dm-0").hint().unwrap().contains("/dev/sda"));
         assert!(refusal("zram0").to_string().contains("/dev/zram0"));
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::MadeUp;
+use crate::fixture::FakeHost;
 
 #[test]
 fn a_mount_line_is_taken_apart() {
@@ -44,13 +44,12 @@ fn the_longest_and_last_mount_wins() {
 
 #[test]
 fn partitions_parents_holders_and_slaves_are_found() {
-    let made_up = MadeUp::new("family");
-    made_up
-        .device("sda", "8:0")
+    let fake = FakeHost::new("family");
+    fake.device("sda", "8:0")
         .device("sda/sda1", "8:1")
         .device("dm-0", "253:0")
         .stack("dm-0", "sda/sda1");
-    let tree = made_up.tree();
+    let tree = fake.tree();
     let disk = tree.named("sda").unwrap();
     assert_eq!(disk.whole(), disk);
     let [partition] = &disk.partitions()[..] else {

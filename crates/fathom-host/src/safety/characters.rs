@@ -77,13 +77,13 @@ const TERMINAL: &str = "a terminal";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::MadeUp;
+    use crate::fixture::FakeHost;
 
     #[track_caller]
     fn check(major: u32, minor: u32, may_read: bool, may_write: bool, what: &str) {
-        let made_up = MadeUp::new(&format!("characters-{major}-{minor}"));
+        let fake = FakeHost::new(&format!("characters-{major}-{minor}"));
         let number = DeviceNumber { major, minor };
-        let judge = |writes| objection(number, writes, &made_up.tree());
+        let judge = |writes| objection(number, writes, &fake.tree());
         assert_eq!(judge(false).is_none(), may_read, "reading {number}");
         assert_eq!(judge(true).is_none(), may_write, "writing {number}");
         let said = judge(true).unwrap_or_default();
@@ -115,17 +115,15 @@ mod tests {
 
     #[test]
     fn an_unknown_number_is_described_by_its_subsystem() {
-        let made_up = MadeUp::new("characters-subsystem");
-        made_up
-            .character("ttyUSB0", "188:0", "tty")
+        let fake = FakeHost::new("characters-subsystem");
+        fake.character("ttyUSB0", "188:0", "tty")
             .character("watchdog1", "250:1", "watchdog")
             .character("gpiochip0", "254:0", "gpio");
-        let said = |major, minor| {
-            objection(DeviceNumber { major, minor }, false, &made_up.tree()).unwrap()
-        };
+        let said =
+            |major, minor| objection(DeviceNumber { major, minor }, false, &fake.tree()).unwrap();
         assert_eq!(said(188, 0), "a terminal");
         let output = |major, minor| {
-            objection_to_output(DeviceNumber { major, minor }, &made_up.tree()).is_none()
+            objection_to_output(DeviceNumber { major, minor }, &fake.tree()).is_none()
         };
         assert!(output(188, 0) && output(136, 3) && output(1, 3));
         assert!(!output(250, 1) && !output(1, 11) && !output(7, 1));

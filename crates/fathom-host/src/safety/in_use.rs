@@ -227,13 +227,12 @@ const BETWEEN_ATTEMPTS: Nanos = Nanos::from_millis(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::MadeUp;
+    use crate::fixture::FakeHost;
 
     /// sda with sda1 (in a RAID md0) and sda2 (a logical volume dm-0); sdb whole, in a dm-1.
-    fn machine(name: &str) -> MadeUp {
-        let made_up = MadeUp::new(name);
-        made_up
-            .device("sda", "8:0")
+    fn machine(name: &str) -> FakeHost {
+        let fake = FakeHost::new(name);
+        fake.device("sda", "8:0")
             .device("sda/sda1", "8:1")
             .device("sda/sda2", "8:2")
             .device("sdb", "8:16")
@@ -244,21 +243,21 @@ mod tests {
             .stack("md0", "sda/sda1")
             .stack("dm-0", "sda/sda2")
             .stack("dm-1", "sdb");
-        made_up
+        fake
     }
 
     #[track_caller]
     fn check_usage(mounted: &str, written: &str, want: bool) {
         let name = format!("usage-{}-{written}", mounted.replace(':', "-"));
-        let made_up = machine(&name);
-        made_up.mountinfo(&format!("1 0 {mounted} / /mnt/x rw - ext4 x rw\n"));
-        let found = usage(&made_up, written);
+        let fake = machine(&name);
+        fake.mountinfo(&format!("1 0 {mounted} / /mnt/x rw - ext4 x rw\n"));
+        let found = usage(&fake, written);
         assert_eq!(found.is_some(), want, "{found:?}");
     }
 
     /// Returns the use that a device of a made-up machine is in.
-    fn usage(made_up: &MadeUp, written: &str) -> Option<Usage> {
-        let tree = made_up.tree();
+    fn usage(fake: &FakeHost, written: &str) -> Option<Usage> {
+        let tree = fake.tree();
         let path = Path::new("/dev").join(written);
         let store = tree.store_at(&path).unwrap();
         InUse::look(&tree, &tree.mounts()).usage(store, &path, &tree)
@@ -285,53 +284,52 @@ mod tests {
 
     #[test]
     fn a_loop_device_uses_what_is_behind_it() {
-        let made_up = machine("loop");
-        made_up
-            .device("loop0", "7:0")
+        let fake = machine("loop");
+        fake.device("loop0", "7:0")
             .attribute("loop0", "loop/backing_file", "/dev/sdb\n")
             .mountinfo("1 0 7:0 / /mnt/x rw - ext4 /dev/loop0 rw\n");
-        let found = usage(&made_up, "sdb").unwrap();
+        let found = usage(&fake, "sdb").unwrap();
         assert_eq!(found.to_string(), "loop0 is mounted at /mnt/x");
     }
 
     #[test]
     fn a_member_of_a_btrfs_is_in_use() {
-        let made_up = machine("btrfs");
-        assert_eq!(usage(&made_up, "sdb"), None);
-        made_up.attribute("../fs/btrfs/some-id", "devices/sdb", "");
+        let fake = machine("btrfs");
+        assert_eq!(usage(&fake, "sdb"), None);
+        fake.attribute("../fs/btrfs/some-id", "devices/sdb", "");
         let want = Usage::Member {
             device: "sdb".into(),
         };
-        assert_eq!(usage(&made_up, "sdb"), Some(want));
+        assert_eq!(usage(&fake, "sdb"), Some(want));
     }
 
     /// A made-up machine with these loop devices, each with what is behind it: the name of a
     /// device or of a file. A device is mounted.
-    fn loops(name: &str, behind: &[(&str, &str)], mounted: &str) -> MadeUp {
-        let made_up = machine(&format!("loops-{name}"));
+    fn loops(name: &str, behind: &[(&str, &str)], mounted: &str) -> FakeHost {
+        let fake = machine(&format!("loops-{name}"));
         for (minor, (device, backing)) in behind.iter().enumerate() {
             let backing = match backing.strip_prefix("/dev/") {
                 Some(_) => PathBuf::from(backing),
-                None => made_up.file(backing),
+                None => fake.file(backing),
             };
             let text = format!("{}\n", backing.display());
-            made_up.device(device, &format!("7:{minor}"));
-            made_up.attribute(device, "loop/backing_file", &text);
+            fake.device(device, &format!("7:{minor}"));
+            fake.attribute(device, "loop/backing_file", &text);
         }
-        made_up.mountinfo(&format!("1 0 {mounted} / /mnt/x rw - ext4 x rw\n"));
-        made_up
+        fake.mountinfo(&format!("1 0 {mounted} / /mnt/x rw - ext4 x rw\n"));
+        fake
     }
 
     #[test]
     fn a_second_loop_device_over_one_file_writes_the_first() {
-        let made_up = loops(
+        let fake = loops(
             "second",
             &[("loop0", "f"), ("loop1", "f"), ("loop2", "g")],
             "7:0",
         );
-        let found = usage(&made_up, "loop1").unwrap();
+        let found = usage(&fake, "loop1").unwrap();
         assert_eq!(found.to_string(), "loop0 is mounted at /mnt/x");
-        assert_eq!(usage(&made_up, "loop2"), None);
+        assert_eq!(usage(&fake, "loop2"), None);
     }
 
     #[test]
@@ -342,39 +340,38 @@ mod tests {
             ("loop1", "/dev/sda1"),
             ("loop2", "/dev/sda2"),
         ];
-        let made_up = loops("behind", &behind, "8:1");
-        assert!(usage(&made_up, "loop0").is_some());
-        assert!(usage(&made_up, "loop1").is_some());
-        assert_eq!(usage(&made_up, "loop2"), None);
+        let fake = loops("behind", &behind, "8:1");
+        assert!(usage(&fake, "loop0").is_some());
+        assert!(usage(&fake, "loop1").is_some());
+        assert_eq!(usage(&fake, "loop2"), None);
     }
 
     #[test]
     fn a_volume_on_a_loop_device_writes_its_file() {
-        let made_up = loops("volume", &[("loop0", "f"), ("loop1", "f")], "7:0");
-        made_up.device("dm-7", "253:7").stack("dm-7", "loop1");
-        let found = usage(&made_up, "dm-7").unwrap();
+        let fake = loops("volume", &[("loop0", "f"), ("loop1", "f")], "7:0");
+        fake.device("dm-7", "253:7").stack("dm-7", "loop1");
+        let found = usage(&fake, "dm-7").unwrap();
         assert_eq!(found.to_string(), "loop0 is mounted at /mnt/x");
     }
 
     #[test]
     fn a_volume_is_free_though_another_of_its_group_is_mounted() {
-        let made_up = machine("volumes");
-        made_up
-            .device("dm-8", "253:8")
+        let fake = machine("volumes");
+        fake.device("dm-8", "253:8")
             .stack("dm-8", "sda/sda2")
             .mountinfo("1 0 253:0 / /mnt/x rw - ext4 x rw\n");
-        assert_eq!(usage(&made_up, "dm-8"), None);
-        assert!(usage(&made_up, "dm-0").is_some());
-        assert!(usage(&made_up, "sda2").is_some());
+        assert_eq!(usage(&fake, "dm-8"), None);
+        assert!(usage(&fake, "dm-0").is_some());
+        assert!(usage(&fake, "sda2").is_some());
     }
 
     #[test]
     fn a_file_is_in_use_as_the_device_that_it_backs() {
-        let made_up = loops("file", &[("loop0", "f"), ("loop1", "g")], "7:0");
-        let tree = made_up.tree();
+        let fake = loops("file", &[("loop0", "f"), ("loop1", "g")], "7:0");
+        let tree = fake.tree();
         let in_use = InUse::look(&tree, &tree.mounts());
         let of = |name: &str| {
-            let path = made_up.file(name);
+            let path = fake.file(name);
             in_use.usage(tree.store_at(&path).unwrap(), &path, &tree)
         };
         assert_eq!(of("f").unwrap().to_string(), "loop0 is mounted at /mnt/x");
@@ -384,15 +381,15 @@ mod tests {
 
     #[test]
     fn a_file_is_in_use_as_swap_and_as_a_file_system() {
-        let made_up = machine("files");
-        let (swap, image) = (made_up.file("swap file"), made_up.file("image"));
+        let fake = machine("files");
+        let (swap, image) = (fake.file("swap file"), fake.file("image"));
         let text = swap.display().to_string().replace(' ', "\\040");
-        made_up.swaps(&format!(
+        fake.swaps(&format!(
             "Filename Type Size Used Priority\n{text} file 8 0 -2\n"
         ));
         let image_name = image.display();
-        made_up.mountinfo(&format!("1 0 0:50 / /mnt/e ro - erofs {image_name} ro\n"));
-        let tree = made_up.tree();
+        fake.mountinfo(&format!("1 0 0:50 / /mnt/e ro - erofs {image_name} ro\n"));
+        let tree = fake.tree();
         let in_use = InUse::look(&tree, &tree.mounts());
         let of = |path| {
             in_use

@@ -82,15 +82,15 @@ const MODULES: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_host::fixture::MadeUp;
+    use fathom_host::fixture::FakeHost;
 
     /// A change to `name` on a made-up device whose file holds `text`.
     #[track_caller]
     fn check(world: &str, text: &str, name: &str, refused: bool) {
-        let made_up = MadeUp::new(world);
-        made_up.device("sda", "8:0");
-        made_up.attribute("sda", "queue/scheduler", text);
-        let disk = made_up.tree().named("sda").unwrap();
+        let fake = FakeHost::new(world);
+        fake.device("sda", "8:0");
+        fake.attribute("sda", "queue/scheduler", text);
+        let disk = fake.tree().named("sda").unwrap();
         let file = disk.folder().join("queue/scheduler");
         let change = SchedulerChange {
             name: name.to_owned(),

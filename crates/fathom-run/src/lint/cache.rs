@@ -1,6 +1,6 @@
 //! Rules on memory in front of the device, and on what is no device at all.
 
-use fathom_host::found::Found;
+use fathom_host::target_kind::TargetKind;
 use fathom_job::Fallocate;
 
 use super::view::View;
@@ -69,7 +69,7 @@ fn cached_reads(view: &View<'_>) -> Option<Fault> {
     if !view.is_buffered() || !view.reads() || bytes >= memory.bytes || view.options.pre_read {
         return None; // `pre_read` says that memory is what is meant
     }
-    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.whose());
+    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let when = if !view.options.invalidate {
         "what is in the page cache already, and whatever is read twice, comes"
     } else if view.repeats() {
@@ -163,7 +163,7 @@ fn first_writes(view: &View<'_>) -> Option<Fault> {
     }
     let grows = view.setup.files.iter().find(|file| {
         let there = file.found.bytes().unwrap_or(0);
-        matches!(file.found, Found::Missing | Found::Regular(_)) && there < file.bytes
+        matches!(file.found, TargetKind::Missing | TargetKind::Regular(_)) && there < file.bytes
     })?;
     let how = match options.fallocate {
         Fallocate::None | Fallocate::Truncate => "a hole",

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use fathom_host::beneath::beneath;
+use fathom_host::allocated_extents::{AllocatedBytes, allocated_bytes};
+use fathom_host::backing::backing_storage;
 use fathom_host::block_tree::BlockTree;
-use fathom_host::holes::{Filled, filled};
-use fathom_host::limits::Memory;
+use fathom_host::control_groups::MemoryLimit;
 use fathom_host::storage::{is_in_memory, storage_under};
 use fathom_record::Storage;
 use fathom_sys::system;
@@ -17,7 +17,7 @@ use crate::validity::Below;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// Memory that there is.
-    pub(super) memory: Memory,
+    pub(super) memory: MemoryLimit,
     /// Its processors.
     pub(super) cpus: u32,
     /// What is under the first file of each section, by the section's index.
@@ -30,7 +30,7 @@ pub(super) struct SectionFacts {
     /// Under its first file.
     pub(super) storage: Storage,
     /// How much of its files was ever written.
-    pub(super) filled: Filled,
+    pub(super) filled: AllocatedBytes,
     /// Storage beneath its files.
     pub(super) below: Below,
 }
@@ -41,7 +41,7 @@ impl Facts {
         let tree = BlockTree::default();
         let sections = setups.iter().map(|setup| setup.place.section + 1).max();
         let mut facts = Self {
-            memory: Memory::look(),
+            memory: MemoryLimit::detect(),
             cpus: system::cpus_online(),
             sections: vec![SectionFacts::default(); sections.unwrap_or(0)],
         };
@@ -52,13 +52,13 @@ impl Facts {
             let files = files.map(|file| (Path::new(&file.path), file.bytes));
             let mut below = Below::default();
             for (path, _) in files.clone() {
-                below.add(&beneath(path, &tree, &mounts));
+                below.add(&backing_storage(path, &tree, &mounts));
             }
             facts.sections[setup.place.section] = SectionFacts {
                 storage: setup.files.first().map_or_else(Storage::default, |file| {
                     storage_under(Path::new(&file.path), &tree)
                 }),
-                filled: filled(files),
+                filled: allocated_bytes(files),
                 below,
             };
         }

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use fathom_host::found::Found;
-use fathom_host::holes::Filled;
-use fathom_host::limits::Memory;
+use fathom_host::allocated_extents::AllocatedBytes;
+use fathom_host::control_groups::MemoryLimit;
+use fathom_host::target_kind::TargetKind;
 use fathom_record::Storage;
 
 use super::facts::SectionFacts;
@@ -134,16 +134,16 @@ const CASES: &[Case] = &[
     case("files-in-memory", "--filename=f --direct=1", "f", "--filename=f --ioengine=null")
         .under(|under| under.storage.filesystem = "tmpfs".into()),
     case("reads-holes", "--filename=f", "f", "--filename=f --rw=write")
-        .under(|under| under.filled = Filled { total_bytes: 1 << 20, data_bytes: 1 << 19 }),
+        .under(|under| under.filled = AllocatedBytes { total_bytes: 1 << 20, data_bytes: 1 << 19 }),
     case("compressible", "--rw=write --buffer_pattern=0xdead", "0xdead", "--rw=write")
         .under(|under| under.storage.filesystem = "zfs".into()),
     case("priority-unused", "--prioclass=1", "1", "--prioclass=1 --ioengine=null")
         .under(|under| under.storage.scheduler = "none".into()),
 ];
 
-const ONE_GIB: Memory = Memory {
+const ONE_GIB: MemoryLimit = MemoryLimit {
     bytes: 1 << 30,
-    of_group: false,
+    is_of_group: false,
 };
 
 /// An ext4 on a device of 4 KiB blocks; files that are missing.
@@ -254,7 +254,7 @@ fn devices_are_written_side_by_side_without_a_word_unless_they_are_verified() {
         let plan = plan(&format!(
             "--name=t --filename=/dev/x --numjobs=2 --rw=randwrite {words}"
         ));
-        let device = Found::Block {
+        let device = TargetKind::Block {
             bytes: 1 << 30,
             logical_block: 512,
         };

@@ -3,7 +3,7 @@
 use std::io;
 
 use fathom_core::Direction;
-use fathom_host::found::{Found, Look};
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 
@@ -13,16 +13,16 @@ use crate::error::{Problem, RunError};
 use crate::translate::{JobSetup, pattern};
 
 /// Devices are as large as the machine's file says; files are yet to be made.
-impl Look for Machine {
-    fn look(&self, path: &str) -> io::Result<Found> {
+impl FileSystemProbe for Machine {
+    fn kind(&self, path: &str) -> io::Result<TargetKind> {
         if !is_device(path) {
-            return Ok(Found::Missing);
+            return Ok(TargetKind::Missing);
         }
         // A device without a model is refused with its job, not for having no size.
         let bytes = self
             .device_of(path)
             .map_or(ANY_SIZE, |device| self.devices[device].capacity_bytes);
-        Ok(Found::Block {
+        Ok(TargetKind::Block {
             bytes,
             logical_block: LOGICAL_BLOCK,
         })

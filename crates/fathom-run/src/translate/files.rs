@@ -1,6 +1,6 @@
 //! The files of a clone: their names, what lies there, and what of each it works on.
 
-use fathom_host::found::Found;
+use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, ZoneMode};
 
 use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
@@ -12,8 +12,8 @@ use crate::groups::Place;
 fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
     let options = &job.options;
     let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
-    let is_device = |found| matches!(found, Found::Block { .. } | Found::Stream);
-    if lone && planned.look(&job.section).is_ok_and(is_device) {
+    let is_device = |found| matches!(found, TargetKind::Block { .. } | TargetKind::Stream);
+    if lone && planned.kind(&job.section).is_ok_and(is_device) {
         return vec![job.section.clone()];
     }
     fathom_job::file_names(job, clone)
@@ -31,9 +31,9 @@ pub(super) fn files(
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, diskless, planned)?;
     let found = names.iter().map(|name| match diskless {
-        true => Ok(Found::Missing),
+        true => Ok(TargetKind::Missing),
         false => planned
-            .look(name)
+            .kind(name)
             .map_err(|problem| problem.at(job, "filename")),
     });
     let found = found.collect::<Result<Vec<_>, _>>()?;
@@ -87,7 +87,7 @@ fn file_names(
         let message = format!("{folder}: {why}");
         Problem::new("directory_without_files", message).at(job, "opendir")
     };
-    let inside = planned.look.files_in(folder);
+    let inside = planned.probe.files_in(folder);
     names.extend(inside.map_err(|error| problem(error.to_string()))?);
     match names.is_empty() {
         true => Err(problem("there are no files in it".into())),
@@ -109,14 +109,14 @@ fn pass_end(options: &Options) -> PassEnd {
     }
 }
 
-fn existing(found: Found) -> Existing {
+fn existing(found: TargetKind) -> Existing {
     Existing {
         bytes: found.bytes(),
-        fixed: matches!(found, Found::Block { .. }),
+        fixed: matches!(found, TargetKind::Block { .. }),
     }
 }
 
-fn file_setup(path: String, found: Found, size: FileSize) -> FileSetup {
+fn file_setup(path: String, found: TargetKind, size: FileSize) -> FileSetup {
     FileSetup {
         path,
         found,
@@ -161,7 +161,7 @@ fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
     }
     let plain = files
         .iter()
-        .find(|file| !matches!(file.found, Found::Block { .. }));
+        .find(|file| !matches!(file.found, TargetKind::Block { .. }));
     let message = match plain {
         Some(file) => format!(
             "`zonemode=zbd` needs a zoned block device, and {} is none",

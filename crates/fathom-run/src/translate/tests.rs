@@ -34,17 +34,17 @@ impl Surroundings for Nowhere {
 
 /// Files by name; the rest is missing.
 #[derive(Default)]
-pub(crate) struct Table(HashMap<&'static str, Found>);
+pub(crate) struct Table(HashMap<&'static str, TargetKind>);
 
 impl Table {
-    pub(crate) fn of(files: &[(&'static str, Found)]) -> Self {
+    pub(crate) fn of(files: &[(&'static str, TargetKind)]) -> Self {
         Self(files.iter().copied().collect())
     }
 }
 
-impl Look for Table {
-    fn look(&self, path: &str) -> io::Result<Found> {
-        Ok(self.0.get(path).copied().unwrap_or(Found::Missing))
+impl FileSystemProbe for Table {
+    fn kind(&self, path: &str) -> io::Result<TargetKind> {
+        Ok(self.0.get(path).copied().unwrap_or(TargetKind::Missing))
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn plan(words: &str) -> Plan {
     }
 }
 
-fn come_to(words: &str, files: &[(&'static str, Found)]) -> Translation {
+fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {
     translate(&plan(words), &Table::of(files), &mut || 42)
 }
 
@@ -165,14 +165,14 @@ fn clones_have_names_numbers_and_seeds_of_their_own() {
 
 #[test]
 fn a_device_of_the_jobs_name_is_its_file() {
-    let disk = Found::Block {
+    let disk = TargetKind::Block {
         bytes: 1 << 30,
         logical_block: 512,
     };
     let there = [
         ("/dev/a", disk),
-        ("/dev/p", Found::Stream),
-        ("d", Found::Directory),
+        ("/dev/p", TargetKind::Stream),
+        ("d", TargetKind::Directory),
     ];
     let path = |words: &str| {
         let mut setups = come_to(words, &there).setups;
@@ -221,7 +221,7 @@ fn seeds_repeat_unless_told_otherwise() {
 
 #[test]
 fn a_job_without_a_size_takes_what_is_there_or_will_be() {
-    let there = [("data", Found::Regular(64 << 10))];
+    let there = [("data", TargetKind::Regular(64 << 10))];
     let setup = &come_to("--name=t --filename=data", &there).setups[0];
     assert_eq!(setup.worker.bytes_per_pass, 64 << 10);
     assert_eq!(problem("--name=t --filename=data"), "no_size");

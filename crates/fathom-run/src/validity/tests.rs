@@ -18,12 +18,12 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
     record.directions.read.bytes = MIB;
     let mut seen = Seen {
         device_bytes: Some(MIB),
-        cached_after: Cached {
+        cached_after: CachedBytes {
             total_bytes: MIB,
             cached_bytes: 0,
         },
         mean_depth: 1.0,
-        filled: Filled::default(),
+        filled: AllocatedBytes::default(),
         below: Below::default(),
         written_bytes: None,
         disk_write_bytes: None,
@@ -34,7 +34,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         job: &plan.jobs[0],
         setup: &setup,
         record: &record,
-        cached_before: Cached::default(),
+        cached_before: CachedBytes::default(),
         cached_after: seen.cached_after,
         mean_depth: seen.mean_depth,
         filled: seen.filled,
@@ -46,9 +46,9 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         device_bytes: seen.device_bytes,
         direct_read_bytes: read_bytes(&evidence, true),
         buffered_read_bytes: read_bytes(&evidence, false),
-        memory: Memory {
+        memory: MemoryLimit {
             bytes: 64 * MIB,
-            of_group: false,
+            is_of_group: false,
         },
         written_bytes: seen.written_bytes.unwrap_or(0),
         disk_write_bytes: seen.disk_write_bytes,
@@ -60,9 +60,9 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
 
 struct Seen {
     device_bytes: Option<u64>,
-    cached_after: Cached,
+    cached_after: CachedBytes,
     mean_depth: f64,
-    filled: Filled,
+    filled: AllocatedBytes,
     below: Below,
     written_bytes: Option<u64>,
     disk_write_bytes: Option<u64>,
@@ -125,7 +125,7 @@ fn files_in_memory_are_no_storage() {
 fn reads_of_holes_measure_nothing() {
     let holes = |data_bytes| {
         move |_: &mut JobRecord, seen: &mut Seen| {
-            seen.filled = Filled {
+            seen.filled = AllocatedBytes {
                 total_bytes: MIB,
                 data_bytes,
             };
@@ -206,7 +206,7 @@ fn a_stall_that_clat_hides_is_told() {
 #[test]
 fn stolen_time_is_told_from_one_percent_on() {
     let run = |stolen_us| RunEvidence {
-        memory: Memory::default(),
+        memory: MemoryLimit::default(),
         written_bytes: 0,
         disk_write_bytes: None,
         processor: None,
@@ -226,7 +226,7 @@ fn stolen_time_is_told_from_one_percent_on() {
     check(&judge_run(&run(9)), "stolen_time", Some(true));
     check(&judge_run(&run(10)), "stolen_time", Some(false));
     check(&judge_run(&run(10)), "cpu_limit", None);
-    let processor = |throttled_us| Processor {
+    let processor = |throttled_us| CpuLimit {
         cpus: 0.5,
         throttled_us,
     };
@@ -243,25 +243,25 @@ fn stolen_time_is_told_from_one_percent_on() {
     check(&judge_run(&limited), "io_limit", Some(false));
 }
 
-fn in_memory() -> Beneath {
-    Beneath {
+fn in_memory() -> BackingStorage {
+    BackingStorage {
         memory: Some("tmpfs".into()),
-        ..Beneath::default()
+        ..BackingStorage::default()
     }
 }
 
 #[test]
 fn each_file_counts_and_so_does_a_loop_device() {
     let second = judge("--direct=1", |_, seen| {
-        seen.below.add(&Beneath::default());
+        seen.below.add(&BackingStorage::default());
         seen.below.add(&in_memory());
     });
     check(&second, "storage", Some(false));
     assert!(second[0].sentence.starts_with("1 of 2 files lie in memory"));
     let cached_loop = judge("--direct=1", |_, seen| {
-        seen.below.add(&Beneath {
+        seen.below.add(&BackingStorage {
             cached_loop: Some("loop0".into()),
-            ..Beneath::default()
+            ..BackingStorage::default()
         });
     });
     check(&cached_loop, "storage", Some(false));

@@ -7,14 +7,14 @@ use fathom_sys::files::{self, Access, Kind};
 
 /// How much of some files holds data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct AllocatedBytes {
     /// Bytes of the files that could be asked about.
     pub total_bytes: u64,
     /// How many of these hold data.
     pub data_bytes: u64,
 }
 
-impl Filled {
+impl AllocatedBytes {
     /// Bytes that are read without the device.
     #[must_use]
     pub const fn hole_bytes(self) -> u64 {
@@ -25,8 +25,8 @@ impl Filled {
 /// Asks about the first `length` bytes of each regular file; anything else counts for nothing. To
 /// be asked after dirty pages were written: before, some file systems take their room for holes.
 #[must_use]
-pub fn filled<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Filled {
-    let mut sum = Filled::default();
+pub fn allocated_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> AllocatedBytes {
+    let mut sum = AllocatedBytes::default();
     for (path, length) in files {
         let Some((total, data)) = filled_of(path, length) else {
             continue;
@@ -64,7 +64,7 @@ mod tests {
             .unwrap()
             .set_len(8192)
             .unwrap();
-        let found = filled([
+        let found = allocated_bytes([
             (&*full, 4096),
             (&*sparse, 1 << 20),
             (Path::new("/dev/null"), 9),

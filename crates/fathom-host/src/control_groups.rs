@@ -18,39 +18,39 @@ struct Hierarchy {
 
 /// The groups that this process is in.
 #[derive(Clone, Debug, Default)]
-pub struct Groups(Vec<Hierarchy>);
+pub struct ControlGroups(Vec<Hierarchy>);
 
 /// Memory available, and the source of that figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryLimit {
     /// Bytes; 0 where it is not known.
     pub bytes: u64,
     /// A control group has less than the machine.
-    pub of_group: bool,
+    pub is_of_group: bool,
 }
 
-impl Memory {
+impl MemoryLimit {
     /// Returns the memory that this process may use.
-    pub fn look() -> Self {
-        Self::within(system::memory_bytes(), &Groups::of_this_process())
+    pub fn detect() -> Self {
+        Self::within(system::memory_bytes(), &ControlGroups::of_this_process())
     }
 
-    fn within(machine: u64, groups: &Groups) -> Self {
+    fn within(machine: u64, groups: &ControlGroups) -> Self {
         match groups.memory_bytes() {
             Some(limit) if machine == 0 || limit < machine => Self {
                 bytes: limit,
-                of_group: true,
+                is_of_group: true,
             },
             _ => Self {
                 bytes: machine,
-                of_group: false,
+                is_of_group: false,
             },
         }
     }
 
     /// `the machine's`, `the control group's`.
-    pub const fn whose(self) -> &'static str {
-        if self.of_group {
+    pub const fn owner(self) -> &'static str {
+        if self.is_of_group {
             "the control group's"
         } else {
             "the machine's"
@@ -60,14 +60,14 @@ impl Memory {
 
 /// Effect of a control group's CPU limit on its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Processor {
+pub struct CpuLimit {
     /// As many processors as the narrowest of the groups may use.
     pub cpus: f64,
     /// Time that groups have waited for their next period so far.
     pub throttled_us: u64,
 }
 
-impl Groups {
+impl ControlGroups {
     /// Those of this process.
     pub fn of_this_process() -> Self {
         let text = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name));
@@ -130,8 +130,8 @@ impl Groups {
     }
 
     /// The limit of processor time, if there is one.
-    pub fn processor(&self) -> Option<Processor> {
-        let mut found: Option<Processor> = None;
+    pub fn cpu_limit(&self) -> Option<CpuLimit> {
+        let mut found: Option<CpuLimit> = None;
         for (folder, is_2) in self.with("cpu") {
             let (quota, period) = if is_2 {
                 let text = read(folder, "cpu.max").unwrap_or_default();
@@ -146,7 +146,7 @@ impl Groups {
                 continue;
             };
             let cpus = quota as f64 / u64::max(period, 1) as f64;
-            let known = found.get_or_insert(Processor {
+            let known = found.get_or_insert(CpuLimit {
                 cpus,
                 throttled_us: 0,
             });
@@ -224,10 +224,10 @@ const THROTTLES: [&str; 4] = [
 mod tests {
     use super::*;
 
-    /// Groups in a folder that is removed when the test ends.
-    struct MadeUp(PathBuf);
+    /// ControlGroups in a folder that is removed when the test ends.
+    struct FakeGroups(PathBuf);
 
-    impl MadeUp {
+    impl FakeGroups {
         fn new(name: &str) -> Self {
             let name = format!("fathom-limits-{}-{name}", std::process::id());
             Self(std::env::temp_dir().join(name))
@@ -240,7 +240,7 @@ mod tests {
             self
         }
 
-        fn groups(&self) -> Groups {
+        fn groups(&self) -> ControlGroups {
             let at = self.0.display();
             let mountinfo = format!(
                 "1 0 0:1 / {at}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
@@ -249,11 +249,11 @@ mod tests {
                  4 0 0:4 /pod {at}/two rw - cgroup2 cgroup2 rw\n"
             );
             let cgroup = "3:cpu,cpuacct:/a\n2:memory:/a/b\n1:blkio:/\n0::/pod/c/d\n";
-            Groups::parse(cgroup, &mountinfo)
+            ControlGroups::parse(cgroup, &mountinfo)
         }
     }
 
-    impl Drop for MadeUp {
+    impl Drop for FakeGroups {
         fn drop(&mut self) {
             let _gone_is_fine = fs::remove_dir_all(&self.0);
         }
@@ -261,58 +261,61 @@ mod tests {
 
     #[test]
     fn the_smallest_limit_up_the_hierarchy_holds() {
-        let made_up = MadeUp::new("memory");
-        made_up.write("memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
-        assert_eq!(made_up.groups().memory_bytes(), None);
-        made_up.write("memory/a/memory.limit_in_bytes", "41943040\n");
-        assert_eq!(made_up.groups().memory_bytes(), Some(40 << 20));
-        made_up.write("two/c/d/memory.max", "max\n");
-        made_up.write("two/c/memory.max", "4096\n");
-        assert_eq!(made_up.groups().memory_bytes(), Some(4096));
-        let memory = |machine| Memory::within(machine, &made_up.groups());
-        assert_eq!((memory(8192).bytes, memory(8192).of_group), (4096, true));
-        assert_eq!((memory(1024).bytes, memory(1024).of_group), (1024, false));
+        let fake = FakeGroups::new("memory");
+        fake.write("memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(fake.groups().memory_bytes(), None);
+        fake.write("memory/a/memory.limit_in_bytes", "41943040\n");
+        assert_eq!(fake.groups().memory_bytes(), Some(40 << 20));
+        fake.write("two/c/d/memory.max", "max\n");
+        fake.write("two/c/memory.max", "4096\n");
+        assert_eq!(fake.groups().memory_bytes(), Some(4096));
+        let memory = |machine| MemoryLimit::within(machine, &fake.groups());
+        assert_eq!((memory(8192).bytes, memory(8192).is_of_group), (4096, true));
+        assert_eq!(
+            (memory(1024).bytes, memory(1024).is_of_group),
+            (1024, false)
+        );
     }
 
     #[test]
     fn processor_limits_are_of_both_versions() {
-        let made_up = MadeUp::new("cpu");
-        assert_eq!(made_up.groups().processor(), None);
-        made_up.write("cpu/a/cpu.cfs_quota_us", "-1\n");
-        assert_eq!(made_up.groups().processor(), None);
-        made_up.write("cpu/cpu.cfs_quota_us", "150000\n");
-        made_up.write("cpu/cpu.cfs_period_us", "100000\n");
-        made_up.write(
+        let fake = FakeGroups::new("cpu");
+        assert_eq!(fake.groups().cpu_limit(), None);
+        fake.write("cpu/a/cpu.cfs_quota_us", "-1\n");
+        assert_eq!(fake.groups().cpu_limit(), None);
+        fake.write("cpu/cpu.cfs_quota_us", "150000\n");
+        fake.write("cpu/cpu.cfs_period_us", "100000\n");
+        fake.write(
             "cpu/cpu.stat",
             "nr_periods 3\nnr_throttled 2\nthrottled_time 7000\n",
         );
-        let of = |cpus, throttled_us| Some(Processor { cpus, throttled_us });
-        assert_eq!(made_up.groups().processor(), of(1.5, 7));
-        made_up.write("two/c/cpu.max", "50000 100000\n");
-        made_up.write("two/c/cpu.stat", "usage_usec 9\nthrottled_usec 5\n");
-        made_up.write("two/c/d/cpu.max", "max 100000\n");
-        assert_eq!(made_up.groups().processor(), of(0.5, 12));
+        let of = |cpus, throttled_us| Some(CpuLimit { cpus, throttled_us });
+        assert_eq!(fake.groups().cpu_limit(), of(1.5, 7));
+        fake.write("two/c/cpu.max", "50000 100000\n");
+        fake.write("two/c/cpu.stat", "usage_usec 9\nthrottled_usec 5\n");
+        fake.write("two/c/d/cpu.max", "max 100000\n");
+        assert_eq!(fake.groups().cpu_limit(), of(0.5, 12));
     }
 
     #[test]
     fn io_limits_of_the_runs_devices_are_told() {
-        let made_up = MadeUp::new("io");
-        made_up.write(
+        let fake = FakeGroups::new("io");
+        fake.write(
             "blkio/blkio.throttle.read_bps_device",
             "8:0 1048576\n8:16 5\n",
         );
-        made_up.write(
+        fake.write(
             "two/c/io.max",
             "8:0 rbps=2097152 wbps=max riops=max wiops=120\n",
         );
         let number = |minor| DeviceNumber { major: 8, minor };
-        let limits = made_up.groups().io_limits(&[number(0)]);
+        let limits = fake.groups().io_limits(&[number(0)]);
         let want = [
             "8:0 read_bps_device=1048576",
             "8:0 rbps=2097152",
             "8:0 wiops=120",
         ];
         assert_eq!(limits, want);
-        assert!(made_up.groups().io_limits(&[number(1)]).is_empty());
+        assert!(fake.groups().io_limits(&[number(1)]).is_empty());
     }
 }

@@ -9,7 +9,7 @@ use fathom_sys::system;
 
 /// What lies under a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum TargetKind {
     /// Nothing.
     Missing,
     /// A regular file of so many bytes.
@@ -27,7 +27,7 @@ pub enum Found {
     Directory,
 }
 
-impl Found {
+impl TargetKind {
     /// Its size, where it has one.
     pub fn bytes(self) -> Option<u64> {
         match self {
@@ -43,9 +43,9 @@ impl Found {
 }
 
 /// Who looks: the file system, or a table in tests.
-pub trait Look {
+pub trait FileSystemProbe {
     /// What lies under `path`, links followed.
-    fn look(&self, path: &str) -> io::Result<Found>;
+    fn kind(&self, path: &str) -> io::Result<TargetKind>;
 
     /// How many cycles the processor has in a second.
     fn cycles_hz(&self) -> u64 {
@@ -59,22 +59,24 @@ pub trait Look {
 }
 
 /// The file system.
-pub struct FileSystem;
+pub struct HostFileSystem;
 
-impl Look for FileSystem {
-    fn look(&self, path: &str) -> io::Result<Found> {
+impl FileSystemProbe for HostFileSystem {
+    fn kind(&self, path: &str) -> io::Result<TargetKind> {
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(TargetKind::Missing);
+            }
             Err(error) => return Err(error),
         };
         Ok(match Kind::of(&metadata) {
-            Kind::Regular => Found::Regular(metadata.len()),
-            Kind::Directory => Found::Directory,
-            Kind::Character | Kind::Other => Found::Stream,
+            Kind::Regular => TargetKind::Regular(metadata.len()),
+            Kind::Directory => TargetKind::Directory,
+            Kind::Character | Kind::Other => TargetKind::Stream,
             Kind::Block => {
                 let device = files::open(Path::new(path), Access::default())?;
-                Found::Block {
+                TargetKind::Block {
                     bytes: files::size(&device)?,
                     logical_block: files::logical_block_size(&device)?,
                 }
@@ -118,10 +120,10 @@ mod tests {
             fs::write(folder.join(name), name).expect("a file");
         }
         let text = folder.to_string_lossy().into_owned();
-        let found = FileSystem.files_in(&text).expect("files");
+        let found = HostFileSystem.files_in(&text).expect("files");
         let names: Vec<&str> = found.iter().map(|name| &name[text.len() + 1..]).collect();
         assert_eq!(names, ["a", "b/deeper/x", "b/y", "c"]);
         fs::remove_dir_all(&folder).expect("removed");
-        assert!(FileSystem.files_in(&text).is_err());
+        assert!(HostFileSystem.files_in(&text).is_err());
     }
 }

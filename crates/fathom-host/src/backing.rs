@@ -10,7 +10,7 @@ use crate::storage::{is_in_memory, nearest_existing};
 
 /// Findings on the way down from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beneath {
+pub struct BackingStorage {
     /// The layer at which data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
     pub memory: Option<String>,
     /// A loop device that goes through the page cache of the file behind it.
@@ -20,11 +20,11 @@ pub struct Beneath {
 }
 
 /// Looks beneath `path`; a file that is missing lies where its folder does.
-pub fn beneath(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Beneath {
+pub fn backing_storage(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> BackingStorage {
     let mut descent = Descent {
         tree,
         mounts,
-        found: Beneath::default(),
+        found: BackingStorage::default(),
         above: Vec::new(),
     };
     descent.path(path);
@@ -34,7 +34,7 @@ pub fn beneath(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Beneath {
 struct Descent<'a> {
     tree: &'a BlockTree,
     mounts: &'a [Mount],
-    found: Beneath,
+    found: BackingStorage,
     /// Layers passed through, from the top.
     above: Vec<String>,
 }
@@ -143,14 +143,14 @@ const DEEPEST: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::MadeUp;
+    use crate::fixture::FakeHost;
 
     /// Looks beneath a file in the temporary folder, with these lines of mountinfo.
-    fn look(made_up: &MadeUp, mounts: &str) -> Beneath {
-        let file = made_up.file("file");
-        made_up.mountinfo(mounts);
-        let tree = made_up.tree();
-        beneath(&file, &tree, &tree.mounts())
+    fn look(fake: &FakeHost, mounts: &str) -> BackingStorage {
+        let file = fake.file("file");
+        fake.mountinfo(mounts);
+        let tree = fake.tree();
+        backing_storage(&file, &tree, &tree.mounts())
     }
 
     fn number_of_temp() -> String {
@@ -160,15 +160,15 @@ mod tests {
 
     #[test]
     fn file_systems_in_memory_are_told() {
-        let made_up = MadeUp::new("beneath-memory");
-        let found = look(&made_up, "1 0 0:9 / / rw - tmpfs tmpfs rw\n");
+        let fake = FakeHost::new("beneath-memory");
+        let found = look(&fake, "1 0 0:9 / / rw - tmpfs tmpfs rw\n");
         assert_eq!(found.memory.as_deref(), Some("tmpfs"));
     }
 
     #[test]
     fn an_overlay_lies_where_its_layer_does() {
-        let made_up = MadeUp::new("beneath-overlay");
-        let upper = made_up.file("upper").parent().unwrap().join("proc");
+        let fake = FakeHost::new("beneath-overlay");
+        let upper = fake.file("upper").parent().unwrap().join("proc");
         let at = fs::canonicalize(std::env::temp_dir()).unwrap();
         let mounts = format!(
             "1 0 0:8 / {} rw - overlay overlay rw,lowerdir=/no,upperdir={},workdir=/w\n\
@@ -177,29 +177,29 @@ mod tests {
             upper.display(),
             upper.display(),
         );
-        let found = look(&made_up, &mounts);
+        let found = look(&fake, &mounts);
         assert_eq!(found.memory.as_deref(), Some("overlay on tmpfs"));
     }
 
     #[test]
     fn a_loop_device_lies_where_the_file_behind_it_does() {
-        let made_up = MadeUp::new("beneath-loop");
+        let fake = FakeHost::new("beneath-loop");
         let number = number_of_temp();
-        made_up.device("loop7", &number).device("zram0", "252:0");
-        made_up.device("dm-0", "253:0").stack("dm-0", "zram0");
+        fake.device("loop7", &number).device("zram0", "252:0");
+        fake.device("dm-0", "253:0").stack("dm-0", "zram0");
         let mounts = "1 0 8:1 / / rw - ext4 /dev/x rw\n";
-        made_up.attribute("loop7", "loop/backing_file", "/proc/self/stat\n");
-        made_up.attribute("loop7", "loop/dio", "0\n");
-        let found = look(&made_up, mounts);
+        fake.attribute("loop7", "loop/backing_file", "/proc/self/stat\n");
+        fake.attribute("loop7", "loop/dio", "0\n");
+        let found = look(&fake, mounts);
         assert_eq!(found.cached_loop.as_deref(), Some("loop7"));
         assert_eq!(found.memory, None);
-        made_up.attribute("loop7", "loop/dio", "1\n");
-        assert_eq!(look(&made_up, mounts).cached_loop, None);
-        let tree = made_up.tree();
+        fake.attribute("loop7", "loop/dio", "1\n");
+        assert_eq!(look(&fake, mounts).cached_loop, None);
+        let tree = fake.tree();
         let mut descent = Descent {
             tree: &tree,
             mounts: &tree.mounts(),
-            found: Beneath::default(),
+            found: BackingStorage::default(),
             above: Vec::new(),
         };
         descent.device(&tree.named("dm-0").unwrap());
