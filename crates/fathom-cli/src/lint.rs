@@ -7,10 +7,10 @@ use fathom_job::{Diagnostic, Diagnostics, Dialect, Invocation, Severity, parse_l
 use fathom_run::Finding;
 use serde_json::{Value, json};
 
+use crate::environment::Process;
 use crate::exit::End;
 use crate::output::{self, Stream};
 use crate::run_command::{rendered, texts};
-use crate::surroundings::Process;
 
 /// Reads what `fathom run` would, and says what it finds.
 pub(crate) fn run(words: &[OsString]) -> End {

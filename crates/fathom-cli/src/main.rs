@@ -1,10 +1,12 @@
 //! The program `fathom`; called by the name `fio`, it takes fio's words directly.
 #![forbid(unsafe_code)]
 
-mod asked;
 mod bug;
 mod commands;
+mod environment;
 mod exit;
+mod external_requests;
+mod latency_profile;
 mod lint;
 mod log;
 mod micro;
@@ -12,11 +14,9 @@ mod output;
 mod peak;
 mod report;
 mod run_command;
-mod saved;
 mod self_test;
 mod simulate;
 mod status;
-mod surroundings;
 mod table;
 mod table_hdd;
 mod trace;

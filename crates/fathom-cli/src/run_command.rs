@@ -10,15 +10,15 @@ use fathom_record::{Record, Warning};
 use fathom_run::{LogFiles, RunError, Session};
 use fathom_sys::signals::Interrupts;
 
-use crate::asked::{ReportRequests, Trigger};
+use crate::environment::Process;
 use crate::exit::End;
+use crate::external_requests::{ReportRequests, Trigger};
+use crate::latency_profile;
 use crate::log;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
-use crate::saved;
 use crate::self_test;
 use crate::simulate;
-use crate::surroundings::Process;
 
 /// Parses and does what was asked.
 pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
@@ -85,7 +85,10 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         return End::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
-    let result = match report.check().and_then(|()| saved::check(settings)) {
+    let result = match report
+        .check()
+        .and_then(|()| latency_profile::check(settings))
+    {
         Ok(()) => run_and_report(plan, settings, notes, dialect, &mut report),
         Err(error) => Err(Failure::NotReported(error)),
     };
@@ -173,7 +176,7 @@ fn run_and_report(
     }
     report.tell_record(&record);
     simulate::write(&logs, &stop).map_err(Failure::NotReported)?;
-    saved::save(plan, settings, machine.as_ref(), &record, &stop)?;
+    latency_profile::save(plan, settings, machine.as_ref(), &record, &stop)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

@@ -7,8 +7,8 @@ use fathom_host::output_file::{self, Stop};
 use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
 use fathom_run::{LogFiles, Machine, Problem};
 
+use crate::environment::Process;
 use crate::run_command::Failure;
-use crate::surroundings::Process;
 
 /// The machine that the settings ask for, if they ask for one.
 pub(crate) fn machine(settings: &Settings) -> Result<Option<Machine>, Failure> {

@@ -8,10 +8,10 @@ use fathom_stats::Latency;
 
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
+use crate::extensions;
 use crate::group::{Entry, entries};
 use crate::json::Object;
 use crate::number::percent;
-use crate::ours;
 use crate::percentiles::percentiles;
 use crate::priorities;
 use crate::rate::{GroupRate, GroupRates, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
@@ -45,7 +45,7 @@ pub(crate) fn json(record: &Record, plus: bool) -> String {
     if let Some(found) = &record.idleness {
         document.set("cpu_idleness", idleness(found));
     }
-    document.set("fathom", ours::run(record));
+    document.set("fathom", extensions::run(record));
     document.into_document()
 }
 
@@ -103,7 +103,7 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, plus: bool) -
     if let Some(steady) = &job.steady_state {
         out.set("steadystate", steady_object(steady));
     }
-    out.set("fathom", ours::job(entry, plus));
+    out.set("fathom", extensions::job(entry, plus));
     out
 }
 

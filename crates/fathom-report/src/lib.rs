@@ -5,14 +5,15 @@
 //! scripts parse them; the golden tests hold this.
 #![forbid(unsafe_code)]
 
+mod caveats;
 mod disks;
 mod distribution;
 mod document;
+mod extensions;
 mod group;
 mod header;
 mod json;
 mod number;
-mod ours;
 mod peak;
 mod percentiles;
 mod priorities;
@@ -25,19 +26,18 @@ mod text;
 mod text_latency;
 mod trace;
 mod unified;
-mod worth;
 
 use fathom_core::OutputFormat;
 use fathom_record::Record;
 
 // Public items, listed once.
+pub use caveats::notes;
 pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use seeks::seeks;
 pub use status::{Status, status_line};
 pub use text::unit_of_work;
 pub use trace::{trace, uring_trace};
-pub use worth::notes;
 
 /// Renders the report of a run in one format.
 ///

@@ -3,12 +3,13 @@
 use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
+use crate::caveats::notes;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::document::{error_of, shown_errors};
+use crate::extensions::MODELLED;
 use crate::group::{Entry, entries};
 use crate::number::percent;
-use crate::ours::MODELLED;
 use crate::priorities;
 use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::seeks::seeks;
@@ -16,7 +17,6 @@ use crate::show_disks;
 use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
-use crate::worth::notes;
 
 /// The record as text: jobs, groups, devices, and then what the reader should know.
 pub(crate) fn text(record: &Record) -> String {
