@@ -1,80 +1,80 @@
-//! Where a run took place, and what its numbers are worth.
+//! Machine of a run, and the validity of its numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// The machine a run took place on.
+/// Machine that a run used.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Kernel release and version.
     pub kernel: String,
     /// Processor model.
     pub cpu: String,
-    /// Processors online.
+    /// Number of CPUs online.
     pub cpus_online: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// `tsc` or `clock_monotonic`.
+    /// Clock: `tsc` or `clock_monotonic`.
     pub clock_source: String,
-    /// Counter ticks per second, where a counter is used.
+    /// Ticks per second of the clock's counter; 0 without a counter.
     pub clock_hz: u64,
-    /// One clock read, ns.
+    /// Cost of one clock read, ns.
     pub clock_read_ns: f64,
-    /// What is under each file.
+    /// Storage under each file.
     pub storage: Vec<Storage>,
-    /// What each engine made use of, as `engine: feature, feature`.
+    /// Kernel features that each engine used, as `engine: feature, feature`.
     pub engine_features: Vec<String>,
 }
 
-/// What is under one file of a run.
+/// Storage under one file of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Storage {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Mount point and file system type, for regular files.
+    /// Mount point, for regular files.
     pub mount: String,
     /// File system type.
     pub filesystem: String,
-    /// Block device, without /dev.
+    /// Name of the block device, without /dev.
     pub device: String,
-    /// Scheduler in force.
+    /// I/O scheduler in use.
     pub scheduler: String,
-    /// Logical block, bytes.
+    /// Logical block size.
     pub logical_block_bytes: u64,
-    /// Physical block, bytes.
+    /// Physical block size.
     pub physical_block_bytes: u64,
-    /// `nr_requests`.
+    /// `queue/nr_requests` of the device.
     pub nr_requests: u64,
-    /// `max_sectors_kb`.
+    /// `queue/max_sectors_kb` of the device.
     pub max_sectors_kib: u64,
-    /// Rotational.
+    /// The device has rotating media.
     pub rotational: bool,
 }
 
-/// One thing that was checked about the worth of a job's numbers.
+/// Result of one validity check of a job's numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Validity {
     /// Job name; empty for the whole run.
     pub job: String,
-    /// `page_cache`, `direct_io`, `queue_depth`, `working_set`, `cpu_bound`, `stolen_time`,
-    /// `response_time`.
+    /// Name of the check: `page_cache`, `direct_io`, `queue_depth`, `working_set`, `cpu_bound`,
+    /// `stolen_time`, `response_time`…
     pub check: String,
-    /// Whether the numbers mean what their reader will take them for.
+    /// The numbers mean what they appear to mean.
     pub ok: bool,
-    /// A plain sentence.
+    /// Finding, as a sentence.
     pub sentence: String,
-    /// What was measured, as named numbers.
+    /// Figures behind the finding, with their names.
     pub figures: Vec<(String, f64)>,
 }
 
-/// What the user should know: what, why it matters, what helps.
+/// Warning to the user, printed below the report and kept in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
-    /// A stable name: `depth_on_sync_engine`…
+    /// Stable name for tools: `depth_on_sync_engine`…
     pub code: String,
     /// Job name; empty for the whole run.
     pub job: String,
-    /// What, and why it matters.
+    /// The fact, and why it matters.
     pub message: String,
-    /// What helps, in the imperative; empty if nothing does.
+    /// Remedy, in the imperative; empty if there is none.
     pub hint: String,
 }

@@ -1,4 +1,7 @@
-//! What a run leaves behind: counters, histograms, machine, warnings.
+//! The result of a run: counters, histograms, machine, warnings.
+//!
+//! Every output is rendered from it, and it is serialised once. Field names carry their units; fields
+//! are added, never reused, so that older records stay readable.
 #![forbid(unsafe_code)]
 
 mod context;
@@ -12,7 +15,7 @@ mod trace;
 // Public items, listed once.
 pub use context::{Machine, Storage, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
-pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord, PeakRecordError};
+pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
     ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,

@@ -1,55 +1,55 @@
-//! What came of the rules by which jobs end early.
+//! Results of the rules that end jobs early.
 
 use serde::{Deserialize, Serialize};
 
-/// The search for the largest depth that keeps to a latency.
+/// Result of a search for the largest depth that meets a latency target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTargetRecord {
-    /// Ops were to take no longer.
+    /// Latency that ops had to meet.
     pub target_ns: u64,
-    /// How long each depth was tried.
+    /// Time for which each depth was tried.
     pub window_us: u64,
-    /// Of all ops so many were to keep to it.
+    /// Percentage of ops that had to meet the target.
     pub share_percent: f64,
-    /// The depth it came to.
+    /// Depth found.
     pub depth: u32,
 }
 
-/// What became of the wait for a steady state.
+/// Result of the wait for a steady state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyStateRecord {
-    /// What was looked at: `iops`, `bw` or `lat`.
+    /// Figure observed: `iops`, `bw` or `lat`.
     pub figure: String,
-    /// By the slope; else by the largest distance from the mean.
+    /// Judged by slope; otherwise by the largest deviation from the mean.
     pub by_slope: bool,
-    /// At most so much, of the figure's unit or percent of its mean.
+    /// Largest allowed value of the criterion, in the figure's unit or in percent of its mean.
     pub limit: f64,
-    /// The limit, and what is held against it, are in percent.
+    /// Limit and criterion are percentages.
     pub is_percent: bool,
-    /// The length of the window.
+    /// Length of the window.
     pub window_s: u64,
-    /// It was reached.
+    /// The steady state was reached.
     pub attained: bool,
-    /// The slope or the deviation of the last full window, of the figure's unit.
+    /// Slope or deviation of the last full window, in the figure's unit.
     pub value: f64,
-    /// What was held against the limit, with the sign of the slope.
+    /// Value compared with the limit, with the sign of the slope.
     pub criterion: f64,
-    /// Bytes per second of each interval, oldest first; zeros where there was none.
+    /// Bytes per second in each interval, oldest first; 0 for intervals not measured.
     pub bytes_per_s: Vec<u64>,
-    /// Ops per second of each interval.
+    /// Ops per second in each interval.
     pub ops_per_s: Vec<u64>,
-    /// The mean latency of each interval.
+    /// Mean latency in each interval.
     pub lat_ns: Vec<u64>,
 }
 
-/// Whether directions are shown as one.
+/// Presentation of directions in reports (`unified_rw_reporting`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unified {
-    /// Each by itself.
+    /// Each direction separately.
     #[default]
     None,
-    /// As one.
+    /// All directions merged.
     Mixed,
-    /// Each by itself, and then as one.
+    /// Each direction separately, then all merged.
     Both,
 }

@@ -1,95 +1,93 @@
-//! What a measurement of the raw maximum leaves behind.
-
-use std::fmt;
+//! Result of `fathom peak`.
 
 use fathom_stats::Latency;
 use serde::{Deserialize, Serialize};
 
+use crate::stored::{RecordError, read_versioned};
 use crate::{Machine, Warning};
 
-/// A measurement of the raw maximum: one point, or one for each depth of a sweep.
+/// Result of `fathom peak`: one point, or one per depth of a sweep.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PeakRecord {
-    /// The layout's version; see `PEAK_VERSION`.
+    /// Version of the layout; see [`PEAK_VERSION`].
     pub version: u32,
-    /// When it ended: milliseconds since 1970-01-01 UTC.
+    /// End of the measurement: milliseconds since 1970-01-01 UTC.
     pub timestamp_ms: u64,
     /// Files and devices; empty for no-ops.
     pub targets: Vec<String>,
-    /// The engine's name in job files.
+    /// Name of the engine in job files.
     pub engine: String,
-    /// Bytes of an op.
+    /// Size of an op; 0 for no-ops.
     pub block_bytes: u32,
-    /// Threads, each with an engine of its own.
+    /// Number of threads, each with its own engine.
     pub threads: u32,
-    /// The settings that were not left at their defaults, as on the command line.
+    /// Settings other than the defaults, as on the command line.
     pub settings: Vec<String>,
-    /// Where it ran.
+    /// Machine that was measured.
     pub machine: Option<Machine>,
-    /// What was measured.
+    /// Measured points.
     pub points: Vec<PeakPoint>,
-    /// What the user should know.
+    /// Warnings to the user.
     #[serde(default)]
     pub warnings: Vec<Warning>,
 }
 
-/// The version of the layout of `PeakRecord`.
+/// Current version of the layout of [`PeakRecord`].
 pub const PEAK_VERSION: u32 = 1;
 
-/// One depth.
+/// Measurement at one depth.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PeakPoint {
-    /// Ops in flight at most, for each thread.
+    /// Queue depth of each thread.
     pub depth: u32,
-    /// Ops handed over in one system call at most.
+    /// Largest number of ops submitted by one system call.
     pub submit: u32,
-    /// Completions waited for.
+    /// Completions to wait for when the queue is full.
     pub complete: u32,
-    /// Ops that completed.
+    /// Completed ops.
     pub ops: u64,
-    /// Bytes they moved.
+    /// Bytes moved by them.
     pub moved_bytes: u64,
     /// System calls made for them.
     pub calls: u64,
-    /// How long it took.
+    /// Duration.
     pub wall_ns: u64,
-    /// Ops per second over all of it.
+    /// Ops per second over the whole duration.
     pub iops_mean: f64,
     /// Ops per second in the best second.
     pub iops_max: f64,
-    /// Bytes per second over all of it.
+    /// Bytes per second over the whole duration.
     pub bw_bytes_per_s: f64,
-    /// From the moment before an op was laid down to the moment it was found complete, where that
-    /// was asked for.
+    /// Time from just before an op is prepared until it is reaped, if requested.
     pub lat: Option<PeakLatency>,
 }
 
-/// A distribution of latencies.
+/// Distribution of latencies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PeakLatency {
-    /// At the usual percentiles, ascending.
+    /// Latencies at [`PeakLatency::PERCENTS`].
     pub percentiles: Vec<PeakPercentile>,
-    /// Count, bounds, mean and the whole histogram, ns.
+    /// Count, bounds, mean and histogram, ns.
     pub all: Latency,
 }
 
-/// A latency at a percentile.
+/// Latency at one percentile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeakPercentile {
-    /// So many per cent of the ops were not slower.
+    /// Percentage of ops that took at most `lat_ns`.
     pub percent: f64,
-    /// The latency.
+    /// Latency, the upper end of its histogram bucket.
     pub lat_ns: u64,
 }
 
 impl PeakLatency {
-    /// The percentiles that are published, in this order.
+    /// Percentiles that are kept, ascending.
     pub const PERCENTS: [f64; 17] = [
         1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
         99.95, 99.99,
     ];
 
-    /// What was recorded, with its percentiles.
+    /// Computes the percentiles of recorded latencies.
     #[must_use]
     pub fn new(all: Latency) -> Self {
         let histogram = all.histogram.as_ref();
@@ -103,7 +101,7 @@ impl PeakLatency {
         }
     }
 
-    /// The latency at one of the percentiles that are kept.
+    /// Returns the latency at one of [`Self::PERCENTS`].
     #[must_use]
     pub fn at(&self, percent: f64) -> Option<u64> {
         let mut kept = self.percentiles.iter();
@@ -113,7 +111,7 @@ impl PeakLatency {
 }
 
 impl PeakPoint {
-    /// Ops that a system call carried on the average; 0 where there was none.
+    /// Returns the mean number of ops per system call; 0 without calls.
     #[must_use]
     pub fn ops_per_call(&self) -> f64 {
         match self.calls {
@@ -124,28 +122,23 @@ impl PeakPoint {
 }
 
 impl PeakRecord {
-    /// The measurement as JSON.
+    /// Serialises the result as indented JSON.
     ///
     /// # Errors
-    /// None that a record made by this program can cause.
-    pub fn to_json(&self) -> Result<String, PeakRecordError> {
-        serde_json::to_string_pretty(self).map_err(PeakRecordError::Json)
+    /// None for a result made by this program.
+    pub fn to_json(&self) -> Result<String, RecordError> {
+        serde_json::to_string_pretty(self).map_err(|error| RecordError::json(DOCUMENT, error))
     }
 
-    /// Reads a measurement of this version of the layout or an earlier one.
+    /// Reads a result of this version of the layout or an earlier one.
     ///
     /// # Errors
-    /// The text is none, or one of a later version.
-    pub fn from_json(text: &str) -> Result<Self, PeakRecordError> {
-        // The version first: a later layout may differ in anything else.
-        let Versioned { version } = serde_json::from_str(text).map_err(PeakRecordError::Json)?;
-        if version == 0 || version > PEAK_VERSION {
-            return Err(PeakRecordError::Version { found: version });
-        }
-        serde_json::from_str(text).map_err(PeakRecordError::Json)
+    /// The text is not such a result, or its version is later.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        read_versioned(text, DOCUMENT, PEAK_VERSION)
     }
 
-    /// The point of this depth and batch.
+    /// Returns the point measured at this depth and batch.
     #[must_use]
     pub fn point(&self, depth: u32, submit: u32) -> Option<&PeakPoint> {
         let mut points = self.points.iter();
@@ -153,38 +146,8 @@ impl PeakRecord {
     }
 }
 
-/// Why a measurement cannot be read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PeakRecordError {
-    /// Not JSON, or not a measurement.
-    Json(serde_json::Error),
-    /// A layout that this program does not know.
-    Version {
-        /// The measurement's version.
-        found: u32,
-    },
-}
-
-impl fmt::Display for PeakRecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(error) => write!(f, "not what `fathom peak --json` prints: {error}"),
-            Self::Version { found } => write!(
-                f,
-                "a measurement of version {found}: this program reads versions 1 to {PEAK_VERSION}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PeakRecordError {}
-
-/// The part of a measurement that every version has.
-#[derive(Deserialize)]
-struct Versioned {
-    version: u32,
-}
+/// Name of the document in error messages.
+const DOCUMENT: &str = "a result of `fathom peak --json`";
 
 #[expect(clippy::cast_precision_loss, reason = "a mean is not exact to 2⁻⁵³")]
 const fn float(number: u64) -> f64 {
@@ -196,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measurement_comes_back_as_it_was_written() {
+    fn json_round_trip_keeps_a_result() {
         let mut all = Latency::new(true);
         all.record_n(1_000, 99);
         all.record(50_000);
@@ -225,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_layout_and_other_files_are_refused() {
+    fn later_versions_and_other_files_are_refused() {
         let later = PeakRecord::from_json("{\"version\": 2}").unwrap_err();
         assert!(later.to_string().contains("version 2"), "{later}");
         let other = PeakRecord::from_json("{}").unwrap_err();

@@ -1,7 +1,7 @@
-//! The result of a run: everything that any output is drawn from.
+//! The record of a run.
 //!
-//! Field names carry their units where they leave the program. A later version of this program
-//! reads older records: fields are added (with `#[serde(default)]`), never reused.
+//! Later versions of Fathom read older records: fields are added with `#[serde(default)]`, never
+//! reused.
 
 use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
@@ -11,90 +11,95 @@ use crate::{
     LatencyTargetRecord, Machine, SeekRecord, SteadyStateRecord, Unified, Validity, Warning,
 };
 
-/// Everything a run leaves behind.
+/// Result of a run, from which every report is rendered.
+///
+/// Both drivers build it once, after the last job has ended, and again for each interim report. It
+/// holds full histograms, so a job takes tens of KiB; merging jobs into groups is left to reports.
+/// Nothing in it is computed from a clock or the host when it is read again: a stored record gives
+/// the same reports on another machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// The layout's version; see `RECORD_VERSION`.
+    /// Version of the layout; see [`RECORD_VERSION`].
     pub version: u32,
-    /// When the report was made: milliseconds since 1970-01-01 UTC.
+    /// Time of the report: milliseconds since 1970-01-01 UTC.
     pub timestamp_ms: u64,
     /// The same as `ctime(3)` prints it, without the line feed.
     pub time: String,
     /// Time since the program started, ms.
     #[serde(default)]
     pub elapsed_ms: u64,
-    /// In a report made while the jobs run: how long they will go on, s, where that is known.
+    /// Expected time until the jobs end, s; only in interim reports, if known.
     #[serde(default)]
     pub eta_s: Option<u64>,
     /// `[global]` options as typed.
     pub global_options: Vec<(String, String)>,
-    /// The jobs (clones multiplied out), in the order they were made.
+    /// Jobs in order of creation, clones included.
     pub jobs: Vec<JobRecord>,
-    /// Devices under the files.
+    /// Block devices under the files.
     pub disks: Vec<DiskRecord>,
-    /// How idle the processors were, where that was asked for.
+    /// Idle time of the CPUs, if requested.
     #[serde(default)]
     pub idleness: Option<Idleness>,
-    /// Where it ran; absent in virtual time.
+    /// Machine of a real run; absent in virtual time.
     pub machine: Option<Machine>,
-    /// The modelled machine it ran on in virtual time; absent for a real run.
+    /// Modelled machine of a run in virtual time; absent for a real run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled: Option<ModelledMachine>,
-    /// What the numbers are worth.
+    /// Results of the validity checks.
     pub validity: Vec<Validity>,
-    /// What the user should know.
+    /// Warnings to the user.
     pub warnings: Vec<Warning>,
 }
 
-/// A machine that is not there.
+/// Modelled machine of a run in virtual time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelledMachine {
-    /// The file that describes it, as it was named.
+    /// Path of the machine file, as given.
     pub file: String,
-    /// Its devices.
+    /// Modelled devices.
     pub devices: Vec<ModelledDevice>,
 }
 
-/// One device of such a machine.
+/// Modelled device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelledDevice {
-    /// The names that stand for it, as written in the file.
+    /// File name patterns that it serves, as written in the machine file.
     pub names: Vec<String>,
-    /// Its model: `hdd`, `ssd`…
+    /// Model: `hdd`, `ssd`…
     pub model: String,
-    /// What it holds.
+    /// Capacity.
     pub capacity_bytes: u64,
-    /// What it was given, where that was asked for.
+    /// Requests and seek distances, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks: Option<SeekRecord>,
 }
 
-/// How idle the processors were while the jobs ran.
+/// Idle time of the CPUs while the jobs ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Idleness {
-    /// All of them together, percent 0–100.
+    /// Idle time of all CPUs, percent 0–100.
     pub all_percent: f64,
-    /// Number and idle time of each, percent 0–100; empty where only the whole was asked for.
+    /// Number and idle time of each CPU, percent 0–100; empty if only the total was requested.
     pub each_percent: Vec<(u32, f64)>,
-    /// Mean time of fio's unit of work, µs.
+    /// Mean duration of fio's unit of work, µs.
     pub unit_mean_us: f64,
-    /// Its deviation, µs.
+    /// Standard deviation of that duration, µs.
     pub unit_stddev_us: f64,
 }
 
-/// The version of the layout of `Record`.
+/// Current version of the layout of [`Record`].
 pub const RECORD_VERSION: u32 = 1;
 
-/// One job.
+/// Result of one job: a section or one of its clones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// Section name; clones share it.
+    /// Name of the section; clones share it.
     pub name: String,
     /// Text of `description`, if set.
     pub description: Option<String>,
     /// Reporting group, from 0.
     pub group_id: u32,
-    /// Merged with its neighbours of the same group when reported.
+    /// Reports merge the job with its neighbours of the same group.
     pub group_reporting: bool,
     /// Thread number over the whole run, from 1.
     pub number: u32,
@@ -104,104 +109,105 @@ pub struct JobRecord {
     pub options: Vec<(String, String)>,
     /// The first error that ended the job: errno; 0 for none.
     pub error: u32,
-    /// Where and why, for that error.
+    /// Description of that error: where, why.
     pub error_text: Option<String>,
-    /// Errors that were tolerated (`continue_on_error`): how many, and the first one's errno.
+    /// Errors tolerated through `continue_on_error`.
     pub tolerated: Option<Tolerated>,
-    /// Wall-clock milliseconds since 1970 when the job started to measure.
+    /// Start of the measurement: milliseconds since 1970-01-01 UTC.
     pub start_ms: u64,
     /// `rw`, as fio's header prints it (`randread`…).
     pub rw: String,
     /// Engine name.
     pub engine: String,
-    /// Whether slat means anything: the engine is asynchronous.
+    /// The engine is asynchronous, so that slat has a meaning.
     pub asynchronous: bool,
-    /// The I/O priority of its thread (`ioprio`); 0 where none was asked for.
+    /// I/O priority of the job's thread (`ioprio`); 0 if none was set.
     #[serde(default)]
     pub priority: u16,
-    /// Depth asked for.
+    /// Configured queue depth.
     pub iodepth: u32,
-    /// Smallest and largest op size, bytes.
+    /// Smallest and largest op size.
     #[serde(rename = "block_sizes_bytes")]
     pub block_sizes: PerDirectionRecord<(u64, u64)>,
-    /// `bs_is_seq_rand`: reads have the size of ops in order, writes that of random ops.
+    /// `bs_is_seq_rand`: the size of reads is that of sequential ops, the size of writes that of
+    /// random ops.
     #[serde(default)]
     pub block_sizes_by_order: bool,
-    /// What happened, by direction.
+    /// Results by direction.
     pub directions: PerDirectionRecord<DirectionRecord>,
-    /// Syncs that were counted.
+    /// Sync ops.
     pub sync: SyncRecord,
-    /// Time the job ran, ms: the largest of its directions' runtimes.
+    /// Runtime, ms: the longest of its directions' runtimes.
     pub runtime_ms: u64,
-    /// User and system time of the job and its kernel workers, µs.
+    /// CPU use of the job, its kernel workers included.
     pub cpu: CpuRecord,
-    /// Ops found in flight at each issue, by bucket 1, 2, 4, 8, 16, 32, ≥ 64.
+    /// Ops in flight at each issue, in buckets 1, 2, 4, 8, 16, 32, ≥ 64.
     pub depth_level: [u64; 7],
-    /// Ops handed over per submission, by bucket 0, ≤ 4, ≤ 8, ≤ 16, ≤ 32, ≤ 64, > 64.
+    /// Ops per submission, in buckets 0, ≤ 4, ≤ 8, ≤ 16, ≤ 32, ≤ 64, > 64.
     pub depth_submit: [u64; 7],
-    /// Completions per reaping, same buckets.
+    /// Completions per reap, in the same buckets.
     pub depth_complete: [u64; 7],
-    /// Submissions in `depth_submit`.
+    /// Number of submissions in `depth_submit`.
     pub submissions: u64,
-    /// Reapings in `depth_complete`.
+    /// Number of reaps in `depth_complete`.
     pub reapings: u64,
-    /// The search for a depth, where a latency was to be kept to.
+    /// Result of the search for a depth, with `latency_target`.
     #[serde(default)]
     pub latency_target: Option<LatencyTargetRecord>,
-    /// The wait for a steady state, where one was asked for.
+    /// Result of the wait for a steady state, with `steadystate`.
     #[serde(default)]
     pub steady_state: Option<SteadyStateRecord>,
-    /// How it is to be shown.
+    /// Presentation in reports.
     pub display: Display,
-    /// Its I/O logs, if it has any.
+    /// I/O logs, if the job has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogRecord>,
 }
 
-/// The I/O logs of one job.
+/// I/O logs of one job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRecord {
-    /// Lines that stand in its files, all of them together.
+    /// Lines written to all log files.
     pub lines_kept: u64,
-    /// Lines that came faster than they could be written, or that had no room on the disk.
+    /// Lines dropped because the writer was too slow or the disk full.
     pub lines_dropped: u64,
 }
 
-/// Errors that did not end a job.
+/// Errors that a job tolerated.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Tolerated {
-    /// How many.
+    /// Number of errors.
     pub total: u64,
-    /// errno of the first.
+    /// Errno of the first.
     pub first: u32,
 }
 
-/// How a job is to be shown.
+/// Presentation of a job in reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Display {
-    /// 1024 or 1000.
+    /// Base of unit prefixes: 1024 or 1000.
     pub kb_base: u64,
-    /// 0 (bytes), 8 (bytes) or 1 (bits).
+    /// Unit of rates: 0 or 8 for bytes, 1 for bits.
     pub unit_base: u64,
-    /// Percentiles, 0–100, ascending.
+    /// Percentiles to print, 0–100, ascending; empty for the default list.
     pub percentiles: Vec<f64>,
-    /// Decimals they are printed with.
+    /// Decimals of the percentiles.
     pub percentile_precision: u32,
-    /// Print percentiles of these.
+    /// Print percentiles of slat.
     pub slat_percentiles: bool,
-    /// Print percentiles of these.
+    /// Print percentiles of clat.
     pub clat_percentiles: bool,
-    /// Print percentiles of these.
+    /// Print percentiles of lat.
     pub lat_percentiles: bool,
-    /// Digits of rates in text.
+    /// Significant digits of rates in text.
     pub significant_figures: u32,
     /// Print `errors` and `total_err` (`continue_on_error` was given).
     pub tolerates_errors: bool,
-    /// `stats=0` hides a job.
+    /// Leave the job out of reports (`stats=0`).
     pub hidden: bool,
-    /// Show devices (`disk_util`).
+    /// Print disk statistics (`disk_util`).
     pub disk_util: bool,
-    /// Show directions as one.
+    /// Presentation of directions.
     #[serde(default)]
     pub unified: Unified,
 }
@@ -225,7 +231,7 @@ impl Default for Display {
     }
 }
 
-/// `PerDirection` in a form that is serialised.
+/// Serialisable counterpart of [`PerDirection`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PerDirectionRecord<T> {
     /// Reads.
@@ -247,24 +253,24 @@ impl<T> From<PerDirection<T>> for PerDirectionRecord<T> {
 }
 
 impl<T> PerDirectionRecord<T> {
-    /// Reads, writes, trims, in this order.
+    /// Returns reads, writes and trims, in this order.
     pub fn each(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]
     }
 }
 
-/// One direction of one job.
+/// Results of one direction of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionRecord {
     /// Bytes moved.
     pub bytes: u64,
     /// Ops completed.
     pub ios: u64,
-    /// Short transfers whose rest was issued again.
+    /// Short transfers, whose rest was issued again.
     pub short_ios: u64,
-    /// Ops given up.
+    /// Ops abandoned.
     pub dropped_ios: u64,
-    /// Measured time of this direction, ms.
+    /// Measured runtime of this direction.
     pub runtime_ms: u64,
     /// issue − start.
     #[serde(rename = "slat_ns")]
@@ -275,16 +281,16 @@ pub struct DirectionRecord {
     /// complete − start.
     #[serde(rename = "lat_ns")]
     pub lat: Option<Latency>,
-    /// start − due; only where a rate was set.
+    /// start − due; only if a rate was set.
     #[serde(rename = "lag_ns")]
     pub lag: Option<Latency>,
-    /// complete − due; only where a rate was set.
+    /// complete − due; only if a rate was set.
     #[serde(rename = "resp_ns")]
     pub resp: Option<Latency>,
-    /// From being submitted to being taken up by a worker; only where there are workers.
+    /// Time from submission until an offload worker takes the op; only with offload workers.
     #[serde(rename = "queued_ns", default)]
     pub queued: Option<Latency>,
-    /// Ops by I/O priority, where more than the job's own was asked for.
+    /// Ops by I/O priority, if ops have priorities other than the job's.
     #[serde(default)]
     pub priorities: Vec<PriorityRecord>,
     /// Bandwidth samples, KiB/s.
@@ -295,34 +301,34 @@ pub struct DirectionRecord {
     pub iops: SampleStats,
 }
 
-/// Ops of one I/O priority.
+/// Latency of the ops of one I/O priority.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PriorityRecord {
-    /// The kernel's number for it (`ioprio`).
+    /// The priority as the kernel encodes it (`ioprio`).
     pub priority: u16,
-    /// lat where its percentiles are shown, else clat.
+    /// lat if its percentiles are shown, otherwise clat.
     #[serde(rename = "latency_ns")]
     pub latency: Latency,
 }
 
-/// Syncs of one job.
+/// Sync ops of a job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyncRecord {
-    /// How many.
+    /// Number of syncs.
     pub ios: u64,
-    /// How long each took.
+    /// Latency of the syncs.
     #[serde(rename = "lat_ns")]
     pub lat: Latency,
 }
 
-/// Processor use of one job.
+/// CPU use of a job.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuRecord {
-    /// User time, µs.
+    /// User time.
     pub user_us: u64,
-    /// System time, µs.
+    /// System time.
     pub system_us: u64,
-    /// Wall time these are measured over, µs.
+    /// Wall time over which CPU time was measured.
     pub wall_us: u64,
     /// Voluntary and involuntary context switches.
     pub context_switches: u64,
@@ -332,13 +338,12 @@ pub struct CpuRecord {
     pub minor_faults: u64,
 }
 
-/// One block device, from /sys/block/*/stat, over the run.
+/// Statistics of a block device over the run, from its `stat` file in sysfs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskRecord {
-    /// `vda`, `nvme0n1`…
+    /// Name: `vda`, `nvme0n1`…
     pub name: String,
-    /// Names of the disks that a stacked device (`md0`, `dm-0`) is made of; they have entries of
-    /// their own.
+    /// Names of the disks under a stacked device (`md0`, `dm-0`), which have entries of their own.
     #[serde(default)]
     pub parts: Vec<String>,
     /// Read requests completed.
@@ -353,12 +358,12 @@ pub struct DiskRecord {
     pub read_merges: u64,
     /// Write requests merged.
     pub write_merges: u64,
-    /// Time in reads, ms.
+    /// Time spent on reads.
     pub read_ticks_ms: u64,
-    /// Time in writes, ms.
+    /// Time spent on writes.
     pub write_ticks_ms: u64,
-    /// Time-weighted queue, ms.
+    /// Queue time, weighted by the number of requests in flight.
     pub in_queue_ms: u64,
-    /// Share of the run in which something was in flight, percent 0–100.
+    /// Share of the run with requests in flight, percent 0–100.
     pub util_percent: f64,
 }

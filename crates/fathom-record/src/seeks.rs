@@ -1,31 +1,31 @@
-//! What a disk saw: how many requests, and how far apart.
+//! Seek statistics of a disk.
 
 use serde::{Deserialize, Serialize};
 
-/// The requests that a disk was given, a modelled one or a real one.
+/// Requests dispatched to a disk, real or modelled, and the distances between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeekRecord {
-    /// Requests that were given to the device.
+    /// Requests dispatched to the device.
     pub dispatched: u64,
-    /// Requests that had become part of others before.
+    /// Requests merged into others before dispatch.
     pub merged: u64,
-    /// Requests that began where the one before had ended.
+    /// Requests that began where the previous one ended.
     pub sequential: u64,
-    /// Their share of those that had one before, 0 to 1; none if there were none.
+    /// Share of sequential requests among those with a predecessor, 0 to 1.
     pub sequential_ratio: Option<f64>,
-    /// How far apart the others were.
+    /// Distances of the other requests from their predecessors.
     pub distances: SeekDistances,
 }
 
-/// A histogram of the distances from the end of a request to the beginning of the next, as
-/// columns of equal length.
+/// Histogram of the distances from the end of a request to the start of the next, as columns of
+/// equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeekDistances {
-    /// The lower end of each bucket, itself not in it; 0 is in the first.
+    /// Lower end of each bucket, exclusive, except that 0 is in the first.
     pub from_kib: Vec<u64>,
-    /// The upper end of each, in it.
+    /// Upper end of each bucket, inclusive.
     pub to_kib: Vec<u64>,
-    /// How many distances fell into it.
+    /// Number of distances in each bucket.
     pub count: Vec<u64>,
 }
 
@@ -43,7 +43,7 @@ impl FromIterator<(u64, u64, u64)> for SeekDistances {
 }
 
 impl SeekDistances {
-    /// Lower end, upper end and count of each bucket.
+    /// Returns lower end, upper end and count of each bucket.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let ends = self.from_kib.iter().zip(&self.to_kib);
         ends.zip(&self.count)

@@ -1,54 +1,88 @@
-//! A record as it lies in a file: JSON on one line, with the layout's version in front.
+//! Stored documents: JSON whose field `version` is the version of its layout.
 
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::{RECORD_VERSION, Record};
 
 impl Record {
-    /// The record as JSON, on one line.
+    /// Serialises the record as JSON on one line.
     ///
     /// # Errors
-    /// None that a record made by this program can cause.
+    /// None for a record made by this program.
     pub fn to_json(&self) -> Result<String, RecordError> {
-        serde_json::to_string(self).map_err(RecordError::Json)
+        serde_json::to_string(self).map_err(|error| RecordError::json(DOCUMENT, error))
     }
 
     /// Reads a record of this version of the layout or an earlier one.
     ///
     /// # Errors
-    /// The text is not a record, or it is one of a later version.
+    /// The text is not a record, or its version is later.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
-        // The version first: a later layout may differ in anything else.
-        let Versioned { version } = serde_json::from_str(text).map_err(RecordError::Json)?;
-        if version == 0 || version > RECORD_VERSION {
-            return Err(RecordError::Version { found: version });
-        }
-        serde_json::from_str(text).map_err(RecordError::Json)
+        read_versioned(text, DOCUMENT, RECORD_VERSION)
     }
 }
 
-/// Why a record cannot be read.
+/// Reads a document whose version is at most `newest`.
+pub(crate) fn read_versioned<T: DeserializeOwned>(
+    text: &str,
+    document: &'static str,
+    newest: u32,
+) -> Result<T, RecordError> {
+    let json = |error| RecordError::json(document, error);
+    // The version first: a later layout may differ in anything else.
+    let Versioned { version } = serde_json::from_str(text).map_err(json)?;
+    if version == 0 || version > newest {
+        return Err(RecordError::Version {
+            document,
+            found: version,
+            newest,
+        });
+    }
+    serde_json::from_str(text).map_err(json)
+}
+
+/// Failure to read or write a stored document.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Not JSON, or not a record.
-    Json(serde_json::Error),
+    /// Not JSON, or another document.
+    Json {
+        /// The expected document.
+        document: &'static str,
+        /// The parser's error.
+        source: serde_json::Error,
+    },
     /// A layout that this program does not know.
     Version {
-        /// The record's version.
+        /// The document.
+        document: &'static str,
+        /// Its version.
         found: u32,
+        /// The newest version that this program reads.
+        newest: u32,
     },
+}
+
+impl RecordError {
+    pub(crate) const fn json(document: &'static str, source: serde_json::Error) -> Self {
+        Self::Json { document, source }
+    }
 }
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json(error) => write!(f, "not a record of a run: {error}"),
-            Self::Version { found } => write!(
+            Self::Json { document, source } => write!(f, "not {document}: {source}"),
+            Self::Version {
+                document,
+                found,
+                newest,
+            } => write!(
                 f,
-                "a record of version {found}: this program reads versions 1 to {RECORD_VERSION}"
+                "{document} of version {found}: this program reads versions 1 to {newest}"
             ),
         }
     }
@@ -57,14 +91,17 @@ impl fmt::Display for RecordError {
 impl std::error::Error for RecordError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Json(error) => Some(error),
+            Self::Json { source, .. } => Some(source),
             Self::Version { .. } => None,
         }
     }
 }
 
-/// The part of a record that every version has.
+/// Part of a document that every version has.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
+
+/// Name of the document in error messages.
+const DOCUMENT: &str = "a record of a run";

@@ -1,102 +1,101 @@
-//! What `fathom trace` leaves behind: what the kernel said of a disk's requests, or of io_uring.
+//! Results of `fathom trace`: a disk's requests, or io_uring's task work.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Machine, PeakLatency, SeekRecord, Warning};
 
-/// What a block device was given, and how long it took.
+/// Requests of a block device and their latencies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TraceRecord {
-    /// The layout's version; see `TRACE_VERSION`.
+    /// Version of the layout; see [`TRACE_VERSION`].
     pub version: u32,
-    /// When it ended: milliseconds since 1970-01-01 UTC.
+    /// End of the trace: milliseconds since 1970-01-01 UTC.
     pub timestamp_ms: u64,
-    /// The device's name, without /dev.
+    /// Name of the device, without /dev.
     pub device: String,
-    /// How long was traced.
+    /// Duration of the trace.
     pub wall_ns: u64,
-    /// Events that the kernel had no room for; what they told is missing everywhere.
+    /// Events that the kernel dropped for lack of buffer space; all counts miss them.
     pub lost_events: u64,
-    /// Where it ran.
+    /// Machine that was traced.
     pub machine: Option<Machine>,
-    /// Reads and writes in the order in which the device was given them.
+    /// Distances between reads and writes, in order of dispatch.
     pub seeks: SeekRecord,
-    /// Each direction of which there was a request.
+    /// Directions with at least one request.
     pub directions: Vec<TracedDirection>,
-    /// What the user should know.
+    /// Warnings to the user.
     pub warnings: Vec<Warning>,
 }
 
-/// The version of the layout of `TraceRecord` and `UringTraceRecord`.
+/// Current version of the layout of [`TraceRecord`] and [`UringTraceRecord`].
 pub const TRACE_VERSION: u32 = 1;
 
-/// The requests of one direction.
+/// Requests of one direction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TracedDirection {
     /// `read`, `write`, `trim`, `flush` or `other`.
     pub direction: String,
-    /// Requests that were given to the device.
+    /// Requests dispatched to the device.
     pub requests: u64,
-    /// Bytes of them.
+    /// Bytes of these requests.
     pub moved_bytes: u64,
-    /// Requests that had become part of others before.
+    /// Requests merged into others before dispatch.
     pub merged: u64,
-    /// How often one was taken back because the device had no room for it.
+    /// Requeues: dispatched requests that the device could not accept.
     pub requeued: u64,
-    /// Requests that ended with an error.
+    /// Requests that failed.
     pub failed: u64,
-    /// From the moment a request was put into a queue to the one it was given to the device. A
-    /// request that was given to it at once is not in here.
+    /// Time from insertion into a queue to dispatch. Requests dispatched directly are not counted.
     pub queued: PeakLatency,
-    /// From there to its completion.
+    /// Time from dispatch to completion.
     pub device_time: PeakLatency,
-    /// Both together; of a request that was given to the device at once the second alone.
+    /// Time from insertion to completion; from dispatch for requests dispatched directly.
     pub total: PeakLatency,
 }
 
-/// How often io_uring ran work in the context of a task, and how much at a time.
+/// Runs of io_uring task work and their batch sizes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UringTraceRecord {
-    /// The layout's version; see `TRACE_VERSION`.
+    /// Version of the layout; see [`TRACE_VERSION`].
     pub version: u32,
-    /// When it ended: milliseconds since 1970-01-01 UTC.
+    /// End of the trace: milliseconds since 1970-01-01 UTC.
     pub timestamp_ms: u64,
-    /// The process that was traced; none for all of them.
+    /// Traced process; `None` for all.
     pub pid: Option<u32>,
-    /// How long was traced.
+    /// Duration of the trace.
     pub wall_ns: u64,
-    /// Events that the kernel had no room for.
+    /// Events that the kernel dropped for lack of buffer space.
     pub lost_events: u64,
-    /// Where it ran.
+    /// Machine that was traced.
     pub machine: Option<Machine>,
-    /// One for each event of the kernel that tells of it.
+    /// Task work by kernel event.
     pub work: Vec<UringWork>,
-    /// What the user should know.
+    /// Warnings to the user.
     pub warnings: Vec<Warning>,
 }
 
-/// What one event told.
+/// Task work counted by one kernel event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UringWork {
-    /// Its name: `io_uring_task_work_run`.
+    /// Name of the event: `io_uring_task_work_run`…
     pub event: String,
-    /// Whether this kernel has it.
+    /// The kernel has this event.
     pub offered: bool,
-    /// How often work was run.
+    /// Number of runs.
     pub runs: u64,
-    /// Pieces of work that were run.
+    /// Work items over all runs.
     pub items: u64,
-    /// How many at a time.
+    /// Batch sizes: work items per run.
     pub batches: UringBatches,
 }
 
-/// A histogram of batch sizes, as columns of equal length.
+/// Histogram of batch sizes, as columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UringBatches {
-    /// The smallest batch of each bucket.
+    /// Smallest batch size of each bucket.
     pub from: Vec<u64>,
-    /// The largest.
+    /// Largest batch size of each bucket.
     pub to: Vec<u64>,
-    /// How many batches fell into it.
+    /// Number of batches in each bucket.
     pub count: Vec<u64>,
 }

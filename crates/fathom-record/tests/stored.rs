@@ -61,7 +61,7 @@ fn job() -> JobRecord {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn json_round_trip_keeps_a_record() {
     let text = record().to_json().unwrap();
     assert!(!text.contains('\n'));
     let read = Record::from_json(&text).unwrap();
@@ -76,7 +76,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn a_record_of_version_1_stays_readable() {
+fn version_1_stays_readable() {
     // Written by the first version of this program; never to be regenerated.
     let read = Record::from_json(include_str!("data/record-1.json")).unwrap();
     let clat = read.jobs[0].directions.read.clat.as_ref().unwrap();
@@ -88,15 +88,15 @@ fn a_record_of_version_1_stays_readable() {
 #[test]
 fn a_later_version_is_refused_by_its_number() {
     let error = Record::from_json(r#"{"version":2,"jobs":"of another kind"}"#).unwrap_err();
-    assert!(matches!(error, RecordError::Version { found: 2 }));
+    assert!(matches!(error, RecordError::Version { found: 2, .. }));
     assert_eq!(
         error.to_string(),
-        "a record of version 2: this program reads versions 1 to 1"
+        "a record of a run of version 2: this program reads versions 1 to 1"
     );
 }
 
 #[test]
-fn what_is_no_record_is_refused() {
+fn other_documents_are_refused() {
     for text in [
         "",
         "{",
