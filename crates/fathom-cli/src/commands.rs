@@ -1,4 +1,4 @@
-//! Which command was given: `run` takes fio's words as they are, the rest is clap's.
+//! Choice of the command: `run` passes fio's arguments on unparsed, clap parses the rest.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -27,12 +27,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run fio jobs: job files, `-` for standard input, fio's options
+    /// Run fio job files or jobs given as options
     ///
-    /// Everything after `run` is parsed as fio parses it; see `fathom run --help`.
+    /// Arguments are parsed as by fio, `-` is standard input; see `fathom run --help`.
     #[command(disable_help_flag = true)]
     Run {
-        /// Arguments as for fio
+        /// Job files and options, as for fio
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -42,8 +42,8 @@ enum Command {
     },
     /// Check a job for common measurement mistakes
     ///
-    /// Takes the arguments of `run`, and runs nothing. Exit codes: 0 nothing found; 1 something
-    /// found; 2 the job cannot be read.
+    /// Takes the arguments of `fathom run` but runs nothing. Exit codes: 0 no findings; 1 findings;
+    /// 2 the job cannot be read.
     Lint {
         /// Print findings as JSON
         #[arg(long)]
@@ -51,7 +51,7 @@ enum Command {
         /// List the rules
         #[arg(long)]
         rules: bool,
-        /// Arguments as for `fathom run`
+        /// Job files and options, as for `fathom run`
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -61,7 +61,7 @@ enum Command {
     },
     /// Measure the raw maximum of a device or of the kernel's I/O path
     Peak(PeakArguments),
-    /// Repeat a published measurement and print it beside the published figures
+    /// Repeat a published measurement and compare it with the published figures
     Table(TableArguments),
     /// Trace a disk's requests and seek distances, or io_uring task work
     Trace(TraceArguments),
@@ -71,7 +71,7 @@ enum Command {
     Micro(MicroArguments),
 }
 
-/// The dialect that the program's name stands for.
+/// Returns the dialect that the program's name selects.
 pub(crate) fn dialect(name: Option<&OsString>) -> Dialect {
     let name = name.and_then(|name| Path::new(name).file_name());
     if name.is_some_and(|name| name == "fio") {
@@ -81,13 +81,13 @@ pub(crate) fn dialect(name: Option<&OsString>) -> Dialect {
     }
 }
 
-/// Does what the command line says.
+/// Runs the command that the arguments select.
 pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     let rest = words.get(1..).unwrap_or_default();
     if dialect == Dialect::Fio {
         return run_command::run(rest, Dialect::Fio);
     }
-    // Looked at before clap, which would take `--` and abbreviations its own way.
+    // Handled before clap, which would interpret `--` and abbreviations itself.
     if let Some((first, rest)) = rest.split_first()
         && first == "run"
     {
@@ -125,7 +125,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Err(error) if error.use_stderr() => {
             output::print(Stream::Error, &error.render().to_string());
             if looks_like_fio(rest) {
-                let hint = "hint: write fio's options and job files after `run`: `fathom run …`\n";
+                let hint = "hint: put fio options and job files after `run`: `fathom run …`\n";
                 output::print(Stream::Error, hint);
             }
             End::Refused
@@ -134,7 +134,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     }
 }
 
-/// Somebody forgot `run`.
+/// Returns whether the arguments are fio's, with `run` forgotten.
 fn looks_like_fio(words: &[OsString]) -> bool {
     words.iter().any(|word| {
         let text = word.to_string_lossy();
@@ -148,4 +148,4 @@ Examples:
   fathom run --name=t --rw=randread --bs=4k --size=1g --ioengine=io_uring --iodepth=32 --direct=1
 
 Called as `fio` (through a link or a copy), it takes fio's arguments directly.
-Exit codes: 0 done; 1 done, and a check failed; 2 could not do it.";
+Exit codes: 0 done; 1 done, but a check failed; 2 not done, or not completely.";

@@ -1,4 +1,4 @@
-//! What the job language may ask of the world: files, the environment, the machine.
+//! Access of the job language to the process: files, environment variables, the machine.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use fathom_host::output_file::is_same_file;
 use fathom_job::{JOB_FILE_BYTES_MAX, Surroundings};
 use fathom_sys::system;
 
-/// The process's own.
+/// Files, variables and machine of this process.
 pub(crate) struct Process;
 
 impl Surroundings for Process {
@@ -42,7 +42,7 @@ impl Surroundings for Process {
     }
 }
 
-/// No more than shows that it is no job file: `/dev/zero` never ends.
+/// Reads one byte more than a job file may have, enough to refuse it: `/dev/zero` never ends.
 fn read(source: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     source.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut text)?;

@@ -2,39 +2,39 @@
 
 use fathom_job::Dialect;
 
-/// How the program ended.
+/// Outcome of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It printed what was asked for (help, a version, parsed options), or ran nothing on purpose.
+    /// Printed what was requested (help, a version, parsed options), or ran nothing on purpose.
     Printed,
-    /// Help was asked for on an engine that has no options: the answer to fio a failure.
+    /// Help was requested for an engine without options, which fio counts as a failure.
     NothingToShow,
-    /// Help was asked for on an option that there is none of: to fio no failure.
+    /// Help was requested for an unknown option, which fio does not count as a failure.
     NothingKnown,
-    /// It ran its jobs and reported.
+    /// Ran the jobs and printed the report.
     Ran {
         /// Jobs that ended with an error.
         failed_jobs: usize,
-        /// Errors that jobs were told to tolerate, and did.
+        /// Errors that jobs tolerated as configured.
         tolerated_errors: u64,
-        /// It was told to stop half-way.
+        /// The run was interrupted.
         interrupted: bool,
     },
-    /// It ran its jobs and reported, but a log of them breaks off.
+    /// Ran the jobs and printed the report, but an I/O log is incomplete.
     LogBroken {
         /// Jobs that ended with an error.
         failed_jobs: usize,
     },
-    /// What it was given makes no sense or cannot be done; nothing was run.
+    /// The request is invalid or cannot be done; nothing was run.
     Refused,
-    /// The report could not be written where it was to go.
+    /// The report could not be written.
     NotReported,
     /// A panic.
     Bug,
 }
 
-/// `fathom`: 0 done; 1 done, and a check failed (errors, verify); 2 could not do it, or not to the
-/// end. `fio`: as fio's own.
+/// Returns the exit code. `fathom`: 0 done; 1 done, but a check failed (errors, verify); 2 not
+/// done, or not completely. `fio`: as fio's own.
 pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
     match (dialect, end) {
         (_, End::Printed) | (Dialect::Fathom, End::NothingToShow) => 0,
@@ -64,9 +64,8 @@ pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
                 ..
             },
         ) => u8::from(failed_jobs > 0 || tolerated_errors > 0),
-        // fio's count is cut to eight bits by the system, which makes a success of 256 failures;
-        // that much likeness would help nobody.
-        // A log that breaks off is no failure to fio.
+        // The system cuts fio's count to eight bits, so 256 failures look like success: not copied.
+        // An incomplete log is no failure to fio.
         (Dialect::Fio, End::Ran { failed_jobs, .. } | End::LogBroken { failed_jobs }) => {
             u8::try_from(failed_jobs).unwrap_or(255)
         }

@@ -1,4 +1,4 @@
-//! What somebody asks of a run from outside: a report now, or its end by a trigger.
+//! Requests to a run from outside: a report now, or its end by a trigger.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use fathom_sys::child::Child;
 use fathom_sys::clock::Clock;
 use fathom_sys::signals::Interrupts;
 
-/// `--trigger-file`, `--trigger-timeout` and what they fire.
+/// Trigger of a run: `--trigger-file`, `--trigger-timeout` and the command they run.
 pub(crate) struct Trigger<'a> {
     settings: &'a Settings,
     interrupts: Interrupts,
@@ -20,7 +20,7 @@ pub(crate) struct Trigger<'a> {
 }
 
 impl<'a> Trigger<'a> {
-    /// The trigger that the settings ask for; its time counts from now.
+    /// Creates the trigger of the settings; its timeout starts now.
     pub(crate) fn new(settings: &'a Settings, interrupts: Interrupts) -> Self {
         let clock = Clock::monotonic();
         Self {
@@ -32,7 +32,7 @@ impl<'a> Trigger<'a> {
         }
     }
 
-    /// How often it has fired, 0 or 1; looks whether it is to fire.
+    /// Fires if it is time to, and returns how often it has fired: 0 or 1.
     pub(crate) fn fired(&self) -> u32 {
         if !self.fired.get() && (self.has_file() || self.is_over()) {
             self.fired.set(true);
@@ -46,8 +46,8 @@ impl<'a> Trigger<'a> {
             return false;
         };
         let is_there = file.exists();
-        // As in fio the file is taken away: it has done its work. A device, a pipe or a link is
-        // more than that, and stays.
+        // As in fio the file is removed, or it would end the next run too. A device, pipe or link
+        // stays: removing it could harm others.
         if is_there && file.symlink_metadata().is_ok_and(|found| found.is_file()) {
             let _still_there = std::fs::remove_file(file);
         }
@@ -65,25 +65,25 @@ impl<'a> Trigger<'a> {
         };
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", command]).stdin(Stdio::null());
-        // Its output would stand in the middle of the report.
+        // Its output would appear in the middle of the report.
         shell.stdout(Stdio::null());
-        // What it makes of it is its own business, as in fio: it may well end this machine. A user
-        // who stops the run meanwhile does not wait for it.
+        // Its exit status is ignored, as in fio: the command may power the machine off. An
+        // interrupt ends the wait for it.
         let _ended = Child::spawn(&mut shell)
             .and_then(|mut child| child.wait_unless(&|| self.interrupts.count() > 0));
     }
 }
 
-/// `SIGUSR1`, and the file that asks for a report.
+/// Requests for a report: `SIGUSR1`, or a file that appears.
 pub(crate) struct ReportRequests {
     interrupts: Interrupts,
     file: PathBuf,
     by_file: Cell<u32>,
-    looks: Cell<u32>,
+    polls: Cell<u32>,
 }
 
 impl ReportRequests {
-    /// Nobody has asked.
+    /// Creates a counter of requests, none so far.
     pub(crate) fn new(interrupts: Interrupts) -> Self {
         let named = ["TMPDIR", "TEMP"].iter().find_map(std::env::var_os);
         Self {
@@ -92,23 +92,23 @@ impl ReportRequests {
                 .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
                 .join(DUMP_FILE),
             by_file: Cell::new(0),
-            looks: Cell::new(0),
+            polls: Cell::new(0),
         }
     }
 
-    /// How often a report was asked for. The file is looked for at every fourth call only: the
-    /// calls come some twenty times a second.
+    /// Returns the number of requests so far. Only every fourth call looks for the file: calls come
+    /// about twenty times a second.
     pub(crate) fn count(&self) -> u32 {
-        let looks = self.looks.get().wrapping_add(1);
-        self.looks.set(looks);
-        if looks.is_multiple_of(4) && self.file.exists() {
-            // One that cannot be taken away would ask for ever.
-            let taken = std::fs::remove_file(&self.file).is_ok();
-            self.by_file.set(self.by_file.get() + u32::from(taken));
+        let polls = self.polls.get().wrapping_add(1);
+        self.polls.set(polls);
+        if polls.is_multiple_of(4) && self.file.exists() {
+            // Ignored if it cannot be removed, or it would request a report at every call.
+            let removed = std::fs::remove_file(&self.file).is_ok();
+            self.by_file.set(self.by_file.get() + u32::from(removed));
         }
         self.interrupts.reports() + self.by_file.get()
     }
 }
 
-/// fio's name for it.
+/// fio's name of the file.
 const DUMP_FILE: &str = "fio-dump-status";

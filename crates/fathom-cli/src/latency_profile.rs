@@ -1,4 +1,4 @@
-//! `--save-distribution FILE`: what a run's ops took, as a machine file for `--machine`.
+//! `--save-distribution FILE`: the latencies of a run, as a machine file for `--machine`.
 
 use anyhow::{Context, Result};
 use fathom_host::output_file::Stop;
@@ -6,15 +6,15 @@ use fathom_job::{Plan, Settings};
 use fathom_record::Record;
 use fathom_run::{Machine, distribution_file};
 
+use crate::failure::Failure;
 use crate::output::Data;
-use crate::run_command::Failure;
 
-/// Whether the file can be written, if one is asked for; looked at before a long run.
+/// Checks before a long run that the file, if requested, can be written.
 pub(crate) fn check(settings: &Settings) -> Result<()> {
     file(settings).map_or(Ok(()), |file| file.check())
 }
 
-/// Writes the file, if one is asked for; `machine` is what the plan ran on if that was modelled.
+/// Writes the file, if requested; `machine` is the modelled machine of a run in virtual time.
 pub(crate) fn save(
     plan: &Plan,
     settings: &Settings,
@@ -29,7 +29,7 @@ pub(crate) fn save(
     file.stop_when(stop);
     let written = file.add(&text).and_then(|()| file.finish());
     written
-        .context("the latencies are not saved")
+        .context("cannot save the latencies")
         .map_err(Failure::NotReported)
 }
 

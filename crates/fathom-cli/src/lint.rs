@@ -1,7 +1,7 @@
-//! `fathom lint …`: what in a plan will measure something else than its author thinks.
+//! `fathom lint …`: common measurement mistakes in a plan.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io;
 
 use fathom_job::{Diagnostic, Diagnostics, Dialect, Invocation, Severity, parse_leniently};
 use fathom_run::Finding;
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::environment::Process;
 use crate::exit::End;
 use crate::output::{self, Stream};
-use crate::run_command::{rendered, texts};
+use crate::words;
 
-/// Reads what `fathom run` would, and says what it finds.
+/// Parses the arguments as `fathom run` does, and prints the findings.
 pub(crate) fn run(words: &[OsString]) -> End {
     let (own, words): (Vec<OsString>, Vec<OsString>) =
         (words.iter().cloned()).partition(|word| word == "--json" || word == "--rules");
@@ -20,7 +20,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
     if has("--rules") {
         return output::show(&rules(has("--json")), NAME, End::Printed);
     }
-    let words = match texts(&words) {
+    let words = match words::to_text(&words) {
         Ok(words) => words,
         Err(message) => return refuse(&format!("fathom: {message}\n")),
     };
@@ -30,16 +30,16 @@ pub(crate) fn run(words: &[OsString]) -> End {
             settings,
             notes,
         }) => {
-            let mut findings: Vec<_> = notes.iter().map(of_parser).collect();
+            let mut findings: Vec<_> = notes.iter().map(from_parser).collect();
             findings.extend(fathom_run::lint(&plan, &settings));
             findings.sort_by_key(|finding| {
                 let origin = &finding.diagnostic.origin;
                 (origin.file.clone(), origin.line, origin.column)
             });
-            tell(&findings, has("--json"))
+            print(&findings, has("--json"))
         }
-        Err(refusal) => refuse(&rendered(&refusal.diagnostics, Dialect::Fathom)),
-        Ok(_) => refuse("fathom: lint: there is no job to look at\nhint: `fathom lint --help`\n"),
+        Err(refusal) => refuse(&output::render(&refusal.diagnostics, Dialect::Fathom)),
+        Ok(_) => refuse("fathom: lint: no job to check\nhint: run `fathom lint --help`\n"),
     }
 }
 
@@ -48,25 +48,25 @@ fn refuse(text: &str) -> End {
     End::Refused
 }
 
-/// A warning or a note that the parser has.
-fn of_parser(note: &Diagnostic) -> Finding {
+/// Converts a warning or note of the parser to a finding.
+fn from_parser(note: &Diagnostic) -> Finding {
     Finding {
         jobs: Vec::new(),
         diagnostic: note.clone(),
     }
 }
 
-fn tell(findings: &[Finding], as_data: bool) -> End {
+fn print(findings: &[Finding], as_data: bool) -> End {
     let end = End::Ran {
         failed_jobs: findings.len(),
         tolerated_errors: 0,
         interrupted: false,
     };
     if as_data {
-        let list: Vec<_> = findings.iter().map(data).collect();
+        let list: Vec<_> = findings.iter().map(to_json).collect();
         output::show(&format!("{:#}\n", json!({ "findings": list })), NAME, end)
     } else if findings.is_empty() {
-        output::print(Stream::Error, "fathom: lint: nothing found\n");
+        output::print(Stream::Error, "fathom: lint: no findings\n");
         end
     } else {
         output::show(&text(findings), NAME, end)
@@ -74,13 +74,13 @@ fn tell(findings: &[Finding], as_data: bool) -> End {
 }
 
 fn text(findings: &[Finding]) -> String {
-    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colour = output::has_colour(&io::stdout());
     let mut text = String::new();
     for finding in findings {
         let mut one = Diagnostics::default();
         let Diagnostic { message, code, .. } = &finding.diagnostic;
         one.push(Diagnostic {
-            message: format!("{}{message} [{code}]", whose(&finding.jobs)),
+            message: format!("{}{message} [{code}]", job_prefix(&finding.jobs)),
             ..finding.diagnostic.clone()
         });
         text.push_str(if text.is_empty() { "" } else { "\n" });
@@ -89,8 +89,8 @@ fn text(findings: &[Finding]) -> String {
     text
 }
 
-/// ``job `a`: ``, or the first of them.
-fn whose(jobs: &[String]) -> String {
+/// Returns ``job `a`: ``, or the first two of several jobs and the number of the others.
+fn job_prefix(jobs: &[String]) -> String {
     match jobs {
         [] => String::new(),
         [job] => format!("job `{job}`: "),
@@ -99,8 +99,8 @@ fn whose(jobs: &[String]) -> String {
     }
 }
 
-/// A finding for tools.
-fn data(finding: &Finding) -> Value {
+/// Converts a finding to JSON.
+fn to_json(finding: &Finding) -> Value {
     let Diagnostic {
         severity,
         code,
@@ -127,7 +127,7 @@ fn data(finding: &Finding) -> Value {
     })
 }
 
-/// Who speaks.
+/// Prefix of messages.
 const NAME: &str = "fathom: lint";
 
 fn rules(as_data: bool) -> String {

@@ -1,4 +1,4 @@
-//! I/O logs that have been written: `--inflate-log`, `fathom log`.
+//! Conversion of finished I/O logs: `--inflate-log`, `fathom log`.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
@@ -11,7 +11,6 @@ use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
 use crate::output::{self, Stream};
-use crate::run_command::name;
 
 /// Arguments of `fathom log`.
 #[derive(Args, Clone, Debug)]
@@ -24,19 +23,19 @@ pub(crate) struct LogArguments {
 enum LogCommand {
     /// Convert a log to text, compressed text, CSV or Parquet
     ///
-    /// The format of FROM is detected; that of TO follows from its extension: .log is fio's text,
-    /// .fz is compressed as by log_store_compressed, .csv is text with a header, .parquet is a
-    /// table (needs the feature `parquet`).
+    /// The format of FROM is detected, that of TO follows from its extension: .log is fio's text;
+    /// .fz is compressed text, as with log_store_compressed; .csv is text with a header; .parquet
+    /// requires a build with the feature `parquet`.
     #[command(after_help = EXAMPLES)]
     Convert {
-        /// Log of fathom or fio
+        /// Log written by fathom or fio
         from: PathBuf,
         /// File to write
         to: PathBuf,
     },
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 pub(crate) fn run(arguments: &LogArguments) -> End {
     let LogCommand::Convert { from, to } = &arguments.command;
     let stop = match Interrupts::install() {
@@ -62,13 +61,13 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
     let file = File::open(path).map(BufReader::new);
     match file.and_then(|file| fathom_run::inflate_log(file, io::stdout().lock())) {
         Ok(()) => End::Printed,
-        // Whoever read it has seen enough.
+        // The reader has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => End::Printed,
         Err(error) => {
             let message = format!(
-                "{}: cannot inflate the log: {path}: {error}\n\
-                 hint: name a file that was written with `log_store_compressed=1`\n",
-                name(dialect)
+                "{}: cannot inflate log: {path}: {error}\n\
+                 hint: name a file written with `log_store_compressed=1`\n",
+                dialect.program()
             );
             output::print(Stream::Error, &message);
             End::Refused

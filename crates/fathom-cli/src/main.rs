@@ -1,4 +1,4 @@
-//! The program `fathom`; called by the name `fio`, it takes fio's words directly.
+//! The program `fathom`; under the name `fio` it takes fio's arguments directly.
 #![forbid(unsafe_code)]
 
 mod bug;
@@ -6,6 +6,7 @@ mod commands;
 mod environment;
 mod exit;
 mod external_requests;
+mod failure;
 mod latency_profile;
 mod lint;
 mod log;
@@ -20,6 +21,7 @@ mod status;
 mod table;
 mod table_hdd;
 mod trace;
+mod words;
 
 use std::process::ExitCode;
 
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let dialect = commands::dialect(words.first());
     let ended = std::panic::catch_unwind(|| commands::run(&words, dialect));
-    // The hook has told the user what happened.
+    // The hook has reported the panic to the user.
     let end = ended.unwrap_or(End::Bug);
     ExitCode::from(exit::code(dialect, end))
 }

@@ -1,4 +1,4 @@
-//! `fathom micro`: the program's own structures beside the plain ways to do the same.
+//! `fathom micro`: Fathom's own data structures compared with plain implementations.
 
 use clap::{Args, ValueEnum};
 use fathom_lab::{Micro, Table, micro_experiments, tags, task_list};
@@ -17,7 +17,7 @@ pub(crate) struct MicroArguments {
     /// Print the rows as JSON
     #[arg(long)]
     json: bool,
-    /// Measure 1 to N threads [default: number of CPUs, at most 8]
+    /// Largest number of threads [default: number of CPUs, at most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
     /// Runs of each implementation
@@ -28,13 +28,13 @@ pub(crate) struct MicroArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Name {
-    /// Completion list: several threads add, one takes
+    /// Completion list: several threads push, one pops
     TaskList,
-    /// Tag set: get a tag and put it back
+    /// Tag set: get and put tags
     Tags,
 }
 
-/// Measures and prints.
+/// Runs the benchmark and prints its table.
 pub(crate) fn run(arguments: &MicroArguments) -> End {
     let Some(name) = arguments.name else {
         let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
         Name::TaskList => task_list,
         Name::Tags => tags,
     };
-    let threads = arguments.threads.unwrap_or_else(processors);
+    let threads = arguments.threads.unwrap_or_else(usable_cpus);
     let table = measured(threads, arguments.repeats, measure);
     let text = if arguments.json {
         table.json()
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
     output::show(&text, "fathom: micro", End::Printed)
 }
 
-/// Measures with the real clock.
+/// Runs a benchmark with the real clock.
 pub(crate) fn measured(threads: u32, repeats: u32, measure: fn(&Micro<'_>) -> Table) -> Table {
     let clock = Clock::calibrated();
     let begun = clock.now();
@@ -66,8 +66,8 @@ pub(crate) fn measured(threads: u32, repeats: u32, measure: fn(&Micro<'_>) -> Ta
     })
 }
 
-/// The processors that may be used, at most 8.
-pub(crate) fn processors() -> u32 {
+/// Returns the number of CPUs in the affinity mask, at most 8.
+pub(crate) fn usable_cpus() -> u32 {
     let count = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     u32::try_from(count).unwrap_or(8).clamp(1, 8)
 }

@@ -1,17 +1,19 @@
-//! Where text goes: data to standard output or `--output`, everything else to standard error.
+//! Output streams: data goes to standard output or `--output`, everything else to standard error.
 //!
-//! A closed pipe is not an error: whoever read it has seen enough.
+//! A closed pipe is not an error: its reader has seen enough.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
 use fathom_host::output_file::{self, OutputFile, Stop};
 
+use fathom_job::{Diagnostics, Dialect};
+
 use crate::exit::End;
 
-/// One of the two streams.
+/// Stream to print to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -22,15 +24,15 @@ pub(crate) enum Stream {
 
 /// Prints to a stream that may be closed.
 pub(crate) fn print(stream: Stream, text: &str) {
-    // With standard error gone there is nobody left to tell; with standard output gone, see above.
+    // A closed standard error leaves nowhere to report it; for standard output see the module.
     let _closed = match stream {
         Stream::Data => write_all(&mut io::stdout().lock(), text),
         Stream::Error => write_all(&mut io::stderr().lock(), text),
     };
 }
 
-/// Prints what was asked for, of which there is nothing else, and ends so; or otherwise, if it
-/// cannot be written, which is told under the program's name.
+/// Prints the whole output of a command and returns `end`; if it cannot be written, reports that
+/// under the program's name.
 pub(crate) fn show(text: &str, program: &str, end: End) -> End {
     match Data::Stdout.add(text) {
         Ok(()) => end,
@@ -38,10 +40,20 @@ pub(crate) fn show(text: &str, program: &str, end: End) -> End {
     }
 }
 
-/// Says why there is no report where it was to go.
+/// Prints why the output could not be written.
 pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> End {
     print(Stream::Error, &format!("{program}: {error:#}\n"));
     End::NotReported
+}
+
+/// Renders diagnostics for standard error, in colour on a terminal.
+pub(crate) fn render(diagnostics: &Diagnostics, dialect: Dialect) -> String {
+    diagnostics.render(dialect.program(), has_colour(&io::stderr()))
+}
+
+/// Returns whether text on this stream may be in colour.
+pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {
@@ -49,28 +61,28 @@ fn write_all(stream: &mut dyn Write, text: &str) -> io::Result<()> {
     stream.flush()
 }
 
-/// The place where a report goes.
+/// Destination of a report.
 #[derive(Debug)]
 pub(crate) enum Data {
-    /// Standard output, as it comes.
+    /// Standard output, written at once.
     Stdout,
-    /// A file, which appears when all is there.
+    /// A file, put in place when it is complete.
     File {
-        /// The option that names it.
+        /// Option that names it.
         option: &'static str,
         /// Its name.
         path: PathBuf,
-        /// What it will hold.
+        /// Contents so far.
         text: String,
-        /// The file, and how many bytes have gone into it, once something has been shown.
+        /// The open file and the number of bytes written to it, after the first `show`.
         shown: Option<(OutputFile, usize)>,
-        /// Ends the wait for the reader of a pipe.
+        /// Condition on which to stop waiting for the reader of a pipe.
         stop: Stop,
     },
 }
 
 impl Data {
-    /// Standard output, or the file that `--output` names.
+    /// Creates the destination `--output` names, or standard output.
     pub(crate) fn new(output: Option<&str>) -> Self {
         match output {
             None => Self::Stdout,
@@ -78,7 +90,7 @@ impl Data {
         }
     }
 
-    /// The file that an option names.
+    /// Creates the destination that `option` names.
     pub(crate) fn file(option: &'static str, path: &str) -> Self {
         Self::File {
             option,
@@ -89,15 +101,15 @@ impl Data {
         }
     }
 
-    /// From now on the wait for the reader of a pipe ends when `stop` says so.
+    /// Sets the condition on which to stop waiting for the reader of a pipe.
     pub(crate) fn stop_when(&mut self, when: &Stop) {
         if let Self::File { stop, .. } = self {
             *stop = when.clone();
         }
     }
 
-    /// Whether a file can be written there; asked before a long run, not after it. One that was
-    /// there keeps what it holds until there is something to take its place.
+    /// Checks that the file can be written: before a long run, not after it. An existing file keeps
+    /// its contents until there is something to replace them.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::Stdout => Ok(()),
@@ -119,22 +131,22 @@ impl Data {
         Ok(())
     }
 
-    /// Shows what there is so far: whole reports, while the run goes on. What cannot be shown now
-    /// is tried again later.
+    /// Makes the reports so far visible while the run goes on. A failure is not reported: `finish`
+    /// tries again.
     pub(crate) fn show(&mut self) {
-        // Not synced: that would have a part in what is measured.
+        // Not synced: that I/O would disturb the measurement.
         let _later = self.place(false);
     }
 
-    /// Forgets what was added and not shown.
+    /// Discards what was added since the last `show`.
     pub(crate) fn forget(&mut self) {
         if let Self::File { text, shown, .. } = self {
             text.truncate(shown.as_ref().map_or(0, |(_, bytes)| *bytes));
         }
     }
 
-    /// Puts the file in place. A report that cannot be put there goes to standard output, so that
-    /// it is not lost, and the error says so.
+    /// Puts the file in place. If that fails, the report goes to standard output so that it is not
+    /// lost, and the error says so.
     pub(crate) fn finish(mut self) -> Result<()> {
         let Err(error) = self.place(true) else {
             return Ok(());
@@ -167,7 +179,7 @@ impl Data {
         if text.is_empty() && shown.is_none() {
             return Ok(());
         }
-        // A file that was removed or rotated meanwhile is written anew.
+        // A file that was removed or rotated meanwhile is created again.
         let earlier = shown.take().filter(|(file, _)| file.is_there());
         let (mut file, gone) = match earlier {
             Some(earlier) => earlier,
@@ -180,7 +192,7 @@ impl Data {
     }
 }
 
-/// The option that names the report's file.
+/// Option that names the report's file.
 const OUTPUT: &str = "--output";
 
 #[cfg(test)]
@@ -190,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_appears_whole_or_not_at_all() {
+    fn a_file_appears_complete_or_not_at_all() {
         let folder = std::env::temp_dir().join(format!("fathom-output-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("report.json");

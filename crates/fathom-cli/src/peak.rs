@@ -1,6 +1,5 @@
-//! `fathom peak`: the raw maximum of a device or of the kernel's path.
+//! `fathom peak`: the raw maximum of a device or of the kernel's I/O path.
 
-use std::fmt::Display;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
+use crate::failure::with_hint;
 use crate::output::{self, Data, Stream};
 
 /// Arguments of `fathom peak`.
@@ -26,13 +26,13 @@ use crate::output::{self, Data, Stream};
     reason = "each is a switch of the command line"
 )]
 pub(crate) struct PeakArguments {
-    /// Queue depth of each thread [default: 128; 1 for sync]
+    /// Queue depth per thread [default: 128; sync: 1]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// Ops submitted per system call [default: 32, or the depth]
+    /// Ops submitted per system call [default: 32, at most the depth]
     #[arg(long, value_name = "N")]
     submit: Option<u32>,
-    /// Completions to wait for when the queue is full [default: as --submit]
+    /// Completions to wait for when the queue is full [default: --submit]
     #[arg(long, value_name = "N")]
     complete: Option<u32>,
     /// Op size in bytes
@@ -47,19 +47,19 @@ pub(crate) struct PeakArguments {
     /// Access blocks in order instead of at random
     #[arg(long)]
     sequential: bool,
-    /// Go through the page cache instead of using O_DIRECT
+    /// Use the page cache instead of O_DIRECT
     #[arg(long)]
     buffered: bool,
-    /// Do not register the buffers
+    /// Do not register buffers with io_uring
     #[arg(long)]
     no_fixed: bool,
-    /// Do not register the files
+    /// Do not register files with io_uring
     #[arg(long)]
     no_register: bool,
-    /// Do not register the ring's own descriptor
+    /// Do not register the ring's file descriptor
     #[arg(long)]
     no_register_ring: bool,
-    /// Issue no-ops to measure the ring alone; takes no target
+    /// Issue no-ops to measure the ring alone, without a target
     #[arg(long)]
     nop: bool,
     /// I/O engine
@@ -68,16 +68,16 @@ pub(crate) struct PeakArguments {
     /// Write instead of read; destroys the target's data
     #[arg(long)]
     write: bool,
-    /// CPU to pin the first thread to; the others follow
+    /// CPU to pin the first thread to; further threads use the following CPUs
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
-    /// Record the latency of every op
+    /// Record per-op latency
     #[arg(long)]
     latency: bool,
     /// Duration per depth, in seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u32,
-    /// Sweep depths 1, 2, 4 … 64 with latency; from 8, batches of a quarter of the depth
+    /// Sweep depths 1, 2, 4 … 64 with latency; from depth 8, batches are a quarter of the depth
     #[arg(long, conflicts_with_all = ["depth", "submit", "complete"])]
     sweep: bool,
     /// Compare with a saved `--json` result
@@ -86,24 +86,24 @@ pub(crate) struct PeakArguments {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Files and block devices
+    /// Files or block devices
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
 }
 
-/// Engines that can be measured.
+/// Engine to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// A ring shared with the kernel.
+    /// Rings shared with the kernel
     #[value(name = "io_uring")]
     Uring,
-    /// Linux's native asynchronous I/O.
+    /// Linux native asynchronous I/O
     Libaio,
-    /// One system call per op.
+    /// One system call per op
     Sync,
 }
 
-/// Measures and reports.
+/// Measures and prints the result.
 pub(crate) fn run(arguments: &PeakArguments) -> End {
     match measure(arguments) {
         Ok(interrupted) => End::Ran {
@@ -137,7 +137,7 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
             }
         };
         let outcome = peak(&config, &mut tell, &|| interrupts.count());
-        let outcome = outcome.map_err(|error| explained(&error, error.hint()))?;
+        let outcome = outcome.map_err(|error| with_hint(&error, error.hint()))?;
         interrupted |= outcome.interrupted;
         features.clone_from(&outcome.features);
         points.push(outcome.into_point(&config));
@@ -146,14 +146,16 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
         }
     }
     let mut record = record(arguments, points, features);
-    record.warnings.extend(interrupted.then(cut_short));
+    record
+        .warnings
+        .extend(interrupted.then(interrupted_warning));
     let differs = against.as_ref().and_then(|saved| different(&record, saved));
     record.warnings.extend(differs);
     report(&record, arguments, against.as_ref())?;
     Ok(interrupted)
 }
 
-/// One configuration, or one for each depth of the sweep.
+/// Returns the configuration of each measurement: one, or one per depth of the sweep.
 fn configs(arguments: &PeakArguments) -> Vec<PeakConfig> {
     if !arguments.sweep {
         return vec![config(arguments)];
@@ -220,11 +222,11 @@ const fn moved_bytes(config: &PeakConfig) -> u32 {
     if config.nops { 0 } else { config.block_bytes }
 }
 
-fn cut_short() -> Warning {
+fn interrupted_warning() -> Warning {
     Warning {
         code: "interrupted".into(),
         job: String::new(),
-        message: "interrupted: measured for less time than was asked for".into(),
+        message: "interrupted; measured for less than the requested time".into(),
         hint: String::new(),
     }
 }
@@ -243,8 +245,11 @@ fn different(record: &PeakRecord, saved: &PeakRecord) -> Option<Warning> {
     (!other.is_empty()).then(|| Warning {
         code: "against_differs".into(),
         job: String::new(),
-        message: format!("--against: saved with other {}", other.join(", ")),
-        hint: "compare what differs in one thing only".into(),
+        message: format!(
+            "--against: the saved result differs in {}",
+            other.join(", ")
+        ),
+        hint: "compare results that differ in one setting only".into(),
     })
 }
 
@@ -284,7 +289,7 @@ fn report(
     let machine = record.machine.iter().filter(|_| !arguments.json);
     for machine in machine.filter(|machine| !machine.engine_features.is_empty()) {
         let used = machine.engine_features.join(", ");
-        output::print(Stream::Error, &format!("used of the kernel: {used}\n"));
+        output::print(Stream::Error, &format!("kernel features used: {used}\n"));
     }
     for warning in &record.warnings {
         output::print(
@@ -295,7 +300,7 @@ fn report(
     Ok(())
 }
 
-/// Returns a line that says what is about to be measured.
+/// Returns the line that describes the measurement about to start.
 fn headline(config: &PeakConfig) -> String {
     let what = if config.nops {
         "no-ops".to_owned()
@@ -331,7 +336,7 @@ fn line(label: &str, interval: &Interval, block_bytes: u32) -> String {
     )
 }
 
-/// A measurement that `--json` has printed.
+/// Reads a saved result of `--json`.
 fn saved(path: &Path) -> Result<PeakRecord> {
     let name = || format!("--against: {}", path.display());
     let mut text = String::new();
@@ -344,18 +349,10 @@ fn saved(path: &Path) -> Result<PeakRecord> {
     PeakRecord::from_json(&text).with_context(name)
 }
 
-/// A sweep takes less than 200 KiB; what is endless is not read as one.
+/// Largest saved result; a sweep has less than 200 KiB, and an endless file must not be read.
 const SAVED_BYTES_MAX: u64 = 16 << 20;
 
-/// With the hint on a line of its own.
-pub(crate) fn explained(message: impl Display, hint: Option<impl Display>) -> anyhow::Error {
-    match hint {
-        Some(hint) => anyhow::anyhow!("{message}\nhint: {hint}"),
-        None => anyhow::anyhow!("{message}"),
-    }
-}
-
-/// Bytes, with a binary suffix or none: 512, 4k, 1m.
+/// Parses a size in bytes with an optional binary suffix: 512, 4k, 1m.
 fn bytes(text: &str) -> Result<u32, String> {
     let lower = text.to_ascii_lowercase();
     let (digits, unit) = match lower.strip_suffix(['k', 'm']) {
@@ -365,7 +362,7 @@ fn bytes(text: &str) -> Result<u32, String> {
     };
     let number = digits.parse::<u32>().ok();
     let bytes = number.and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| "a number of bytes: 512, 4096, 4k, 1m".into())
+    bytes.ok_or_else(|| "expected a size in bytes, such as 512, 4096, 4k or 1m".into())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate is not exact to 2⁻⁵³")]
@@ -380,15 +377,15 @@ Examples:
   fathom peak --sweep --block 512 --cpu 1 --against before.json /dev/nvme0n1
   fathom peak --nop --seconds 2
 
-Latency counts from the moment before an op is laid down to the moment it is found complete; one
-clock reading serves a whole batch.";
+Latency is measured from just before an op is prepared until it is reaped; one clock read serves a
+whole batch.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn block_sizes_are_read_with_their_suffix() {
+    fn block_sizes_may_have_a_suffix() {
         assert_eq!(bytes("512"), Ok(512));
         assert_eq!(bytes("4k"), Ok(4096));
         assert_eq!(bytes("1M"), Ok(1 << 20));

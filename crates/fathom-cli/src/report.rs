@@ -1,4 +1,4 @@
-//! What is said while a run goes on and when it is over, and on which stream.
+//! Output of a run, during it and after it, and the stream each part goes to.
 //!
 //! | | as `fathom` | as `fio` |
 //! |---|---|---|
@@ -17,10 +17,14 @@ use fathom_record::{JobRecord, Record, Warning};
 use fathom_run::Event;
 
 use crate::output::{self, Data, Stream};
-use crate::run_command::{name, rendered};
 use crate::status::StatusLine;
 
-/// The report in the making.
+/// Report of a run: prints events as they happen and the record at the end.
+///
+/// Create it with [`Report::new`] and [`check`](Self::check) its file before the run. Pass every
+/// event to [`on_event`](Self::on_event), the record to [`print_record`](Self::print_record), and
+/// end with [`finish`](Self::finish), which puts the file in place. A failed write does not stop
+/// the run: the first one is kept and returned at the end.
 pub(crate) struct Report {
     dialect: Dialect,
     /// Formats to print, in this order.
@@ -28,19 +32,19 @@ pub(crate) struct Report {
     /// Layout of the terse report.
     terse_version: u32,
     data: Data,
-    /// Whether `data` is a file.
+    /// `data` is a file, not standard output.
     to_file: bool,
-    /// The first write that failed.
+    /// First write that failed.
     failed: Option<anyhow::Error>,
     status: StatusLine,
-    /// The parser's notes, for the record.
+    /// Notes of the parser, for the record.
     warnings: Vec<Warning>,
-    /// Set once there is something worth a file.
+    /// A record was printed, so there is something to put into a file.
     has_record: bool,
 }
 
 impl Report {
-    /// A report in the formats that the settings ask for.
+    /// Creates an empty report in the formats of the settings.
     pub(crate) fn new(dialect: Dialect, settings: &Settings, data: Data) -> Self {
         let stream = match dialect {
             Dialect::Fio => Stream::Data,
@@ -59,19 +63,19 @@ impl Report {
         }
     }
 
-    /// Whether the report can be put where it is to go.
+    /// Checks that the report's file can be written.
     pub(crate) fn check(&self) -> Result<()> {
         self.data.check()
     }
 
-    /// From now on the wait for the reader of a pipe ends when `stop` says so.
+    /// Sets the condition on which to stop waiting for the reader of a pipe.
     pub(crate) fn stop_when(&mut self, stop: &Stop) {
         self.data.stop_when(stop);
     }
 
-    /// How often the status line is drawn; `None` for never.
+    /// Returns the interval at which the status line is drawn; `None` for never.
     pub(crate) fn progress_interval(&self, settings: &Settings) -> Option<Nanos> {
-        // fio draws on standard output, and not into a JSON document, whatever is asked.
+        // fio draws on standard output, but never into JSON, not even with `--eta=always`.
         let (terminal, allowed) = match self.dialect {
             Dialect::Fio => (io::stdout().is_terminal(), self.has_text() || self.to_file),
             Dialect::Fathom => (io::stderr().is_terminal(), true),
@@ -82,13 +86,13 @@ impl Report {
             EtaMode::Auto => allowed && terminal,
         };
         let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
-        wanted.then(|| interval.max(SHORTEST_INTERVAL))
+        wanted.then(|| interval.max(STATUS_INTERVAL_MIN))
     }
 
-    /// What the parser had to say.
+    /// Prints the parser's notes and keeps them for the record.
     pub(crate) fn notes(&mut self, notes: &Diagnostics) {
         if !notes.is_empty() {
-            self.note(&rendered(notes, self.dialect));
+            self.note(&output::render(notes, self.dialect));
         }
         let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
         self.warnings = worth_keeping
@@ -101,12 +105,12 @@ impl Report {
             .collect();
     }
 
-    /// The parser's notes, to be kept in the record.
+    /// Takes the parser's notes, as warnings of the record.
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Lines of `--debug`: part of the text under fio's name, where tools look for them.
+    /// Prints lines of `--debug`: under fio's name as part of the text, where tools expect them.
     pub(crate) fn debug(&mut self, lines: &str) {
         match self.dialect {
             Dialect::Fio if self.has_text() && !self.has_document() => self.text(lines),
@@ -114,8 +118,8 @@ impl Report {
         }
     }
 
-    /// Something happened in the run; `signal` is the last one that came, if any did.
-    pub(crate) fn hear(&mut self, plan: &Plan, event: &Event<'_>, signal: i32) {
+    /// Prints an event of the run; `signal` is the last signal received, 0 for none.
+    pub(crate) fn on_event(&mut self, plan: &Plan, event: &Event<'_>, signal: i32) {
         match event {
             Event::Planned(jobs) => self.headers(plan, jobs),
             Event::Warning(warning) => {
@@ -123,16 +127,20 @@ impl Report {
                     "" => String::new(),
                     job => format!("job `{job}`: "),
                 };
-                self.note(&told(self.dialect, &format!("warning: {job}"), warning));
+                self.note(&warning_text(
+                    self.dialect,
+                    &format!("warning: {job}"),
+                    warning,
+                ));
             }
-            // Not a part of the report: whoever reads JSON from standard output hears of it too.
+            // Not part of the report: readers of JSON on standard output need to see it too.
             Event::Lost(warning) => {
                 self.status.clear();
                 let job = match warning.job.as_str() {
                     "" => String::new(),
                     job => format!("{job}: "),
                 };
-                output::print(Stream::Error, &told(self.dialect, &job, warning));
+                output::print(Stream::Error, &warning_text(self.dialect, &job, warning));
             }
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
@@ -153,7 +161,7 @@ impl Report {
             Event::Stopping => {
                 self.status.clear();
                 match self.dialect {
-                    // A trigger ends the jobs without a word, as in fio.
+                    // A trigger ends the jobs silently, as in fio.
                     Dialect::Fio if signal == 0 => {}
                     Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
@@ -171,15 +179,15 @@ impl Report {
         }
     }
 
-    /// fio's word on a signal.
+    /// Prints fio's line about a signal, under fio's name.
     pub(crate) fn terminating(&mut self, signal: i32) {
         if self.dialect == Dialect::Fio {
             self.text(&format!("\nfio: terminating on signal {signal}\n"));
         }
     }
 
-    /// The finished record.
-    pub(crate) fn tell_record(&mut self, record: &Record) {
+    /// Prints the finished record, after the error of each failed job.
+    pub(crate) fn print_record(&mut self, record: &Record) {
         self.has_record = true;
         self.status.clear();
         for job in record.jobs.iter().filter(|job| job.error != 0) {
@@ -204,10 +212,10 @@ impl Report {
         self.formats.iter().any(|format| format.is_document())
     }
 
-    /// Tells of what ended the run before it had anything to report.
+    /// Prints the error that ended the run before there was a report.
     pub(crate) fn fail(&mut self, message: &str) {
         self.status.clear();
-        let name = name(self.dialect);
+        let name = self.dialect.program();
         let lines = message
             .lines()
             .map(|line| match line.starts_with("hint: ") {
@@ -217,14 +225,14 @@ impl Report {
         self.error(&lines.collect::<String>());
     }
 
-    /// Tells of everything that is wrong with the plan.
+    /// Prints everything that is wrong with the plan.
     pub(crate) fn refuse(&mut self, rendered: &str) {
         self.status.clear();
         self.error(rendered);
     }
 
-    /// Puts the report in place. A run that was refused has none; under fio's name its errors are
-    /// one.
+    /// Puts the report's file in place. A refused run leaves none, except under fio's name, where
+    /// the file holds the errors.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.dialect == Dialect::Fathom && !self.has_record {
             self.data.forget();
@@ -235,7 +243,7 @@ impl Report {
         }
     }
 
-    /// One line for each section, and the version.
+    /// Prints a line for each section, and the version.
     fn headers(&mut self, plan: &Plan, jobs: &[JobRecord]) {
         let mut first = 0;
         for section in &plan.jobs {
@@ -260,14 +268,14 @@ impl Report {
         self.error(&line);
     }
 
-    /// Text for people that is part of the report.
+    /// Adds to the text report, if it is among the formats.
     fn text(&mut self, text: &str) {
         if self.has_text() {
             self.data(text);
         }
     }
 
-    /// What is worth knowing.
+    /// Prints a note: on standard error, or under fio's name within the text report.
     fn note(&mut self, text: &str) {
         match self.dialect {
             Dialect::Fathom => output::print(Stream::Error, text),
@@ -289,22 +297,22 @@ impl Report {
     }
 }
 
-/// What is to be known, and what helps where something does, each on a line.
-fn told(dialect: Dialect, whose: &str, warning: &Warning) -> String {
+/// Formats a warning, with its hint on a line of its own.
+fn warning_text(dialect: Dialect, whose: &str, warning: &Warning) -> String {
     let hint = match warning.hint.as_str() {
         "" => String::new(),
         hint => format!("hint: {hint}\n"),
     };
-    format!("{}: {whose}{}\n{hint}", name(dialect), warning.message)
+    format!("{}: {whose}{}\n{hint}", dialect.program(), warning.message)
 }
 
-/// Jobs that keep a run which is to stop, and what they wait for.
+/// Formats the message about jobs that delay the end of the run.
 fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
     let mut names: Vec<String> = jobs.iter().map(|name| format!("`{name}`")).collect();
-    // Clones share one name.
+    // Clones share a name.
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
+    let more = names.len().saturating_sub(NAMED_JOBS_MAX);
+    names.truncate(NAMED_JOBS_MAX);
     let mut whose = names.join(", ");
     if more > 0 {
         whose.push_str(&format!(" and {more} more"));
@@ -315,23 +323,19 @@ fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
             .filter(|job| jobs.contains(&job.name.as_str()))
     };
     let has_command = of_those().any(|job| job.options.lifecycle.exec_postrun.is_some());
-    let command = if has_command {
-        ", or exec_postrun,"
-    } else {
-        ""
-    };
-    let mut text = format!("fathom: still waiting for the ops in flight{command} of {whose}\n");
+    let command = if has_command { " and exec_postrun" } else { "" };
+    let mut text = format!("fathom: still draining in-flight I/O{command} of {whose}\n");
     if of_those().any(|job| job.options.ioengine == "libaio") {
         text.push_str(
-            "hint: to leave without a report takes as long with libaio: the kernel lets no process \
-             go before its ops have completed\n",
+            "hint: wait; with libaio an abort takes as long, because the kernel keeps the process \
+             until its ops complete\n",
         );
     }
     text
 }
 
-/// Jobs that are named in one line.
-const NAMED: usize = 4;
+/// Jobs named in one message.
+const NAMED_JOBS_MAX: usize = 4;
 
-/// As in fio.
-const SHORTEST_INTERVAL: Nanos = Nanos::from_millis(250);
+/// Shortest interval of the status line, as in fio.
+const STATUS_INTERVAL_MIN: Nanos = Nanos::from_millis(250);

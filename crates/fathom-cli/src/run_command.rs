@@ -1,4 +1,4 @@
-//! `fathom run …`, or the whole of `fio …`.
+//! The command `fathom run`, which is the whole program under the name `fio`.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -7,36 +7,41 @@ use std::path::Path;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
-use fathom_run::{LogFiles, RunError, Session};
+use fathom_run::{LogFiles, Session};
 use fathom_sys::signals::Interrupts;
 
 use crate::environment::Process;
 use crate::exit::End;
 use crate::external_requests::{ReportRequests, Trigger};
+use crate::failure::Failure;
 use crate::latency_profile;
 use crate::log;
 use crate::output::{self, Data, Stream};
 use crate::report::Report;
 use crate::self_test;
 use crate::simulate;
+use crate::words;
 
-/// Parses and does what was asked.
+/// Parses the arguments, and runs the plan or prints what they request.
 pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
-    let words = match texts(words) {
+    let words = match words::to_text(words) {
         Ok(words) => words,
         Err(message) => {
-            output::print(Stream::Error, &format!("{}: {message}\n", name(dialect)));
+            output::print(
+                Stream::Error,
+                &format!("{}: {message}\n", dialect.program()),
+            );
             return End::Refused;
         }
     };
     match parse(&words, dialect, &Process) {
-        Ok(Invocation::Print(text)) => output::show(&text, name(dialect), End::Printed),
+        Ok(Invocation::Print(text)) => output::show(&text, dialect.program(), End::Printed),
         Ok(Invocation::NoEngineOptions(text)) => {
-            output::show(&text, name(dialect), End::NothingToShow)
+            output::show(&text, dialect.program(), End::NothingToShow)
         }
         Ok(Invocation::NoSuchOption { complaint, closest }) => {
             output::print(Stream::Error, &complaint);
-            output::show(&closest, name(dialect), End::NothingKnown)
+            output::show(&closest, dialect.program(), End::NothingKnown)
         }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test, dialect),
         Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
@@ -46,15 +51,15 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             notes,
         }) => execute(&plan, &settings, &notes, dialect),
         Err(refusal) => {
-            let text = rendered(&all_refusals(&refusal), dialect);
-            let output = refusal.settings.output.as_deref();
+            let text = output::render(&all_refusals(&refusal), dialect);
+            let file = refusal.settings.output.as_deref();
             output::print(Stream::Error, &text);
-            // fio's errors go to its output file, too.
-            if let Some(file) = output.filter(|_| dialect == Dialect::Fio)
+            // As in fio, errors go to the output file too.
+            if let Some(file) = file.filter(|_| dialect == Dialect::Fio)
                 && let Err(error) =
                     output_file::write(Path::new(file), text.as_bytes(), &Stop::never())
             {
-                let message = format!("{}: --output: {file}: {error}\n", name(dialect));
+                let message = format!("{}: --output: {file}: {error}\n", dialect.program());
                 output::print(Stream::Error, &message);
             }
             End::Refused
@@ -62,7 +67,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     }
 }
 
-/// What the parser refuses, and what the run would refuse in the jobs that are left.
+/// Collects the parser's errors, and those of preflight for the jobs that the parser accepts.
 fn all_refusals(refusal: &Refusal) -> Diagnostics {
     let mut all = refusal.diagnostics.clone();
     if !refusal.settings.parse_only && refusal.settings.machine.is_none() {
@@ -71,15 +76,15 @@ fn all_refusals(refusal: &Refusal) -> Diagnostics {
     all
 }
 
-/// Runs a plan and reports.
+/// Runs a plan and prints the report.
 fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> End {
     if settings.parse_only {
         if dialect == Dialect::Fathom {
-            output::print(Stream::Error, &rendered(notes, dialect));
+            output::print(Stream::Error, &output::render(notes, dialect));
         }
         let parsed = parsed(plan, settings, dialect);
         if dialect == Dialect::Fio {
-            return output::show(&parsed, name(dialect), End::Printed);
+            return output::show(&parsed, dialect.program(), End::Printed);
         }
         output::print(Stream::Error, &parsed);
         return End::Printed;
@@ -95,30 +100,24 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
     let end = match result {
         Ok(end) => end,
         Err(Failure::Refused(error)) => {
-            report.refuse(&rendered(&error.diagnostics(), dialect));
+            report.refuse(&output::render(&error.diagnostics(), dialect));
             End::Refused
         }
-        Err(Failure::NotReported(error)) => output::not_written(&error, name(dialect)),
+        Err(Failure::NotReported(error)) => output::not_written(&error, dialect.program()),
     };
     match report.finish() {
         Ok(()) => end,
-        Err(error) => output::not_written(&error, name(dialect)),
+        Err(error) => output::not_written(&error, dialect.program()),
     }
 }
 
-/// What `--debug` tells of a plan that is not run.
+/// Returns the output of `--debug` for a plan that is only parsed.
 fn parsed(plan: &Plan, settings: &Settings, dialect: Dialect) -> String {
-    let mut text = settings.debug.announcement(name(dialect));
+    let mut text = settings.debug.announcement(dialect.program());
     if settings.debug.tells("parse") {
         text.push_str(&option_lines(plan, std::process::id()));
     }
     text
-}
-
-/// Why there is no report.
-pub(crate) enum Failure {
-    Refused(RunError),
-    NotReported(anyhow::Error),
 }
 
 fn run_and_report(
@@ -128,21 +127,21 @@ fn run_and_report(
     dialect: Dialect,
     report: &mut Report,
 ) -> Result<End, Failure> {
-    report.debug(&settings.debug.announcement(name(dialect)));
+    report.debug(&settings.debug.announcement(dialect.program()));
     report.notes(notes);
     let machine = simulate::machine(settings)?;
     let interrupts = Interrupts::install()
         .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
     let stop = Stop::when(move || interrupts.count() > 0);
     report.stop_when(&stop);
-    let looked_at = simulate::trigger(settings);
-    let trigger = Trigger::new(&looked_at, interrupts);
+    let watched = simulate::watched_triggers(settings);
+    let trigger = Trigger::new(&watched, interrupts);
     let requests = ReportRequests::new(interrupts);
     let progress = report.progress_interval(settings);
     let layout_bar = progress.is_some() && io::stderr().is_terminal();
     let ran = {
         let mut session = Session {
-            tell: &mut |event| report.hear(plan, &event, interrupts.last()),
+            tell: &mut |event| report.on_event(plan, &event, interrupts.last()),
             stops: &|| interrupts.count() + trigger.fired(),
             progress,
             report_every: settings.status_interval,
@@ -174,19 +173,19 @@ fn run_and_report(
     if interrupts.count() > 0 && dialect == Dialect::Fathom {
         record.warnings.push(interrupted(interrupts.last()));
     }
-    report.tell_record(&record);
+    report.print_record(&record);
     simulate::write(&logs, &stop).map_err(Failure::NotReported)?;
     latency_profile::save(plan, settings, machine.as_ref(), &record, &stop)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 
-/// Why the run is shorter than was asked for, and the exit code not 0.
+/// Warning that explains a run shorter than requested and an exit code other than 0.
 fn interrupted(signal: i32) -> Warning {
     Warning {
         code: "interrupted".into(),
         job: String::new(),
         message: format!(
-            "the run was interrupted (signal {signal}): this is what was measured until then"
+            "the run was interrupted by signal {signal}; the results cover the time until then"
         ),
         hint: String::new(),
     }
@@ -194,7 +193,7 @@ fn interrupted(signal: i32) -> Warning {
 
 fn ended(record: &Record, interrupted: bool) -> End {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
-    // fio says nothing of a job whose commands failed, and ends with 0.
+    // Only `fathom` counts a failed command as a failed check: fio ignores it.
     let commands = ["prerun_failed", "postrun_failed"];
     let failed = |warning: &&Warning| commands.contains(&warning.code.as_str());
     let failed_commands = record.warnings.iter().filter(failed).count() as u64;
@@ -209,26 +208,4 @@ fn ended(record: &Record, interrupted: bool) -> End {
         tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum::<u64>() + failed_commands,
         interrupted,
     }
-}
-
-/// The words as text; job files and options are text.
-pub(crate) fn texts(words: &[OsString]) -> Result<Vec<String>, String> {
-    let text = |(number, word): (usize, &OsString)| {
-        word.clone().into_string().map_err(|word| {
-            let shown = word.to_string_lossy().escape_debug().to_string();
-            format!("command line, argument {number}: `{shown}` is not UTF-8 text")
-        })
-    };
-    (1..).zip(words).map(text).collect()
-}
-
-/// Findings for a person: with colour where there is somebody to see it.
-pub(crate) fn rendered(diagnostics: &Diagnostics, dialect: Dialect) -> String {
-    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    diagnostics.render(name(dialect), colour)
-}
-
-/// The name that messages begin with.
-pub(crate) fn name(dialect: Dialect) -> &'static str {
-    dialect.program()
 }

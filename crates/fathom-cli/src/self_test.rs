@@ -1,4 +1,4 @@
-//! What can be tried out without a job: the clock, checksums, copies of memory.
+//! Self-tests without a job: the clock, checksums, memory copies.
 
 use std::hint::black_box;
 
@@ -9,14 +9,13 @@ use md5::{Digest, Md5};
 
 use crate::exit::End;
 use crate::output::{self, Stream};
-use crate::run_command::name;
 
-/// Tries it out and prints what came of it.
+/// Runs a self-test and prints its result.
 pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
     let result = match test {
         SelfTest::CpuClock => cpu_clock(),
         SelfTest::Checksums(names) => each(names, &CHECKSUMS, "checksum", checksum),
-        SelfTest::Copies(names) => each(names, &COPIES, "way to copy", copies),
+        SelfTest::Copies(names) => each(names, &COPIES, "copy method", copies),
         SelfTest::UnitOfWork => {
             let (mean, stddev) = fathom_run::unit_of_work(&Clock::calibrated());
             Ok(format!(
@@ -26,7 +25,7 @@ pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
         }
     };
     match result {
-        Ok(text) => output::show(&text, name(dialect), End::Printed),
+        Ok(text) => output::show(&text, dialect.program(), End::Printed),
         Err(why) => {
             output::print(Stream::Error, &format!("{why}\n"));
             End::Refused
@@ -37,21 +36,21 @@ pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
 fn cpu_clock() -> Result<String, String> {
     match Clock::cpu() {
         Ok(clock) => Ok(format!(
-            "cs: reliable_tsc: yes\ncs: {} ticks a second, the same on every processor\n",
+            "cs: reliable_tsc: yes\ncs: {} ticks per second, synchronised across CPUs\n",
             clock.hz()
         )),
         Err(why) => Err(format!("cs: reliable_tsc: no\ncs: {why}")),
     }
 }
 
-/// A thing to measure, by name.
+/// Function to measure, with its name.
 type Named<F> = (&'static str, F);
-/// A checksum of all bytes.
+/// Checksum over all bytes.
 type Sum = fn(&[u8]);
-/// A way to copy the first half of the bytes to the second.
+/// Copies the first half of the bytes to the second.
 type CopyBytes = fn(&mut [u8]);
 
-/// Measures those that are named, or all.
+/// Measures the named functions, or all of them.
 fn each<F: Copy>(
     names: &[String],
     known: &[Named<F>],
@@ -64,7 +63,7 @@ fn each<F: Copy>(
     if let Some(name) = unknown {
         let list: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "there is no {what} `{name}`\nhint: use {}",
+            "unknown {what}: `{name}`\nhint: use {}",
             list.join(", ")
         ));
     }
@@ -90,13 +89,13 @@ fn copies(name: &str, copy: CopyBytes) -> String {
     out
 }
 
-/// How fast `work` gets through `bytes` at a time.
+/// Returns the rate of `work`, which handles `bytes` per call, in MiB/s.
 fn mib_per_s(bytes: usize, mut work: impl FnMut()) -> f64 {
     let clock = Clock::calibrated();
     let begun = clock.now();
     let mut rounds = 0_u32;
     let mut span = Nanos::ZERO;
-    while span < LONG_ENOUGH {
+    while span < MEASUREMENT_MIN {
         for _ in 0..16 {
             work();
         }
@@ -107,7 +106,7 @@ fn mib_per_s(bytes: usize, mut work: impl FnMut()) -> f64 {
     mib * 1e9 / span.get() as f64
 }
 
-/// Those that `verify=` has.
+/// Checksums that `verify=` offers.
 const CHECKSUMS: [Named<Sum>; 2] = [
     ("md5", |data| {
         let _sum = black_box(Md5::digest(data));
@@ -117,20 +116,20 @@ const CHECKSUMS: [Named<Sum>; 2] = [
     }),
 ];
 
-/// fio's ways: bytes that lie apart, bytes that may overlap, byte by byte, and by size.
+/// fio's copy methods: disjoint, possibly overlapping, byte by byte, and chosen by size.
 const COPIES: [Named<CopyBytes>; 4] = [
-    ("memcpy", whole),
+    ("memcpy", copy_halves),
     ("memmove", |both| {
         both.copy_within(..both.len() / 2, both.len() / 2)
     }),
     ("simple", byte_by_byte),
     ("hybrid", |both| match both.len() / 2 {
-        ..FEW_BYTES => byte_by_byte(both),
-        _ => whole(both),
+        ..MEMCPY_BYTES_MIN => byte_by_byte(both),
+        _ => copy_halves(both),
     }),
 ];
 
-fn whole(both: &mut [u8]) {
+fn copy_halves(both: &mut [u8]) {
     let (source, target) = both.split_at_mut(both.len() / 2);
     target.copy_from_slice(source);
 }
@@ -142,14 +141,14 @@ fn byte_by_byte(both: &mut [u8]) {
     }
 }
 
-/// Fewer than a call of `memcpy` is worth (guess).
-const FEW_BYTES: usize = 16;
+/// Size below which a call of `memcpy` costs more than it saves (guess).
+const MEMCPY_BYTES_MIN: usize = 16;
 
 /// fio's sizes.
 const SIZES: [usize; 11] = [
     8, 16, 96, 128, 256, 512, 2048, 8192, 131_072, 262_144, 524_288,
 ];
-/// Bytes of one checksum.
+/// Bytes per checksum.
 const CHUNK: usize = 128 * 1024;
-/// Of one measurement.
-const LONG_ENOUGH: Nanos = Nanos::from_millis(50);
+/// Shortest measurement.
+const MEASUREMENT_MIN: Nanos = Nanos::from_millis(50);

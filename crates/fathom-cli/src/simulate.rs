@@ -1,4 +1,4 @@
-//! `fathom run --machine FILE …`: the plan on a machine that is not there, in virtual time.
+//! `fathom run --machine FILE …`: a plan on a modelled machine, in virtual time.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
 use fathom_run::{LogFiles, Machine, Problem};
 
 use crate::environment::Process;
-use crate::run_command::Failure;
+use crate::failure::Failure;
 
-/// The machine that the settings ask for, if they ask for one.
+/// Reads the machine file of the settings, if there is one.
 pub(crate) fn machine(settings: &Settings) -> Result<Option<Machine>, Failure> {
     settings.machine.as_deref().map(read).transpose()
 }
@@ -19,23 +19,23 @@ fn read(file: &str) -> Result<Machine, Failure> {
     let bytes = Process.read_file(file);
     let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
-        return Err(unreadable(file, "it is longer than a machine file can be"));
+        return Err(unreadable(file, "the file is too long"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| unreadable(file, "it is not UTF-8 text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(file, "not UTF-8 text"))?;
     Machine::parse(file, &text).map_err(Failure::Refused)
 }
 
 fn unreadable(file: &str, why: &str) -> Failure {
-    let why = format!("cannot read the machine file `{file}`: {why}");
+    let why = format!("cannot read machine file `{file}`: {why}");
     let mut problem = Problem::new("machine_unreadable", why);
-    let hint = "name a file that describes a machine; docs/MACHINE_FILES.md says how";
+    let hint = "see docs/MACHINE_FILES.md for the format";
     problem.hint = Some(hint.into());
     Failure::Refused(problem.into())
 }
 
-/// What of a trigger is looked at from outside: in virtual time its time-out is part of the
-/// simulation, and no command is run.
-pub(crate) fn trigger(settings: &Settings) -> Settings {
+/// Returns the settings without the triggers that the simulation handles itself: in virtual time
+/// the timeout is simulated and no command is run.
+pub(crate) fn watched_triggers(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     if settings.machine.is_some() {
         settings.trigger = None;
@@ -48,7 +48,7 @@ pub(crate) fn trigger(settings: &Settings) -> Settings {
 pub(crate) fn write(logs: &LogFiles, stop: &Stop) -> anyhow::Result<()> {
     for (path, bytes) in logs {
         let written = output_file::write(Path::new(path), bytes, stop);
-        written.with_context(|| format!("cannot write the log {path}"))?;
+        written.with_context(|| format!("cannot write log {path}"))?;
     }
     Ok(())
 }

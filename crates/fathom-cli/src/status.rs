@@ -1,4 +1,4 @@
-//! The status line: drawn over itself on a terminal, as fio draws its own.
+//! Status line, drawn over itself on a terminal as fio's is.
 
 use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::{Job, Plan, ReadWrite};
@@ -8,21 +8,21 @@ use fathom_run::{JobState, Snapshot};
 
 use crate::output::{self, Stream};
 
-/// The line that is on the terminal now.
+/// Line that is on the terminal now.
 pub(crate) struct StatusLine {
     stream: Stream,
     /// `--eta-newline`.
     newline_every: Option<Nanos>,
     newline_at: Nanos,
-    /// Characters of the line that is there; 0 for none.
+    /// Characters of the visible line; 0 for none.
     length: usize,
     meter: Meter,
-    /// Of each clone; made when the first line is drawn.
+    /// Goal of each clone; computed when the first line is drawn.
     goals: Vec<Goal>,
 }
 
 impl StatusLine {
-    /// No line yet.
+    /// Creates a status line that is not drawn yet.
     pub(crate) fn new(stream: Stream, newline_every: Option<Nanos>) -> Self {
         Self {
             stream,
@@ -34,7 +34,7 @@ impl StatusLine {
         }
     }
 
-    /// Draws the line anew.
+    /// Draws the line over the previous one.
     pub(crate) fn draw(&mut self, plan: &Plan, snapshot: &Snapshot) {
         if self.goals.is_empty() {
             self.goals = goals(plan);
@@ -65,7 +65,7 @@ impl StatusLine {
         self.length = if end == "\r" { length } else { 0 };
     }
 
-    /// Wipes the line, so that something else can be printed.
+    /// Erases the line, so that something else can be printed.
     pub(crate) fn clear(&mut self) {
         if self.length > 0 {
             output::print(
@@ -76,7 +76,7 @@ impl StatusLine {
         }
     }
 
-    /// A new line now and then if that was asked for.
+    /// Returns what ends the line: a line feed at each `--eta-newline` interval, else a return.
     fn line_end(&mut self, elapsed: Nanos) -> &'static str {
         match self.newline_every {
             Some(every) if !every.is_zero() && elapsed >= self.newline_at => {
@@ -88,7 +88,7 @@ impl StatusLine {
     }
 }
 
-/// The job of each clone that runs now.
+/// Returns the job of each running clone.
 fn running<'a>(plan: &'a Plan, snapshot: &Snapshot) -> Vec<&'a Job> {
     let clones = plan.jobs.iter().flat_map(|job| {
         let count = usize::try_from(job.options.numjobs.max(1)).unwrap_or(usize::MAX);
@@ -99,7 +99,7 @@ fn running<'a>(plan: &'a Plan, snapshot: &Snapshot) -> Vec<&'a Job> {
     running.map(|(job, _)| job).collect()
 }
 
-/// Whether a job of this kind makes ops of this direction.
+/// Returns whether `rw` includes ops of this direction.
 fn uses(rw: ReadWrite, direction: Direction) -> bool {
     match direction {
         Direction::Read => matches!(rw, ReadWrite::Read | ReadWrite::Mixed),
@@ -113,7 +113,7 @@ fn uses(rw: ReadWrite, direction: Direction) -> bool {
     }
 }
 
-/// Sums of the rates of the running jobs: at least, at most.
+/// Sums of the minimum and maximum rates of the running jobs.
 struct Limits {
     bytes: Option<(u64, u64)>,
     iops: Option<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! `fathom table`: published measurements, repeated here beside the published figures.
+//! `fathom table`: published measurements, repeated and compared with the published figures.
 
 use std::path::{Path, PathBuf};
 
@@ -14,36 +14,36 @@ use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
 use crate::exit::End;
-use crate::micro::{measured, processors};
+use crate::failure::with_hint;
+use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, Stream};
-use crate::peak::explained;
 use crate::table_hdd::HddArguments;
 
 /// Arguments of `fathom table`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TableArguments {
-    /// Table to repeat; without it, list the tables
+    /// Table to repeat [default: list the tables]
     name: Option<String>,
-    /// File or block device to measure (read only); for aio-submit, a directory
+    /// File or block device to read from; for aio-submit, a directory to write to
     target: Option<PathBuf>,
     /// Print the rows as JSON
     #[arg(long)]
     json: bool,
-    /// File to write a plot to
+    /// Write a plot to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Duration of each row measured on a target, in seconds [default: 5]
+    /// Duration per row, in seconds, of tables that have a target [default: 5]
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
-    /// CPU for uring-irq to run on [default: the last]
+    /// CPU to pin uring-irq to [default: the last]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     #[command(flatten)]
     hdd: HddArguments,
 }
 
-/// Measures and prints.
+/// Repeats the measurement and prints its table.
 pub(crate) fn run(arguments: &TableArguments) -> End {
     match make(arguments) {
         Ok(end) => end,
@@ -64,16 +64,16 @@ fn make(arguments: &TableArguments) -> Result<End> {
     if let Some(path) = &arguments.svg {
         output_file::check(path).with_context(|| format!("--svg: {}", path.display()))?;
     }
-    refuse_what_is_anothers(arguments, name)?;
+    refuse_foreign_options(arguments, name)?;
     let Some(target) = &arguments.target else {
         let table = match name.as_str() {
             "hdd-single" => hdd_single(),
             "hdd-seeks" => hdd_seeks(),
-            "hdd-tags" => hdd_tags(&arguments.hdd.asked()?),
-            "task-list" => measured(processors().max(2), REPEATS, task_list_table),
+            "hdd-tags" => hdd_tags(&arguments.hdd.to_config()?),
+            "task-list" => measured(usable_cpus().max(2), REPEATS, task_list_table),
             _ => bail!(
-                "{name}: no target\nhint: name a file or a block device to read from; for \
-                 aio-submit a folder on the disk"
+                "{name}: no target\nhint: name a file or block device to read from, or for \
+                 aio-submit a directory"
             ),
         };
         return print(&table, arguments, None);
@@ -81,13 +81,13 @@ fn make(arguments: &TableArguments) -> Result<End> {
     measure(arguments, name, target)
 }
 
-/// Refuses options that this table ignores.
-fn refuse_what_is_anothers(arguments: &TableArguments, name: &str) -> Result<()> {
+/// Refuses options that the table would ignore.
+fn refuse_foreign_options(arguments: &TableArguments, name: &str) -> Result<()> {
     if name != "hdd-tags" {
         arguments.hdd.refuse_for(name)?;
     }
     if name != "uring-irq" && arguments.cpu.is_some() {
-        bail!("{name}: takes no --cpu\nhint: leave it out");
+        bail!("{name}: --cpu does not apply\nhint: omit it");
     }
     let how = match name {
         "task-list" => "measured in memory",
@@ -95,10 +95,10 @@ fn refuse_what_is_anothers(arguments: &TableArguments, name: &str) -> Result<()>
         _ => return Ok(()),
     };
     if arguments.target.is_some() {
-        bail!("{name}: is {how} and has no target\nhint: leave it out");
+        bail!("{name}: the table is {how} and takes no target\nhint: omit it");
     }
     if arguments.seconds.is_some() {
-        bail!("{name}: is {how} and takes no --seconds\nhint: leave it out");
+        bail!("{name}: the table is {how}; --seconds does not apply\nhint: omit it");
     }
     Ok(())
 }
@@ -132,13 +132,13 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
         };
         let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
         let table = uring_irq(&asked, &mut tell, &stops);
-        table.map_err(|error| explained(&error, error.hint()))
+        table.map_err(|error| with_hint(&error, error.hint()))
     };
     print(&table?, arguments, Some(interrupts))
 }
 
 fn problem(problem: Problem) -> anyhow::Error {
-    explained(problem.message, problem.hint)
+    with_hint(problem.message, problem.hint)
 }
 
 fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupts>) -> Result<End> {
@@ -171,7 +171,7 @@ fn list() -> String {
     experiments().iter().map(one).collect()
 }
 
-/// The core that least runs on by itself: the first one serves most interrupts.
+/// Returns the last CPU of the affinity mask: the first one usually serves most interrupts.
 fn last_cpu() -> u32 {
     let allowed = thread::allowed_cpus().unwrap_or_default();
     allowed.last().copied().unwrap_or(0)
@@ -188,7 +188,7 @@ Examples:
   fathom table hdd-tags
   fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
 
-/// For each row.
+/// Default duration of a row.
 const SECONDS: u32 = 5;
-/// Of each way in `task-list`: the medians of so many are some percent apart.
+/// Runs of each implementation in `task-list`; medians of 21 repeat to within a few percent.
 const REPEATS: u32 = 21;

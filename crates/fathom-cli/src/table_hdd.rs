@@ -1,28 +1,28 @@
-//! What `fathom table hdd-tags` takes.
+//! Options of `fathom table hdd-tags`.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use fathom_core::Direction;
 use fathom_lab::{HddTags, LabMachine, Policy};
 
-/// Options of the table hdd-tags; without them it is as published.
+/// Options of the table hdd-tags; the defaults are the published configuration.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of hdd-tags")]
 pub(crate) struct HddArguments {
-    /// Job counts, one row each [default: 1,2,4,…,512]
+    /// Numbers of jobs, one row each [default: 1,2,4,…,512]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(LabMachine::MOST_JOBS)))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(LabMachine::JOBS_MAX)))]
     numjobs: Vec<u32>,
     /// Number of scheduler tags [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nr_requests: Option<u32>,
     /// Access pattern of the jobs [default: randwrite]
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, value_name = "RW")]
     rw: Option<Rw>,
-    /// Write cache of hard disks [default: off]
-    #[arg(long, value_name = "WHETHER")]
+    /// Write cache of the hard disks [default: off]
+    #[arg(long, value_name = "ON|OFF")]
     write_cache: Option<Switch>,
-    /// Modelled device that the jobs share [default: hdd]
+    /// Modelled device [default: hdd]
     #[arg(long, value_name = "NAME")]
     machine: Option<MachineName>,
     /// Tag allocation policies, two columns each [default: plain,fair]
@@ -46,11 +46,11 @@ enum Switch {
 enum MachineName {
     /// The published disk
     Hdd,
-    /// That disk behind one command at a time
+    /// That disk with one command at a time
     Usb,
-    /// Eight such disks
+    /// Striped array of eight such disks
     Array,
-    /// A flash drive, over a shorter time
+    /// Flash drive, measured for a shorter time
     Ssd,
 }
 
@@ -60,27 +60,27 @@ enum PolicyName {
     Plain,
     /// Waiters first, all tags of an op at once
     Fair,
-    /// The same, queue by queue
+    /// As fair, with round-robin wait queues
     FairRoundrobin,
-    /// The pieces of an op may exceed the tags
+    /// As fair, but an op may have more pieces than there are tags
     Elastic,
 }
 
 impl HddArguments {
-    /// What is asked for.
-    pub(crate) fn asked(&self) -> Result<HddTags> {
+    /// Converts the options to the table's configuration.
+    pub(crate) fn to_config(&self) -> Result<HddTags> {
         let default = HddTags::default();
         let policies: Vec<Policy> = self.policy.iter().map(|name| name.policy()).collect();
         let twice = |(at, policy): (usize, &Policy)| policies[..at].contains(policy);
         if policies.iter().enumerate().any(twice) {
-            bail!("--policy: the same policy twice\nhint: name each once");
+            bail!("--policy: duplicate policy\nhint: name each policy once");
         }
         let machine = self.machine.map_or(default.machine, MachineName::machine);
         if self.write_cache.is_some() && !machine.has_write_cache() {
             let name = machine.name();
             bail!(
-                "--write-cache: `{name}` has a buffer that is always on\n\
-                 hint: leave it out, or name another --machine"
+                "--write-cache: the cache of `{name}` is always on\n\
+                 hint: omit it, or use another --machine"
             );
         }
         Ok(HddTags {
@@ -96,7 +96,7 @@ impl HddArguments {
         })
     }
 
-    /// Other tables have none of these options.
+    /// Refuses the options for another table.
     pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
         let given = [
             ("--numjobs", !self.numjobs.is_empty()),
@@ -108,7 +108,7 @@ impl HddArguments {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => {
-                bail!("{name}: has no {option}\nhint: it is an option of hdd-tags")
+                bail!("{name}: {option} does not apply\nhint: use it with hdd-tags")
             }
             None => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! `fathom trace`: what the kernel tells of a block device's requests, and of io_uring.
+//! `fathom trace`: a block device's requests, or io_uring's task work, from the kernel's events.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use fathom_trace::{TraceConfig, TraceError, trace_device, trace_uring};
 use serde_json::Value;
 
 use crate::exit::End;
+use crate::failure::with_hint;
 use crate::output::{self, Data, Stream};
-use crate::peak::explained;
 
 /// Arguments of `fathom trace`.
 #[derive(Args, Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct TraceArguments {
     /// Count io_uring task work instead of a device's requests
     #[arg(long)]
     uring: bool,
-    /// With --uring: only this process
+    /// Process to trace, with --uring [default: all]
     #[arg(
         long,
         value_name = "PID",
@@ -32,18 +32,18 @@ pub(crate) struct TraceArguments {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Trace ring of each CPU, in MiB [default: 256 in all, 1 to 8 per CPU]
+    /// Trace buffer per CPU, in MiB [default: 256 over all CPUs, 1 to 8 per CPU]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1024))]
     buffer: Option<u32>,
-    /// Print the trace as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Disk or partition
+    /// Disk or partition to trace
     #[arg(required_unless_present = "uring", conflicts_with = "uring")]
     device: Option<PathBuf>,
 }
 
-/// Traces and reports.
+/// Traces and prints the result.
 pub(crate) fn run(arguments: &TraceArguments) -> End {
     match trace(arguments) {
         Ok(interrupted) => End::Ran {
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &TraceArguments) -> End {
     }
 }
 
-/// Whether it was ended before its time.
+/// Traces, prints the result, and returns whether the trace was interrupted.
 fn trace(arguments: &TraceArguments) -> Result<bool> {
     let interrupts = Interrupts::install().context("signals")?;
     let config = TraceConfig {
@@ -66,12 +66,12 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
         ring_mib: arguments.buffer.unwrap_or(0),
         stops: &|| interrupts.count(),
     };
-    let how_long = match arguments.seconds {
+    let duration = match arguments.seconds {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_owned(),
     };
     let begun = |what: &str| {
-        output::print(Stream::Error, &format!("tracing {what} {how_long}\n"));
+        output::print(Stream::Error, &format!("tracing {what} {duration}\n"));
     };
     let (text, warnings) = match &arguments.device {
         Some(device) => {
@@ -94,19 +94,19 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
         }
     };
     Data::Stdout.add(&text)?;
-    warnings.iter().for_each(tell);
+    warnings.iter().for_each(print_warning);
     Ok(warnings.iter().any(|warning| warning.code == "interrupted"))
 }
 
 fn failure(error: TraceError) -> anyhow::Error {
-    explained(&error, error.hint())
+    with_hint(&error, error.hint())
 }
 
 fn json(record: Value) -> String {
     format!("{record:#}\n")
 }
 
-fn tell(warning: &Warning) {
+fn print_warning(warning: &Warning) {
     let Warning { message, hint, .. } = warning;
     output::print(Stream::Error, &format!("fathom: trace: {message}\n"));
     if !hint.is_empty() {
@@ -121,4 +121,4 @@ Examples:
   fathom trace --uring --seconds 10
   fathom trace --uring --pid 4711
 
-Takes root. Exit codes: 0 done; 2 could not do it, or not to the end.";
+Requires root. Exit codes: 0 done; 2 not done, or not completely.";

@@ -188,7 +188,7 @@ fn who_waits_for_a_slow_disk_is_told_so() {
     assert!(comes_about(|| has_submitted(id)));
     run.signal("INT");
     assert!(comes_about(|| has_said(
-        "still waiting for the ops in flight of `slow`"
+        "still draining in-flight I/O of `slow`"
     )));
     run.signal("TERM");
     assert!(comes_about(|| has_said(

@@ -282,17 +282,17 @@ fn what_no_device_can_be_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_is_no_machine_file_is_told() {
+fn unreadable_machine_files_are_refused() {
     let folder = with("\0");
     folder.write("other", [0xff, 0xfe]);
     for (file, want) in [
         (
             "nothere.toml",
-            "cannot read the machine file `nothere.toml`: No such file",
+            "cannot read machine file `nothere.toml`: No such file",
         ),
-        (".", "cannot read the machine file `.`: Is a directory"),
-        ("other", "it is not UTF-8 text"),
-        ("/dev/zero", "it is longer than a machine file can be"),
+        (".", "cannot read machine file `.`: Is a directory"),
+        ("other", "not UTF-8 text"),
+        ("/dev/zero", "the file is too long"),
         ("m.toml", "m.toml:1:1: this is no TOML"),
     ] {
         let run = folder

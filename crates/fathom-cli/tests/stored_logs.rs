@@ -57,7 +57,7 @@ fn what_is_no_compressed_log_is_refused() {
         let run = folder
             .fathom(&format!("run --inflate-log={name}"))
             .expect(2);
-        let said = format!("fathom: cannot inflate the log: {name}: {why}");
+        let said = format!("fathom: cannot inflate log: {name}: {why}");
         assert!(
             run.err.contains(&said) && run.err.contains("hint:"),
             "{run:?}"

@@ -92,14 +92,14 @@ fn what_makes_no_sense_is_refused() {
     check_refused("hdd-tags --nr-requests 0", "--nr-requests");
     check_refused("hdd-tags --machine floppy", "possible values: hdd");
     check_refused("hdd-tags --machine ssd --write-cache on", "always on");
-    check_refused("hdd-tags --policy fair,fair", "the same policy twice");
-    check_refused("hdd-tags data", "is modelled and has no target");
-    check_refused("hdd-single data", "is modelled and has no target");
-    check_refused("task-list /x", "is measured in memory and has no target");
-    check_refused("task-list --seconds 1", "takes no --seconds");
-    check_refused("hdd-seeks --seconds 1", "takes no --seconds");
-    check_refused("task-list --cpu 0", "takes no --cpu");
-    check_refused("aio-submit --cpu 0 /x", "takes no --cpu");
-    check_refused("hdd-single --numjobs 3", "it is an option of hdd-tags");
+    check_refused("hdd-tags --policy fair,fair", "duplicate policy");
+    check_refused("hdd-tags data", "is modelled and takes no target");
+    check_refused("hdd-single data", "is modelled and takes no target");
+    check_refused("task-list /x", "is measured in memory and takes no target");
+    check_refused("task-list --seconds 1", "--seconds does not apply");
+    check_refused("hdd-seeks --seconds 1", "--seconds does not apply");
+    check_refused("task-list --cpu 0", "--cpu does not apply");
+    check_refused("aio-submit --cpu 0 /x", "--cpu does not apply");
+    check_refused("hdd-single --numjobs 3", "use it with hdd-tags");
     check_refused("uring-irq", "no target");
 }

@@ -22,7 +22,7 @@ pub enum LabMachine {
 
 impl LabMachine {
     /// As many jobs have room on each of them.
-    pub const MOST_JOBS: u32 = 900;
+    pub const JOBS_MAX: u32 = 900;
 
     /// Its name.
     #[must_use]

@@ -1,7 +1,7 @@
 //! The result of a run: counters, histograms, machine, warnings.
 //!
-//! Every output is rendered from it, and it is serialised once. Field names carry their units; fields
-//! are added, never reused, so that older records stay readable.
+//! Every output is rendered from it, and it is serialised once. Field names carry their units;
+//! fields are added, never reused, so that older records stay readable.
 #![forbid(unsafe_code)]
 
 mod context;
