@@ -129,17 +129,65 @@ const MIXES: [Mix; 5] = [
     Mix::TrimWrite,
 ];
 
+/// All ops of a pass that draws its directions, and the numbers that they have in a shared map.
+fn shared_pass(config: &PatternConfig) -> (Vec<Target>, HashSet<u64>) {
+    let targets = pass(
+        &mut Pattern::new(config.clone()).expect("a pattern that makes sense"),
+        9999,
+    );
+    let number = |target: &Target| target.offset / config.align[target.direction];
+    let numbers = targets.iter().map(number).collect();
+    (targets, numbers)
+}
+
 #[test]
-fn reads_and_writes_of_different_sizes_have_each_a_map() {
-    let mut config = config(Mix::ReadWrite { read: 50 }, true, 4096, 1 << 20);
-    config.sizes.write = SizeChoice::Fixed(8192);
-    config.align.write = 8192;
-    let mut pattern = Pattern::new(config).expect("a pattern that makes sense");
-    for (direction, blocks) in [(Direction::Read, 256), (Direction::Write, 128)] {
-        let targets: Vec<Target> = std::iter::from_fn(|| pattern.next(direction)).collect();
-        let places: HashSet<u64> = targets.iter().map(|target| target.offset).collect();
-        assert_eq!((targets.len(), places.len()), (blocks, blocks));
+fn directions_of_different_sizes_share_a_map_and_end_where_one_finds_no_block() {
+    let mut ends = HashSet::new();
+    for seed in 0..50 {
+        let mut config = config(Mix::ReadWrite { read: 50 }, true, 4096, 1 << 20);
+        config.sizes.write = SizeChoice::Fixed(8192);
+        config.align.write = 8192;
+        config.seed = seed;
+        let (targets, numbers) = shared_pass(&config);
+        // Each op has a bit of its own, with the number that its block has in its direction.
+        assert_eq!(numbers.len(), targets.len());
+        // It ends when a write draws into a run of taken blocks that goes on to its last one.
+        assert!(numbers.contains(&127), "{} ops", targets.len());
+        ends.insert(targets.len());
     }
+    let (first, last) = (ends.iter().min().unwrap(), ends.iter().max().unwrap());
+    assert!(*first < 120 && *last > 150, "{first} to {last} ops");
+}
+
+#[test]
+fn a_direction_that_is_not_used_counts_among_those_that_share_a_map() {
+    let early = |change: fn(&mut PatternConfig)| {
+        let passes = (0..20).map(|seed| {
+            let mut config = config(Mix::Write, true, 8192, 1 << 20);
+            config.seed = seed;
+            change(&mut config);
+            shared_pass(&config).0.len()
+        });
+        passes.filter(|&ops| ops < 128).count()
+    };
+    assert!(early(|config| config.sizes.trim = SizeChoice::Fixed(1024)) > 15);
+    assert_eq!(
+        early(|config| config.sizes.read = SizeChoice::Fixed(16384)),
+        0
+    );
+    assert_eq!(early(|config| config.sizes.read = SizeChoice::Fixed(0)), 0);
+}
+
+#[test]
+fn a_file_that_ends_in_a_shared_map_ends_for_all_directions() {
+    let mut config = config(Mix::ReadWrite { read: 50 }, true, 4096, 1 << 20);
+    config.sizes.write = SizeChoice::Fixed(16384);
+    config.align.write = 16384;
+    config.files = vec![config.files[0]; 3];
+    config.open_files = 1;
+    let (targets, _) = shared_pass(&config);
+    let files: Vec<usize> = targets.iter().map(|target| target.file.index()).collect();
+    assert!(files.is_sorted() && files.last() == Some(&2), "{files:?}");
 }
 
 proptest! {

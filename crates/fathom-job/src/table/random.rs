@@ -19,10 +19,9 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Flag(|o, v| o.norandommap = v),
     )
     .different(
-        "without it, `size` bytes are transferred and each block is visited once per direction. \
-         In fio, directions with different smallest `bs` (even unused ones) index one shared map \
-         in units of their own block size: a search for a free block may run past the end, and \
-         the job ends before `size`",
+        "directions with different smallest `bs` (even unused ones) share one map, as in fio, and \
+         the job may end before `size`; with `random_generator=lfsr`, `zonemode=strided` or \
+         `bs_is_seq_rand` only fio ends early",
     ),
     Row::new(
         "softrandommap",

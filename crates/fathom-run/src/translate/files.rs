@@ -103,6 +103,7 @@ fn pass_end(options: &Options) -> PassEnd {
     match (options.zones.mode, options.random) {
         (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Range,
         (ZoneMode::None, true) if repeats => PassEnd::Never,
+        (ZoneMode::None, true) if pattern::shares_map(options) => PassEnd::FullMap,
         (ZoneMode::None, false) if goes_round => PassEnd::Never,
         (ZoneMode::None, false) if options.rw == ReadWrite::Mixed => PassEnd::FirstDirection,
         (ZoneMode::None, _) => PassEnd::Range,

@@ -82,6 +82,24 @@ pub(crate) fn smallest(options: &Options) -> u64 {
     smallest.unwrap_or(1).max(1)
 }
 
+/// Returns whether all directions share a random map in which one of the job's counts in blocks
+/// larger than the map's.
+pub(crate) fn shares_map(options: &Options) -> bool {
+    let unit = |direction| bounds(options, direction).0;
+    let smallest = Direction::ALL.into_iter().map(unit).min();
+    let placed = |direction| match options.rw {
+        // The write goes where the trim went.
+        ReadWrite::TrimWrite => direction == Direction::Trim,
+        _ => uses(options, direction),
+    };
+    let mut used = Direction::ALL.into_iter().filter(|&d| placed(d));
+    let has_map = draws(options)
+        && !may_repeat(options)
+        && !options.bs_is_seq_rand
+        && options.random_generator != fathom_job::RandomGenerator::Lfsr;
+    has_map && used.any(|direction| smallest < Some(unit(direction)))
+}
+
 /// The directions whose block sizes the job has: with `bs_is_seq_rand` the size for reads is that
 /// of sequential ops, the one for writes that of random ones.
 pub(crate) fn sized(options: &Options) -> impl Iterator<Item = Direction> {

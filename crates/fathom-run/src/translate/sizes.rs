@@ -60,6 +60,8 @@ pub(crate) enum PassEnd {
     Range,
     /// One of two directions, each with a position of its own, has reached the range's end.
     FirstDirection,
+    /// A direction has found no free block in the map that it shares, wherever that is.
+    FullMap,
     /// Nowhere: blocks repeat, or ops go round.
     Never,
 }
@@ -159,14 +161,18 @@ pub(crate) fn sizes(
 /// (`asked`) and `io_size`.
 ///
 /// As seen of fio 3.33: where there are several passes, or a time to fill, each pass goes through
-/// the whole range, a sequential mix until one direction is through. An `io_size` above the range
+/// the whole range, a sequential mix until one direction is through. Passes that end where the map
+/// is full go on until as many bytes are moved as `io_size` says. An `io_size` above the range
 /// takes as many passes as it needs, but no more than `loops` times `io_size` bytes. After one
 /// below it the next loop goes on where the last one ended; it does not begin at the front again.
 fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
     let all = io_size.saturating_mul(loops.into());
-    let to_the_end =
-        request.pass_end == PassEnd::FirstDirection && (request.time_based || loops > 1);
+    let to_the_end = match request.pass_end {
+        PassEnd::FirstDirection => request.time_based || loops > 1,
+        PassEnd::FullMap => request.time_based || loops > 1 || request.io_size.is_some(),
+        PassEnd::Range | PassEnd::Never => false,
+    };
     if asked == 0 || io_size == asked && !to_the_end {
         return (io_size, loops, None);
     }

@@ -24,6 +24,8 @@ pub(super) struct Checked {
     pub(super) plain: bool,
     /// Whether blocks are marked in a map.
     pub(super) map: MapMode,
+    /// The smallest op of any direction, used or not, where all share a map of such blocks.
+    pub(super) shared_unit: Option<u32>,
 }
 
 impl Checked {
@@ -51,6 +53,12 @@ impl Checked {
             && config.sequence.is_none();
         let lfsr = config.generator == RandomGenerator::Lfsr;
         let no_map = !config.random || !aligned || !uniform || lfsr;
+        let map = if no_map { MapMode::Off } else { config.map };
+        let own = used().map(|d| sizes[d].min).max();
+        let shared_unit = smallest_of_all(config)
+            .filter(|unit| map != MapMode::Off && own > Some(*unit))
+            .filter(|_| config.zones.is_none() && !config.sizes_by_order);
+        let plain = is_plain(config, placed, &sizes) && (!config.random || aligned && !lfsr);
         Ok(Self {
             placed,
             largest: used()
@@ -61,12 +69,22 @@ impl Checked {
                 .map(|d| sizes[d].min.min(sequential[d].min))
                 .min()
                 .unwrap_or(0),
-            plain: is_plain(config, placed, &sizes) && (!config.random || aligned && !lfsr),
-            map: if no_map { MapMode::Off } else { config.map },
+            plain: plain && shared_unit.is_none(),
+            map,
+            shared_unit,
             sizes,
             sequential,
         })
     }
+}
+
+/// The smallest op of any direction, used or not; none where no direction has sizes that make
+/// sense.
+fn smallest_of_all(config: &PatternConfig) -> Option<u32> {
+    let sized = Direction::ALL
+        .into_iter()
+        .filter_map(|direction| Sizes::new(&config.sizes[direction], direction).ok());
+    sized.map(|sizes| sizes.min).min()
 }
 
 /// The sizes of random ops and of sequential ones.

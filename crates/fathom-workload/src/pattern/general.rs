@@ -120,9 +120,19 @@ impl General {
             if let Some(target) = self.target_in(file, direction) {
                 return Some(target);
             }
-            if self.service.finished(direction, file) {
+            if self.finished(direction, file) {
                 return self.place_again(file, direction);
             }
+        }
+    }
+
+    /// Takes the file just given for finished; returns whether it begins again. Directions that
+    /// share a map finish a file together.
+    fn finished(&mut self, direction: Direction, file: u64) -> bool {
+        let together = matches!(&self.way, Way::Random(random) if random.grids.share_maps());
+        match together {
+            true => self.service.finished_by_all(direction, file),
+            false => self.service.finished(direction, file),
         }
     }
 
@@ -150,7 +160,7 @@ impl General {
         self.files[index].position[direction] = self.files[index].start;
         self.files[index].last[direction] = None;
         if let Way::Random(random) = &mut self.way {
-            random.grids.of(index, direction).restart();
+            random.grids.restart_in(index, direction);
         }
     }
 
@@ -195,14 +205,15 @@ impl General {
         if let Some(offset) = random.offset_without_draw(direction, next, file.last[direction]) {
             return Some((offset, sizes.pick(&mut self.size_random, reach - offset)));
         }
-        let grid = random.grids.of(index, direction);
         let (block, distance) = match (&mut random.shares, &mut random.sequence) {
-            (None, None) => grid.draw(&mut random.draw)?,
+            (None, None) => random.grids.draw(&mut random.draw, index, direction)?,
             (_, Some(sequence)) => {
+                let grid = random.grids.of(index, direction);
                 let block = sequence.next(index, grid.blocks());
                 grid.draw_from(&mut random.draw, (block, 1))?
             }
             (Some(shares), None) => {
+                let grid = random.grids.of(index, direction);
                 let part = shares.part(direction, grid.blocks(), grid.align());
                 grid.draw_from(&mut random.draw, part)?
             }
@@ -210,7 +221,8 @@ impl General {
         let offset = file.start + distance;
         let sizes = &self.sizes[direction];
         let length = sizes.pick(&mut self.size_random, file.end - offset);
-        Some((offset, grid.claim(block, length)))
+        let length = random.grids.claim(index, direction, block, length);
+        Some((offset, length))
     }
 
     /// An op in this file's zone, if its range has one left.

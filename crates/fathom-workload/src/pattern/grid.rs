@@ -1,6 +1,6 @@
 //! The blocks of one file, and how one of them is picked.
 
-use fathom_core::{BlockMap, PerDirection};
+use fathom_core::{BlockMap, Direction, PerDirection};
 
 use crate::config::{FileRange, MapMode, PatternConfig, RandomGenerator};
 
@@ -11,7 +11,7 @@ use super::lfsr::Lfsr;
 use super::spread::{Shapes, Spread};
 
 /// The places where ops of some directions may begin in one file. Directions with the same
-/// smallest size and alignment share a grid, and so its map.
+/// smallest size and alignment share a grid; its map too, unless all directions share one.
 #[derive(Debug)]
 pub(super) struct Grid {
     /// Distance of two places, bytes.
@@ -103,9 +103,7 @@ impl Grid {
     pub(super) fn claim(&mut self, block: u64, length: u32) -> u32 {
         match &mut self.pick {
             // With a map, places are as far apart as the smallest op is long.
-            Pick::Mapped(map) if u64::from(length) > self.align => {
-                claim_more(map, block, length, self.align)
-            }
+            Pick::Mapped(map) => claim_more(map, block, length, self.align),
             _ => length,
         }
     }
@@ -120,8 +118,12 @@ impl Grid {
 }
 
 /// Marks the free blocks after `block`, as many as `length` bytes reach into.
+#[inline]
 #[expect(clippy::cast_possible_truncation, reason = "no more than `length`")]
 fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
+    if u64::from(length) <= align {
+        return length;
+    }
     let wanted = u64::from(length).div_ceil(align) - 1;
     let free = map.free_run(block + 1, wanted);
     for next in block + 1..=block + free {
@@ -135,11 +137,24 @@ fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
 }
 
 /// The grids of all files.
+///
+/// Where the smallest sizes of two directions differ, those that the job does not use included, all
+/// directions of a file share one map with a bit for each of the smallest blocks, and each sets the
+/// bit that has the number of its own block, as fio does:
+///
+/// ```text
+/// reads, 4 KiB    0 1 2 3 4 5 6 7          own blocks of a file of 32 KiB
+/// writes, 8 KiB   0 1 2 3
+/// map             0 1 0 1 1 0 1 0          block 3 is taken for both
+///                       └─┴ a write that draws 3 finds 5, which it does not have: its pass ends
+/// ```
 #[derive(Debug)]
 pub(super) struct Grids {
-    grids: Vec<Grid>,
+    grids: Box<[Grid]>,
+    /// The map of each file; empty where each grid has its own.
+    shared: Box<[BlockMap]>,
     /// Which grid of a file a direction uses.
-    group: PerDirection<usize>,
+    group: PerDirection<u8>,
     groups: usize,
 }
 
@@ -166,6 +181,11 @@ impl Grids {
         let mut shapes = Shapes::new(config.distribution, config.seed);
         let mut grids = Vec::with_capacity(config.files.len() * kinds.len());
         let mut most = 0;
+        let shared = shared_maps(config, checked)?;
+        let own_map = match checked.shared_unit {
+            None => checked.map,
+            Some(_) => MapMode::Off,
+        };
         for (index, range) in config.files.iter().enumerate() {
             for &(min, align) in &kinds {
                 let blocks = blocks_of(zone_of(*range, config), min, align);
@@ -176,7 +196,7 @@ impl Grids {
                 } else if config.generator == RandomGenerator::Lfsr {
                     Pick::Shifted(Lfsr::new(blocks, seed))
                 } else {
-                    map_of(checked.map, blocks)?.map_or(Pick::Any, Pick::Mapped)
+                    map_of(own_map, blocks)?.map_or(Pick::Any, Pick::Mapped)
                 };
                 grids.push(Grid {
                     align,
@@ -187,8 +207,10 @@ impl Grids {
         }
         Ok((
             Self {
-                grids,
-                group,
+                grids: grids.into(),
+                shared: shared.into(),
+                // Cannot fail: there are three directions.
+                group: group.map(|index| u8::try_from(index).unwrap_or(0)),
                 groups: kinds.len(),
             },
             most,
@@ -197,8 +219,60 @@ impl Grids {
 
     /// The grid of a file for a direction.
     #[inline]
-    pub(super) fn of(&mut self, file: usize, direction: fathom_core::Direction) -> &mut Grid {
-        &mut self.grids[file * self.groups + self.group[direction]]
+    pub(super) fn of(&mut self, file: usize, direction: Direction) -> &mut Grid {
+        &mut self.grids[file * self.groups + usize::from(self.group[direction])]
+    }
+
+    /// The next block of a direction in a file, and how far it is from the range's start.
+    #[inline]
+    pub(super) fn draw(
+        &mut self,
+        draw: &mut Draw,
+        file: usize,
+        direction: Direction,
+    ) -> Option<(u64, u64)> {
+        let grid = &mut self.grids[file * self.groups + usize::from(self.group[direction])];
+        let Some(map) = self.shared.get_mut(file) else {
+            return grid.draw(draw);
+        };
+        if grid.blocks == 0 {
+            return None;
+        }
+        let block = map.next_free(draw.below(grid.blocks))?;
+        if block >= grid.blocks {
+            return None; // not sought from the front: fio gives up here
+        }
+        map.set(block);
+        Some((block, block * grid.align))
+    }
+
+    /// [`Grid::claim`] in the map that the file has.
+    #[inline]
+    pub(super) fn claim(
+        &mut self,
+        file: usize,
+        direction: Direction,
+        block: u64,
+        length: u32,
+    ) -> u32 {
+        let grid = &mut self.grids[file * self.groups + usize::from(self.group[direction])];
+        match self.shared.get_mut(file) {
+            Some(map) => claim_more(map, block, length, grid.align),
+            None => grid.claim(block, length),
+        }
+    }
+
+    /// Whether all directions share the map of a file.
+    pub(super) const fn share_maps(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// Forgets what was drawn in one file in a direction, or in all that share its map.
+    pub(super) fn restart_in(&mut self, file: usize, direction: Direction) {
+        match self.shared.get_mut(file) {
+            Some(map) => map.clear(),
+            None => self.of(file, direction).restart(),
+        }
     }
 
     /// Forgets what was drawn in one file.
@@ -207,11 +281,31 @@ impl Grids {
         self.grids[first..first + self.groups]
             .iter_mut()
             .for_each(Grid::restart);
+        if let Some(map) = self.shared.get_mut(file) {
+            map.clear();
+        }
     }
 
     pub(super) fn restart(&mut self) {
         self.grids.iter_mut().for_each(Grid::restart);
+        self.shared.iter_mut().for_each(BlockMap::clear);
     }
+}
+
+/// The map of each file where directions share it; none where they need not.
+fn shared_maps(config: &PatternConfig, checked: &Checked) -> Result<Vec<BlockMap>, PatternError> {
+    let Some(unit) = checked.shared_unit else {
+        return Ok(Vec::new());
+    };
+    let mut maps = Vec::with_capacity(config.files.len());
+    for range in &config.files {
+        match map_of(checked.map, range.length.div_ceil(unit.into()))? {
+            Some(map) => maps.push(map),
+            // A soft map that finds no memory is left out for all files.
+            None => return Ok(Vec::new()),
+        }
+    }
+    Ok(maps)
 }
 
 /// A map of `blocks` blocks, if there is to be one.

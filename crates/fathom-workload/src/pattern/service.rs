@@ -77,6 +77,20 @@ impl Service {
         false
     }
 
+    /// The file just given to `direction` has no op left for any; says whether it begins again.
+    pub(super) fn finished_by_all(&mut self, direction: Direction, file: u64) -> bool {
+        let again = self.finished(direction, file);
+        let others = Direction::ALL.into_iter().filter(|&d| d != direction);
+        match self {
+            Self::All(turns) => others.for_each(|d| {
+                turns.finished[d].set(file);
+            }),
+            Self::Open(open) => others.for_each(|d| open[d].close(file)),
+            Self::Spread { .. } => {}
+        }
+        again
+    }
+
     /// The file to try where the one given has no room for any op; only for files that are drawn.
     pub(super) const fn instead(&self, file: u64) -> u64 {
         match self {
@@ -230,6 +244,21 @@ impl OpenFiles {
         }
         self.left -= 1;
         self.open.get(self.at).copied()
+    }
+
+    /// A file is finished that need not be the one given last.
+    fn close(&mut self, file: u64) {
+        let Some(at) = self.open.iter().position(|&open| open == file) else {
+            return;
+        };
+        match at == self.at {
+            true => self.finished(),
+            false => {
+                self.open.remove(at);
+                self.at -= usize::from(at < self.at && self.at > 0);
+                self.open_more();
+            }
+        }
     }
 
     /// The file that was given last is finished: another one is opened.

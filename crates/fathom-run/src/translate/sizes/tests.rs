@@ -257,7 +257,7 @@ fn loops_go_on_where_io_size_ended() {
 }
 
 #[test]
-fn passes_of_a_mix_and_of_blocks_that_repeat_have_no_bytes_of_their_own() {
+fn passes_that_end_anywhere_and_of_blocks_that_repeat_have_no_bytes_of_their_own() {
     #[track_caller]
     fn check(pass_end: PassEnd, words: (u64, u32, bool), want: (u64, u32, Option<u64>)) {
         let (io_size, loops, time_based) = words;
@@ -288,6 +288,17 @@ fn passes_of_a_mix_and_of_blocks_that_repeat_have_no_bytes_of_their_own() {
         (WorkerConfig::WHOLE_PATTERN, 3, Some(390)),
     );
     check(mix, (100, 1, true), (WorkerConfig::WHOLE_PATTERN, 1, None));
+    let map = PassEnd::FullMap;
+    check(
+        map,
+        (90, 1, false),
+        (WorkerConfig::WHOLE_PATTERN, 1, Some(90)),
+    );
+    check(
+        map,
+        (250, 2, false),
+        (WorkerConfig::WHOLE_PATTERN, 2, Some(500)),
+    );
     check(PassEnd::Never, (60, 3, false), (180, 1, None));
     check(PassEnd::Never, (100, 2, false), (100, 2, None));
     check(PassEnd::Never, (250, 2, false), (500, 1, None));
