@@ -57,6 +57,31 @@ const READINGS: &[(&str, &str, &str)] = &[
     // Words and lists.
     ("--clocksource=cpu:1", "--clocksource=cpu", "needless-value"),
     ("--rw=write,read", "--rw=write", "needless-value"),
+    (
+        "--file_service_type=random,8",
+        "--file_service_type=random",
+        "too-many-values",
+    ),
+    (
+        "--file_service_type=sequential:2",
+        "--file_service_type=sequential",
+        "too-many-values",
+    ),
+    (
+        "--file_service_type=roundrobin:2.5",
+        "--file_service_type=roundrobin:2",
+        "fraction",
+    ),
+    (
+        "--file_service_type=roundrobin:x",
+        "--file_service_type=roundrobin:4294967295",
+        "not-a-number",
+    ),
+    (
+        "--file_service_type=random:0",
+        "--file_service_type=random:4294967295",
+        "out-of-range",
+    ),
     ("--rw=randrw:foo", "--rw=randrw:0", "not-a-number"),
     ("--mem=malloc:x", "--mem=malloc", "bad-value"),
     (

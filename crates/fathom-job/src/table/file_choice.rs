@@ -22,7 +22,9 @@ pub(super) const ROWS: &[Row] = &[
             read: file_service,
         },
     )
-    .stricter("flags trailing text after a number; non-numeric text is refused"),
+    .stricter(
+        "flags trailing text after a number, and 0 or none, with which a file is used to its end",
+    ),
     Row::new(
         "openfiles",
         "all",
@@ -133,34 +135,53 @@ pub(super) const ROWS: &[Row] = &[
 
 fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);
+    // A comma ends the word as well; only what a colon precedes is a number of ops.
+    let end = reading::word(text).len();
+    let word = whole.part(0..end).trim();
+    let service: fn(u32) -> FileService = match word.text {
+        "roundrobin" => FileService::RoundRobin,
+        "random" => FileService::Random,
+        "sequential" => |_| FileService::Sequential,
+        "zipf" | "pareto" | "normal" | "gauss" => {
+            options.file_service = match law(whole, findings)? {
+                RandomDistribution::Zipf(theta, _) => FileService::Zipf(theta),
+                RandomDistribution::Pareto(h, _) => FileService::Pareto(h),
+                RandomDistribution::Normal(deviation, _) => FileService::Normal(deviation),
+                // Not reached: the word was one of those above.
+                _ => FileService::Random(1),
+            };
+            return Ok(());
+        }
+        _ => return Err(unknown_word("file_service_type", word, &WORDS, &[])),
+    };
+    let counts = text[end..].starts_with(':') && word.text != "sequential";
     let pieces = whole.split(&[':']);
-    let word = pieces[0].trim();
-    let most = if word.text == "sequential" { 1 } else { 2 };
-    if let Some(extra) = pieces.get(most) {
-        let extra = extra.range().start..text.len();
+    let (ops, extra) = match pieces.get(1).filter(|_| counts) {
+        Some(piece) => (
+            ops_on_a_file(*piece, options.kb_base, findings)?,
+            pieces.get(2).map(|extra| extra.range().start),
+        ),
+        None => (1, (end < text.len()).then_some(end + 1)),
+    };
+    if let Some(start) = extra {
         findings.misread(
-            Problem::new("too-many-values", extra, "too many values"),
+            Problem::new("too-many-values", start..text.len(), "too many values"),
             reading::NOTHING,
         )?;
     }
-    let mut ops = || match pieces.get(1) {
-        Some(piece) => number::settled(*piece, options.kb_base, 1, U32, findings).map(narrow),
-        None => Ok(1),
-    };
-    options.file_service = match word.text {
-        "roundrobin" => FileService::RoundRobin(ops()?),
-        "random" => FileService::Random(ops()?),
-        "sequential" => FileService::Sequential,
-        "zipf" | "pareto" | "normal" | "gauss" => match law(whole, findings)? {
-            RandomDistribution::Zipf(theta, _) => FileService::Zipf(theta),
-            RandomDistribution::Pareto(h, _) => FileService::Pareto(h),
-            RandomDistribution::Normal(deviation, _) => FileService::Normal(deviation),
-            // Not reached: the word was one of those above.
-            _ => FileService::Random(1),
-        },
-        _ => return Err(unknown_word("file_service_type", word, &WORDS, &[])),
-    };
+    options.file_service = service(ops);
     Ok(())
+}
+
+/// Ops on a file before the next one's turn. Where fio finds no number above 0 it stays with a file
+/// to its end.
+fn ops_on_a_file(piece: Piece<'_>, kb_base: u64, findings: &mut Findings) -> Result<u32, Problem> {
+    let fio = || match reading::whole(piece.text) {
+        0 => Some(U32),
+        ops => Some(ops.min(U32)),
+    };
+    let read = |findings: &mut Findings| number::counted(piece, kb_base, 1, U32, findings);
+    findings.settle_one(read, fio).map(narrow)
 }
 
 const WORDS: [&str; 6] = [
