@@ -102,6 +102,7 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--cpus_allowed=0,x", "--cpus_allowed=0", "bad-cpu"),
     ("--cpus_allowed=1,,0", "--cpus_allowed=1", "bad-cpu"),
     ("--bsrange=1k-2k-4k", "--bsrange=1k-2k", "bad-range"),
+    ("--bsrange=1k:2k-4k", "--bsrange=1k-4k", "bad-range"),
     ("--bsrange=1k-2k,4k", "--bsrange=1k-2k,", "bad-range"),
     (
         "--bsrange=4096-4g",
@@ -114,7 +115,12 @@ const READINGS: &[(&str, &str, &str)] = &[
         "bad-split",
     ),
     ("--bssplit=4k/x:8k/", "--bssplit=4k:8k", "bad-percent"),
-    ("--filesize=1m-2m-4m", "--filesize=1m-2m", "bad-range"),
+    ("--filesize=1m-2m-4m", "--filesize=1m-4m", "bad-range"),
+    (
+        "--filesize=16-8k/8M-512M",
+        "--filesize=16-512M",
+        "bad-range",
+    ),
     (
         "--random_distribution=zipf:1.2x",
         "--random_distribution=zipf:1.2",

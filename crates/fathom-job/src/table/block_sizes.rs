@@ -80,10 +80,13 @@ fn size_range(
         let problem = Problem::new("range-with-shares", piece.range(), why);
         findings.warn(problem.fix("write sizes with percentages as `bssplit=512/25:1k/25:4k/50`"));
     }
-    let [low, high, rest @ ..] = ends.as_slice() else {
+    // fio looks for a dash first: of `1k:2k-4k` it reads 1k-4k.
+    let after_dash = |end: &Piece<'_>| piece.text[..end.at - piece.at].ends_with('-');
+    let second = ends.iter().position(after_dash).unwrap_or(1);
+    let (Some(low), Some(high)) = (ends.first(), ends.get(second)) else {
         return Err(not_a_range(piece.text, example).shifted(piece.at));
     };
-    if !rest.is_empty() {
+    if ends.len() > 2 {
         let shown = format!("{}-{}", low.text, high.text);
         findings.misread(not_a_range(piece.text, example).shifted(piece.at), shown)?;
     }
@@ -113,16 +116,20 @@ pub(super) fn filesize(
     }
     let kb_base = options.kb_base;
     let documented = |findings: &mut Findings| {
-        if piece.split(&['-', ':']).len() > 1 {
-            return size_range(piece, kb_base, findings, "filesize=1m-4m");
+        match piece.split(&['-', ':']).len() {
+            1 => {}
+            2 => return size_range(piece, kb_base, findings, "filesize=1m-4m"),
+            _ => return Err(not_a_range(piece.text, "filesize=1m-4m").shifted(piece.at)),
         }
         let size = number::counted(piece, kb_base, 1, u64::MAX, findings)?;
         Ok((size, size))
     };
+    // The first number and the last, unlike a `bsrange`.
     let fio = || {
         let size = |text: &str| reading::in_range(reading::count(text, kb_base)?, 1, u64::MAX);
-        let ends = reading::per_direction(piece.text, size)?.value()?;
-        let (low, high) = (ends.read.or(ends.write)?, ends.write.or(ends.read)?);
+        let mut parts = piece.text.split([',', ':', '-']);
+        let low = size(parts.next()?)?;
+        let high = parts.filter_map(size).next_back().unwrap_or(low);
         Some((low.min(high), low.max(high)))
     };
     options.filesize = Some(findings.settle_one(documented, fio)?);
