@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fathom_core::EngineError;
+use fathom_core::{EngineError, Errno};
 use fathom_sys::system::locked_memory_limit;
 use fathom_sys::thread;
 use fathom_sys::uring::MOST_ENTRIES;
@@ -149,8 +149,9 @@ pub(crate) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
 
 fn hint(error: &EngineError, config: &PeakConfig) -> String {
     let depth = config.depth;
-    match (error.what, error.errno) {
-        ("io_setup", EAGAIN) => format!(
+    let errno = Errno::try_from(error.errno).ok();
+    match (error.what, errno) {
+        ("io_setup", Some(Errno::EAGAIN)) => format!(
             "fs.aio-max-nr is {} on this machine, of which {} are taken, and --depth {depth} with \
              {} threads needs at least {}: raise that sysctl, or lower --depth",
             sysctl("aio-max-nr"),
@@ -158,10 +159,10 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
             config.threads,
             u64::from(depth) * u64::from(config.threads),
         ),
-        ("io_setup", EINVAL) => {
+        ("io_setup", Some(Errno::EINVAL)) => {
             format!("--depth {depth} is more than the kernel lays a ring out for: lower it")
         }
-        ("register buffers" | "io_uring_setup", ENOMEM) => format!(
+        ("register buffers" | "io_uring_setup", Some(Errno::ENOMEM)) => format!(
             "{} KiB of buffers, and the rings beside them, must be locked in memory, and \
              `ulimit -l` allows {} to all programs of a user: raise it, lower --depth, --block or \
              --threads, or add --no-fixed",
@@ -171,17 +172,17 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
                 |bytes| format!("{} KiB", bytes / 1024)
             ),
         ),
-        (_, EMFILE) => {
+        (_, Some(Errno::EMFILE)) => {
             "each thread takes a ring and its targets: raise `ulimit -n`, or lower --threads".into()
         }
         ("map buffers", _) => "lower --depth or --block".into(),
         ("hipri", _) => "the device has no polled queues: leave out --polled, or give its driver \
                          some (nvme: module parameter poll_queues=N; see queue/io_poll in /sys)"
             .into(),
-        ("open", EINVAL) => {
+        ("open", Some(Errno::EINVAL)) => {
             "this filesystem does not take direct I/O: add --buffered, or use another one".into()
         }
-        ("io_uring_setup", EPERM | ENOSYS) => error
+        ("io_uring_setup", Some(Errno::EPERM | Errno::ENOSYS)) => error
             .hint
             .replace("run with `--ioengine=libaio`", "use `--engine libaio`"),
         _ => error.hint.clone(),
@@ -192,14 +193,6 @@ fn sysctl(name: &str) -> String {
     let value = fs::read_to_string(format!("/proc/sys/fs/{name}"));
     value.map_or_else(|_| "?".into(), |value| value.trim().into())
 }
-
-/// The same on every architecture of Linux that has the calls.
-const EPERM: i32 = 1;
-const EAGAIN: i32 = 11;
-const ENOMEM: i32 = 12;
-const EINVAL: i32 = 22;
-const EMFILE: i32 = 24;
-const ENOSYS: i32 = 38;
 
 /// `IORING_MAX_REG_BUFFERS` of the kernel.
 const MOST_FIXED_BUFFERS: u32 = 16_384;

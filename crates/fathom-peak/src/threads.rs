@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, ScopedJoinHandle, scope};
 
-use fathom_core::{Direction, Engine, EngineError, FileIndex, Nanos, stream_seed};
+use fathom_core::{Direction, Engine, EngineError, Errno, FileIndex, Nanos, stream_seed};
 use fathom_engine::{
     AnyEngine, EngineConfig, EngineFile, EngineOptions, Libaio, Sync, Uring, start,
 };
@@ -327,21 +327,21 @@ fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> PeakE
             block_bytes: config.block_bytes,
         };
     }
-    let errno = -failure.result;
+    let errno = Errno::try_from(-failure.result);
     PeakError::Op {
         verb,
         target,
         hint: match errno {
-            EOPNOTSUPP if config.polled => {
+            Ok(Errno::EOPNOTSUPP) if config.polled => {
                 "the device has no polled queues: leave out --polled, or give its driver some \
                  (nvme: module parameter poll_queues=N)"
             }
-            EINVAL if !config.buffered => {
+            Ok(Errno::EINVAL) if !config.buffered => {
                 "direct I/O wants whole logical blocks: raise --block, or add --buffered"
             }
             _ => "",
         },
-        source: std::io::Error::from_raw_os_error(errno),
+        source: std::io::Error::from_raw_os_error(-failure.result),
     }
 }
 
@@ -350,5 +350,3 @@ const SEED: u64 = 0x0066_6174_686f_6d00;
 
 /// The longest sleep after which a failed thread is seen.
 const LOOK_AROUND: Nanos = Nanos::from_millis(100);
-const EINVAL: i32 = 22;
-const EOPNOTSUPP: i32 = 95;

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_core::{Nanos, OpKind, PerDirection, Tick, Xoshiro256};
+use fathom_core::{Errno, Nanos, OpKind, PerDirection, Tick, Xoshiro256};
 
 use crate::device::{Command, Device, Finished};
 
@@ -148,7 +148,7 @@ impl<D: Device> Faulty<D> {
         let &Reverse((at, tag)) = self.lost.peek()?;
         (at <= now).then(|| {
             self.lost.pop();
-            let result = -ETIMEDOUT;
+            let result = Errno::ETIMEDOUT.result();
             Finished { tag, at, result }
         })
     }
@@ -202,8 +202,6 @@ impl<D: Device> Device for Faulty<D> {
 
 /// The smallest unit that a device moves, in bytes.
 const SECTOR: u32 = 512;
-/// Connection timed out: what a kernel says of a command that never came back.
-const ETIMEDOUT: i32 = 110;
 
 #[cfg(test)]
 mod tests {

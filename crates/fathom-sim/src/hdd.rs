@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fathom_core::{Direction, Nanos, OpKind, Tick};
+use fathom_core::{Direction, Errno, Nanos, OpKind, Tick};
 
 use crate::device::{Command, Device, Finished};
 use crate::platter::{Platter, PlatterConfig};
@@ -288,7 +288,7 @@ impl Device for Hdd {
         let end = command.offset.saturating_add(u64::from(command.length));
         match command.kind {
             _ if end > self.config.platter.capacity => {
-                self.report(command.tag, -OUT_OF_RANGE, now + self.reply());
+                self.report(command.tag, Errno::EIO.result(), now + self.reply());
             }
             OpKind::Data(Direction::Read) => self.put_down(command, Some(command.tag)),
             OpKind::Data(Direction::Write) => self.write(command, now),
@@ -330,6 +330,4 @@ impl Device for Hdd {
     }
 }
 
-/// `EIO`: the command names what the disk does not have.
-const OUT_OF_RANGE: i32 = 5;
 const SECOND: u64 = 1_000_000_000;

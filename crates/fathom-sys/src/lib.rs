@@ -8,7 +8,7 @@ pub mod aio;
 pub mod calendar;
 pub mod child;
 pub mod clock;
-pub mod errno;
+mod errno;
 pub mod files;
 pub mod flight;
 pub mod high_water;

@@ -1,9 +1,8 @@
 //! From the engine to the recorder.
 
-use fathom_core::{Completion, Direction, Engine, Op, OpKind, Outcome, Slot, Tick};
+use fathom_core::{Completion, Direction, Engine, Errno, Op, OpKind, Outcome, Slot, Tick};
 
 use crate::recorder::job_error;
-use crate::turn::EIO;
 use crate::worker::{Stage, Worker};
 
 impl Worker {
@@ -102,7 +101,8 @@ impl Worker {
                 if let Err(mismatch) = readback.check(buffer, &state) {
                     let completion = Completion {
                         slot,
-                        result: -EILSEQ,
+                        // As in fio, for data that are not what was written.
+                        result: Errno::EILSEQ.result(),
                     };
                     let error = job_error(&state, completion, Some(mismatch));
                     if self.config.tolerate.verify(error.errno) {
@@ -124,7 +124,7 @@ impl Worker {
         let state = self.queue.slots.state(completion.slot);
         if moved == 0 || moved > state.op.length {
             // Nothing came: the file ends here, and would end here again.
-            let result = -EIO.cast_signed();
+            let result = Errno::EIO.result();
             return self.on_error(Completion {
                 slot: completion.slot,
                 result,
@@ -148,7 +148,12 @@ impl Worker {
         self.queue.slots.put_anew(completion.slot);
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
-        if self.config.fill && writes && (error.errno == ENOSPC || error.errno == EDQUOT) {
+        if self.config.fill
+            && writes
+            && [Errno::ENOSPC, Errno::EDQUOT]
+                .map(Errno::unsigned)
+                .contains(&error.errno)
+        {
             return self.stop_issuing();
         }
         let tolerate = &self.config.tolerate;
@@ -173,13 +178,6 @@ const fn is_whole(op: &Op, moved: u32) -> bool {
     let trims = matches!(op.kind, OpKind::Data(Direction::Trim));
     moved == op.length || trims && moved == Completion::MOST && op.length > moved
 }
-
-/// No room left on the device, or in the user's share of it.
-const ENOSPC: u32 = 28;
-const EDQUOT: u32 = 122;
-
-/// Illegal byte sequence: fio's error for data that are not what was written.
-const EILSEQ: i32 = 84;
 
 #[cfg(test)]
 mod tests {

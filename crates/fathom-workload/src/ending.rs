@@ -1,9 +1,8 @@
 //! What others want to know of a worker's end.
 
-use fathom_core::Tick;
+use fathom_core::{Errno, Tick};
 
 use crate::config::Tolerate;
-use crate::turn::EIO;
 use crate::worker::Worker;
 
 impl Worker {
@@ -59,10 +58,9 @@ impl Tolerate {
 /// Without a list, these two are gone past and no other, as in fio.
 fn is_listed(list: &[u32], errno: u32) -> bool {
     match list {
-        [] => errno == EIO || errno == EILSEQ,
+        [] => [Errno::EIO, Errno::EILSEQ]
+            .map(Errno::unsigned)
+            .contains(&errno),
         list => list.contains(&errno),
     }
 }
-
-/// Illegal byte sequence: fio's error for data that are not what was written.
-const EILSEQ: u32 = 84;

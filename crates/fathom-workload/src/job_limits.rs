@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_core::{Direction, Errno, Nanos, PerDirection, Tick};
 
 use crate::config::WorkerConfig;
 use crate::depth_search::{DepthSearch, Finding, LatencyTarget};
@@ -179,7 +179,8 @@ impl Worker {
     #[cold]
     fn too_slow(&mut self, direction: Direction, op: &SlotState, latency: Nanos, bound: Nanos) {
         self.fail(JobError {
-            errno: ETIMEDOUT,
+            // As in fio, for an op that took too long.
+            errno: Errno::ETIMEDOUT.unsigned(),
             what: direction.name(),
             file: op.op.file,
             offset: op.op.offset,
@@ -192,6 +193,3 @@ impl Worker {
         });
     }
 }
-
-/// fio's error for an op that took too long.
-const ETIMEDOUT: u32 = 110;

@@ -18,7 +18,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fathom_core::{Direction, Engine, FileIndex, Nanos, PerDirection, Step, Submitted, Tick};
+use fathom_core::{
+    Direction, Engine, Errno, FileIndex, Nanos, PerDirection, Step, Submitted, Tick,
+};
 
 use crate::config::Pace;
 use crate::path::Path;
@@ -301,7 +303,7 @@ impl Worker {
             let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get().max(1));
             if self.source.used[direction] && per_second < u128::from(least) {
                 self.fail(JobError {
-                    errno: EIO,
+                    errno: Errno::EIO.unsigned(),
                     what: "rate_min",
                     file: FileIndex::new(0),
                     offset: 0,
@@ -350,6 +352,3 @@ const TURN: Nanos = Nanos::from_millis(5);
 
 /// `rate_min` is looked at after two seconds, as in fio, and judged a `rate_cycle` later.
 const RATE_MIN_GRACE: Nanos = Nanos::from_secs(2);
-
-/// Input/output error.
-pub(crate) const EIO: u32 = 5;
