@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail};
 use fathom_core::Nanos;
 use fathom_core::Xoshiro256;
 use fathom_sys::clock::Clock;
-use fathom_sys::high_water::HighWater;
+use fathom_sys::peak_allocation::HighWater;
 
 use crate::pool::Pool;
 use crate::target::{Target, Verdict};

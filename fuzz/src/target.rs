@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::{Diagnostics, Dialect, Invocation, Surroundings, file_names, parse};
-use fathom_sys::high_water;
+use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::watchdog::Watchdog;
@@ -47,12 +47,12 @@ impl Target {
     pub(crate) fn try_with(self, input: &[u8], watchdog: &Watchdog) -> Result<Verdict, String> {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         watchdog.begin(self, input);
-        let before = high_water::in_use();
-        high_water::reset();
+        let before = peak_allocation::in_use();
+        peak_allocation::reset();
         let begun = processor_time();
         let answer = catch_unwind(AssertUnwindSafe(|| self.answer(input)));
         let took = processor_time() - begun;
-        let bytes = high_water::peak().saturating_sub(before);
+        let bytes = peak_allocation::peak().saturating_sub(before);
         watchdog.end(took, bytes);
         let verdict = answer.map_err(|panic| format!("a panic: {}", text_of(&*panic)))??;
         if took > TIME_MAX {

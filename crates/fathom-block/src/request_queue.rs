@@ -380,7 +380,7 @@ impl RequestQueue {
         });
         if self.config.plug {
             submitter.plug.push(id);
-            if submitter.plug.len() >= MOST_PLUGGED {
+            if submitter.plug.len() >= PLUGGED_MAX {
                 self.unplug(who, now);
             }
         } else {
@@ -437,6 +437,6 @@ fn fits(request: &Request, bio: &Bio, length: u32, limits: &Limits) -> bool {
 }
 
 /// A kernel's plug is flushed when it holds so many.
-const MOST_PLUGGED: usize = 32;
+const PLUGGED_MAX: usize = 32;
 /// Of the only thing here that is drawn: where a woken thread goes on.
 const SEED: u64 = 0x5eed;

@@ -19,7 +19,7 @@
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::tag_words::{From, Hint, Tag, TagWords};
-use crate::wait_queues::{MOST_WAKES, QUEUES, State, WaitQueues, WaiterId, Wakes};
+use crate::wait_queues::{QUEUES, State, WAKES_MAX, WaitQueues, WaiterId, Wakes};
 
 /// Who gets a tag that is freed while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ impl TagSet {
     /// There are no tags, or more than 2²⁴.
     #[must_use]
     pub fn new(config: TagSetConfig) -> Self {
-        assert!((1..=MOST_TAGS).contains(&config.tags), "1 to 2^24 tags");
+        assert!((1..=TAGS_MAX).contains(&config.tags), "1 to 2^24 tags");
         let reserve = match config.policy {
             Policy::Elastic => config.tags * RESERVE_PER_TAG,
             Policy::Plain | Policy::Fair | Policy::FairRoundRobin => 0,
@@ -392,6 +392,6 @@ const EIGHT: u32 = 8;
 /// that fails for want of reserve leaves as many tags taken as the set has, which will wake it.
 const RESERVE_PER_TAG: u32 = 7;
 /// Far more than any queue has, and tags with their reserve are still counted in 32 bits.
-const MOST_TAGS: u32 = 1 << 24;
+const TAGS_MAX: u32 = 1 << 24;
 
-const _: () = assert!(EIGHT as usize <= MOST_WAKES, "a batch fits one answer");
+const _: () = assert!(EIGHT as usize <= WAKES_MAX, "a batch fits one answer");

@@ -57,7 +57,7 @@ pub(crate) enum From {
 impl TagWords {
     pub(crate) fn new(tags: u32, reserve: u32) -> Self {
         let per_word = tags.div_ceil(WORDS_WANTED).next_power_of_two();
-        let per_word = per_word.min(MOST_PER_WORD);
+        let per_word = per_word.min(TAGS_PER_WORD_MAX);
         let spread = |tags: u32| {
             let full = (0..tags / per_word).map(move |_| per_word);
             full.chain(Some(tags % per_word).filter(|rest| *rest > 0))
@@ -203,7 +203,7 @@ impl Word {
 /// The bit of a word that says that somebody waits.
 const CONTENDED: u64 = 1 << 63;
 /// The largest power of two beside that bit, so that a tag's number needs no division.
-const MOST_PER_WORD: u32 = 32;
+const TAGS_PER_WORD_MAX: u32 = 32;
 /// How many words a set is spread over if it is not larger than they are: with more than the cores
 /// of a socket's cluster little is gained. A guess.
 const WORDS_WANTED: u32 = 8;

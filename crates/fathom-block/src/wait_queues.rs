@@ -24,14 +24,14 @@ impl WaiterId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "they sleep until they are woken"]
 pub struct Wakes {
-    waiters: [WaiterId; MOST_WAKES],
+    waiters: [WaiterId; WAKES_MAX],
     count: u8,
 }
 
 impl Wakes {
     /// Nobody.
     pub(crate) const NONE: Self = Self {
-        waiters: [WaiterId(0); MOST_WAKES],
+        waiters: [WaiterId(0); WAKES_MAX],
         count: 0,
     };
 
@@ -43,7 +43,7 @@ impl Wakes {
     }
 
     pub(crate) const fn is_full(&self) -> bool {
-        self.count as usize == MOST_WAKES
+        self.count as usize == WAKES_MAX
     }
 
     pub(crate) fn push(&mut self, waiter: WaiterId) {
@@ -194,4 +194,4 @@ impl WaitQueues {
 /// How many queues there are, as in the published mechanism.
 pub(crate) const QUEUES: usize = 8;
 /// The most that one call wakes; a batch of the published mechanism.
-pub(crate) const MOST_WAKES: usize = 8;
+pub(crate) const WAKES_MAX: usize = 8;

@@ -110,7 +110,7 @@ impl CompletionList {
             for _ in 0..pause {
                 spin_loop();
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(PAUSE_SPINS_MAX);
             head = self.head.0.load(Ordering::Relaxed);
         }
     }
@@ -201,4 +201,4 @@ const NONE: u32 = u32::MAX;
 /// The link of a slot that is in no chain.
 const OUTSIDE: u32 = u32::MAX - 1;
 /// Of a producer that another was quicker than: turns of a loop, some hundred nanoseconds.
-const LONGEST_PAUSE: u32 = 64;
+const PAUSE_SPINS_MAX: u32 = 64;

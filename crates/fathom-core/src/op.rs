@@ -100,7 +100,7 @@ pub struct Completion {
 impl Completion {
     /// The most bytes that a result can tell of: a read or write moves fewer in one call of the
     /// kernel's, but a longer trim is done whole and has this result.
-    pub const MOST: u32 = i32::MAX.unsigned_abs();
+    pub const BYTES_MAX: u32 = i32::MAX.unsigned_abs();
 
     /// The result told apart.
     #[must_use]

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use fathom_core::{EngineError, FileIndex};
+use fathom_sys::file_io::Descriptor;
 use fathom_sys::files::{self, Access, Advice, Kind};
-use fathom_sys::rw::Descriptor;
 
 use crate::{EngineConfig, EngineFile, FileAdvice};
 

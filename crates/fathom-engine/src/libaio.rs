@@ -8,7 +8,7 @@ use fathom_core::{
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
-use fathom_sys::rw::{self, RwFlags};
+use fathom_sys::file_io::{self, RwFlags};
 
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
@@ -95,7 +95,7 @@ impl Libaio {
             return Submitted::Issued { issue, now: issue };
         };
         let file = self.files.descriptor(op.file);
-        let result = rw::perform_dataless(file, self.files.kind(op.file), &op);
+        let result = file_io::perform_dataless(file, self.files.kind(op.file), &op);
         self.context.complete(op.slot, result);
         let now = self.clock.now();
         Submitted::Issued { issue, now }

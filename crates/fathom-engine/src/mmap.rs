@@ -9,11 +9,11 @@ use fathom_core::{
     Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
+use fathom_sys::file_io;
 use fathom_sys::files::{self, Advice, Kind};
-use fathom_sys::flight::Ready;
+use fathom_sys::in_flight::Ready;
 use fathom_sys::map::Map;
 use fathom_sys::memory::Buffers;
-use fathom_sys::rw;
 
 use crate::error::no_memory;
 use crate::files::Files;
@@ -81,7 +81,7 @@ impl Mmap {
             Direction::Read => false,
             Direction::Write => true,
             Direction::Trim => {
-                return rw::perform_dataless(Some(file), self.files.kind(op.file), op);
+                return file_io::perform_dataless(Some(file), self.files.kind(op.file), op);
             }
         };
         let Some(map) = &mut self.maps[op.file.index()] else {

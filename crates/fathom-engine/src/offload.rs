@@ -32,7 +32,7 @@ use fathom_core::{
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
-use fathom_sys::flight::Ready;
+use fathom_sys::in_flight::Ready;
 use fathom_sys::memory::{Buffers, BuffersInTurns, Memory};
 use fathom_sys::thread::Usage;
 

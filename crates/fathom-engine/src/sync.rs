@@ -8,9 +8,9 @@ use fathom_core::{
     Submitted, Taus88, Tick,
 };
 use fathom_sys::clock::Clock;
-use fathom_sys::flight::Ready;
+use fathom_sys::file_io::{self, RwFlags, Vectors};
+use fathom_sys::in_flight::Ready;
 use fathom_sys::memory::Buffers;
-use fathom_sys::rw::{self, RwFlags, Vectors};
 
 use crate::error::no_memory;
 use crate::files::Files;
@@ -141,7 +141,7 @@ impl Sync {
     fn perform(&mut self, op: &Op) -> i32 {
         let file = self.files.descriptor(op.file);
         let OpKind::Data(direction @ (Direction::Read | Direction::Write)) = op.kind else {
-            return rw::perform_dataless(file, self.files.kind(op.file), op);
+            return file_io::perform_dataless(file, self.files.kind(op.file), op);
         };
         let write = direction == Direction::Write;
         self.calls += 1;
@@ -150,10 +150,14 @@ impl Sync {
         }
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
         match (self.call, write) {
-            (Call::Psync, false) => rw::pread(file, part, op.offset),
-            (Call::Psync, true) => rw::pwrite(file, part, op.offset),
-            (Call::Pvsync | Call::Pvsync2, false) => rw::preadv(file, part, op.offset, self.flags),
-            (Call::Pvsync | Call::Pvsync2, true) => rw::pwritev(file, part, op.offset, self.flags),
+            (Call::Psync, false) => file_io::pread(file, part, op.offset),
+            (Call::Psync, true) => file_io::pwrite(file, part, op.offset),
+            (Call::Pvsync | Call::Pvsync2, false) => {
+                file_io::preadv(file, part, op.offset, self.flags)
+            }
+            (Call::Pvsync | Call::Pvsync2, true) => {
+                file_io::pwritev(file, part, op.offset, self.flags)
+            }
             (Call::Sync | Call::Vsync, _) => self.perform_run(std::slice::from_ref(op), write),
         }
     }
@@ -165,7 +169,7 @@ impl Sync {
         let file = self.files.descriptor(first.file);
         let position = &mut self.positions[first.file.index()];
         if *position != first.offset {
-            let failed = rw::seek(file, first.offset);
+            let failed = file_io::seek(file, first.offset);
             if failed < 0 {
                 *position = UNKNOWN;
                 return failed;
@@ -178,9 +182,9 @@ impl Sync {
                 .buffers
                 .part(first.slot, first.buffer_offset, first.length);
             if write {
-                rw::write(file, part)
+                file_io::write(file, part)
             } else {
-                rw::read(file, part)
+                file_io::read(file, part)
             }
         };
         *position = match u64::try_from(result) {

@@ -9,9 +9,9 @@ use fathom_core::{
     Submitted, SyncKind, Tick,
 };
 use fathom_sys::clock::Clock;
+use fathom_sys::file_io::{self, RwFlags};
 use fathom_sys::files::{self, Access, DeviceNumber, Kind};
-use fathom_sys::rw::{self, RwFlags};
-use fathom_sys::uring::{MOST_ENTRIES, Ring, RingConfig, RingError};
+use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig, RingError};
 
 use crate::error::{broken, no_memory};
 use crate::files::Files;
@@ -95,7 +95,7 @@ impl Uring {
             return Submitted::Issued { issue, now: issue };
         };
         let file = self.files.descriptor(op.file);
-        let result = rw::perform_dataless(file, self.files.kind(op.file), &op);
+        let result = file_io::perform_dataless(file, self.files.kind(op.file), &op);
         self.ring.complete(op.slot, result);
         let now = self.clock.now();
         Submitted::Issued { issue, now }
@@ -249,7 +249,7 @@ fn needs_workers(files: &[EngineFile]) -> bool {
     let plain = std::fs::metadata(path)
         .is_ok_and(|metadata| matches!(Kind::of(&metadata), Kind::Regular | Kind::Block));
     let opened = plain.then(|| files::open(path, Access::default()));
-    matches!(opened, Some(Ok(opened)) if !rw::takes_nowait(Some(opened.as_fd())))
+    matches!(opened, Some(Ok(opened)) if !file_io::takes_nowait(Some(opened.as_fd())))
 }
 
 /// What can be seen to be wrong without asking the kernel.
@@ -262,7 +262,7 @@ fn check(config: &EngineConfig) -> Result<(), EngineError> {
             hint: hint.into(),
         })
     };
-    if config.depth > MOST_ENTRIES {
+    if config.depth > RING_ENTRIES_MAX {
         let target = format!("a ring of {} entries", config.depth);
         return refuse(
             "io_uring_setup",

@@ -3,8 +3,8 @@
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
-use fathom_sys::meter::{CountingAllocator, thread_allocations};
 
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;

@@ -44,11 +44,11 @@ fn filled_of(path: &Path, length: u64) -> Option<(u64, u64)> {
     }
     let file = files::open(path, Access::default()).ok()?;
     let total = metadata.len().min(length);
-    Some((total, files::data_bytes(&file, total, MOST_EXTENTS).ok()?))
+    Some((total, files::data_bytes(&file, total, EXTENTS_MAX).ok()?))
 }
 
 /// A file in more pieces than this is not sparse in a way that matters; asking takes 2 ms at most.
-const MOST_EXTENTS: u32 = 1024;
+const EXTENTS_MAX: u32 = 1024;
 
 #[cfg(test)]
 mod tests {

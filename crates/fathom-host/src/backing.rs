@@ -98,7 +98,7 @@ impl Descent<'_> {
 
     /// Goes on below `name`, unless that is deeper than anybody stacks things.
     fn through(&mut self, name: &str, go: impl FnOnce(&mut Self)) {
-        if self.above.len() < DEEPEST {
+        if self.above.len() < LAYERS_MAX {
             self.above.push(name.to_owned());
             go(self);
             self.above.pop();
@@ -138,7 +138,7 @@ fn is_numbered(name: &str, of: &str) -> bool {
 /// Disks whose data lie in memory, by the names of their drivers.
 const IN_MEMORY: [&str; 2] = ["ram", "zram"];
 /// The kernel's own limits for overlays and nested loops are lower.
-const DEEPEST: usize = 16;
+const LAYERS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::fs;
 use fathom_core::{EngineError, Errno};
 use fathom_sys::system::locked_memory_limit;
 use fathom_sys::thread;
-use fathom_sys::uring::MOST_ENTRIES;
+use fathom_sys::uring::RING_ENTRIES_MAX;
 
 use crate::{PeakConfig, PeakEngine, PeakError};
 
@@ -37,12 +37,12 @@ fn check_numbers(config: &PeakConfig) -> Result<(), PeakError> {
             return Err(refuse(what, "raise --depth, or lower it"));
         }
     }
-    if config.threads > MOST_THREADS {
-        let what = format!("--threads: {} is more than {MOST_THREADS}", config.threads);
+    if config.threads > THREADS_MAX {
+        let what = format!("--threads: {} is more than {THREADS_MAX}", config.threads);
         return Err(refuse(what, ""));
     }
-    if config.block_bytes > MOST_BLOCK {
-        let what = format!("--block: more than {MOST_BLOCK} B, the most that one call moves");
+    if config.block_bytes > BLOCK_BYTES_MAX {
+        let what = format!("--block: more than {BLOCK_BYTES_MAX} B, the most that one call moves");
         return Err(refuse(what, ""));
     }
     Ok(())
@@ -97,20 +97,20 @@ fn check_combination(config: &PeakConfig) -> Result<(), PeakError> {
 
 fn check_depth(config: &PeakConfig) -> Result<(), PeakError> {
     let depth = config.depth;
-    if config.engine == PeakEngine::Uring && depth > MOST_ENTRIES {
+    if config.engine == PeakEngine::Uring && depth > RING_ENTRIES_MAX {
         let what = format!(
-            "--depth: {depth} is more than a ring's {MOST_ENTRIES} entries (IORING_MAX_ENTRIES of \
-             the kernel)"
+            "--depth: {depth} is more than a ring's {RING_ENTRIES_MAX} entries (IORING_MAX_ENTRIES \
+             of the kernel)"
         );
-        return Err(refuse(what, format!("lower it to {MOST_ENTRIES}")));
+        return Err(refuse(what, format!("lower it to {RING_ENTRIES_MAX}")));
     }
     let fixed = config.engine == PeakEngine::Uring && config.fixed_buffers && !config.nops;
-    if fixed && depth > MOST_FIXED_BUFFERS {
+    if fixed && depth > FIXED_BUFFERS_MAX {
         let what = format!(
-            "--depth: {depth} is more than the {MOST_FIXED_BUFFERS} buffers that can be \
+            "--depth: {depth} is more than the {FIXED_BUFFERS_MAX} buffers that can be \
              registered (IORING_MAX_REG_BUFFERS of the kernel)"
         );
-        let hint = format!("lower it to {MOST_FIXED_BUFFERS}, or add --no-fixed");
+        let hint = format!("lower it to {FIXED_BUFFERS_MAX}, or add --no-fixed");
         return Err(refuse(what, hint));
     }
     Ok(())
@@ -195,10 +195,10 @@ fn sysctl(name: &str) -> String {
 }
 
 /// `IORING_MAX_REG_BUFFERS` of the kernel.
-const MOST_FIXED_BUFFERS: u32 = 16_384;
+const FIXED_BUFFERS_MAX: u32 = 16_384;
 
 /// What one system call moves at most is 2 GiB less a page; a power of two below it.
-const MOST_BLOCK: u32 = 1 << 30;
+const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
 /// A guess at what nobody exceeds on purpose; processors of the largest machines.
-const MOST_THREADS: u32 = 4_096;
+const THREADS_MAX: u32 = 4_096;

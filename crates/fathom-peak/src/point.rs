@@ -38,7 +38,7 @@ impl PeakOutcome {
         let (total, mean) = (self.total, self.total.iops());
         let block = if config.nops { 0 } else { config.block_bytes };
         // A last part of a second is too short to be the best one.
-        let whole = |interval: &&Interval| interval.span.get() >= LEAST_NS;
+        let whole = |interval: &&Interval| interval.span.get() >= SECOND_NS_MIN;
         let best = self.intervals.iter().filter(whole).map(Interval::iops);
         PeakPoint {
             depth: config.depth,
@@ -62,7 +62,7 @@ const fn float(number: u64) -> f64 {
 }
 
 /// What counts as a second: half of one.
-const LEAST_NS: u64 = 500_000_000;
+const SECOND_NS_MIN: u64 = 500_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -90,8 +90,10 @@ fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Tar
 #[must_use]
 pub fn block_of(path: &Path) -> u32 {
     let bytes = storage_under(path, &BlockTree::default()).logical_block_bytes;
-    u32::try_from(bytes).unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK)
+    u32::try_from(bytes)
+        .unwrap_or(BLOCK_BYTES_MIN)
+        .max(BLOCK_BYTES_MIN)
 }
 
 /// A sector, as block layers count.
-const LEAST_BLOCK: u32 = 512;
+const BLOCK_BYTES_MIN: u32 = 512;

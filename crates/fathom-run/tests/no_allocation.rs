@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, start};
+use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
-use fathom_sys::meter::{CountingAllocator, thread_allocations};
 use fathom_workload::{
     Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, JobLog,
     LimitConfig, LogChannel, LogConfig, MapMode, Measure, Mix, Pace, PatternConfig,

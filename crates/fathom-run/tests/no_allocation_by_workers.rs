@@ -3,8 +3,8 @@
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, start};
+use fathom_sys::allocation_counter::{CountingAllocator, allocations};
 use fathom_sys::clock::Clock;
-use fathom_sys::meter::{CountingAllocator, allocations};
 
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
 use crate::clock;
-use crate::flight::{InFlight, Ready};
+use crate::file_io::{Descriptor, RwFlags, raw};
+use crate::in_flight::{InFlight, Ready};
 use crate::memory::{Buffers, Memory};
-use crate::rw::{Descriptor, RwFlags, raw};
 
 use ring::EventRing;
 

@@ -71,7 +71,7 @@ impl Child {
                 return Ok(Ended::Stopped);
             }
             clock::sleep(pause);
-            pause = Nanos::new(pause.get() * 2).min(LONGEST_PAUSE);
+            pause = Nanos::new(pause.get() * 2).min(PAUSE_MAX);
         }
         Ok(Ended::ByItself(self.reap()?))
     }
@@ -86,7 +86,7 @@ impl Child {
             if self.is_over().unwrap_or(true) {
                 break;
             }
-            clock::sleep(LONGEST_PAUSE);
+            clock::sleep(PAUSE_MAX);
         }
         // As long as it is not reaped, its number is no other group's.
         self.signal_group(libc::SIGKILL);
@@ -223,7 +223,7 @@ static GROUPS: [AtomicI32; 256] = [const { AtomicI32::new(0) }; 256];
 
 /// Between two looks: short after the start, as most commands are, then longer.
 const FIRST_PAUSE: Nanos = Nanos::from_micros(500);
-const LONGEST_PAUSE: Nanos = Nanos::from_millis(20);
+const PAUSE_MAX: Nanos = Nanos::from_millis(20);
 
 /// A second between SIGTERM and SIGKILL: a guess at what tidying up takes.
 const GRACE_PAUSES: u32 = 50;

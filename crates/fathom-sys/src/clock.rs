@@ -5,7 +5,7 @@
 //! another. Everywhere else it is `CLOCK_MONOTONIC` itself.
 
 mod counter;
-mod served;
+mod shared_clock;
 mod time_of_day;
 
 use std::io;
@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use fathom_core::{Nanos, Tick};
 
 pub use counter::Distrust;
-use served::Time;
-pub use served::TimeServer;
+use shared_clock::Time;
+pub use shared_clock::TimeServer;
 use time_of_day::TimeOfDay;
 
 /// A source of ticks; a plain value that every thread may copy. Its origin is when it was made.

@@ -5,20 +5,20 @@
 
 // Public modules, listed once.
 pub mod aio;
+pub mod allocation_counter;
 pub mod calendar;
 pub mod child;
 pub mod clock;
 mod errno;
+pub mod file_io;
 pub mod files;
-pub mod flight;
-pub mod high_water;
+pub mod in_flight;
 pub mod lease;
 pub mod map;
 pub mod memory;
-pub mod meter;
 pub mod numa;
+pub mod peak_allocation;
 pub mod pinned;
-pub mod rw;
 pub mod signals;
 pub mod system;
 pub mod thread;

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 use crate::errno;
-use crate::rw::{MOST_MOVED, done};
+use crate::file_io::{TRANSFER_BYTES_MAX, done};
 use crate::system;
 
 /// A file, or the beginning of it, mapped and shared with all others who use it.
@@ -51,7 +51,7 @@ impl Map {
     /// Copies from the file: bytes copied, fewer or none at the end of the mapping and no more than
     /// `read(2)` moves at once, or a negated errno: EIO where the file had no page.
     pub fn read(&mut self, file: BorrowedFd<'_>, offset: u64, out: &mut [u8]) -> i32 {
-        let (address, count) = self.span(offset, out.len().min(MOST_MOVED));
+        let (address, count) = self.span(offset, out.len().min(TRANSFER_BYTES_MAX));
         // SAFETY: `count` bytes from `address` are mapped and at most `out.len()`; `out` is ours,
         // so the two are apart. Others may write to the file meanwhile; whole bytes of theirs are
         // as good as any.
@@ -62,7 +62,7 @@ impl Map {
     /// Copies into the file: as `read`; ENXIO past the end of the mapping.
     pub fn write(&mut self, file: BorrowedFd<'_>, offset: u64, data: &[u8]) -> i32 {
         assert!(self.writable, "a write to a mapping for reading");
-        let (address, count) = self.span(offset, data.len().min(MOST_MOVED));
+        let (address, count) = self.span(offset, data.len().min(TRANSFER_BYTES_MAX));
         if count == 0 && !data.is_empty() {
             return -libc::ENXIO;
         }

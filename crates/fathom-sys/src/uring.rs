@@ -19,9 +19,9 @@ use std::mem::ManuallyDrop;
 
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
-use crate::flight::{InFlight, Ready};
+use crate::file_io::{Descriptor, raw};
+use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
-use crate::rw::{Descriptor, raw};
 
 use abi::ENTER_GETEVENTS;
 use enter::{RETRIES, no_room};
@@ -29,7 +29,7 @@ use entry::Fields;
 use ops::{Mode, buffer_number};
 use rings::Rings;
 
-pub use setup::{MOST_ENTRIES, RingConfig, RingError};
+pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 
 /// One ring, used by the thread that made it (the kernel holds it to that).
 ///

@@ -173,10 +173,10 @@ impl Worker {
 }
 
 /// Returns whether the op moved all its bytes. A trim is done whole or fails, and has moved more
-/// than its result can tell where it is longer than [`Completion::MOST`].
+/// than its result can tell where it is longer than [`Completion::BYTES_MAX`].
 const fn is_whole(op: &Op, moved: u32) -> bool {
     let trims = matches!(op.kind, OpKind::Data(Direction::Trim));
-    moved == op.length || trims && moved == Completion::MOST && op.length > moved
+    moved == op.length || trims && moved == Completion::BYTES_MAX && op.length > moved
 }
 
 #[cfg(test)]
@@ -202,11 +202,16 @@ mod tests {
 
     #[test]
     fn a_trim_longer_than_a_result_can_tell_is_whole() {
-        check(Direction::Trim, 3 << 30, Completion::MOST, true);
-        check(Direction::Trim, Completion::MOST, Completion::MOST, true);
+        check(Direction::Trim, 3 << 30, Completion::BYTES_MAX, true);
+        check(
+            Direction::Trim,
+            Completion::BYTES_MAX,
+            Completion::BYTES_MAX,
+            true,
+        );
         check(Direction::Trim, 4096, 4096, true);
         check(Direction::Trim, 4096, 512, false);
-        check(Direction::Read, 3 << 30, Completion::MOST, false);
+        check(Direction::Read, 3 << 30, Completion::BYTES_MAX, false);
         check(Direction::Write, 3 << 30, 0x7fff_f000, false);
     }
 }

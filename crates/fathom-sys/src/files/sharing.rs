@@ -17,7 +17,7 @@ use crate::clock;
 /// ELOOP for links that lead round in a circle, or the errno of `readlink(2)`.
 pub fn creation_path(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..LINKS_MAX {
         match fs::read_link(&at) {
             // An absolute target replaces the folder.
             Ok(target) => at = at.parent().unwrap_or(Path::new("/")).join(target),
@@ -77,7 +77,7 @@ fn control(fd: RawFd, command: libc::c_int, argument: libc::c_int) -> io::Result
 }
 
 /// The kernel follows so many.
-const MOST_LINKS: u32 = 40;
+const LINKS_MAX: u32 = 40;
 
 /// With a millisecond between: far longer than a start takes, and nothing beside a layout.
 const ASK_AGAIN: u32 = 20;

@@ -2,7 +2,7 @@
 
 use fathom_core::{Direction, Op, OpKind, Slot, SyncKind};
 
-use crate::rw::{Descriptor, raw};
+use crate::file_io::{Descriptor, raw};
 
 use super::abi::{
     FSYNC_DATASYNC, OP_FSYNC, OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_SYNC_FILE_RANGE,

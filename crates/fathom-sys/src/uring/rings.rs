@@ -20,7 +20,7 @@ use fathom_core::Completion;
 
 use super::abi::{Parameters, SQ_CQ_OVERFLOW, SQ_NEED_WAKEUP, SQ_TASKRUN};
 use crate::errno;
-use crate::flight::InFlight;
+use crate::in_flight::InFlight;
 
 /// An entry of the submission queue, `struct io_uring_sqe`, as whole words. Its last two are zero
 /// in all that we do, as they were when the kernel gave us the queue, so they are never written.

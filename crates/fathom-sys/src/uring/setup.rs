@@ -11,14 +11,14 @@ use super::abi::{
 };
 use super::rings::Rings;
 use super::{Memory, Mode, Ring};
-use crate::flight::{InFlight, Ready};
+use crate::file_io::RwFlags;
+use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
-use crate::rw::RwFlags;
 
 /// What a ring is to be.
 #[derive(Clone, Debug, Default)]
 pub struct RingConfig {
-    /// Slots, 1..=`MOST_ENTRIES`.
+    /// Slots, 1..=`RING_ENTRIES_MAX`.
     pub slots: u32,
     /// Bytes of each slot's buffer, ≥ 1.
     pub buffer_bytes: u32,
@@ -69,7 +69,7 @@ impl Ring {
     /// # Panics
     /// If a number in `config` is out of its range.
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
-        assert!((1..=MOST_ENTRIES).contains(&config.slots), "slots");
+        assert!((1..=RING_ENTRIES_MAX).contains(&config.slots), "slots");
         let built = build(config).map_err(step("io_uring_setup"))?;
         let buffers = Buffers::within(&config.memory, config.slots, config.buffer_bytes);
         let buffers = buffers.map_err(step("map buffers"))?;
@@ -301,7 +301,7 @@ const LINUX_6_1: u32 =
     SETUP_SUBMIT_ALL | SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG;
 
 /// IORING_MAX_ENTRIES of the kernel.
-pub const MOST_ENTRIES: u32 = 32_768;
+pub const RING_ENTRIES_MAX: u32 = 32_768;
 
 /// The kernel thread goes to sleep after a second without ops: the kernel's own default.
 const KERNEL_THREAD_IDLE_MS: u32 = 1_000;

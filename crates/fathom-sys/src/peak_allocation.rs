@@ -1,7 +1,7 @@
 //! How much heap memory was in use at most, to hold a limit against it.
 //!
 //! ```
-//! use fathom_sys::high_water::{HighWater, in_use, peak, reset};
+//! use fathom_sys::peak_allocation::{HighWater, in_use, peak, reset};
 //!
 //! #[global_allocator]
 //! static MEASURED: HighWater = HighWater;

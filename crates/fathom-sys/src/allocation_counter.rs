@@ -3,7 +3,7 @@
 //! A test file makes `CountingAllocator` its global allocator; nothing else does.
 //!
 //! ```
-//! use fathom_sys::meter::{CountingAllocator, thread_allocations};
+//! use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 //!
 //! #[global_allocator]
 //! static COUNTING: CountingAllocator = CountingAllocator;

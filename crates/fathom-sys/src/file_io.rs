@@ -147,14 +147,14 @@ impl Vectors {
     #[must_use]
     pub fn new(ops: usize) -> Self {
         Self {
-            list: Vec::with_capacity(ops.min(MOST_VECTORS)),
+            list: Vec::with_capacity(ops.min(VECTORS_MAX)),
         }
     }
 
     /// Ops that fit one call.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.list.capacity().min(MOST_VECTORS)
+        self.list.capacity().min(VECTORS_MAX)
     }
 
     /// Moves the data of `run` in one call at the file's position.
@@ -175,7 +175,7 @@ impl Vectors {
             iov_len: op.length as usize,
         }));
         let (first, count) = (self.list.as_ptr(), run.len());
-        // At most MOST_VECTORS = 1024.
+        // At most VECTORS_MAX = 1024.
         let count = libc::c_int::try_from(count).unwrap_or(libc::c_int::MAX);
         if write {
             // SAFETY: the vectors name parts of `buffers`, borrowed for the length of the call.
@@ -206,8 +206,9 @@ pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i
     })
 }
 
-/// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. The result is
-/// `length`, or [`Completion::MOST`] for what is longer and done whole as well, or a negated errno.
+/// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. Returns `length`,
+/// or [`Completion::BYTES_MAX`] for a longer range, which is discarded whole too, or a negated
+/// errno.
 pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i32 {
     let fd = raw(file);
     let failed = done(move || match kind {
@@ -223,7 +224,7 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
         }
     });
     match failed {
-        0 => length.min(Completion::MOST).cast_signed(),
+        0 => length.min(Completion::BYTES_MAX).cast_signed(),
         failed => failed,
     }
 }
@@ -253,7 +254,7 @@ fn moved(call: impl Fn() -> isize) -> i32 {
     if result < 0 {
         result = again(call);
     }
-    // The kernel moves at most `MOST_MOVED` at once.
+    // The kernel moves at most `TRANSFER_BYTES_MAX` at once.
     i32::try_from(result).unwrap_or(i32::MAX)
 }
 
@@ -294,10 +295,10 @@ const INTERRUPTIONS: u32 = 100;
 
 /// MAX_RW_COUNT of <linux/fs.h>, the most that one call moves: 2 GiB less a page. Whole pages, so
 /// that the rest of a larger direct op is aligned as the op was.
-pub(crate) const MOST_MOVED: usize = 0x7fff_f000;
+pub(crate) const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
 /// UIO_MAXIOV of <linux/uio.h>.
-const MOST_VECTORS: usize = 1024;
+const VECTORS_MAX: usize = 1024;
 
 /// `_IO(0x12, 119)` of <linux/fs.h>.
 const BLKDISCARD: libc::Ioctl = 0x1277;
