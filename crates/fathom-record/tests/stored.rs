@@ -1,8 +1,8 @@
 //! Records are written and read back; old ones stay readable.
 
 use fathom_record::{
-    DirectionRecord, JobRecord, Machine, RECORD_VERSION, Record, RecordError, Storage, Tolerated,
-    Validity, Warning,
+    DirectionRecord, JobRecord, Machine, PEAK_VERSION, PeakPoint, PeakRecord, RECORD_VERSION,
+    Record, RecordError, Storage, Tolerated, Validity, Warning,
 };
 use fathom_stats::Latency;
 
@@ -73,6 +73,24 @@ fn json_round_trip_keeps_a_record() {
     assert!(direction.lag.as_ref().unwrap().histogram.is_none());
     assert_eq!(direction.bandwidth.mean(), 2000.0);
     assert_eq!(read.machine.unwrap().storage[0].path, "/data/x");
+}
+
+/// A decimal parser that rounds in `f64` reads this as its neighbour, so that a saved result differs
+/// from what was measured.
+#[test]
+fn a_fraction_is_read_back_to_the_last_bit() {
+    let value = -48_069_744.959_225_56;
+    let point = PeakPoint {
+        bw_bytes_per_s: value,
+        ..PeakPoint::default()
+    };
+    let record = PeakRecord {
+        version: PEAK_VERSION,
+        points: vec![point],
+        ..PeakRecord::default()
+    };
+    let read = PeakRecord::from_json(&record.to_json().unwrap()).unwrap();
+    assert_eq!(read.points[0].bw_bytes_per_s.to_bits(), value.to_bits());
 }
 
 #[test]
