@@ -57,5 +57,5 @@ pub use results::{
 };
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStanding};
 pub use turn::{Control, turn};
-pub use verify::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
+pub use verify::{Checksum, IntervalTooSmall, Mismatch, Stamp, Verifier, VerifyError};
 pub use worker::{ConfigError, Worker};

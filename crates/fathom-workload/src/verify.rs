@@ -31,9 +31,12 @@ use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 pub use error::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
 pub(crate) use written::{Written, WrittenLog};
 
-/// Stamps what is written and checks what is read.
+/// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.
+///
+/// It holds no state of a run, so one verifier serves any number of blocks. Neither direction
+/// allocates, but for a pattern that contains offsets.
 #[derive(Clone, Debug)]
-pub(crate) struct Verifier {
+pub struct Verifier {
     method: VerifyMethod,
     /// Empty where the payload is random.
     pattern: Box<[u8]>,
@@ -47,13 +50,13 @@ pub(crate) struct Verifier {
 
 /// What the headers of one op say beside the obvious.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// First byte in the file.
-    pub(crate) offset: u64,
-    /// The write's number in its job.
-    pub(crate) sequence: u64,
-    /// When.
-    pub(crate) time_ns: u64,
+    pub offset: u64,
+    /// Sequence number of the write in its job.
+    pub sequence: u64,
+    /// Time of the write.
+    pub time_ns: u64,
 }
 
 impl Verifier {
@@ -61,7 +64,7 @@ impl Verifier {
     ///
     /// # Errors
     /// The blocks are too small for a header.
-    pub(crate) fn new(
+    pub fn new(
         config: &VerifyConfig,
         writes: &SizeChoice,
         seed: u64,
@@ -95,7 +98,7 @@ impl Verifier {
     }
 
     /// Fills the buffer of a write.
-    pub(crate) fn stamp(&self, buffer: &mut [u8], stamp: &Stamp) {
+    pub fn stamp(&self, buffer: &mut [u8], stamp: &Stamp) {
         let seed = stream_seed(self.seed, stamp.sequence);
         for (index, block) in buffer.chunks_mut(self.interval as usize).enumerate() {
             let seed = seed.wrapping_add(index as u64);
@@ -116,7 +119,7 @@ impl Verifier {
     ///
     /// # Errors
     /// The first thing that is not as it should be.
-    pub(crate) fn check(
+    pub fn check(
         &self,
         buffer: &[u8],
         offset: u64,
