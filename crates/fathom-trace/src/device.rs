@@ -72,7 +72,7 @@ fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError
 
 /// Where an event's records have what is needed of them.
 #[derive(Debug)]
-struct Layout {
+pub(crate) struct Layout {
     id: u16,
     what: What,
     sector: Place,
@@ -82,7 +82,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(event: &str, what: What, format: &Format) -> Result<Self, TraceError> {
+    pub(crate) fn new(event: &str, what: What, format: &Format) -> Result<Self, TraceError> {
         let place = |name: &str| {
             format
                 .place(name)
@@ -100,7 +100,7 @@ impl Layout {
     }
 
     /// `None` if the record is another event's.
-    fn decode(&self, record: &[u8]) -> Option<BlockEvent> {
+    pub(crate) fn decode(&self, record: &[u8]) -> Option<BlockEvent> {
         if event_id(record)? != self.id {
             return None;
         }
@@ -123,7 +123,7 @@ fn not_offered(event: &str) -> TraceError {
 }
 
 /// The events that are recorded, and what each says.
-const EVENTS: [(&str, What); 7] = [
+pub(crate) const EVENTS: [(&str, What); 7] = [
     ("block_rq_insert", What::Insert),
     ("block_rq_issue", What::Issue),
     ("block_rq_requeue", What::Requeue),
@@ -132,73 +132,3 @@ const EVENTS: [(&str, What); 7] = [
     ("block_bio_backmerge", What::BackMerge),
     ("block_bio_frontmerge", What::FrontMerge),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::page::{Entry, PageLayout, entries};
-
-    fn layouts() -> Vec<Layout> {
-        let texts = [
-            include_str!("../tests/data/block_rq_insert"),
-            include_str!("../tests/data/block_rq_issue"),
-            include_str!("../tests/data/block_rq_requeue"),
-            include_str!("../tests/data/block_rq_complete"),
-            include_str!("../tests/data/block_rq_merge"),
-            include_str!("../tests/data/block_bio_backmerge"),
-            include_str!("../tests/data/block_bio_frontmerge"),
-        ];
-        let each = EVENTS.into_iter().zip(texts);
-        let layouts = each.map(|((event, what), text)| {
-            Layout::new(event, what, &Format::parse(text).unwrap()).unwrap()
-        });
-        layouts.collect()
-    }
-
-    /// Recorded on Linux 6.18 with mq-deadline: 16 writes one behind the other of which the first
-    /// eight were given at once, then ten writes and two reads at random, two flushes among them.
-    #[test]
-    fn recorded_pages_are_told_request_by_request() {
-        let header = include_str!("../tests/data/header_page");
-        let layout = PageLayout::parse(header).unwrap();
-        let layouts = layouts();
-        let pages = [
-            &include_bytes!("../tests/data/cpu0.page")[..],
-            include_bytes!("../tests/data/cpu1.page"),
-        ];
-        let mut events = Vec::new();
-        for entry in pages.into_iter().flat_map(|page| entries(page, layout)) {
-            let Entry::Record { at_ns, bytes } = entry else {
-                panic!("nothing was lost");
-            };
-            let event = layouts.iter().find_map(|layout| layout.decode(bytes));
-            events.push((at_ns, event.unwrap()));
-        }
-        events.sort_by_key(|&(at_ns, _)| at_ns);
-        let mut requests = Requests::default();
-        for &(at_ns, event) in &events {
-            requests.take(at_ns, event);
-        }
-        let seeks = requests.seek_record();
-        let counts = (seeks.dispatched, seeks.merged, seeks.sequential);
-        assert_eq!((events.len(), counts), (76, (21, 7, 8)));
-        assert_eq!(seeks.distances.count.iter().sum::<u64>(), 20);
-        let directions = requests.directions();
-        let found: Vec<_> = (directions.iter())
-            .map(|one| {
-                let complete = one.device_time.all.summary.count();
-                (&one.direction[..], one.requests, one.moved_bytes, complete)
-            })
-            .collect();
-        let want = [
-            ("read", 2, 2 * 4096, 2),
-            ("write", 19, 26 * 4096, 19),
-            ("flush", 2, 0, 2),
-        ];
-        assert_eq!(found, want);
-        // The write of 32 KiB was queued for 5 µs and took 78.
-        let write = &directions[1];
-        assert_eq!(write.queued.all.summary.max() / 1000, 5);
-        assert!(write.device_time.all.summary.max() / 1000 >= 78);
-    }
-}
