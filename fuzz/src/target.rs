@@ -1,177 +1,149 @@
-//! What is tried: a job file, or a command line.
+//! The table of targets and the oracle that judges each input.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(any(test, not(feature = "libfuzzer")))]
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use fathom_core::{Nanos, Tick};
-use fathom_job::{Diagnostics, Dialect, Invocation, Surroundings, file_names, parse};
 use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
+use crate::decoders::{job, log, machine, planted, record, trace, verify};
 use crate::watchdog::Watchdog;
 
-/// What an input is taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// A job file.
-    File,
-    /// A command line, an argument a line.
-    Line,
+/// A decoder under test.
+pub(crate) struct Target {
+    /// Name on the command line, and of its folder in the corpus.
+    pub(crate) name: &'static str,
+    /// Decodes an input and uses the result; an error is the rule that was broken.
+    decode: fn(&[u8]) -> Result<Verdict, String>,
+    /// Words of the format, for the fuzzer's dictionary.
+    #[cfg_attr(
+        not(any(test, feature = "libfuzzer")),
+        expect(dead_code, reason = "libFuzzer's alone")
+    )]
+    pub(crate) words: fn() -> Vec<String>,
 }
 
-/// What the parser made of an input: the codes of all it had to say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Verdict {
-    accepted: bool,
-    codes: BTreeSet<&'static str>,
+/// All targets, one per decoder.
+pub(crate) const TARGETS: &[Target] = &[
+    target("job-file", job::decode_file, job::words),
+    target("command-line", job::decode_line, job::words),
+    target("record", record::decode, record::words),
+    target("compressed-log", log::decode_compressed, no_words),
+    target("trace-page", trace::decode, no_words),
+    target("machine-file", machine::decode, machine::words),
+    target("verify-header", verify::decode, no_words),
+];
+
+/// A target with a bug to be found, which is no decoder.
+const PLANTED: Target = target("planted", planted::decode, no_words);
+
+/// Result of a decoder that kept to the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Accepted,
+    /// Refused with this message.
+    Refused(String),
 }
 
-/// The high-water mark is that of the whole process, in which tests run side by side.
+/// The memory high-water mark is that of the process, in which tests run side by side.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Target {
-    pub(crate) const ALL: [Self; 2] = [Self::File, Self::Line];
+    /// The target of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        let mut all = TARGETS.iter().chain(std::iter::once(&PLANTED));
+        all.find(|target| target.name == name)
+    }
 
-    /// The name of its folder in the corpus.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Line => "line",
-        }
+    /// The folder of its seeds.
+    #[cfg(any(test, not(feature = "libfuzzer")))]
+    pub(crate) fn corpus(&self) -> PathBuf {
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        all.join(self.name)
     }
 
     /// Tries an input; an error is the rule that it broke.
-    pub(crate) fn try_with(self, input: &[u8], watchdog: &Watchdog) -> Result<Verdict, String> {
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        watchdog.begin(self, input);
+    pub(crate) fn try_with(&self, input: &[u8], watchdog: &Watchdog) -> Result<Verdict, String> {
+        let _exclusive = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        watchdog.begin(self.name, input);
         let before = peak_allocation::in_use();
         peak_allocation::reset();
         let begun = processor_time();
-        let answer = catch_unwind(AssertUnwindSafe(|| self.answer(input)));
+        let answer = catch_unwind(AssertUnwindSafe(|| (self.decode)(input)));
         let took = processor_time() - begun;
         let bytes = peak_allocation::peak().saturating_sub(before);
-        watchdog.end(took, bytes);
-        let verdict = answer.map_err(|panic| format!("a panic: {}", text_of(&*panic)))??;
+        watchdog.end();
+        let verdict = answer.map_err(|panic| format!("panic: {}", text_of(&*panic)))??;
         if took > TIME_MAX {
-            return Err(format!("it took {took}, and {TIME_MAX} is the limit"));
+            return Err(format!("{took} of processor time; the limit is {TIME_MAX}"));
         }
         if bytes > BYTES_MAX {
-            return Err(format!("it took {bytes} B, and {BYTES_MAX} is the limit"));
+            return Err(format!("{bytes} B of memory; the limit is {BYTES_MAX} B"));
+        }
+        match &verdict {
+            Verdict::Refused(message) => check_message(message)?,
+            Verdict::Accepted => {}
         }
         Ok(verdict)
     }
+}
 
-    fn answer(self, input: &[u8]) -> Result<Verdict, String> {
-        match self {
-            Self::File => {
-                let words = ["j.fio".to_owned()];
-                answer(&words, Dialect::Fathom, input)
-            }
-            Self::Line => {
-                let text = String::from_utf8_lossy(input);
-                let words: Vec<_> = text.split('\n').map(str::to_owned).collect();
-                answer(&words, Dialect::Fio, b"[a]\nrw=read\n[b]\nsize=1m\n")
-            }
-        }
+/// Checks that a message has text and nothing that would garble a terminal.
+pub(crate) fn check_message(message: &str) -> Result<(), String> {
+    let unprintable = |letter: char| letter.is_control() && letter != '\n' && letter != '\u{1b}';
+    if message.trim().is_empty() {
+        return Err("refused without a message".to_owned());
+    }
+    match message.chars().find(|&letter| unprintable(letter)) {
+        Some(letter) => Err(format!("control character {letter:?} in a message")),
+        None => Ok(()),
     }
 }
 
-/// What this thread has run: unlike the wall's, this time does not go by while others run.
+const fn target(
+    name: &'static str,
+    decode: fn(&[u8]) -> Result<Verdict, String>,
+    words: fn() -> Vec<String>,
+) -> Target {
+    Target {
+        name,
+        decode,
+        words,
+    }
+}
+
+/// The dictionary of a format without words.
+const fn no_words() -> Vec<String> {
+    Vec::new()
+}
+
+/// Processor time of this thread: unlike wall-clock time, it stands still while other processes
+/// run.
 fn processor_time() -> Tick {
     let usage = thread::usage();
     Tick::new((usage.user_us + usage.system_us) * 1000)
 }
 
-/// Parses, and uses what comes of it as the program does.
-fn answer(words: &[String], dialect: Dialect, file: &[u8]) -> Result<Verdict, String> {
-    let world = World { file };
-    let (accepted, said) = match parse(words, dialect, &world) {
-        Ok(Invocation::Run { plan, notes, .. }) => {
-            for job in plan.jobs.iter().take(16) {
-                // As many as a job of the run would have.
-                let _names = file_names(job, 0);
-            }
-            (true, notes)
-        }
-        // Something to print, to try out, to unpack: nothing that would be run.
-        Ok(_) => (true, Diagnostics::default()),
-        Err(refusal) => {
-            if !refusal.diagnostics.has_errors() {
-                return Err("it was refused without an error".to_owned());
-            }
-            (false, refusal.diagnostics)
-        }
-    };
-    let text = said.render("fathom", true);
-    let silent = text.is_empty() && !accepted;
-    let unprintable = |letter: char| letter.is_control() && letter != '\n' && letter != '\u{1b}';
-    match text.chars().find(|&letter| unprintable(letter)) {
-        _ if silent => Err("it was refused without a word".to_owned()),
-        Some(letter) => Err(format!("the message has a {letter:?}")),
-        None => Ok(Verdict {
-            accepted,
-            codes: said.iter().map(|found| found.code).collect(),
-        }),
-    }
-}
-
-/// A machine of 4 processors and 8 GiB with one job file, which all paths that end in `.fio` lead
-/// to: including is including itself.
-struct World<'a> {
-    file: &'a [u8],
-}
-
-impl Surroundings for World<'_> {
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        match path.ends_with(".fio") {
-            true => Ok(self.file.to_vec()),
-            false => Err(io::ErrorKind::NotFound.into()),
-        }
-    }
-
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        Ok(self.file.to_vec())
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        match name {
-            "HOME" => Some("/home/a".to_owned()),
-            "N" => Some("4k".to_owned()),
-            _ => None,
-        }
-    }
-
-    fn cpus(&self) -> u32 {
-        4
-    }
-
-    fn page_size(&self) -> u64 {
-        4096
-    }
-
-    fn memory_mib(&self) -> u64 {
-        8192
-    }
-}
-
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.accepted { "accepted" } else { "refused" };
-        let codes: Vec<_> = self.codes.iter().copied().collect();
-        write!(f, "{word} [{}]", codes.join(", "))
+        match self {
+            Self::Accepted => write!(f, "accepted"),
+            Self::Refused(message) => write!(f, "refused: {}", message.trim_end()),
+        }
     }
 }
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     let text = owned.or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("of no text")
+    text.unwrap_or("(no text)")
 }
 
-/// What an input of 1 MiB may take; larger ones are not tried.
+/// Memory for an input of up to 1 MiB.
 const BYTES_MAX: usize = 64 << 20;
-/// A tenth of it is what the slowest takes on a slow machine; a hang never ends.
+/// Ten times what the slowest input takes on a slow machine; a hang never ends.
 const TIME_MAX: Nanos = Nanos::from_secs(5);

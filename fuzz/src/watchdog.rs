@@ -1,32 +1,28 @@
-//! Watches for an input that never ends: it is written down, and the program ends.
+//! Ends the program when a decoder hangs, and keeps the input that hung it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use fathom_core::Nanos;
 
 use crate::say;
-use crate::target::Target;
 
-/// Knows what is being tried.
+/// A thread that watches the input being tried.
 pub(crate) struct Watchdog {
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What is being tried, if anything is.
-    input: Option<(Target, Vec<u8>)>,
-    /// How many were tried before.
-    number: u64,
-    longest: Nanos,
-    most_bytes: usize,
+    /// The target and the input being tried, if any.
+    current: Option<(&'static str, Vec<u8>)>,
+    /// Inputs begun so far.
+    begun_count: u64,
 }
 
 impl Watchdog {
-    /// Watches from now on.
+    /// Starts watching.
     pub(crate) fn start() -> Self {
         let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let watched = Arc::clone(&state);
@@ -34,29 +30,16 @@ impl Watchdog {
         Self { state }
     }
 
-    /// An input is about to be tried.
-    pub(crate) fn begin(&self, target: Target, input: &[u8]) {
+    /// Notes that an input is about to be tried.
+    pub(crate) fn begin(&self, target: &'static str, input: &[u8]) {
         let mut state = self.lock();
-        state.input = Some((target, input.to_vec()));
-        state.number += 1;
+        state.current = Some((target, input.to_vec()));
+        state.begun_count += 1;
     }
 
-    /// It was answered.
-    pub(crate) fn end(&self, took: Nanos, bytes: usize) {
-        let mut state = self.lock();
-        state.input = None;
-        state.longest = state.longest.max(took);
-        state.most_bytes = state.most_bytes.max(bytes);
-    }
-
-    /// The longest that an input took.
-    pub(crate) fn longest(&self) -> Nanos {
-        self.lock().longest
-    }
-
-    /// The most memory that an input took.
-    pub(crate) fn most_bytes(&self) -> usize {
-        self.lock().most_bytes
+    /// Notes that the decoder has returned.
+    pub(crate) fn end(&self) {
+        self.lock().current = None;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -64,41 +47,40 @@ impl Watchdog {
     }
 }
 
-/// Ends the program when one input is tried for too long.
+/// Ends the program when one input takes longer than `HANG`.
 fn watch((state, condvar): &(Mutex<State>, Condvar)) {
     let mut seen = 0;
     let mut guard = state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        // Nobody wakes it: this only gives the lock back for so long.
+        // Never notified: the wait only releases the lock for as long.
         let waited = condvar.wait_timeout(guard, HANG);
         guard = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if let Some((target, input)) = &guard.input
-            && guard.number == seen
+        if let Some((target, input)) = &guard.current
+            && guard.begun_count == seen
         {
-            let kept = keep(*target, input);
-            let place = kept.map_or_else(
+            let place = keep(target, input).map_or_else(
                 |error| format!("{error:#}"),
                 |path| path.display().to_string(),
             );
-            say(&format!("fuzz: {}: a hang: {place}", target.name()));
+            say(&format!("fuzz: {target}: hang: {place}"));
             std::process::exit(1);
         }
-        seen = guard.number;
+        seen = guard.begun_count;
     }
 }
 
-/// Writes an input down.
-pub(crate) fn keep(target: Target, input: &[u8]) -> Result<PathBuf> {
-    let folder = Path::new("target/fuzz");
+/// Writes an input to `target/fuzz-inputs/` and returns its path.
+fn keep(target: &str, input: &[u8]) -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/fuzz-inputs");
     let sum = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, &byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     });
-    let path = folder.join(format!("{}-{sum:016x}", target.name()));
-    std::fs::create_dir_all(folder)
+    let path = folder.join(format!("{target}-hang-{sum:016x}"));
+    std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(&path, input))
         .with_context(|| path.display().to_string())?;
     Ok(path)
 }
 
-/// Many times what an input may take of a processor that others use too.
+/// Twelve times the limit of processor time, for a processor that others use too.
 const HANG: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, compat, process, readme, tidy};
+use crate::{bench, compat, fuzz, process, readme, tidy};
 
 /// `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ];
         cargo(&root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
-    step("fuzz", || fuzz(&root, long))?;
+    step("fuzz", || fuzz(long))?;
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     step("compat", || compat::run(&[]))?;
@@ -137,15 +137,14 @@ fn test(root: &Path, long: bool) -> Result<()> {
     cargo(root, &tools, cases)
 }
 
-/// Mutated job files and command lines; a long run begins where no other did.
-fn fuzz(root: &Path, long: bool) -> Result<()> {
+/// All fuzz targets; a long run starts from a new seed.
+fn fuzz(long: bool) -> Result<()> {
+    fuzz::run(&words(&["--self-test"]))?;
     let (seconds, seed) = match long {
         true => ("600", std::process::id().to_string()),
         false => ("60", "1".to_owned()),
     };
-    let words = ["run", "--quiet", "--package", "fathom-fuzz", "--"];
-    let own = ["--seconds", seconds, "--seed", &seed];
-    cargo(root, &[&words[..], &own[..]].concat(), &[])
+    fuzz::run(&words(&["--seconds", seconds, "--seed", &seed]))
 }
 
 /// The README's first commands as they stand; they must leave nothing behind.

@@ -9,6 +9,7 @@
 mod bench;
 mod ci;
 mod compat;
+mod fuzz;
 mod pauses;
 mod process;
 mod readme;
@@ -39,6 +40,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "bench" => bench::run(rest),
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
+        "fuzz" => fuzz::run(rest),
         "pauses" => pauses::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -68,6 +70,11 @@ cargo xtask compat   run cases and examples beside an installed fio: all must ag
     --list           list the cases and stop
 cargo xtask ci       what continuous integration runs
     --long           also the benchmark and many more random test cases
+cargo xtask fuzz     fuzz the decoders, guided by coverage (needs a C++ compiler)
+    TARGET...        only these targets, which are the folders of fuzz/corpus (default: all)
+    --seconds S      time for all targets together (default 60)
+    --seed N         seed of libFuzzer (default 1)
+    --self-test      check that a planted bug is found
 cargo xtask pauses   who takes the processor from a job with I/O logs (root, perf)
     --runs N         runs without and with a log (default 10)
     --fathom FILE    trace this program instead of target/release/fathom

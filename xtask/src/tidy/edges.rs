@@ -96,7 +96,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         ],
     ),
     ("fathom-cli", &["*"]),
-    ("fathom-fuzz", &["job", "core", "sys"]),
+    ("fathom-fuzz", &["*"]),
 ];
 
 /// Edges that only tests may use, beyond those above.

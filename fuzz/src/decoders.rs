@@ -1,0 +1,9 @@
+//! The decoders under test, a file for each format.
+
+pub(crate) mod job;
+pub(crate) mod log;
+pub(crate) mod machine;
+pub(crate) mod planted;
+pub(crate) mod record;
+pub(crate) mod trace;
+pub(crate) mod verify;
