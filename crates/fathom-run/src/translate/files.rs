@@ -1,7 +1,7 @@
 //! The files of a clone: their names, what lies there, and what of each it works on.
 
 use fathom_host::target_kind::TargetKind;
-use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, ZoneMode};
+use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
 use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
 use super::{FileSetup, Planned, pattern, seeds};
@@ -44,6 +44,7 @@ pub(super) fn files(
         loops: options.loops,
         time_based: super::time_based(options),
         pass_end: pass_end(options),
+        reads_back: reads_back(options),
         filesize: options.filesize,
         offset: options.offset,
         offset_increment: options.offset_increment,
@@ -103,11 +104,18 @@ fn pass_end(options: &Options) -> PassEnd {
     match (options.zones.mode, options.random) {
         (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Range,
         (ZoneMode::None, true) if repeats => PassEnd::Never,
-        (ZoneMode::None, true) if pattern::shares_map(options) => PassEnd::FullMap,
+        (ZoneMode::None, true) if pattern::may_outlast_range(options) => PassEnd::FullMap,
         (ZoneMode::None, false) if goes_round => PassEnd::Never,
         (ZoneMode::None, false) if options.rw == ReadWrite::Mixed => PassEnd::FirstDirection,
         (ZoneMode::None, _) => PassEnd::Range,
     }
+}
+
+/// Returns whether the job writes and then reads all of it back. A mix reads back as much as chance
+/// has it write, so the passes it needs are not known beforehand.
+fn reads_back(options: &Options) -> bool {
+    let verifies = options.verify != Verify::None && options.do_verify;
+    verifies && options.rw == ReadWrite::Write && !super::time_based(options)
 }
 
 fn existing(found: TargetKind) -> Existing {

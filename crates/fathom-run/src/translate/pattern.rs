@@ -82,9 +82,20 @@ pub(crate) fn smallest(options: &Options) -> u64 {
     smallest.unwrap_or(1).max(1)
 }
 
-/// Returns whether all directions share a random map in which one of the job's counts in blocks
-/// larger than the map's.
-pub(crate) fn shares_map(options: &Options) -> bool {
+/// Returns whether a pass ends where the random map is full, and not with the bytes of the range:
+/// directions that count in blocks of different sizes share the map, or some ops take no block.
+pub(crate) fn may_outlast_range(options: &Options) -> bool {
+    let has_map = draws(options)
+        && !may_repeat(options)
+        && !options.bs_is_seq_rand
+        && options.random_generator != fathom_job::RandomGenerator::Lfsr;
+    let uses_all = sized(options).all(|direction| options.percentage_random[direction] == 100);
+    let every = options.rw_suffix.map_or(1, |suffix| suffix.number);
+    has_map && (shares_map(options) || !uses_all || every > 1)
+}
+
+/// Returns whether a direction of the job has a smallest op above that of another, used or not.
+fn shares_map(options: &Options) -> bool {
     let unit = |direction| bounds(options, direction).0;
     let smallest = Direction::ALL.into_iter().map(unit).min();
     let placed = |direction| match options.rw {
@@ -93,11 +104,7 @@ pub(crate) fn shares_map(options: &Options) -> bool {
         _ => uses(options, direction),
     };
     let mut used = Direction::ALL.into_iter().filter(|&d| placed(d));
-    let has_map = draws(options)
-        && !may_repeat(options)
-        && !options.bs_is_seq_rand
-        && options.random_generator != fathom_job::RandomGenerator::Lfsr;
-    has_map && used.any(|direction| smallest < Some(unit(direction)))
+    used.any(|direction| smallest < Some(unit(direction)))
 }
 
 /// The directions whose block sizes the job has: with `bs_is_seq_rand` the size for reads is that

@@ -24,6 +24,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) time_based: bool,
     /// End of a pass over the range.
     pub(crate) pass_end: PassEnd,
+    /// All that a pass writes is read back after it, and the job does nothing else.
+    pub(crate) reads_back: bool,
     /// `filesize`, smallest and largest.
     pub(crate) filesize: Option<(u64, u64)>,
     /// `offset`.
@@ -60,7 +62,7 @@ pub(crate) enum PassEnd {
     Range,
     /// One of two directions, each with a position of its own, has reached the range's end.
     FirstDirection,
-    /// A direction has found no free block in the map that it shares, wherever that is.
+    /// The map has no free block, wherever that is: directions share it, or not each op needs one.
     FullMap,
     /// Nowhere: blocks repeat, or ops go round.
     Never,
@@ -163,7 +165,8 @@ pub(crate) fn sizes(
 /// As seen of fio 3.33: where there are several passes, or a time to fill, each pass goes through
 /// the whole range, a sequential mix until one direction is through. Passes that end where the map
 /// is full go on until as many bytes are moved as `io_size` says. An `io_size` above the range
-/// takes as many passes as it needs, but no more than `loops` times `io_size` bytes. After one
+/// takes as many passes as it needs, but no more than `loops` times `io_size` bytes; what a pass
+/// reads back counts, and each is made whole. After one
 /// below it the next loop goes on where the last one ended; it does not begin at the front again.
 fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
@@ -185,6 +188,11 @@ fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Opt
     }
     if request.time_based {
         return (asked, loops, None);
+    }
+    if request.reads_back && io_size > asked && request.pass_end == PassEnd::Range {
+        let needed = io_size.div_ceil(asked.saturating_mul(2));
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        return (asked, loops.max(needed), None);
     }
     match (io_size < asked, loops) {
         (_, 1) => (io_size, 1, None),

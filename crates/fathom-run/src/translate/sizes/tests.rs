@@ -26,6 +26,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
         io_size: None,
         loops: 1,
         pass_end: PassEnd::Range,
+        reads_back: false,
         time_based: false,
         filesize: None,
         offset: Size::Bytes(0),
@@ -254,6 +255,21 @@ fn loops_go_on_where_io_size_ended() {
     check(250, 1, false, (250, 1, None));
     check(250, 2, false, (100, 3, None));
     check(100, 2, false, (100, 2, None));
+}
+
+#[test]
+fn what_is_read_back_counts_towards_io_size() {
+    for (io_size, loops, want) in [(5, 1, 3), (5, 2, 3), (3, 1, 2), (4, 2, 2), (2, 3, 3)] {
+        let request = SizeRequest {
+            size: Some(Size::Bytes(1 << 20)),
+            io_size: Some(Size::Bytes(io_size << 20)),
+            loops,
+            reads_back: true,
+            ..ask(&[MISSING])
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        assert_eq!((found.bytes_per_pass, found.loops), (1 << 20, want));
+    }
 }
 
 #[test]
