@@ -20,6 +20,17 @@ impl AllocatedBytes {
     pub const fn hole_bytes(self) -> u64 {
         self.total_bytes.saturating_sub(self.data_bytes)
     }
+
+    /// Percentage of the bytes that are read without the device; `None` of no bytes.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact below 2^53, enough for a sentence"
+    )]
+    pub fn hole_percent(self) -> Option<f64> {
+        let (holes, total) = (self.hole_bytes() as f64, self.total_bytes as f64);
+        (self.total_bytes > 0).then(|| holes * 100.0 / total)
+    }
 }
 
 /// Asks about the first `length` bytes of each regular file; anything else counts for nothing. To
@@ -49,6 +60,9 @@ fn filled_of(path: &Path, length: u64) -> Option<(u64, u64)> {
 
 /// A file in more pieces than this is not sparse in a way that matters; asking takes 2 ms at most.
 const EXTENTS_MAX: u32 = 1024;
+
+/// Below this, the metadata of a file system may be taken for holes (guess).
+pub const HOLES_PERCENT_MIN: f64 = 1.0;
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,43 @@ pub struct BackingStorage {
     pub devices: Vec<BlockDevice>,
 }
 
+/// Storage beneath the files of one job.
+#[derive(Clone, Debug, Default)]
+pub struct JobBacking {
+    /// Number of files.
+    pub files: u32,
+    /// Number of files in memory, and the layer that holds the first.
+    pub memory: Option<(u32, String)>,
+    /// The first loop device that goes through the page cache of the file behind it.
+    pub cached_loop: Option<String>,
+    /// All devices.
+    pub devices: Vec<BlockDevice>,
+}
+
+impl JobBacking {
+    /// Adds what is beneath one more file.
+    pub fn add(&mut self, found: &BackingStorage) {
+        self.files += 1;
+        if let Some(memory) = &found.memory {
+            self.memory.get_or_insert_with(|| (0, memory.clone())).0 += 1;
+        } else if let Some(device) = &found.cached_loop {
+            self.cached_loop.get_or_insert_with(|| device.clone());
+        }
+        for device in &found.devices {
+            if !self.devices.contains(device) {
+                self.devices.push(device.clone());
+            }
+        }
+    }
+
+    /// Returns whether all files are in memory.
+    pub fn is_memory(&self) -> bool {
+        self.memory
+            .as_ref()
+            .is_some_and(|(count, _)| *count == self.files)
+    }
+}
+
 /// Looks beneath `path`; a file that is missing lies where its folder does.
 pub fn backing_storage(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> BackingStorage {
     let mut descent = Descent {

@@ -12,6 +12,7 @@ pub mod fixture;
 pub mod machine;
 pub mod output_file;
 pub mod page_cache;
+pub mod probe;
 pub mod safety;
 pub mod storage;
 pub mod target_kind;

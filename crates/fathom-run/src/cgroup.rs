@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_core::Nanos;
+use fathom_host::probe::blkio_mount;
 use fathom_job::{Options, Plan};
 use fathom_sys::{clock, lease};
 
@@ -24,7 +25,7 @@ impl Group {
     pub(crate) fn of(options: &Options) -> Option<Self> {
         let name = options.process.cgroup.as_ref()?;
         Some(Self {
-            folder: mount()?.join(name),
+            folder: blkio_mount()?.join(name),
             weight: options.process.cgroup_weight,
             deletes: !options.process.cgroup_nodelete,
         })
@@ -82,7 +83,7 @@ impl Made {
         let jobs = plan.jobs.iter();
         let groups = jobs.filter_map(|job| Group::of(&job.options));
         let groups: Vec<Group> = groups.collect();
-        if let (false, Some(mount)) = (groups.is_empty(), mount()) {
+        if let (false, Some(mount)) = (groups.is_empty(), blkio_mount()) {
             remove_abandoned(&mount);
         }
         let clears = groups.into_iter().filter(|group| group.deletes);
@@ -117,22 +118,6 @@ fn remove_abandoned(mount: &Path) {
     }
 }
 
-/// Where the controller is mounted.
-pub(crate) fn mount() -> Option<PathBuf> {
-    mount_in(&fs::read_to_string("/proc/mounts").ok()?)
-}
-
-fn mount_in(mounts: &str) -> Option<PathBuf> {
-    let found = mounts.lines().find_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let [_, folder, "cgroup", options, ..] = fields[..] else {
-            return None;
-        };
-        options.split(',').any(|o| o == "blkio").then_some(folder)
-    });
-    found.map(PathBuf::from)
-}
-
 /// Writes to a file that is there: one that is not is not made.
 fn put(file: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).open(file)?;
@@ -146,15 +131,6 @@ const BETWEEN: Nanos = Nanos::from_millis(2);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_controller_is_found_among_the_mounts() {
-        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
-                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
-                      cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n";
-        assert_eq!(mount_in(mounts), Some("/sys/fs/cgroup/blkio".into()));
-        assert_eq!(mount_in("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"), None);
-    }
 
     #[test]
     fn a_thread_enters_a_group_that_has_its_weight() {

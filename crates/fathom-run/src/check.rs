@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 use fathom_core::Direction;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::MemoryLimit;
+use fathom_host::probe;
 use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{BlockSize, Job, Plan, Settings};
-use fathom_sys::files::{self, Access};
-use fathom_sys::system;
 use fathom_workload::Worker;
 
 use crate::engines;
@@ -94,11 +93,11 @@ impl Checker {
             }
         }
         if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
-            && cpu >= system::cpus_configured()
+            && cpu >= probe::cpus_configured()
         {
             let message = format!(
                 "there is no CPU {cpu}: this machine has {}",
-                system::cpus_configured()
+                probe::cpus_configured()
             );
             let problem = Problem::new("no_such_cpu", message).hint("name CPUs from 0 on");
             self.add(job, "cpus_allowed", problem);
@@ -264,7 +263,7 @@ fn missing(job: &Job, path: &Path) -> Option<Problem> {
         let message = format!("{} is not a directory", parent.display());
         return Some(Problem::new("not_a_directory", message));
     }
-    if !files::may_create_in(&parent) {
+    if !probe::may_create_in(&parent) {
         let message = format!(
             "{name} cannot be made: {} is not writable",
             parent.display()
@@ -291,13 +290,9 @@ fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
     let path = Path::new(&file.path);
     let writes = writes(&job.options);
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
-    let access = Access {
-        read_write: writes || grows,
-        ..Access::default()
-    };
-    let error = files::open(path, access).err()?;
+    let error = probe::try_open(path, writes || grows).err()?;
     let name = path.display();
-    let (message, hint) = if writes || !grows || files::open(path, Access::default()).is_err() {
+    let (message, hint) = if writes || !grows || probe::try_open(path, false).is_err() {
         let hint = "change its permissions, or run as its owner";
         (format!("{name}: {error}"), hint)
     } else {

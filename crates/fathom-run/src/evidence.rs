@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fathom_core::Tick;
 use fathom_host::allocated_extents::{AllocatedBytes, allocated_bytes};
-use fathom_host::backing::{BackingStorage, backing_storage};
+use fathom_host::backing::{BackingStorage, JobBacking, backing_storage};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
@@ -18,7 +18,7 @@ use fathom_sys::system::{self, CpuTimes};
 use crate::translate::JobSetup;
 use crate::translate::pattern::writes;
 use crate::validity::{
-    Below, JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
+    JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
 };
 
 /// What was seen before the jobs began.
@@ -44,7 +44,7 @@ pub(crate) struct Evidence {
     cached: Vec<(CachedBytes, CachedBytes)>,
     filled: Vec<AllocatedBytes>,
     /// Storage beneath the files of each job.
-    beneath: Vec<Below>,
+    beneath: Vec<JobBacking>,
     /// The limit of processor time before and after, and the time between, ns.
     processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the devices of the run.
@@ -167,11 +167,11 @@ impl Evidence {
 
 /// Returns the storage beneath all files of each job. Files of one file system are looked at
 /// once.
-fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
+fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<JobBacking> {
     let mounts = tree.mounts();
     let mut known: HashMap<_, BackingStorage> = HashMap::new();
     let mut look = |setup: &JobSetup| {
-        let mut below = Below::default();
+        let mut below = JobBacking::default();
         for file in setup.files.iter().filter(|_| !setup.diskless) {
             let path = Path::new(&file.path);
             let Some(number) = number_under(path) else {
@@ -188,7 +188,7 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<Below> {
 }
 
 /// Returns the control-group limits on I/O to the devices beneath the run's files.
-fn io_limits(groups: &ControlGroups, beneath: &[Below]) -> Vec<String> {
+fn io_limits(groups: &ControlGroups, beneath: &[JobBacking]) -> Vec<String> {
     let mut devices: Vec<_> = (beneath.iter())
         .flat_map(|below| below.devices.iter().map(|device| device.number))
         .collect();

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod bandwidth;
+mod caveats;
 mod cgroup;
 mod check;
 mod collect;

@@ -7,15 +7,15 @@
 mod whole;
 
 use fathom_core::{Direction, Nanos};
-use fathom_host::allocated_extents::AllocatedBytes;
-use fathom_host::backing::BackingStorage;
-use fathom_host::block_tree::BlockDevice;
+use fathom_host::allocated_extents::{AllocatedBytes, HOLES_PERCENT_MIN};
+use fathom_host::backing::JobBacking;
 use fathom_host::control_groups::{CpuLimit, MemoryLimit};
 use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_sys::system::CpuTimes;
 
+use crate::caveats::DIRECT_MMAP;
 use crate::translate::JobSetup;
 use crate::translate::pattern::uses;
 
@@ -35,7 +35,7 @@ pub(crate) struct JobEvidence<'a> {
     /// Ops in flight on average when one was issued.
     pub(crate) mean_depth: f64,
     /// Storage beneath its files.
-    pub(crate) below: Below,
+    pub(crate) below: JobBacking,
     /// Another job goes to one of its files through the page cache.
     pub(crate) shares_with_buffered: bool,
 }
@@ -60,43 +60,6 @@ pub(crate) struct RunEvidence {
     pub(crate) processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
-}
-
-/// Storage beneath the files of one job.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Below {
-    /// Number of files.
-    pub(crate) files: u32,
-    /// Number of files in memory, and the layer that holds the first.
-    pub(crate) memory: Option<(u32, String)>,
-    /// The first loop device that goes through the page cache of the file behind it.
-    pub(crate) cached_loop: Option<String>,
-    /// All devices.
-    pub(crate) devices: Vec<BlockDevice>,
-}
-
-impl Below {
-    /// Adds what is beneath one more file.
-    pub(crate) fn add(&mut self, found: &BackingStorage) {
-        self.files += 1;
-        if let Some(memory) = &found.memory {
-            self.memory.get_or_insert_with(|| (0, memory.clone())).0 += 1;
-        } else if let Some(device) = &found.cached_loop {
-            self.cached_loop.get_or_insert_with(|| device.clone());
-        }
-        for device in &found.devices {
-            if !self.devices.contains(device) {
-                self.devices.push(device.clone());
-            }
-        }
-    }
-
-    /// Returns whether all files are in memory.
-    fn is_memory(&self) -> bool {
-        self.memory
-            .as_ref()
-            .is_some_and(|(count, _)| *count == self.files)
-    }
 }
 
 /// Everything that can be said about one job.
@@ -147,7 +110,7 @@ pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
 
 /// Is there a device at all?
 fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let Below {
+    let JobBacking {
         files,
         memory,
         cached_loop,
@@ -181,7 +144,7 @@ fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
     if moved(seen) == 0 {
         return None;
     }
-    let ok = never < NEVER_WRITTEN_PERCENT;
+    let ok = never < HOLES_PERCENT_MIN;
     let sentence = if ok {
         "what the job reads had been written".to_owned()
     } else {
@@ -471,13 +434,9 @@ fn figure(name: &str, value: f64) -> (String, f64) {
     (name.into(), value)
 }
 
-pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| to_float(part) * 100.0 / to_float(whole))
 }
-
-/// Said of a plan, and of a run.
-pub(crate) const DIRECT_MMAP: &str = "ioengine=mmap always works in the page cache: direct=1 \
-                                      only has each op written out and its pages dropped";
 
 /// Exact below 2⁵³, which is enough for a sentence.
 fn to_float(value: u64) -> f64 {
@@ -490,8 +449,6 @@ const CACHED_PERCENT: f64 = 10.0;
 const DEPTH_SHARE: f64 = 0.5;
 /// Fewer ops than this many times the depth are mostly the queue filling up (guess).
 const FILLS_COUNTED: u64 = 10;
-/// Below this, what file systems keep beside the data may be taken for holes (guess).
-pub(crate) const NEVER_WRITTEN_PERCENT: f64 = 1.0;
 /// The rest of the time is spent in system calls' own waits and the clock's grain.
 const BUSY_PERCENT: f64 = 95.0;
 /// Below a millisecond the difference is the scheduler's, not a stall's.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use fathom_host::probe::cpus_online;
 use fathom_job::Plan;
 use fathom_record::Warning;
-use fathom_sys::system;
 
 use crate::translate::JobSetup;
 
@@ -60,7 +60,7 @@ impl Crowd {
 
 /// Warnings about crowds of pollers, one a wave.
 pub(crate) fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
-    let cpus = system::cpus_online();
+    let cpus = cpus_online();
     let waves: BTreeSet<u32> = setups.iter().map(|setup| setup.place.wave).collect();
     let crowds = waves
         .into_iter()

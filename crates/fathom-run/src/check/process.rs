@@ -2,10 +2,9 @@
 
 use std::path::{Component, Path};
 
+use fathom_host::probe;
 use fathom_job::{MemoryPolicy, Nodes, Options};
-use fathom_sys::{clock, numa};
 
-use crate::cgroup;
 use crate::error::Problem;
 
 /// What is wrong with the options on this machine, each with the option's name.
@@ -16,7 +15,7 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
         ("numa_cpu_nodes", asked.numa_cpu_nodes.clone()),
         ("numa_mem_policy", memory_nodes),
     ];
-    let there = numa::nodes();
+    let there = probe::numa_nodes();
     let missing = lists.into_iter().filter_map(|(option, nodes)| {
         let nodes = numbers(&nodes?);
         let node = nodes.into_iter().find(|node| !there.contains(node))?;
@@ -27,7 +26,7 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
     let mut problems: Vec<_> = missing.collect();
     problems.extend(cgroup(options).map(|problem| ("cgroup", problem)));
     let id = asked.job_start_clock_id;
-    if clock::read(id).is_err() {
+    if probe::check_clock(id).is_err() {
         let message = format!("this kernel has no clock {id}");
         let problem = Problem::new("no_such_clock", message);
         problems.push((
@@ -41,7 +40,7 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
 /// The numbers of the nodes.
 fn numbers(nodes: &Nodes) -> Vec<u32> {
     match nodes {
-        Nodes::All => numa::nodes(),
+        Nodes::All => probe::numa_nodes(),
         Nodes::List(list) => list.clone(),
     }
 }
@@ -54,7 +53,7 @@ fn cgroup(options: &Options) -> Option<Problem> {
         let message = format!("`{name}` is not the name of a control group");
         return Some(Problem::new("bad_cgroup", message).hint("write it as in `cgroup=low`"));
     }
-    if cgroup::mount().is_none() {
+    if probe::blkio_mount().is_none() {
         let message = "`cgroup` needs the blkio controller of version 1, which is not mounted";
         let hint = "mount it (`mount -t cgroup -o blkio none /sys/fs/cgroup/blkio`), or leave \
                     `cgroup` out";

@@ -1,11 +1,12 @@
 //! Rules on memory in front of the device, and on what is no device at all.
 
+use fathom_host::allocated_extents::HOLES_PERCENT_MIN;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::Fallocate;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::validity::{DIRECT_MMAP, NEVER_WRITTEN_PERCENT, percent};
+use crate::caveats::DIRECT_MMAP;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -142,8 +143,8 @@ fn unaligned_ops(view: &View<'_>) -> Option<Fault> {
 fn reads_holes(view: &View<'_>) -> Option<Fault> {
     let filled = view.under.filled;
     // What the job writes itself, or is laid out before it, has content.
-    let never = percent(filled.hole_bytes(), filled.total_bytes)?;
-    if !view.reads() || view.writes() || never < NEVER_WRITTEN_PERCENT {
+    let never = filled.hole_percent()?;
+    if !view.reads() || view.writes() || never < HOLES_PERCENT_MIN {
         return None;
     }
     Fault::new(

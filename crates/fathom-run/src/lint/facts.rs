@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use fathom_host::allocated_extents::{AllocatedBytes, allocated_bytes};
-use fathom_host::backing::backing_storage;
+use fathom_host::backing::{JobBacking, backing_storage};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::MemoryLimit;
+use fathom_host::probe::cpus_online;
 use fathom_host::storage::{is_in_memory, storage_under};
 use fathom_record::Storage;
-use fathom_sys::system;
 
 use crate::translate::JobSetup;
-use crate::validity::Below;
 
 /// What the rules must know of the machine.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +31,7 @@ pub(super) struct SectionFacts {
     /// How much of its files was ever written.
     pub(super) filled: AllocatedBytes,
     /// Storage beneath its files.
-    pub(super) below: Below,
+    pub(super) below: JobBacking,
 }
 
 impl Facts {
@@ -42,7 +41,7 @@ impl Facts {
         let sections = setups.iter().map(|setup| setup.place.section + 1).max();
         let mut facts = Self {
             memory: MemoryLimit::detect(),
-            cpus: system::cpus_online(),
+            cpus: cpus_online(),
             sections: vec![SectionFacts::default(); sections.unwrap_or(0)],
         };
         let mounts = tree.mounts();
@@ -50,7 +49,7 @@ impl Facts {
         for setup in firsts.filter(|setup| !setup.diskless) {
             let files = setup.files.iter().take(FILES_LOOKED_AT);
             let files = files.map(|file| (Path::new(&file.path), file.bytes));
-            let mut below = Below::default();
+            let mut below = JobBacking::default();
             for (path, _) in files.clone() {
                 below.add(&backing_storage(path, &tree, &mounts));
             }

@@ -1,3 +1,4 @@
+use fathom_host::backing::BackingStorage;
 use fathom_record::{CpuRecord, PerDirectionRecord};
 use fathom_stats::Latency;
 
@@ -24,7 +25,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         },
         mean_depth: 1.0,
         filled: AllocatedBytes::default(),
-        below: Below::default(),
+        below: JobBacking::default(),
         written_bytes: None,
         disk_write_bytes: None,
         shares_with_buffered: false,
@@ -63,7 +64,7 @@ struct Seen {
     cached_after: CachedBytes,
     mean_depth: f64,
     filled: AllocatedBytes,
-    below: Below,
+    below: JobBacking,
     written_bytes: Option<u64>,
     disk_write_bytes: Option<u64>,
     shares_with_buffered: bool,

@@ -1,0 +1,83 @@
+//! Facilities of the host that a job's options may ask for: processors, NUMA nodes, clocks, control
+//! groups, and permission to open or create files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fathom_sys::files::{self, Access};
+use fathom_sys::{clock, numa, system};
+
+/// Returns the number of processors that are online.
+pub fn cpus_online() -> u32 {
+    system::cpus_online()
+}
+
+/// Returns the number of processors that the kernel is configured for, online or not.
+pub fn cpus_configured() -> u32 {
+    system::cpus_configured()
+}
+
+/// Returns the numbers of the NUMA nodes.
+pub fn numa_nodes() -> Vec<u32> {
+    numa::nodes()
+}
+
+/// Checks that there is a clock of this number (`clock_gettime(2)`).
+///
+/// # Errors
+/// The error of the system call if there is none.
+pub fn check_clock(id: u32) -> io::Result<()> {
+    clock::read(id).map(drop)
+}
+
+/// Opens a file for reading, or for both, and closes it again.
+///
+/// # Errors
+/// The reason why it cannot be opened.
+pub fn try_open(path: &Path, read_write: bool) -> io::Result<()> {
+    let access = Access {
+        read_write,
+        ..Access::default()
+    };
+    files::open(path, access).map(drop)
+}
+
+/// Returns whether this process may create files in a directory.
+pub fn may_create_in(directory: &Path) -> bool {
+    files::may_create_in(directory)
+}
+
+/// Returns the mount point of the blkio controller of control groups, version 1.
+pub fn blkio_mount() -> Option<PathBuf> {
+    blkio_mount_in(&fs::read_to_string("/proc/mounts").ok()?)
+}
+
+fn blkio_mount_in(mounts: &str) -> Option<PathBuf> {
+    let found = mounts.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, folder, "cgroup", options, ..] = fields[..] else {
+            return None;
+        };
+        options.split(',').any(|o| o == "blkio").then_some(folder)
+    });
+    found.map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_controller_is_found_among_the_mounts() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup /sys/fs/cgroup/blkio cgroup rw,relatime,blkio 0 0\n";
+        let mount = blkio_mount_in(mounts);
+        assert_eq!(mount, Some("/sys/fs/cgroup/blkio".into()));
+        assert_eq!(
+            blkio_mount_in("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
+            None
+        );
+    }
+}
