@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use fathom_run::RunError;
+use fathom_setup::RunError;
 
 /// Failure that leaves a run without a report.
 pub(crate) enum Failure {

@@ -14,7 +14,7 @@ use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
-use fathom_run::Event;
+use fathom_setup::Event;
 
 use crate::output::{self, Data, Stream};
 use crate::status::StatusLine;

@@ -7,7 +7,8 @@ use std::path::Path;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
-use fathom_run::{LogFiles, Session};
+use fathom_run::LogFiles;
+use fathom_setup::Session;
 use fathom_sys::signals::Interrupts;
 
 use crate::environment::Process;
@@ -71,7 +72,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
 fn all_refusals(refusal: &Refusal) -> Diagnostics {
     let mut all = refusal.diagnostics.clone();
     if !refusal.settings.parse_only && refusal.settings.machine.is_none() {
-        all.merge(fathom_run::refusals(&refusal.sound, &refusal.settings));
+        all.merge(fathom_setup::refusals(&refusal.sound, &refusal.settings));
     }
     all
 }

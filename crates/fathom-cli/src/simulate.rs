@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
-use fathom_run::{LogFiles, Machine, Problem};
+use fathom_run::{LogFiles, Machine};
+use fathom_setup::Problem;
 
 use crate::environment::Process;
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::{Job, Plan, ReadWrite};
 use fathom_report::{Status, status_line};
-use fathom_run::status::{Goal, Meter, goals};
-use fathom_run::{JobState, Snapshot};
+use fathom_setup::status::{Goal, Meter, goals};
+use fathom_setup::{JobState, Snapshot};
 
 use crate::output::{self, Stream};
 

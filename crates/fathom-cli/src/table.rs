@@ -9,7 +9,7 @@ use fathom_lab::{
     AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
     hdd_tags, log_entries, task_list_table, uring_irq,
 };
-use fathom_run::Problem;
+use fathom_setup::Problem;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use fathom_run::Problem;
+use fathom_setup::Problem;
 use fathom_sys::lease::Lease;
 use serde_json::Value;
 

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_run::{KeptSchedulers, Problem};
+use fathom_run::KeptSchedulers;
+use fathom_setup::Problem;
 use fathom_sys::files;
 use fathom_sys::lease::Lease;
 use serde_json::Value;

@@ -2,15 +2,15 @@
 
 use fathom_core::IoPriority;
 use fathom_job::{CpuPolicy, Options};
+use fathom_setup::check::scheduler::SchedulerChange;
+use fathom_setup::outcome::Fault;
+use fathom_setup::translate::priority;
 use fathom_sys::pinned::Pinned;
 use fathom_sys::thread;
 
-use crate::check::scheduler::SchedulerChange;
 use crate::gtod;
-use crate::outcome::Fault;
 use crate::process::{self, ProcessSettings};
 use crate::scheduler;
-use crate::translate::priority;
 
 /// What is set on a job's thread before it touches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

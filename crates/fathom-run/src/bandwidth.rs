@@ -10,8 +10,8 @@ use std::path::Path;
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_record::Warning;
+use fathom_setup::Problem;
 
-use crate::error::Problem;
 use crate::logs::open::{LogTo, OpenLog, not_writable};
 
 /// The files, open; earlier ones still hold what they held.

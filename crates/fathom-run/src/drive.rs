@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 use fathom_core::{Capabilities, Engine, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, OffloadTold, start_told};
 use fathom_record::CpuRecord;
+use fathom_setup::JobState;
+use fathom_setup::outcome::{Fault, Outcome};
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
@@ -22,9 +24,7 @@ use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::interim::Answer;
 use crate::offload;
-use crate::outcome::{Fault, Outcome};
 use crate::progress::ProgressCell;
-use crate::session::JobState;
 use crate::tracing_engine::{Say, Trace};
 
 /// What one thread is given.
@@ -343,9 +343,9 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_of_the_job_and_is_heard_of() {
         let clock = Clock::monotonic();
-        let plan = crate::translate::tests::plan("--name=t --ioengine=null --size=1m");
+        let plan = fathom_setup::fixture::plan("--name=t --ioengine=null --size=1m");
         let probe = fathom_host::target_kind::HostFileSystem;
-        let mut setups = crate::translate::translate(&plan, &probe, &mut || 0).setups;
+        let mut setups = fathom_setup::translate::translate(&plan, &probe, &mut || 0).setups;
         let assignment = Assignment {
             worker: setups.remove(0).worker,
             engine: EngineConfig {

@@ -3,12 +3,12 @@
 use fathom_core::Direction;
 use fathom_engine::{EngineConfig, EngineFile, EngineOptions, FileAdvice, Kick};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
+use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::pattern::{uses, writes};
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Memory;
 
 use crate::file_locks::FileLocks;
-use crate::translate::JobSetup;
-use crate::translate::pattern::{uses, writes};
 
 /// The configuration of one clone's engine.
 pub(crate) fn engine_config(

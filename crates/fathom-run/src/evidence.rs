@@ -13,10 +13,10 @@ use fathom_host::page_cache::{CachedBytes, cached_bytes};
 use fathom_host::storage::{number_under, storage_under};
 use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
+use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::pattern::writes;
 use fathom_sys::system::{self, CpuTimes};
 
-use crate::translate::JobSetup;
-use crate::translate::pattern::writes;
 use crate::validity::{
     JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
 };

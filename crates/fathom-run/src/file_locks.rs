@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use fathom_engine::FileLock;
 use fathom_job::{LockFile, Options};
-
-use crate::translate::JobSetup;
+use fathom_setup::translate::JobSetup;
 
 /// The locks of a run, by path: clones and jobs that name the same file share its lock.
 #[derive(Debug, Default)]

@@ -3,10 +3,9 @@
 use fathom_core::Nanos;
 use fathom_job::{Job, Options, Plan};
 use fathom_record::Warning;
+use fathom_setup::{Problem, RunError};
 use fathom_sys::clock::{Clock, TimeServer};
 use fathom_sys::thread;
-
-use crate::error::{Problem, RunError};
 
 /// The thread of a run that asks for one.
 #[derive(Debug, Default)]
@@ -108,7 +107,7 @@ const TOLERABLE: Nanos = Nanos::from_micros(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::translate::tests::plan;
+    use fathom_setup::fixture::plan;
 
     #[test]
     fn a_processor_must_be_there_and_not_the_last() {

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
+use fathom_setup::outcome::Outcome;
+use fathom_setup::{JobState, REPORT_EVERY_MIN, Snapshot};
 
 use crate::offload;
-use crate::outcome::Outcome;
 use crate::progress::ProgressCell;
-use crate::session::{JobState, REPORT_EVERY_MIN, Snapshot};
 
 /// What one job has measured so far, before the time of other threads is added.
 #[derive(Clone, Debug, Default)]

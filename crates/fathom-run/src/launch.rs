@@ -15,6 +15,9 @@ use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_record::Warning;
+use fathom_setup::lifecycle::Lifecycle;
+use fathom_setup::outcome::{Fault, Outcome};
+use fathom_setup::{Event, JobSnapshot, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
@@ -22,10 +25,7 @@ use crate::bandwidth::BandwidthLog;
 use crate::drive::{Assignment, Guides, Shared, run_job};
 use crate::gate::Gate;
 use crate::interim::{Interim, SoFar};
-use crate::lifecycle::Lifecycle;
-use crate::outcome::{Fault, Outcome};
 use crate::progress::ProgressCell;
-use crate::session::{Event, JobSnapshot, Session, Snapshot};
 use crate::tracing_engine::Say;
 
 /// A job to be run.

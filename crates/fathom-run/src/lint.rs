@@ -18,11 +18,11 @@ mod view;
 use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
 use fathom_record::Warning;
+use fathom_setup::check;
+use fathom_setup::translate::{JobSetup, Translation, entropy, translate};
 
 use self::facts::Facts;
 use self::view::View;
-use crate::check;
-use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Something that a rule found.
 #[derive(Clone, Debug)]

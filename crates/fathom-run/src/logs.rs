@@ -49,8 +49,8 @@ use self::sizing::Sizing;
 pub use self::stored::inflate_log;
 pub(crate) use self::writer::Lines;
 use self::writer::{Writer, Written};
-use crate::error::Problem;
-use crate::translate::JobSetup;
+use fathom_setup::Problem;
+use fathom_setup::translate::JobSetup;
 
 /// The logs of a run whose jobs have not begun: earlier logs still hold what they held.
 pub(crate) struct OpenLogs {

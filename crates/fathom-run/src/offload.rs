@@ -5,13 +5,13 @@ use std::sync::PoisonError;
 use fathom_core::PerDirection;
 use fathom_engine::{OffloadFigures, OffloadTold};
 use fathom_record::Warning;
+use fathom_setup::outcome::Outcome;
 use fathom_stats::Latency;
 use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
 use crate::drive::{add_usage, helpers_us};
 use crate::interim::Answer;
-use crate::outcome::Outcome;
 
 /// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
 pub(crate) struct Ramp<'a> {

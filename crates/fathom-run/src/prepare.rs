@@ -9,17 +9,17 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_job::{Job, Plan};
 use fathom_record::Warning;
+use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::pattern::uses;
+use fathom_setup::{Event, Session};
+use fathom_setup::{Problem, RunError};
 use fathom_sys::clock::Clock;
 use fathom_workload::BufferFill;
 
-use crate::error::{Problem, RunError};
 use crate::layout::{
     Content, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
-use crate::session::{Event, Session};
-use crate::translate::JobSetup;
-use crate::translate::pattern::uses;
 
 /// Lays out the files of all jobs that do not make their own (`create_on_open`), and are not about
 /// to fail for want of them; gives what was not possible and does not matter enough to stop.

@@ -3,13 +3,13 @@
 use std::io;
 
 use fathom_job::{MemoryPolicy, Nodes, Options};
+use fathom_setup::outcome::Fault;
 use fathom_sys::numa::{self, Policy};
 use fathom_sys::pinned::Pinned;
 use fathom_sys::{system, thread};
 
 use crate::affinity::fault;
 use crate::cgroup::Group;
-use crate::outcome::Fault;
 
 /// What is set on a job's thread beside its processors and priorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use fathom_core::{Direction, PerDirection};
+use fathom_setup::JobState;
 use fathom_workload::{Phase, Progress};
 
 use crate::interim::Mailbox;
-use crate::session::JobState;
 
 /// One worker's progress, on cache lines of its own.
 ///

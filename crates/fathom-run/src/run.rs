@@ -17,34 +17,34 @@ use fathom_host::output_file::Stop;
 use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
+use fathom_setup::check::scheduler::SchedulerChange;
+use fathom_setup::check::{self, FILE_CREATE_FORBIDDEN};
+use fathom_setup::collect;
+use fathom_setup::debug_output;
+use fathom_setup::engines;
+use fathom_setup::lifecycle::Lifecycle;
+use fathom_setup::outcome::Outcome;
+use fathom_setup::status::{Meter, goals};
+use fathom_setup::translate::{JobSetup, Translation, entropy, translate};
+use fathom_setup::{Event, Session, Snapshot};
+use fathom_setup::{Problem, RunError};
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
 use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::cgroup;
-use crate::check::scheduler::SchedulerChange;
-use crate::check::{self, FILE_CREATE_FORBIDDEN};
-use crate::collect;
-use crate::debug_output;
 use crate::drive::{Assignment, Shared};
 use crate::engine_config::engine_config;
-use crate::engines;
-use crate::error::{Problem, RunError};
 use crate::evidence::{Before, Evidence};
 use crate::file_locks::FileLocks;
 use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
-use crate::lifecycle::Lifecycle;
 use crate::logs::{Finished, Lines, Logs, OpenLogs};
-use crate::outcome::Outcome;
 use crate::prepare;
-use crate::session::{Event, Session, Snapshot};
-use crate::status::{Meter, goals};
 use crate::tracing_engine::Trace;
-use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
 ///

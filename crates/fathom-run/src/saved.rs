@@ -12,11 +12,11 @@ use std::fmt::Write as _;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::Plan;
 use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_setup::translate::{JobSetup, translate};
+use fathom_setup::{Problem, RunError};
 use fathom_stats::Histogram;
 
-use crate::error::{Problem, RunError};
 use crate::modelled::{Home, Machine, is_device, place};
-use crate::translate::{JobSetup, translate};
 
 /// A machine file of one device for all names, whose latencies are those of `record`; `machine` is
 /// the one that the plan ran on, if that was a modelled one.

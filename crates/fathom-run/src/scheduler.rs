@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::{disks_under, scheduler_in_force};
+use fathom_setup::Problem;
+use fathom_setup::check::scheduler::SchedulerChange;
+use fathom_setup::outcome::Fault;
 use fathom_sys::lease::Lease;
-
-use crate::check::scheduler::SchedulerChange;
-use crate::error::Problem;
-use crate::outcome::Fault;
 
 /// Sets a job's scheduler on its devices, and reads back whether it is in force.
 pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {

@@ -12,20 +12,20 @@ use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Plan, Settings};
 use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_setup::collect;
+use fathom_setup::debug_output;
+use fathom_setup::engines;
+use fathom_setup::lifecycle::Lifecycle;
+use fathom_setup::outcome::Outcome;
+use fathom_setup::translate::{JobSetup, Translation, translate};
+use fathom_setup::{Event, Session};
+use fathom_setup::{Problem, RunError};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
-use crate::collect;
-use crate::debug_output;
-use crate::engines;
-use crate::error::{Problem, RunError};
-use crate::lifecycle::Lifecycle;
 use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};
-use crate::outcome::Outcome;
 use crate::seeks::seek_record;
-use crate::session::{Event, Session};
-use crate::translate::{JobSetup, Translation, translate};
 use watch::Watching;
 
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
@@ -110,18 +110,6 @@ pub fn simulate_on(
         }
     }
     Ok((record, logs))
-}
-
-impl Translation {
-    /// Itself, or what stands in the way.
-    fn checked(self) -> Result<Self, RunError> {
-        if self.problems.is_empty() {
-            return Ok(self);
-        }
-        Err(RunError {
-            problems: self.problems,
-        })
-    }
 }
 
 /// The jobs as far as they are known before they run.

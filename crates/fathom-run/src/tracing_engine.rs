@@ -10,8 +10,7 @@ use fathom_core::{
 };
 use fathom_engine::AnyEngine;
 use fathom_job::{DebugOptions, debug_line};
-
-use crate::translate::JobSetup;
+use fathom_setup::translate::JobSetup;
 
 /// What is wanted of one job.
 #[derive(Clone, Debug, Default)]

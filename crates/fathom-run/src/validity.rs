@@ -13,11 +13,10 @@ use fathom_host::control_groups::{CpuLimit, MemoryLimit};
 use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
+use fathom_setup::caveats::DIRECT_MMAP;
+use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::pattern::uses;
 use fathom_sys::system::CpuTimes;
-
-use crate::caveats::DIRECT_MMAP;
-use crate::translate::JobSetup;
-use crate::translate::pattern::uses;
 
 pub(crate) use self::whole::judge_run;
 

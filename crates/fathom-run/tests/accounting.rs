@@ -16,7 +16,8 @@ use common::run_of;
 use fathom_core::{OutputFormat, Xoshiro256};
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_report::render;
-use fathom_run::{Session, run};
+use fathom_run::run;
+use fathom_setup::Session;
 use fathom_stats::Latency;
 use serde_json::Value;
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_record::Record;
-use fathom_run::{Event, RunError, Session, run};
+use fathom_run::run;
+use fathom_setup::{Event, RunError, Session};
 
 use common::run_of;
 

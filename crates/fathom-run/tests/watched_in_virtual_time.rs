@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use common::{on, on_watched};
 use fathom_record::Record;
-use fathom_run::Event;
+use fathom_setup::Event;
 
 /// Every op takes 100 µs.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\

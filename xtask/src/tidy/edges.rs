@@ -60,7 +60,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Crate → what it may depend on, without `fathom-`; `*` is everything.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("fathom-core", &[]),
     ("fathom-stats", &["core"]),
     ("fathom-job", &["core"]),
@@ -83,16 +83,21 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("fathom-net", &["sys", "core", "nvme", "block"]),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (
+        "fathom-setup",
+        &["core", "stats", "job", "workload", "record", "host"],
+    ),
+    (
         "fathom-run",
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
-            "host",
+            "host", "setup",
         ],
     ),
     (
         "fathom-lab",
         &[
-            "run", "peak", "record", "report", "stats", "job", "core", "block", "sim", "sys",
+            "run", "setup", "peak", "record", "report", "stats", "job", "core", "block", "sim",
+            "sys",
         ],
     ),
     ("fathom-cli", &["*"]),

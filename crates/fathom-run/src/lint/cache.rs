@@ -3,10 +3,10 @@
 use fathom_host::allocated_extents::HOLES_PERCENT_MIN;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::Fallocate;
+use fathom_setup::caveats::DIRECT_MMAP;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::caveats::DIRECT_MMAP;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

@@ -9,8 +9,7 @@ use fathom_host::control_groups::MemoryLimit;
 use fathom_host::probe::cpus_online;
 use fathom_host::storage::{is_in_memory, storage_under};
 use fathom_record::Storage;
-
-use crate::translate::JobSetup;
+use fathom_setup::translate::JobSetup;
 
 /// What the rules must know of the machine.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,10 @@
 //! Rules on options that were written and do nothing in this job.
 
 use fathom_job::ReadWrite;
+use fathom_setup::translate::pattern::rw_name;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::translate::pattern::rw_name;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

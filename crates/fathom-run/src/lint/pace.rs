@@ -1,10 +1,10 @@
 //! Rules on rates, pauses, and how long a job runs.
 
 use fathom_core::{Direction, Nanos};
+use fathom_setup::translate::pattern::uses;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::translate::pattern::uses;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

@@ -1,8 +1,9 @@
 //! Rules on how many ops are in flight, and how they are handed over and reaped.
 
+use fathom_setup::check::pollers::Crowd;
+
 use super::view::View;
 use super::{Fault, Rule};
-use crate::check::pollers::Crowd;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -129,7 +130,7 @@ fn polling_buffered(view: &View<'_>) -> Option<Fault> {
 }
 
 fn polling_processors(view: &View<'_>) -> Option<Fault> {
-    let polls = |setup: &&crate::translate::JobSetup| {
+    let polls = |setup: &&fathom_setup::translate::JobSetup| {
         let options = &view.plan.jobs[setup.place.section].options;
         let polled = options.sqthread_poll && options.ioengine == "io_uring" && !options.offload;
         let spins = options.hipri || polled || setup.worker.batching.complete_min == 0;

@@ -1,11 +1,11 @@
 //! Rules on clones, and on jobs that go to the same files.
 
 use fathom_core::Nanos;
+use fathom_setup::translate::FileSetup;
+use fathom_setup::translate::pattern::writes;
 
 use super::view::View;
 use super::{Fault, Rule};
-use crate::translate::FileSetup;
-use crate::translate::pattern::writes;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(

@@ -6,10 +6,10 @@ use fathom_host::allocated_extents::AllocatedBytes;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::TargetKind;
 use fathom_record::Storage;
+use fathom_setup::fixture::{Table, plan};
 
 use super::facts::SectionFacts;
 use super::*;
-use crate::translate::tests::{Table, plan};
 
 /// A rule, what it looks at, the place it shows, and a job almost the same that it leaves alone.
 struct Case {

@@ -2,10 +2,10 @@
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::{Job, Options, Plan};
+use fathom_setup::translate::pattern::{bounds, sized, uses};
+use fathom_setup::translate::{FileSetup, JobSetup};
 
 use super::facts::{Facts, SectionFacts};
-use crate::translate::pattern::{bounds, sized, uses};
-use crate::translate::{FileSetup, JobSetup};
 
 /// One job of a plan, what it comes to, and what is under it.
 pub(super) struct View<'a> {
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn is_asynchronous(&self) -> bool {
-        !crate::engines::is_synchronous(self.options, 2) && !self.setup.diskless
+        !fathom_setup::engines::is_synchronous(self.options, 2) && !self.setup.diskless
     }
 
     pub(super) fn depth(&self) -> u32 {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::output_file::{Destination, Stream};
 use fathom_job::Plan;
+use fathom_setup::Problem;
 use fathom_sys::files;
 
 use super::plan::LogFile;
-use crate::error::Problem;
 
 /// A log file that is open, and still holds what it held before.
 ///

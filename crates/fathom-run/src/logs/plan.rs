@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use fathom_core::{Direction, IoPriority, Nanos};
 use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options, Plan};
+use fathom_setup::engines;
+use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::content::{bandwidth_window, iops_window};
+use fathom_setup::translate::pattern::uses;
+use fathom_setup::translate::priority;
 use fathom_workload::{LogConfig, Series, WhenFull};
 
 use super::lines::{Columns, Value};
 use super::output::{Form, LogFormat};
-use crate::engines;
-use crate::translate::JobSetup;
-use crate::translate::content::{bandwidth_window, iops_window};
-use crate::translate::pattern::uses;
-use crate::translate::priority;
 
 /// All logs of a run.
 #[derive(Debug, Default)]

@@ -6,9 +6,8 @@ use std::ops::{Range, RangeInclusive};
 
 use fathom_core::Nanos;
 use fathom_job::{Origin, closest};
+use fathom_setup::Problem;
 use toml::de::{DeTable, DeValue};
-
-use crate::error::Problem;
 
 /// A machine file and what was found wrong with it.
 pub(super) struct Source<'a> {

@@ -6,11 +6,11 @@ use fathom_core::Direction;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
+use fathom_setup::translate::{JobSetup, pattern};
+use fathom_setup::{Problem, RunError};
 
 use super::machine_file::{Machine, matches};
 use super::place::{Home, Placed, place};
-use crate::error::{Problem, RunError};
-use crate::translate::{JobSetup, pattern};
 
 /// Devices are as large as the machine's file says; files are yet to be made.
 impl FileSystemProbe for Machine {

@@ -14,13 +14,13 @@ use std::ops::Range;
 use fathom_block::QueueConfig;
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_job::Origin;
+use fathom_setup::RunError;
 use fathom_sim::{Device, Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source};
 use super::models::Model;
 use super::queues;
-use crate::error::RunError;
 
 /// A machine: modelled devices under the names that jobs use.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
+use fathom_setup::translate::{FileSetup, JobSetup};
 use fathom_sim::{Content, ModelFile};
-
-use crate::translate::{FileSetup, JobSetup};
 
 /// Where a name leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
+use fathom_setup::lifecycle::Lifecycle;
+use fathom_setup::status::{Goal, Meter, goals};
+use fathom_setup::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
 use fathom_sim::{Orders, Watch};
 use fathom_workload::{Phase, Results, Worker};
 
 use super::Run;
-use crate::lifecycle::Lifecycle;
-use crate::session::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
-use crate::status::{Goal, Meter, goals};
 
 /// What goes on around the jobs of a run.
 pub(super) struct Watching<'a, 's> {

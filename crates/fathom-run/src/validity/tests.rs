@@ -1,10 +1,10 @@
 use fathom_host::backing::BackingStorage;
 use fathom_record::{CpuRecord, PerDirectionRecord};
+use fathom_setup::fixture::{Table, plan};
+use fathom_setup::translate::translate;
 use fathom_stats::Latency;
 
 use super::*;
-use crate::translate::tests::{Table, plan};
-use crate::translate::translate;
 
 const MIB: u64 = 1 << 20;
 
@@ -14,7 +14,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
     let setup = translate(&plan, &Table::default(), &mut || 0)
         .setups
         .remove(0);
-    let mut record = crate::collect::planned(&plan.jobs[0], &setup);
+    let mut record = fathom_setup::collect::planned(&plan.jobs[0], &setup);
     record.directions.read.ios = 256;
     record.directions.read.bytes = MIB;
     let mut seen = Seen {

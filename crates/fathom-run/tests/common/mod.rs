@@ -7,7 +7,8 @@ use std::io;
 use fathom_core::Nanos;
 use fathom_job::{Dialect, Invocation, Plan, Settings, Surroundings, parse};
 use fathom_record::Record;
-use fathom_run::{Event, Machine, RunError, Session, simulate, simulate_on};
+use fathom_run::{Machine, simulate, simulate_on};
+use fathom_setup::{Event, RunError, Session};
 use fathom_sim::Constant;
 
 /// What WORDS, separated by spaces, ask for.

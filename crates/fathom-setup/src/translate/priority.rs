@@ -6,7 +6,7 @@ use fathom_workload::{PriorityChoice, PriorityShare};
 
 /// The priority of the job's thread, if one was asked for. A level or a hint without a class is
 /// one of the best-effort class, as in fio.
-pub(crate) fn of_thread(options: &Options) -> Option<IoPriority> {
+pub fn of_thread(options: &Options) -> Option<IoPriority> {
     if options.prio.is_none() && options.prioclass.is_none() && options.priohint.is_none() {
         return None;
     }
@@ -21,7 +21,7 @@ pub(crate) fn of_thread(options: &Options) -> Option<IoPriority> {
 }
 
 /// Which ops get a priority of their own (`cmdprio*`); trims never do, as in fio.
-pub(crate) fn of_ops(options: &Options) -> Option<PerDirection<PriorityChoice>> {
+pub fn of_ops(options: &Options) -> Option<PerDirection<PriorityChoice>> {
     let own = of_thread(options).map_or(0, IoPriority::to_raw);
     let choices = PerDirection::from_fn(|direction| match direction {
         Direction::Read | Direction::Write => choice(options, direction, own),

@@ -11,18 +11,18 @@ use crate::translate::JobSetup;
 /// Jobs of one wave whose workers each have a kernel thread that polls their ring: each sleeps for
 /// the other, and where they are more than the processors the one that is waited for does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Crowd {
+pub struct Crowd {
     /// The first such job's section.
-    pub(crate) section: usize,
+    pub section: usize,
     /// Workers that there may be, and so many pollers.
-    pub(crate) workers: u32,
+    pub workers: u32,
     /// Threads of all three kinds.
-    pub(crate) threads: u32,
+    pub threads: u32,
 }
 
 impl Crowd {
     /// The crowd that a wave of jobs makes on so many processors, if it is one.
-    pub(crate) fn of_wave(plan: &Plan, setups: &[JobSetup], wave: u32, cpus: u32) -> Option<Self> {
+    pub fn of_wave(plan: &Plan, setups: &[JobSetup], wave: u32, cpus: u32) -> Option<Self> {
         let mut crowd: Option<Self> = None;
         for setup in setups.iter().filter(|setup| setup.place.wave == wave) {
             let options = &plan.jobs[setup.place.section].options;
@@ -43,7 +43,7 @@ impl Crowd {
     }
 
     /// Returns the warning text.
-    pub(crate) fn message(self, cpus: u32) -> String {
+    pub fn message(self, cpus: u32) -> String {
         let Self {
             workers, threads, ..
         } = self;
@@ -54,12 +54,13 @@ impl Crowd {
         )
     }
 
-    pub(crate) const HINT: &str =
+    /// Remedy.
+    pub const HINT: &str =
         "leave `sqthread_poll` out: workers keep submission off the job's thread without it";
 }
 
 /// Warnings about crowds of pollers, one a wave.
-pub(crate) fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
+pub fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
     let cpus = cpus_online();
     let waves: BTreeSet<u32> = setups.iter().map(|setup| setup.place.wave).collect();
     let crowds = waves
@@ -77,7 +78,7 @@ pub(crate) fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::translate::tests::{Table, plan};
+    use crate::fixture::{Table, plan};
     use crate::translate::translate;
 
     #[test]

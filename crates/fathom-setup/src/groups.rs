@@ -4,21 +4,21 @@ use fathom_job::Job;
 
 /// Where one clone of a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// Index of its section in the plan.
-    pub(crate) section: usize,
+    pub section: usize,
     /// Sub-job number: 0 for the first clone.
-    pub(crate) clone: u32,
+    pub clone: u32,
     /// Thread number over the whole run, from 1.
-    pub(crate) number: u32,
+    pub number: u32,
     /// Reporting group, from 0.
-    pub(crate) group: u32,
+    pub group: u32,
     /// Jobs of one wave start together, when those of the wave before have ended.
-    pub(crate) wave: u32,
+    pub wave: u32,
 }
 
 /// Multiplies the jobs out: clones in fio's order (0, N−1, …, 1), thread numbers, groups, waves.
-pub(crate) fn places(jobs: &[Job]) -> Vec<Place> {
+pub fn places(jobs: &[Job]) -> Vec<Place> {
     let mut places = Vec::new();
     let (mut group, mut wave, mut number) = (0, 0, 0);
     for (section, job) in jobs.iter().enumerate() {

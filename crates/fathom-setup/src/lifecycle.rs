@@ -9,7 +9,7 @@ use crate::groups::Place;
 
 /// The jobs of a run, by their place in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Lifecycle {
+pub struct Lifecycle {
     jobs: Vec<Rules>,
     /// How many jobs wait, and how many of each section are not over: to look at all of them
     /// whenever one ends would take the square of their number.
@@ -39,7 +39,7 @@ enum State {
 
 impl Lifecycle {
     /// The rules of a plan whose clones stand in these places.
-    pub(crate) fn new(plan: &Plan, places: impl Iterator<Item = Place>) -> Self {
+    pub fn new(plan: &Plan, places: impl Iterator<Item = Place>) -> Self {
         let section_of = |name: &String| plan.jobs.iter().position(|job| &job.name == name);
         let rules = |place: Place| {
             let rules = &plan.jobs[place.section].options.lifecycle;
@@ -64,7 +64,7 @@ impl Lifecycle {
     }
 
     /// The jobs that may start now; they count as running.
-    pub(crate) fn ready(&mut self) -> Vec<usize> {
+    pub fn ready(&mut self) -> Vec<usize> {
         if self.waiting == 0 {
             return Vec::new();
         }
@@ -92,7 +92,7 @@ impl Lifecycle {
 
     /// A job has ended; those that are to stop with it. Of these, those that have not started
     /// never will.
-    pub(crate) fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
+    pub fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
         self.over(job);
         let first = self.jobs[job].clone();
         if !(self.exit_all || failed && first.exit_on_error) {
@@ -116,7 +116,7 @@ impl Lifecycle {
     }
 
     /// No further job will start.
-    pub(crate) fn start_no_more(&mut self) {
+    pub fn start_no_more(&mut self) {
         for job in 0..self.jobs.len() {
             if self.jobs[job].state == State::Waiting {
                 self.over(job);
@@ -136,7 +136,7 @@ impl Lifecycle {
     }
 
     /// Whether any job runs.
-    pub(crate) fn any_runs(&self) -> bool {
+    pub fn any_runs(&self) -> bool {
         let mut states = self.jobs.iter().map(|rules| rules.state);
         states.any(|state| state == State::Running)
     }
@@ -145,8 +145,8 @@ impl Lifecycle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::plan;
     use crate::groups::places;
-    use crate::translate::tests::plan;
 
     fn lifecycle(words: &str) -> Lifecycle {
         let plan = plan(words);

@@ -6,7 +6,7 @@ use fathom_workload::Phase;
 
 /// The run's connection to the outside.
 pub struct Session<'a> {
-    /// Hears what happens, in order, on the thread that called [`run`](crate::run()).
+    /// Hears what happens, in order, on the thread that called the driver.
     pub tell: &'a mut dyn FnMut(Event<'_>),
     /// How often somebody asked to stop; from 1 on, the run issues nothing more and reports.
     pub stops: &'a dyn Fn() -> u32,
@@ -95,4 +95,4 @@ pub enum JobState {
 }
 
 /// The shortest interval between reports: the grain of the thread that watches the jobs.
-pub(crate) const REPORT_EVERY_MIN: Nanos = Nanos::from_millis(10);
+pub const REPORT_EVERY_MIN: Nanos = Nanos::from_millis(10);

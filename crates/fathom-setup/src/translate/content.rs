@@ -17,7 +17,7 @@ use crate::error::Problem;
 /// comes before a pattern, which comes before zeros. `buffer_compress_percentage` and
 /// `dedupe_percentage`, 0 included, turn scrambling off; the latter always implies
 /// `refill_buffers` (the parser sees to that), the former from 1 to 99 % and unless it was given.
-pub(crate) fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
+pub fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
     let pattern = options.buffer_pattern.as_ref().filter(|p| !p.is_empty());
     let percent = options.content.compress_percentage;
     let compress = compress(options);
@@ -80,7 +80,7 @@ fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
 }
 
 /// Syncs during the job and at its end.
-pub(crate) fn sync_rules(options: &Options) -> SyncRules {
+pub fn sync_rules(options: &Options) -> SyncRules {
     SyncRules {
         range: options.files.sync_range.map(|range| RangeSync {
             every: range.every,
@@ -94,7 +94,7 @@ pub(crate) fn sync_rules(options: &Options) -> SyncRules {
 }
 
 /// The `verify` family for the job with this thread number.
-pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
+pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
     let method = match options.verify {
         Verify::None => return Ok(None),
         Verify::Crc32c => VerifyMethod::Crc32c,
@@ -124,7 +124,7 @@ pub(crate) fn verify(options: &Options, number: u32) -> Result<Option<VerifyConf
 
 /// What is counted. The histogram of clat is kept even where its percentiles are not shown: the
 /// distribution lines of the report are drawn from it.
-pub(crate) fn measure(options: &Options) -> Measure {
+pub fn measure(options: &Options) -> Measure {
     let on = |disabled: bool| !(disabled || options.gtod_reduce);
     let (slat, clat, lat) = (
         on(options.disable_slat),
@@ -146,12 +146,12 @@ pub(crate) fn measure(options: &Options) -> Measure {
 }
 
 /// Length of a bandwidth sample, and of a window of the bandwidth log.
-pub(crate) fn bandwidth_window(logs: &LogOptions) -> Nanos {
+pub fn bandwidth_window(logs: &LogOptions) -> Nanos {
     window(logs.bandwidth_ms, logs.bandwidth.as_ref(), logs.average_ms)
 }
 
 /// Length of an IOPS sample, and of a window of the IOPS log.
-pub(crate) fn iops_window(logs: &LogOptions) -> Nanos {
+pub fn iops_window(logs: &LogOptions) -> Nanos {
     window(logs.iops_ms, logs.iops.as_ref(), logs.average_ms)
 }
 

@@ -7,28 +7,28 @@ use fathom_workload::Results;
 
 /// Result of one job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// What the worker measured; `None` if it never ran.
-    pub(crate) results: Option<Results>,
+    pub results: Option<Results>,
     /// The failure that ended the job, unless an op's own error did.
-    pub(crate) fault: Option<Fault>,
+    pub fault: Option<Fault>,
     /// Processor time of the job's thread, its offload workers and the kernel's helpers.
-    pub(crate) cpu: CpuRecord,
+    pub cpu: CpuRecord,
     /// The kernel's number of the thread; 0 in virtual time.
-    pub(crate) thread_id: u32,
+    pub thread_id: u32,
     /// Capabilities of the engine that was started.
-    pub(crate) engine: Option<Capabilities>,
+    pub engine: Option<Capabilities>,
     /// Kernel features that the engine uses.
-    pub(crate) features: Vec<String>,
+    pub features: Vec<String>,
     /// Time that ops waited for an offload worker, if the job has any.
-    pub(crate) queued: Option<PerDirection<Latency>>,
+    pub queued: Option<PerDirection<Latency>>,
     /// Warnings about the job's own commands and its offload workers.
-    pub(crate) said: Vec<Warning>,
+    pub said: Vec<Warning>,
 }
 
 impl Outcome {
     /// Returns whether the job ended with an error.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let results = self.results.as_ref();
         self.fault.is_some() || results.is_some_and(|results| results.error.is_some())
     }
@@ -36,13 +36,13 @@ impl Outcome {
 
 /// Failure of a job outside its ops: its engine, its thread's settings, its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Error number of the failed system call.
-    pub(crate) errno: u32,
+    pub errno: u32,
     /// What failed: where: why.
-    pub(crate) text: String,
+    pub text: String,
     /// Remedy; empty if none is known.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 impl From<EngineError> for Fault {

@@ -26,17 +26,17 @@ enum Kind {
 }
 
 /// The names of all engines.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().map(|(name, _)| *name)
 }
 
 /// Whether there is an engine of this name.
-pub(crate) fn is_known(name: &str) -> bool {
+pub fn is_known(name: &str) -> bool {
     kind(name).is_some()
 }
 
 /// Whether the job's engine does one op at a time at this depth.
-pub(crate) fn is_synchronous(options: &Options, depth: u32) -> bool {
+pub fn is_synchronous(options: &Options, depth: u32) -> bool {
     match kind(&options.ioengine) {
         // Its workers do one each.
         _ if options.offload => false,
@@ -47,7 +47,7 @@ pub(crate) fn is_synchronous(options: &Options, depth: u32) -> bool {
 }
 
 /// Whether the engine leaves files alone.
-pub(crate) fn is_diskless(name: &str) -> bool {
+pub fn is_diskless(name: &str) -> bool {
     kind(name) == Some(Kind::Null)
 }
 

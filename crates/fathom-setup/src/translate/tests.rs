@@ -1,61 +1,10 @@
 //! Plans as a user writes them, and what they come to.
 
-use std::collections::HashMap;
-use std::io;
-
 use fathom_core::Nanos;
-use fathom_job::{Dialect, Invocation, Plan, Surroundings, parse};
 use fathom_workload::{BufferFill, MapMode, Mix, Pace, Sequencer, VerifyMethod};
 
 use super::*;
-
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        panic!("read {path}")
-    }
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        panic!("read stdin")
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        2
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
-
-/// Files by name; the rest is missing.
-#[derive(Default)]
-pub(crate) struct Table(HashMap<&'static str, TargetKind>);
-
-impl Table {
-    pub(crate) fn of(files: &[(&'static str, TargetKind)]) -> Self {
-        Self(files.iter().copied().collect())
-    }
-}
-
-impl FileSystemProbe for Table {
-    fn kind(&self, path: &str) -> io::Result<TargetKind> {
-        Ok(self.0.get(path).copied().unwrap_or(TargetKind::Missing))
-    }
-}
-
-pub(crate) fn plan(words: &str) -> Plan {
-    let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
-    match parse(&words, Dialect::Fathom, &Nowhere) {
-        Ok(Invocation::Run { plan, .. }) => plan,
-        Ok(_) => panic!("nothing to run: {words:?}"),
-        Err(why) => panic!("{words:?}: {}", why.diagnostics.render("fathom", false)),
-    }
-}
+use crate::fixture::{Table, plan};
 
 fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {
     translate(&plan(words), &Table::of(files), &mut || 42)

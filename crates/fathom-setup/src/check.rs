@@ -1,9 +1,9 @@
 //! The whole plan is checked here before the first file is created: what would harm, what cannot
 //! work, what would measure nonsense. Every problem of every job is found in one go.
 
-pub(crate) mod pollers;
+pub mod pollers;
 mod process;
-pub(crate) mod scheduler;
+pub mod scheduler;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 /// Everything that stands in the way of the plan.
-pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Problem> {
+pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Problem> {
     let mut checker = Checker {
         problems: Vec::new(),
         looked_at: HashSet::new(),
@@ -47,7 +47,7 @@ pub(crate) fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Ve
 }
 
 /// The code of a job's missing file that `allow_file_create=0` forbids to make.
-pub(crate) const FILE_CREATE_FORBIDDEN: &str = "file_create_forbidden";
+pub const FILE_CREATE_FORBIDDEN: &str = "file_create_forbidden";
 
 struct Checker {
     problems: Vec<Problem>,

@@ -26,7 +26,7 @@ pub(crate) fn within(seed: u64, purpose: u64, low: u64, high: u64) -> u64 {
 }
 
 /// From the system, through the keys that the standard library draws for its hash maps.
-pub(crate) fn entropy() -> u64 {
+pub fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

@@ -19,7 +19,7 @@ use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
 
 /// A job as far as it is known before it runs.
-pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
+pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     let options = &job.options;
     let typed = job
         .typed
@@ -46,7 +46,7 @@ pub(crate) fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
 
 /// Adds what came of it; `None` if it was never started. `wall_of` turns the run's time into
 /// milliseconds since 1970.
-pub(crate) fn complete(
+pub fn complete(
     mut record: JobRecord,
     setup: &JobSetup,
     outcome: Option<Outcome>,

@@ -10,7 +10,7 @@ use fathom_workload::{
 use crate::error::Problem;
 
 /// The pattern over the given files.
-pub(crate) fn pattern(
+pub fn pattern(
     options: &Options,
     files: Vec<FileRange>,
     seed: u64,
@@ -46,12 +46,12 @@ pub(crate) fn pattern(
 }
 
 /// Returns whether the job writes or trims.
-pub(crate) fn writes(options: &Options) -> bool {
+pub fn writes(options: &Options) -> bool {
     uses(options, Direction::Write) || uses(options, Direction::Trim)
 }
 
 /// Whether the job makes ops of this direction, verification left aside.
-pub(crate) fn uses(options: &Options, direction: Direction) -> bool {
+pub fn uses(options: &Options, direction: Direction) -> bool {
     matches!(
         (options.rw, direction),
         (ReadWrite::Read, Direction::Read)
@@ -63,7 +63,7 @@ pub(crate) fn uses(options: &Options, direction: Direction) -> bool {
 }
 
 /// Smallest and largest op of a direction, bytes.
-pub(crate) fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
+pub fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
     match &options.block_sizes[direction] {
         BlockSize::Fixed(size) => (*size, *size),
         BlockSize::Range { min, max } => (*min, *max),
@@ -75,7 +75,7 @@ pub(crate) fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
 }
 
 /// The smallest op of all directions in use, bytes; ≥ 1.
-pub(crate) fn smallest(options: &Options) -> u64 {
+pub fn smallest(options: &Options) -> u64 {
     let smallest = sized(options)
         .map(|direction| bounds(options, direction).0)
         .min();
@@ -109,7 +109,7 @@ fn shares_map(options: &Options) -> bool {
 
 /// The directions whose block sizes the job has: with `bs_is_seq_rand` the size for reads is that
 /// of sequential ops, the one for writes that of random ones.
-pub(crate) fn sized(options: &Options) -> impl Iterator<Item = Direction> {
+pub fn sized(options: &Options) -> impl Iterator<Item = Direction> {
     let by_order = options.bs_is_seq_rand;
     Direction::ALL
         .into_iter()
@@ -120,7 +120,7 @@ pub(crate) fn sized(options: &Options) -> impl Iterator<Item = Direction> {
 }
 
 /// `rw`, as fio's header prints it.
-pub(crate) fn rw_name(options: &Options) -> &'static str {
+pub fn rw_name(options: &Options) -> &'static str {
     match (options.rw, options.random) {
         (ReadWrite::Read, false) => "read",
         (ReadWrite::Read, true) => "randread",

@@ -43,21 +43,21 @@ impl Problem {
 
     /// Says what helps.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into().into_boxed_str());
         self
     }
 
     /// Says where it is: at the option, the job's own or inherited, or else at the job.
     #[must_use]
-    pub(crate) fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
+    pub fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
         job.name.clone_into(&mut self.job);
         self.origin = job.place(&[option]).clone();
         self
     }
 
     /// As the parser tells of its own, with this message.
-    pub(crate) fn diagnostic(&self, message: String) -> Diagnostic {
+    pub fn diagnostic(&self, message: String) -> Diagnostic {
         let origin = self.origin.clone();
         let offending = origin.text().to_owned();
         let found = Diagnostic::new(Severity::Error, self.code, message, origin, offending);

@@ -6,7 +6,7 @@ use crate::session::{Event, Session};
 use crate::translate::JobSetup;
 
 /// Passes on which options were read, the files of each job, and its random seeds.
-pub(crate) fn tell_plan(
+pub fn tell_plan(
     plan: &Plan,
     setups: &[JobSetup],
     debug: &DebugOptions,

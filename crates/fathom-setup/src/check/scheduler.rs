@@ -12,16 +12,16 @@ use crate::translate::JobSetup;
 
 /// An I/O scheduler to be set on the devices under a job's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SchedulerChange {
+pub struct SchedulerChange {
     /// The scheduler's name.
-    pub(crate) name: String,
+    pub name: String,
     /// Each device's name, and the sysfs file that names its scheduler.
-    pub(crate) devices: Vec<(String, PathBuf)>,
+    pub devices: Vec<(String, PathBuf)>,
 }
 
 impl SchedulerChange {
     /// Returns the change that `ioscheduler` asks for; `None` for none.
-    pub(crate) fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
+    pub fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
         let name = job.options.ioscheduler.clone()?;
         if setup.diskless {
             return None; // ignored, as in fio
@@ -54,7 +54,7 @@ impl SchedulerChange {
 }
 
 /// Checks the schedulers that the jobs ask for: problems, and warnings.
-pub(crate) fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
+pub fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
     let tree = BlockTree::default();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for setup in setups.iter().filter(|setup| setup.place.clone == 0) {

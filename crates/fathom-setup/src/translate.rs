@@ -3,11 +3,11 @@
 //! Every default that depends on other options is filled in here; the worker and the engines read
 //! final values only. Nothing is written: the file system is looked at through `FileSystemProbe`.
 
-pub(crate) mod content;
+pub mod content;
 mod files;
 mod pace;
-pub(crate) mod pattern;
-pub(crate) mod priority;
+pub mod pattern;
+pub mod priority;
 mod seeds;
 mod sizes;
 mod ties;
@@ -21,68 +21,83 @@ use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
-pub(crate) use self::seeds::entropy;
+pub use self::seeds::entropy;
 use self::ties::Ties;
 use crate::engines;
-use crate::error::Problem;
+use crate::error::{Problem, RunError};
 use crate::groups::{Place, places};
 
 /// One clone of a job, ready to be checked and run.
 #[derive(Clone, Debug)]
-pub(crate) struct JobSetup {
+pub struct JobSetup {
     /// Where it stands in the run.
-    pub(crate) place: Place,
+    pub place: Place,
     /// Its name; the clones behind the first have the section's.
-    pub(crate) name: String,
+    pub name: String,
     /// What its worker does.
-    pub(crate) worker: WorkerConfig,
+    pub worker: WorkerConfig,
     /// Its files, in the worker's order.
-    pub(crate) files: Vec<FileSetup>,
+    pub files: Vec<FileSetup>,
     /// Bytes of one slot's buffer.
-    pub(crate) buffer_bytes: u32,
+    pub buffer_bytes: u32,
     /// Files are neither made nor opened (`ioengine=null`).
-    pub(crate) diskless: bool,
+    pub diskless: bool,
     /// `error_dump`: what it went past is told.
-    pub(crate) tells_errors: bool,
+    pub tells_errors: bool,
     /// The clock of its start in the report.
-    pub(crate) start_clock: u32,
+    pub start_clock: u32,
 }
 
 /// One file of a job.
 #[derive(Clone, Debug)]
-pub(crate) struct FileSetup {
+pub struct FileSetup {
     /// Where it is.
-    pub(crate) path: String,
+    pub path: String,
     /// What lies there, or will when the jobs before have laid out theirs.
-    pub(crate) found: TargetKind,
+    pub found: TargetKind,
     /// What it must hold before the job starts.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The job works from here…
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// …for so many bytes.
-    pub(crate) length: u64,
+    pub length: u64,
 }
 
 impl FileSetup {
     /// Bytes it will hold when the job starts.
-    pub(crate) fn whole(&self) -> u64 {
+    pub fn whole(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
     }
 }
 
 /// What a plan comes to.
 #[derive(Debug, Default)]
-pub(crate) struct Translation {
+pub struct Translation {
     /// Every clone, in the order of thread numbers.
-    pub(crate) setups: Vec<JobSetup>,
+    pub setups: Vec<JobSetup>,
     /// What the user should know.
-    pub(crate) warnings: Vec<Warning>,
+    pub warnings: Vec<Warning>,
     /// What cannot be done; the setups of these jobs are left out.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
+}
+
+impl Translation {
+    /// Returns itself, or every problem if there is one.
+    ///
+    /// # Errors
+    /// The problems.
+    pub fn checked(self) -> Result<Self, RunError> {
+        if self.problems.is_empty() {
+            return Ok(self);
+        }
+        Err(RunError {
+            problems: self.problems,
+        })
+    }
 }
 
 /// Translates a whole plan; problems of all jobs are collected.
-pub(crate) fn translate(
+pub fn translate(
     plan: &Plan,
     probe: &dyn FileSystemProbe,
     entropy: &mut dyn FnMut() -> u64,
@@ -360,4 +375,4 @@ impl<'a> Warnings<'a> {
 const START_DELAY: u64 = 1;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

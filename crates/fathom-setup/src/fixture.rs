@@ -1,0 +1,63 @@
+//! Plans as a user writes them, and a table in place of the file system, for the tests of this
+//! crate and of those above.
+
+use std::collections::HashMap;
+use std::io;
+
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
+use fathom_job::{Dialect, Invocation, Plan, Surroundings, parse};
+
+/// A host without files, variables or a job on its standard input.
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        panic!("read {path}")
+    }
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        panic!("read stdin")
+    }
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn cpus(&self) -> u32 {
+        2
+    }
+    fn page_size(&self) -> u64 {
+        4096
+    }
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+}
+
+/// Files by name; the rest is missing.
+#[derive(Debug, Default)]
+pub struct Table(HashMap<&'static str, TargetKind>);
+
+impl Table {
+    /// Creates a table of these files.
+    pub fn of(files: &[(&'static str, TargetKind)]) -> Self {
+        Self(files.iter().copied().collect())
+    }
+}
+
+impl FileSystemProbe for Table {
+    fn kind(&self, path: &str) -> io::Result<TargetKind> {
+        Ok(self.0.get(path).copied().unwrap_or(TargetKind::Missing))
+    }
+}
+
+/// Parses a command line, on a host of which nothing is known.
+///
+/// # Panics
+/// If it is not a run.
+#[track_caller]
+pub fn plan(words: &str) -> Plan {
+    let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
+    match parse(&words, Dialect::Fathom, &Nowhere) {
+        Ok(Invocation::Run { plan, .. }) => plan,
+        Ok(_) => panic!("nothing to run: {words:?}"),
+        Err(why) => panic!("{words:?}: {}", why.diagnostics.render("fathom", false)),
+    }
+}

@@ -1,0 +1,29 @@
+//! Setup of a run, shared by the thread driver, virtual time and lint.
+//!
+//! ```text
+//! Plan ─► translate ─► check ─► JobSetup per clone ─► a driver ─► Outcome ─► collect ─► JobRecord
+//! ```
+//!
+//! Nothing here starts an engine or a thread, and nothing is created or written.
+#![forbid(unsafe_code)]
+
+pub mod caveats;
+pub mod check;
+pub mod collect;
+pub mod debug_output;
+pub mod engines;
+mod error;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod groups;
+pub mod lifecycle;
+pub mod outcome;
+mod refusals;
+mod session;
+pub mod status;
+pub mod translate;
+
+// Public items, listed once.
+pub use error::{Problem, RunError};
+pub use refusals::refusals;
+pub use session::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
