@@ -5,7 +5,7 @@
 //! `target/fuzz/corpus/`, so that the next run begins where this one ended.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -99,7 +99,7 @@ struct Fuzzer {
 impl Fuzzer {
     fn new(root: PathBuf, seed: u32) -> Result<Self> {
         let target = programs::target_folder()?;
-        let host = host_triple()?;
+        let host = process::host_triple()?;
         let mut build = process::cargo();
         build
             .args(["build", "--quiet", "--package", "fathom-fuzz"])
@@ -251,14 +251,6 @@ fn has_compiler() -> bool {
         || ["c++", "g++"]
             .iter()
             .any(|name| process::find(name).is_some())
-}
-
-/// The triple that this compiler builds for.
-fn host_triple() -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let version = process::capture(Command::new(Path::new(&rustc)).arg("-vV"))?;
-    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
-    line.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
 /// Edge counters and comparison hooks, inserted by LLVM's coverage pass on any toolchain.

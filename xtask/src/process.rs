@@ -39,7 +39,7 @@ pub(crate) fn root() -> Result<PathBuf> {
         .with_context(|| format!("cannot find the workspace: {}", root.display()))
 }
 
-/// What `cargo metadata` says about the workspace alone, without the network.
+/// Output of `cargo metadata` about the workspace alone, which needs no network.
 pub(crate) fn metadata() -> Result<Value> {
     let mut command = cargo();
     command
@@ -47,6 +47,31 @@ pub(crate) fn metadata() -> Result<Value> {
         .current_dir(root()?);
     let text = capture(&mut command)?;
     serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")
+}
+
+/// Output of `cargo metadata` about the workspace and all its dependencies, optional ones included,
+/// on this host.
+pub(crate) fn dependencies() -> Result<Value> {
+    let mut command = cargo();
+    command
+        .args([
+            "metadata",
+            "--locked",
+            "--all-features",
+            "--format-version=1",
+        ])
+        .args(["--filter-platform", &host_triple()?])
+        .current_dir(root()?);
+    let text = capture(&mut command)?;
+    serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")
+}
+
+/// The triple that this compiler builds for.
+pub(crate) fn host_triple() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = capture(Command::new(rustc).arg("-vV"))?;
+    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
 /// Runs a command to its end with our own output; fails if it does.

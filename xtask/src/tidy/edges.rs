@@ -1,5 +1,7 @@
 //! Which crate may depend on which: arrows point down only.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use serde_json::Value;
 
 use super::Finding;
@@ -17,6 +19,66 @@ pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
         .iter()
         .flat_map(|package| check_package(package, &names))
         .collect()
+}
+
+/// Crates that another one must not reach by any chain of dependencies; tests are exempt.
+pub(crate) fn check_reach(metadata: &Value) -> Vec<Finding> {
+    let graph = graph(metadata);
+    let mut findings = Vec::new();
+    for (from, to, why) in UNREACHABLE {
+        if let Some(chain) = chain(&graph, from, to) {
+            let path = format!("crates/{from}/Cargo.toml");
+            findings.push(Finding::new(&path, 1, chain.join(" → "), why));
+        }
+    }
+    findings
+}
+
+/// Crate → names of its dependencies, those of tests left out, from `resolve` of the metadata.
+fn graph(metadata: &Value) -> BTreeMap<&str, Vec<&str>> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let names: BTreeMap<&str, &str> = packages
+        .filter_map(|package| Some((package["id"].as_str()?, package["name"].as_str()?)))
+        .collect();
+    let nodes = metadata["resolve"]["nodes"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let edges = nodes.filter_map(|node| {
+        let linked = |dependency: &&Value| {
+            let mut kinds = dependency["dep_kinds"].as_array().into_iter().flatten();
+            kinds.any(|kind| kind["kind"].as_str() != Some("dev"))
+        };
+        let dependencies = node["deps"].as_array().into_iter().flatten().filter(linked);
+        let below = dependencies.filter_map(|one| names.get(one["pkg"].as_str()?).copied());
+        Some((*names.get(node["id"].as_str()?)?, below.collect()))
+    });
+    edges.collect()
+}
+
+/// The shortest chain of dependencies from one crate to another.
+fn chain<'a>(
+    graph: &BTreeMap<&'a str, Vec<&'a str>>,
+    from: &str,
+    to: &str,
+) -> Option<Vec<&'a str>> {
+    let (start, _) = graph.get_key_value(from)?;
+    let mut chains = VecDeque::from([vec![*start]]);
+    let mut seen = BTreeSet::from([*start]);
+    while let Some(chain) = chains.pop_front() {
+        let last = *chain.last()?;
+        if last == to {
+            return Some(chain);
+        }
+        for &next in graph.get(last).into_iter().flatten() {
+            if seen.insert(next) {
+                let mut longer = chain.clone();
+                longer.push(next);
+                chains.push_back(longer);
+            }
+        }
+    }
+    None
 }
 
 fn check_package(package: &Value, workspace: &[&str]) -> Vec<Finding> {
@@ -104,6 +166,13 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ("fathom-fuzz", &["*"]),
 ];
 
+/// From, to, and why there must be no chain.
+const UNREACHABLE: [(&str, &str, &str); 1] = [(
+    "fathom-virtual",
+    "fathom-engine",
+    "virtual time runs on models alone: it links no engine",
+)];
+
 /// Edges that only tests may use, beyond those above.
 const TEST_EDGES: [(&str, &str); 1] = [
     // What a run leaves behind is tested through what a user reads.
@@ -145,6 +214,28 @@ mod tests {
             {"name": "fathom-core", "dependencies": [{"name": "libm", "kind": null}]},
         ]});
         assert_eq!(check(&metadata), []);
+    }
+
+    #[test]
+    fn a_chain_is_found_through_other_crates_but_not_through_tests() {
+        let chain_over = |kind: Option<&str>| {
+            let package = |name: &str| json!({"id": name, "name": name});
+            let to = |name: &str| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
+            let metadata = json!({
+                "packages": [package("fathom-virtual"), package("b"), package("fathom-engine")],
+                "resolve": {"nodes": [
+                    {"id": "fathom-virtual", "deps": [to("b")]},
+                    {"id": "b", "deps": [to("fathom-engine")]},
+                    {"id": "fathom-engine", "deps": []},
+                ]},
+            });
+            let found = check_reach(&metadata);
+            found.first().map(|finding| finding.what.clone())
+        };
+        let chain = chain_over(None);
+        assert_eq!(chain.as_deref(), Some("fathom-virtual → b → fathom-engine"));
+        assert!(chain_over(Some("build")).is_some());
+        assert_eq!(chain_over(Some("dev")), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod docs;
 mod edges;
 mod functions;
 mod lexer;
+mod licences;
 mod modules;
 mod purity;
 mod tree;
@@ -15,7 +16,7 @@ mod words;
 
 use std::fmt;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::process;
 use tree::Tree;
@@ -29,6 +30,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let tree = Tree::read(&process::root()?)?;
     let mut findings = Vec::new();
     findings.extend(edges::check(&metadata));
+    let dependencies = process::dependencies()?;
+    findings.extend(edges::check_reach(&dependencies));
+    let deny = tree.file("deny.toml").context("deny.toml is missing")?;
+    findings.extend(licences::Licences::parse(&deny.text)?.check(&dependencies));
     findings.extend(modules::check(&tree, &metadata));
     findings.extend(functions::check(&tree));
     findings.extend(words::check(&tree));
