@@ -215,7 +215,8 @@ fn run_all<S: Storage>(
         let engine = simulation.engine(&EngineSpec {
             depth: setup.worker.depth,
             buffer_bytes: setup.buffer_bytes,
-            synchronous: engines::is_synchronous(&job.options, setup.worker.depth),
+            synchronous: engines::is_synchronous(&job.options, setup.worker.depth)
+                || engines::gathers(&job.options),
             files,
         });
         let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), Tick::ZERO)

@@ -14,6 +14,7 @@ use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_setup::caveats::DIRECT_MMAP;
+use fathom_setup::engines;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
 use fathom_sys::system::CpuTimes;
@@ -270,7 +271,8 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     }
     let worker = &seen.setup.worker;
     // Such an engine never has a queue, whatever else holds it back.
-    let one_at_a_time = worker.depth < asked || !seen.record.asynchronous;
+    let one_at_a_time =
+        worker.depth < asked || !seen.record.asynchronous || engines::gathers(&seen.job.options);
     // While the queue fills, and when it runs dry, it is not as deep.
     if !one_at_a_time && moved(seen) < u64::from(asked) * FILLS_COUNTED {
         return None;

@@ -12,7 +12,7 @@ const ENGINES: &[(&str, Kind)] = &[
     ("pvsync", Kind::Synchronous),
     ("pvsync2", Kind::Synchronous),
     ("sync", Kind::Synchronous),
-    ("vsync", Kind::Synchronous),
+    ("vsync", Kind::Gathering),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ enum Kind {
     Synchronous,
     /// As many as `iodepth`.
     Asynchronous,
+    /// Holds back as many as `iodepth`, to move adjacent ones with one call.
+    Gathering,
     /// Does nothing; asynchronous from a depth of 2 on.
     Null,
 }
@@ -41,9 +43,14 @@ pub fn is_synchronous(options: &Options, depth: u32) -> bool {
         // Its workers do one each.
         _ if options.offload => false,
         Some(Kind::Synchronous) => true,
-        Some(Kind::Null) => depth == 1,
+        Some(Kind::Gathering | Kind::Null) => depth == 1,
         Some(Kind::Asynchronous) | None => false,
     }
+}
+
+/// Whether the engine completes all that it held back at once.
+pub fn gathers(options: &Options) -> bool {
+    !options.offload && kind(&options.ioengine) == Some(Kind::Gathering)
 }
 
 /// Whether the engine leaves files alone.

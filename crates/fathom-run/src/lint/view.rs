@@ -87,7 +87,10 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn is_asynchronous(&self) -> bool {
-        !fathom_setup::engines::is_synchronous(self.options, 2) && !self.setup.diskless
+        let options = self.options;
+        let no_queue = fathom_setup::engines::is_synchronous(options, 2)
+            || fathom_setup::engines::gathers(options);
+        !no_queue && !self.setup.diskless
     }
 
     pub(super) fn depth(&self) -> u32 {

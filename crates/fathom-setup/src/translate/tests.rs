@@ -69,6 +69,8 @@ fn batching_follows_the_depth() {
             (1, 4, 16, 32),
         ),
         ("--iodepth_low=8", (1, 1, 1, 8)),
+        // It completes a batch as a whole, and can gather the next one.
+        ("--ioengine=vsync --iodepth_batch=8", (8, 1, 32, 32)),
     ];
     for (options, expected) in cases {
         let batching = one(&format!("--ioengine=null --iodepth=32 {options}"))
@@ -89,6 +91,7 @@ fn a_synchronous_engine_has_a_depth_of_one() {
     let depth = |words: &str| one(words).worker.depth;
     assert_eq!(depth("--ioengine=psync --iodepth=8"), 1);
     assert_eq!(depth("--ioengine=null --iodepth=8"), 8);
+    assert_eq!(depth("--ioengine=vsync --iodepth=8"), 8);
     assert_eq!(depth("--ioengine=libaio --iodepth=8"), 8);
 }
 
