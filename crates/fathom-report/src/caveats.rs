@@ -1,17 +1,17 @@
-//! What a reader should know before trusting the numbers; printed below fio's part of a report.
+//! Caveats of a report, printed below fio's part of it.
 
 use fathom_record::Record;
 
-/// A short block, in plain sentences; empty if there is nothing to say.
+/// Formats failed validity checks and warnings as a block of sentences; empty if there are none.
 #[must_use]
-pub fn notes(record: &Record) -> String {
-    let doubts = record.validity.iter().filter(|validity| !validity.ok);
+pub fn caveats(record: &Record) -> String {
+    let failed = record.validity.iter().filter(|validity| !validity.ok);
     let mut out = String::new();
-    for validity in doubts {
-        out += &note(&validity.job, &validity.sentence, "");
+    for validity in failed {
+        out += &caveat(&validity.job, &validity.sentence, "");
     }
     for warning in &record.warnings {
-        out += &note(&warning.job, &warning.message, &warning.hint);
+        out += &caveat(&warning.job, &warning.message, &warning.hint);
     }
     if out.is_empty() {
         return out;
@@ -19,7 +19,7 @@ pub fn notes(record: &Record) -> String {
     format!("\nWhat to know about these numbers:\n{out}")
 }
 
-fn note(job: &str, sentence: &str, hint: &str) -> String {
+fn caveat(job: &str, sentence: &str, hint: &str) -> String {
     let whose = if job.is_empty() {
         String::new()
     } else {
@@ -39,9 +39,9 @@ mod tests {
     use fathom_record::{Validity, Warning};
 
     #[test]
-    fn only_doubts_and_warnings_are_told() {
+    fn only_failed_checks_and_warnings_are_printed() {
         let mut record = Record::default();
-        assert_eq!(notes(&record), "");
+        assert_eq!(caveats(&record), "");
         let validity = |ok, sentence: &str| Validity {
             job: "a".to_owned(),
             ok,
@@ -58,7 +58,7 @@ mod tests {
             ..Warning::default()
         }];
         assert_eq!(
-            notes(&record),
+            caveats(&record),
             "\nWhat to know about these numbers:\n  a: It is not.\n  the whole run\n    \
              hint: do less\n"
         );

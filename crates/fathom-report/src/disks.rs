@@ -1,19 +1,19 @@
-//! Disk statistics, in each of fio's forms.
+//! Disk statistics in each of fio's formats.
 //!
-//! A stacked device (`md0`, `dm-0`) has beside its own numbers those of the devices that it is
-//! made of: their mean each, and the largest share of time in use.
+//! A stacked device (`md0`, `dm-0`) has, beside its own numbers, the means over its underlying
+//! devices and their largest utilisation.
 
 use fathom_record::DiskRecord;
 
 use crate::json::{Object, Value};
 
-/// One of `disk_util`.
+/// Returns an element of `disk_util`.
 pub(crate) fn object(disk: &DiskRecord, all: &[DiskRecord]) -> Object {
     let mut out = Object::new();
     out.set("name", disk.name.as_str());
     set(&mut out, "", "write_merges", disk);
     if let Some(parts) = parts(disk, all) {
-        // Fio's own spelling.
+        // fio's own spelling.
         set(&mut out, "aggr_", "write_merge", &parts);
     }
     out
@@ -37,7 +37,7 @@ fn set(out: &mut Object, prefix: &str, write_merges: &str, disk: &DiskRecord) {
     out.set(format!("{prefix}util"), disk.util_percent);
 }
 
-/// A line of the text.
+/// Formats the device's line of the text report.
 pub(crate) fn line(disk: &DiskRecord, all: &[DiskRecord]) -> String {
     let parts = parts(disk, all);
     let indent = if parts.is_some() { "    " } else { "  " };
@@ -51,7 +51,7 @@ pub(crate) fn line(disk: &DiskRecord, all: &[DiskRecord]) -> String {
 }
 
 fn numbers(prefix: &str, disk: &DiskRecord) -> String {
-    // Fio's own spelling.
+    // fio's own spelling.
     let sectors = if prefix.is_empty() {
         "sectors"
     } else {
@@ -73,7 +73,7 @@ fn numbers(prefix: &str, disk: &DiskRecord) -> String {
     )
 }
 
-/// Fields of the terse report.
+/// Returns the device's fields of the terse report.
 pub(crate) fn fields(disk: &DiskRecord, all: &[DiskRecord]) -> Vec<String> {
     let mut fields = vec![disk.name.clone()];
     fields.extend(terse_numbers(disk));
@@ -101,12 +101,12 @@ fn terse_numbers(disk: &DiskRecord) -> impl Iterator<Item = String> {
         .chain([util])
 }
 
-/// The mean of a stacked device's parts, with the largest utilisation; none where it has none.
+/// Returns the means over a stacked device's parts, with their largest utilisation.
 fn parts(disk: &DiskRecord, all: &[DiskRecord]) -> Option<DiskRecord> {
     let named = |part: &&DiskRecord| disk.parts.contains(&part.name);
     let parts: Vec<&DiskRecord> = all.iter().filter(named).collect();
     let mean = |count: fn(&DiskRecord) -> u64| {
-        // As 128 bits: the sum of any counters fits.
+        // In 128 bits the sum of any number of counters fits.
         let sum: u128 = parts.iter().map(|part| u128::from(count(part))).sum();
         sum.checked_div(parts.len() as u128)
             .map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
@@ -132,7 +132,7 @@ fn parts(disk: &DiskRecord, all: &[DiskRecord]) -> Option<DiskRecord> {
 mod tests {
     use super::*;
 
-    /// The shares of a striped array, as fio 3.28 printed them for somebody.
+    /// Figures of a striped array, from a published output of fio 3.28.
     fn stack() -> Vec<DiskRecord> {
         let disk = |name: &str, read_ios, read_ticks_ms, util_percent| DiskRecord {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Shares of ops: by how long they took, and by how deep the queue was.
+//! Shares of ops by completion latency and by queue depth.
 
 use fathom_record::JobRecord;
 use fathom_stats::Latency;
@@ -6,7 +6,7 @@ use fathom_stats::Latency;
 use crate::number::percent;
 use crate::rate::{sum, total_ios};
 
-/// Names of the buckets of `latency_ns` and `latency_us`: their ends, exclusive.
+/// Names of the buckets of `latency_ns` and `latency_us`: their upper ends, exclusive.
 pub(crate) const SHORT: [&str; 10] = [
     "2", "4", "10", "20", "50", "100", "250", "500", "750", "1000",
 ];
@@ -19,10 +19,10 @@ pub(crate) const LONG: [&str; 12] = [
 /// Names of the buckets of queue depths.
 pub(crate) const LEVELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-/// Names of the buckets of ops per submission or reaping.
+/// Names of the buckets of ops per submission or reap.
 pub(crate) const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The share of ops in each span of completion latency, percent.
+/// Share of ops in each range of completion latency, percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LatencyShares {
     /// Below 1000 ns.
@@ -34,7 +34,7 @@ pub(crate) struct LatencyShares {
 }
 
 impl LatencyShares {
-    /// From the clat histograms of all directions; all zero where there is none.
+    /// Computes the shares from the clat histograms of all directions; zero without histograms.
     pub(crate) fn of(job: &JobRecord) -> Self {
         let total = total_ios(job);
         let clats: Vec<&Latency> = job
@@ -66,8 +66,8 @@ impl LatencyShares {
     }
 }
 
-/// Ops that took less than `bound_ns`; all of them for `u64::MAX`. A histogram's bucket that the
-/// bound cuts is split, unless the exact bounds of all values say better.
+/// Returns the number of ops below `bound_ns`; all of them for `u64::MAX`. A histogram bucket that
+/// the bound cuts is split, unless minimum or maximum give the exact answer.
 fn count_below(clat: &Latency, bound_ns: u64) -> u64 {
     let Some(histogram) = &clat.histogram else {
         return 0;
@@ -81,12 +81,12 @@ fn count_below(clat: &Latency, bound_ns: u64) -> u64 {
     histogram.count_below(bound_ns)
 }
 
-/// The share of each depth bucket in `total`, percent.
+/// Returns the share of each depth bucket in `total`, percent.
 pub(crate) fn depth_shares(counts: &[u64; 7], total: u64) -> [f64; 7] {
     counts.map(|count| share(count, total, DEPTH_FLOOR))
 }
 
-/// `count` in percent of `total`; what is there at all is shown as `floor` at least.
+/// Returns `count` in percent of `total`; at least `floor` if `count` is not 0.
 fn share(count: u64, total: u64, floor: f64) -> f64 {
     if count == 0 || total == 0 {
         return 0.0;
@@ -94,10 +94,10 @@ fn share(count: u64, total: u64, floor: f64) -> f64 {
     percent(count as f64, total as f64).max(floor)
 }
 
-/// Ends of the buckets in any of the three units.
+/// Upper ends of the buckets in each of the three units.
 const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// Smallest shares shown, as in fio: what two and one decimals can show.
+/// Smallest shares shown, as in fio: what two decimals can show, and what one can.
 const LATENCY_FLOOR: f64 = 0.01;
 const DEPTH_FLOOR: f64 = 0.1;
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_zero() {
+    fn shares_without_data_are_zero() {
         assert_eq!(
             LatencyShares::of(&JobRecord::default()),
             LatencyShares::default()
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shares_are_not_shown_as_none() {
+    fn small_shares_are_not_rounded_to_zero() {
         let counts = [1, 0, 0, 0, 0, 0, 999_999];
         let shares = depth_shares(&counts, 1_000_000);
         assert_eq!((shares[0], shares[1]), (0.1, 0.0));

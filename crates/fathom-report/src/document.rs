@@ -1,4 +1,4 @@
-//! The JSON document: fio's schema, key by key in its order; what is ours comes nested.
+//! JSON report: fio's schema, key by key in its order, with additions nested under `"fathom"`.
 
 use fathom_core::IoPriority;
 use fathom_record::{
@@ -9,7 +9,7 @@ use fathom_stats::Latency;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::extensions;
-use crate::group::{Entry, entries};
+use crate::group::{ReportedJob, reported_jobs};
 use crate::json::Object;
 use crate::number::percent;
 use crate::percentiles::percentiles;
@@ -19,9 +19,9 @@ use crate::steady::steady_object;
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
-/// The record in fio's JSON, `plus` its histograms (`json+`).
+/// Renders the record in fio's JSON; with `plus`, including histogram bins (`json+`).
 pub(crate) fn json(record: &Record, plus: bool) -> String {
-    let entries = entries(record);
+    let entries = reported_jobs(record);
     let mut document = Object::new();
     document.set("fio version", FIO_VERSION);
     document.set("timestamp", record.timestamp_ms / 1000);
@@ -49,8 +49,8 @@ pub(crate) fn json(record: &Record, plus: bool) -> String {
     document.into_document()
 }
 
-/// One of `jobs`.
-fn job(record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, plus: bool) -> Object {
+/// Returns one element of `jobs`.
+fn job(record: &Record, rates: &GroupRates<'_>, entry: &ReportedJob<'_>, plus: bool) -> Object {
     let job: &JobRecord = &entry.job;
     let elapsed_s = record.elapsed_ms.div_ceil(1000);
     let mut out = Object::new();
@@ -93,7 +93,7 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, plus: bool) -
         out.set("total_err", tolerated.total);
         out.set("first_error", tolerated.first);
     }
-    // As in fio: only for jobs that ran, though not for those alone that have such a target.
+    // As in fio: for every job that ran, with or without a target.
     if job.depth_level.iter().any(|&ops| ops > 0) {
         latency_target(&mut out, job);
     }
@@ -107,7 +107,7 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, plus: bool) -
     out
 }
 
-/// What fio says of a latency target, be it one that was not given.
+/// Sets fio's keys of a latency target, which it prints for jobs without one too.
 fn latency_target(out: &mut Object, job: &JobRecord) {
     let target = job.latency_target.unwrap_or(LatencyTargetRecord {
         share_percent: 100.0,
@@ -122,13 +122,13 @@ fn latency_target(out: &mut Object, job: &JobRecord) {
     out.set("latency_window_us", target.window_us);
 }
 
-/// The job's error; where it has none, the first one that it tolerated, as in fio.
+/// Returns the job's error, or else the first one it tolerated, as in fio.
 pub(crate) fn error_of(job: &JobRecord) -> u32 {
     let tolerated = job.tolerated.map_or(0, |tolerated| tolerated.first);
     if job.error == 0 { tolerated } else { job.error }
 }
 
-/// The tolerated errors, if they are to be shown.
+/// Returns the tolerated errors, if they are printed.
 pub(crate) fn shown_errors(job: &JobRecord) -> Option<fathom_record::Tolerated> {
     let tolerates = job.display.tolerates_errors;
     job.tolerated.or_else(|| tolerates.then(Default::default))
@@ -141,14 +141,14 @@ fn options(options: &[(String, String)]) -> Object {
         .collect()
 }
 
-/// A job and whether its histograms are to be shown too.
+/// Job to render, with or without histogram bins.
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     job: &'a JobRecord,
     plus: bool,
 }
 
-/// `read`, `write` or `trim` of a job.
+/// Returns `read`, `write` or `trim` of a job.
 fn direction(shown: Shown<'_>, direction: &DirectionRecord, group: &GroupRate) -> Object {
     let display = &shown.job.display;
     let bytes_per_s = bytes_per_s(direction);
@@ -190,7 +190,7 @@ fn direction(shown: Shown<'_>, direction: &DirectionRecord, group: &GroupRate) -
     out
 }
 
-/// One entry for each I/O priority.
+/// Returns an entry per I/O priority.
 fn priorities(direction: &DirectionRecord, shown: Shown<'_>) -> Option<Vec<Object>> {
     let display = &shown.job.display;
     let (name, spread) = priorities::timed(display);
@@ -207,7 +207,7 @@ fn priorities(direction: &DirectionRecord, shown: Shown<'_>) -> Option<Vec<Objec
     Some(entries.collect())
 }
 
-/// One kind of latency; `spread` asks for percentiles, and with `plus` for the histogram.
+/// Returns one kind of latency; with `spread` its percentiles, and with `plus` the bins as well.
 pub(crate) fn latency(
     latency: Option<&Latency>,
     display: &Display,
@@ -250,7 +250,7 @@ fn sync(sync: &SyncRecord, display: &Display, plus: bool) -> Object {
     out
 }
 
-/// The shares of ops by queue depth and by completion latency.
+/// Sets the shares of ops by queue depth and by completion latency.
 fn distributions(out: &mut Object, job: &JobRecord) {
     let levels = depth_shares(&job.depth_level, total_ios(job));
     let submits = depth_shares(&job.depth_submit, job.submissions);
@@ -279,5 +279,5 @@ fn idleness(found: &Idleness) -> Object {
     out
 }
 
-/// fio's word for "not known", printed by every run of less than three seconds.
+/// fio's value of an unknown ETA, printed by every run shorter than three seconds.
 const ETA_UNKNOWN: u64 = 2_147_483_647;

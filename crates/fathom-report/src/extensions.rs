@@ -1,5 +1,5 @@
-//! What this program adds to fio's JSON, nested under `"fathom"` where no reader of fio's scalars
-//! meets it: where the run took place, what its numbers are worth, lag and response times.
+//! Additions to fio's JSON under the key `"fathom"`, where readers of fio's schema ignore them:
+//! machine, validity, warnings, lag and response times.
 
 use fathom_core::Direction;
 use fathom_record::{
@@ -8,11 +8,11 @@ use fathom_record::{
 };
 
 use crate::document::latency;
-use crate::group::Entry;
+use crate::group::ReportedJob;
 use crate::json::Object;
 use crate::rate::of_direction;
 
-/// Of the whole run.
+/// Returns the additions for the whole run.
 pub(crate) fn run(record: &Record) -> Object {
     let mut out = Object::new();
     out.set("version", env!("CARGO_PKG_VERSION"));
@@ -31,8 +31,8 @@ pub(crate) fn run(record: &Record) -> Object {
     out
 }
 
-/// Of one job, or one group.
-pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
+/// Returns the additions for one job or group.
+pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
     let job = &entry.job;
     let mut out = Object::new();
     out.set("members", entry.members);
@@ -67,7 +67,7 @@ pub(crate) fn job(entry: &Entry<'_>, plus: bool) -> Object {
     out
 }
 
-/// No device has seen these ops, and no clock these times.
+/// Marks the run as modelled: no real device served its ops and no clock timed them.
 fn modelled(machine: &ModelledMachine) -> Object {
     let mut out = Object::new();
     out.set("clock", MODELLED);
@@ -103,7 +103,7 @@ fn seeks(found: &SeekRecord) -> Object {
     out
 }
 
-/// How a report says that its numbers come from models.
+/// Label of results that come from models.
 pub(crate) const MODELLED: &str = "modelled, virtual time";
 
 fn machine(machine: &Machine) -> Object {

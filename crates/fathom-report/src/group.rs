@@ -1,4 +1,4 @@
-//! What a report shows as one: a job by itself, or neighbours of one group merged.
+//! Blocks of a report: single jobs, or neighbouring jobs of a group merged into one.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,26 @@ use fathom_stats::Latency;
 use crate::priorities;
 use crate::unified;
 
-/// One block of a report.
-pub(crate) struct Entry<'a> {
-    /// The job, or the sum of the group's.
+/// Job as a report shows it: a single job, or several of a group merged.
+pub(crate) struct ReportedJob<'a> {
+    /// The job, or the sum of the merged jobs.
     pub(crate) job: Cow<'a, JobRecord>,
-    /// How many jobs it stands for.
+    /// Number of merged jobs.
     pub(crate) members: u32,
-    /// All directions as one, where that is to be shown beside each.
+    /// All directions merged, if they are shown beside each one.
     pub(crate) mixed: Option<Box<DirectionRecord>>,
 }
 
-/// The blocks of a report, in order; hidden jobs are left out.
-pub(crate) fn entries(record: &Record) -> Vec<Entry<'_>> {
-    let mut entries: Vec<Entry<'_>> = Vec::new();
+/// Merges the jobs of a record into those that a report shows; hidden jobs are left out.
+pub(crate) fn reported_jobs(record: &Record) -> Vec<ReportedJob<'_>> {
+    let mut entries: Vec<ReportedJob<'_>> = Vec::new();
     for job in record.jobs.iter().filter(|job| !job.display.hidden) {
         match entries.last_mut() {
             Some(last) if job.group_reporting && last.job.group_id == job.group_id => {
                 merge(last.job.to_mut(), job);
                 last.members += 1;
             }
-            _ => entries.push(Entry {
+            _ => entries.push(ReportedJob {
                 job: Cow::Borrowed(job),
                 members: 1,
                 mixed: None,
@@ -38,9 +38,9 @@ pub(crate) fn entries(record: &Record) -> Vec<Entry<'_>> {
     entries
 }
 
-/// Adds `job` to its group. Counts are summed, runtimes of a direction are the longest, the first
-/// error counts; name, pid and units are the first member's, options the last one's, depth and
-/// latency target those of the last one that ran.
+/// Adds `job` to its group, as fio does: counts are summed, a direction's runtime is the longest,
+/// the error is the first one; name, pid and units are those of the first job, options of the last,
+/// depth and latency target of the last job that ran.
 fn merge(group: &mut JobRecord, job: &JobRecord) {
     group.options.clone_from(&job.options);
     if job.depth_level.iter().any(|&ops| ops > 0) {
@@ -183,7 +183,7 @@ mod tests {
             jobs,
             ..Record::default()
         };
-        let entries = entries(&record);
+        let entries = reported_jobs(&record);
         let got: Vec<_> = entries
             .iter()
             .map(|e| (e.job.name.as_str(), e.members))

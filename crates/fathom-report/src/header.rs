@@ -1,10 +1,10 @@
-//! What fio prints before a run: one line for each job section, and how many are starting.
+//! Lines that fio prints before a run: one per job section, and the number of jobs starting.
 
 use fathom_record::JobRecord;
 
 use crate::rate::Units;
 
-/// The line of a job section, and `...` below it where it has clones.
+/// Formats the line of a job section, followed by `...` if it has clones.
 #[must_use]
 pub fn job_header(job: &JobRecord, clones: u32) -> String {
     let units = Units::of(&job.display);
@@ -27,7 +27,7 @@ pub fn job_header(job: &JobRecord, clones: u32) -> String {
     )
 }
 
-/// `Starting 1 thread and 2 processes`.
+/// Formats a line such as `Starting 1 thread and 2 processes`.
 #[must_use]
 pub fn starting_line(threads: u32, processes: u32) -> String {
     let threads = counted(threads, "thread", "threads");

@@ -1,11 +1,11 @@
-//! JSON laid out as fio does: `"key" : value`, two blanks a level, floats with six decimals.
+//! JSON in fio's layout: `"key" : value`, two blanks per level, floats with six decimals.
 //!
-//! Scripts cut the document out of mixed output by its looks, so the outer braces stand alone on
-//! their lines and there is no empty line inside.
+//! Scripts find the document in mixed output by its layout: the outer braces are alone on their
+//! lines, and there is no empty line between them.
 
 use std::fmt::Write as _;
 
-/// A JSON value; objects keep the order of their keys.
+/// JSON value; objects keep the order of their keys.
 pub(crate) enum Value {
     Integer(u64),
     Float(f64),
@@ -15,7 +15,7 @@ pub(crate) enum Value {
     Object(Object),
 }
 
-/// Keys and values in order.
+/// JSON object: keys and values in order.
 #[derive(Default)]
 pub(crate) struct Object(Vec<(String, Value)>);
 
@@ -24,7 +24,7 @@ impl Object {
         Self::default()
     }
 
-    /// Adds a key at the end.
+    /// Appends a key.
     pub(crate) fn set(&mut self, key: impl Into<String>, value: impl Into<Value>) {
         self.0.push((key.into(), value.into()));
     }
@@ -33,7 +33,7 @@ impl Object {
         self.0.is_empty()
     }
 
-    /// The object as a document, with a line feed at its end.
+    /// Formats the object as a document, with a line feed at its end.
     pub(crate) fn into_document(self) -> String {
         let mut out = String::new();
         print(&mut out, &Value::Object(self), 0);
@@ -98,7 +98,7 @@ impl<V: Into<Self>> From<Vec<V>> for Value {
 fn print(out: &mut String, value: &Value, level: usize) {
     match value {
         Value::Integer(value) => out.push_str(&value.to_string()),
-        // JSON has no infinity and no NaN; neither means anything in a report.
+        // JSON has neither infinity nor NaN, and neither means anything in a report.
         Value::Float(value) if !value.is_finite() => out.push_str("0.000000"),
         Value::Float(value) => out.push_str(&format!("{value:.6}")),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -114,7 +114,7 @@ fn print(out: &mut String, value: &Value, level: usize) {
     }
 }
 
-/// Items between brackets, each on a line of its own; just the brackets if there are none.
+/// Prints items between brackets, each on its own line; only the brackets if there are none.
 fn print_list<T>(
     out: &mut String,
     brackets: &str,

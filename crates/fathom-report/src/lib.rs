@@ -31,7 +31,7 @@ use fathom_core::OutputFormat;
 use fathom_record::Record;
 
 // Public items, listed once.
-pub use caveats::notes;
+pub use caveats::caveats;
 pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use seeks::seeks;
@@ -53,11 +53,11 @@ pub fn render(record: &Record, format: OutputFormat, terse_version: u32) -> Stri
     }
 }
 
-/// What stands in fio's place for its version, in JSON and before a report: scripts compare the
-/// number with the fio they need.
+/// Version in the place of fio's, in JSON and before a report: scripts compare it with the version
+/// of fio that they need.
 pub const FIO_VERSION: &str = concat!("fio-3.42-fathom-", env!("CARGO_PKG_VERSION"));
 
-/// Whether the devices are shown: there are some, and not every job has `disk_util=0`.
+/// Returns whether disk statistics are printed: there are some, and a job without `disk_util=0`.
 fn show_disks(record: &Record) -> bool {
     !record.disks.is_empty() && record.jobs.iter().any(|job| job.display.disk_util)
 }

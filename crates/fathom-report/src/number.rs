@@ -1,6 +1,6 @@
-//! Numbers as fio prints them for people: a few digits and a prefix.
+//! Numbers in fio's text format: a few digits and a unit prefix.
 
-/// What the prefixes of a number count in.
+/// System of unit prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     /// Ki, Mi, Gi… in steps of 1024.
@@ -10,7 +10,7 @@ pub(crate) enum Prefix {
 }
 
 impl Prefix {
-    /// The one that `kb_base` asks for.
+    /// Returns the system that `kb_base` selects.
     pub(crate) const fn of_base(kb_base: u64) -> Self {
         if kb_base == 1000 {
             Self::Decimal
@@ -19,7 +19,7 @@ impl Prefix {
         }
     }
 
-    /// The other one, printed in parentheses.
+    /// Returns the other system, printed in parentheses.
     pub(crate) const fn other(self) -> Self {
         match self {
             Self::Binary => Self::Decimal,
@@ -42,16 +42,17 @@ impl Prefix {
     }
 }
 
-/// `value` in at most `digits` digits before the point, with its prefix; decimals fill the rest.
+/// Formats `value` with at most `digits` digits before the point and a prefix; decimals fill the
+/// rest.
 ///
-/// A value that fits is printed whole. Otherwise it is divided by the prefix's step until it
-/// fits, and the remainder of the last division alone gives the decimals; where there is no room
-/// for one, the number is rounded.
+/// A value that fits is printed without a prefix. Otherwise it is divided by the prefix's step
+/// until it fits, and the remainder of the last division alone gives the decimals; where there is
+/// no room for one, the number is rounded.
 pub(crate) fn compact(value: u64, digits: u32, prefix: Prefix) -> String {
     compact_from(value, digits, prefix, 0)
 }
 
-/// As `compact`, of a value that already counts in the prefix number `power` (1: Ki or k).
+/// Formats a value that is already scaled by prefix number `power` (1: Ki or k).
 pub(crate) fn compact_from(value: u64, digits: u32, prefix: Prefix, power: usize) -> String {
     let step = prefix.step();
     let names = prefix.names();
@@ -78,7 +79,7 @@ pub(crate) fn compact_from(value: u64, digits: u32, prefix: Prefix, power: usize
     }
 }
 
-/// Decimal digits of `value`.
+/// Returns the number of decimal digits of `value`.
 const fn length(value: u64) -> u32 {
     match value.checked_ilog10() {
         Some(exponent) => exponent + 1,
@@ -86,7 +87,7 @@ const fn length(value: u64) -> u32 {
     }
 }
 
-/// A value and what it is a whole of, as a percentage; 0 of nothing.
+/// Returns `part` as a percentage of `whole`; 0 if `whole` is 0.
 pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 {
         100.0 * part / whole

@@ -1,10 +1,10 @@
-//! Measurements of the raw maximum, for people.
+//! Results of `fathom peak` as text.
 
 use std::fmt::Write as _;
 
 use fathom_record::{PeakLatency, PeakPoint, PeakRecord};
 
-/// What was done in one second, on one line; ops of no bytes have no bandwidth.
+/// Formats the result of one second on one line; ops without bytes have no bandwidth.
 #[must_use]
 pub fn peak_line(label: &str, iops: f64, block_bytes: u32, ops_per_call: f64) -> String {
     let bandwidth = match block_bytes {
@@ -17,7 +17,7 @@ pub fn peak_line(label: &str, iops: f64, block_bytes: u32, ops_per_call: f64) ->
     )
 }
 
-/// The best second, all seconds, and the latencies where they were kept.
+/// Formats mean, best second, and latencies if they were recorded.
 #[must_use]
 pub fn peak_summary(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub fn peak_summary(record: &PeakRecord, against: Option<&PeakRecord>) -> String
         if let Some(other) = other {
             let _infallible = writeln!(
                 text,
-                "{:>9}: {:>8} IOPS at most, now {}",
+                "{:>9}: {:>8} IOPS maximum, now {}",
                 "saved",
                 short(other.iops_max),
                 change(other.iops_max, point.iops_max),
@@ -43,7 +43,7 @@ pub fn peak_summary(record: &PeakRecord, against: Option<&PeakRecord>) -> String
     text
 }
 
-/// A sweep as a table; beside it, in every row, the figures of an earlier one.
+/// Formats a sweep as a table, each row beside that of an earlier sweep.
 #[must_use]
 pub fn peak_sweep(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
     let mut heads = vec!["depth", "batch", "IOPS", "p50 ns", "p99 ns", "p99.9 ns"];
@@ -64,7 +64,7 @@ pub fn peak_sweep(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
     aligned(&rows)
 }
 
-/// Columns to the right, two blanks apart.
+/// Formats rows as right-aligned columns, two blanks apart.
 #[must_use]
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -119,7 +119,7 @@ fn latency(text: &mut String, lat: &PeakLatency, other: Option<&PeakLatency>) {
     text.push_str(&aligned(&rows));
 }
 
-/// In per cent, with its sign.
+/// Returns the signed change in percent.
 fn change(before: f64, now: f64) -> String {
     if before > 0.0 {
         format!("{:+.1}%", (now / before - 1.0) * 100.0)
@@ -128,7 +128,7 @@ fn change(before: f64, now: f64) -> String {
     }
 }
 
-/// Three or four digits and a decimal prefix.
+/// Formats three or four digits and a decimal prefix.
 fn short(number: f64) -> String {
     match number {
         number if number >= 99_950_000.0 => format!("{:.1}M", number / 1e6),
@@ -138,7 +138,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// MiB and MB per second.
+/// Formats MiB and MB per second.
 fn bandwidth(bytes_per_s: f64) -> String {
     let (mib, mb) = (bytes_per_s / 1_048_576.0, bytes_per_s / 1e6);
     format!("{mib:.0} MiB/s ({mb:.0} MB/s)")
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_stands_beside_the_saved_one() {
+    fn a_sweep_is_compared_with_the_saved_one() {
         let (now, before) = (record(1000.0, 100), record(800.0, 120));
         let want = "\
 depth  batch  IOPS  p50 ns  p99 ns  p99.9 ns

@@ -1,4 +1,4 @@
-//! Latencies by I/O priority: shown where ops of at least two priorities were done.
+//! Latencies by I/O priority, shown if ops had at least two priorities.
 
 use fathom_core::IoPriority;
 use fathom_record::{DirectionRecord, Display, PriorityRecord};
@@ -7,7 +7,7 @@ use fathom_stats::Latency;
 use crate::number::percent;
 use crate::text_latency::{percentile_table, summary_line};
 
-/// Which latency is kept by priority, and whether its percentiles are shown.
+/// Returns the name of the latency kept per priority and whether its percentiles are shown.
 pub(crate) const fn timed(display: &Display) -> (&'static str, bool) {
     match display.lat_percentiles {
         true => ("lat", true),
@@ -15,7 +15,7 @@ pub(crate) const fn timed(display: &Display) -> (&'static str, bool) {
     }
 }
 
-/// The priorities that ops had; `None` if there were less than two.
+/// Returns the priorities of completed ops; `None` if there are fewer than two.
 pub(crate) fn sampled(
     direction: &DirectionRecord,
 ) -> Option<impl Iterator<Item = &PriorityRecord>> {
@@ -24,7 +24,7 @@ pub(crate) fn sampled(
     (sampled.clone().count() > 1).then_some(sampled)
 }
 
-/// `    clat prio 1/0/0 (usec): min=27, max=285, avg=66.47, stdev=22.86`, one for each.
+/// Formats `    clat prio 1/0/0 (usec): min=27, max=285, avg=66.47, stdev=22.86` per priority.
 pub(crate) fn summary_lines(direction: &DirectionRecord, display: &Display) -> String {
     let (name, _) = timed(display);
     let line = |entry: &PriorityRecord| {
@@ -34,7 +34,7 @@ pub(crate) fn summary_lines(direction: &DirectionRecord, display: &Display) -> S
     sampled(direction).map_or_else(String::new, |entries| entries.map(line).collect())
 }
 
-/// `    clat prio 1/0/0 (30.05% of IOs) percentiles (usec):` and the table, one for each.
+/// Formats `    clat prio 1/0/0 (30.05% of IOs) percentiles (usec):` and the table per priority.
 pub(crate) fn percentile_tables(direction: &DirectionRecord, display: &Display) -> String {
     let (name, spread) = timed(display);
     let Some(entries) = sampled(direction).filter(|_| spread) else {
@@ -51,29 +51,29 @@ pub(crate) fn percentile_tables(direction: &DirectionRecord, display: &Display) 
     entries.map(table).collect()
 }
 
-/// Class, level and hint.
+/// Formats class, level and hint.
 fn spelled(priority: u16) -> String {
     let IoPriority { class, level, hint } = IoPriority::from_raw(priority);
     format!("{class}/{level}/{hint}")
 }
 
-/// Adds a job's priorities to its group's; of a job that asked for none, all ops have its thread's.
-/// To be called before the latencies themselves are merged.
+/// Adds a job's priorities to its group's. The ops of a job without priorities of its own have that
+/// of its thread. Call before merging the latencies, from which those ops are taken.
 pub(crate) fn merge(group: (&mut DirectionRecord, u16), job: (&DirectionRecord, u16), lat: bool) {
     let (group, group_priority) = group;
     let (job, job_priority) = job;
-    let asked = !(group.priorities.is_empty() && job.priorities.is_empty());
-    if !asked && group_priority == job_priority {
+    let have_any = !(group.priorities.is_empty() && job.priorities.is_empty());
+    if !have_any && group_priority == job_priority {
         return;
     }
     if group.priorities.is_empty() {
-        group.priorities = whole(group, group_priority, lat);
+        group.priorities = all_ops(group, group_priority, lat);
     }
-    let whole_job = match job.priorities.is_empty() {
-        true => whole(job, job_priority, lat),
+    let of_job = match job.priorities.is_empty() {
+        true => all_ops(job, job_priority, lat),
         false => job.priorities.clone(),
     };
-    for entry in whole_job {
+    for entry in of_job {
         let own = group.priorities.iter_mut();
         match own.into_iter().find(|own| own.priority == entry.priority) {
             Some(own) => own.latency.merge(&entry.latency),
@@ -82,8 +82,8 @@ pub(crate) fn merge(group: (&mut DirectionRecord, u16), job: (&DirectionRecord, 
     }
 }
 
-/// All ops of a direction under the one priority they had.
-fn whole(direction: &DirectionRecord, priority: u16, lat: bool) -> Vec<PriorityRecord> {
+/// Returns all ops of a direction as one entry of this priority.
+fn all_ops(direction: &DirectionRecord, priority: u16, lat: bool) -> Vec<PriorityRecord> {
     let kept: Option<&Latency> = match lat {
         true => direction.lat.as_ref(),
         false => direction.clat.as_ref(),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn two_priorities_are_told_apart() {
+    fn two_priorities_are_shown_separately() {
         let direction = direction(&[(0, &[20, 20, 20]), (0x2000, &[]), (0x400b, &[10])]);
         assert_eq!(
             summary_lines(&direction, &display()),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn one_priority_is_nothing_to_tell() {
+    fn a_single_priority_is_not_shown() {
         for priorities in [&[][..], &[(0, &[20][..])], &[(0, &[20][..]), (1, &[])]] {
             let direction = direction(priorities);
             assert_eq!(summary_lines(&direction, &display()), "");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn lat_is_told_where_its_percentiles_are() {
+    fn lat_replaces_clat_with_lat_percentiles() {
         let direction = direction(&[(0, &[20]), (1, &[20])]);
         let mut display = display();
         display.lat_percentiles = true;

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use fathom_core::{Direction, PerDirection};
 use fathom_record::{DirectionRecord, Display, JobRecord};
 
-use crate::group::Entry;
+use crate::group::ReportedJob;
 use crate::number::{Prefix, compact, percent};
 
-/// Bytes per second; 0 if nothing was moved.
+/// Returns bytes per second; 0 if nothing was moved.
 pub(crate) fn bytes_per_s(direction: &DirectionRecord) -> u64 {
     per_second(direction.bytes, direction.runtime_ms)
 }
 
-/// Ops per second, rounded down; 0 if there were none.
+/// Returns ops per second, rounded down.
 pub(crate) fn ops_per_s(direction: &DirectionRecord) -> u64 {
     per_second(direction.ios, direction.runtime_ms)
 }
 
-/// Ops per second; 0 for a direction in which nothing ever moved.
+/// Returns exact ops per second; 0 for an unused direction.
 pub(crate) fn exact_ops_per_s(direction: &DirectionRecord) -> f64 {
     if direction.bytes == 0 && direction.runtime_ms == 0 {
         return 0.0;
@@ -26,13 +26,13 @@ pub(crate) fn exact_ops_per_s(direction: &DirectionRecord) -> f64 {
     1000.0 * direction.ios as f64 / direction.runtime_ms.max(1) as f64
 }
 
-/// `amount` in `runtime_ms`, by the second. A run too short to have a millisecond counts as one.
+/// Returns `amount` per second. A runtime below one millisecond counts as one.
 fn per_second(amount: u64, runtime_ms: u64) -> u64 {
     let scaled = u128::from(amount) * 1000 / u128::from(runtime_ms.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// How a job's rates and sizes are to be printed.
+/// Units of a job's rates and sizes.
 #[derive(Clone, Copy)]
 pub(crate) struct Units {
     prefix: Prefix,
@@ -57,7 +57,7 @@ impl Units {
         )
     }
 
-    /// `12.1MiB/s (12.7MB/s)`, split at the blank: each pair of prefix and value.
+    /// Formats `12.1MiB/s` and `12.7MB/s`: the bandwidth in both systems of prefixes.
     pub(crate) fn bandwidth(self, bytes_per_s: u64) -> (String, String) {
         let (value, unit) = if self.bits {
             (bytes_per_s.saturating_mul(8), "bit/s")
@@ -67,12 +67,12 @@ impl Units {
         self.both(value, unit)
     }
 
-    /// `131MiB` and `137MB`.
+    /// Formats `131MiB` and `137MB`: the size in both systems of prefixes.
     pub(crate) fn size(self, bytes: u64) -> (String, String) {
         self.both(bytes, "B")
     }
 
-    /// Ops per second, with decimal prefixes whatever the base.
+    /// Formats ops per second, with decimal prefixes whatever the base.
     pub(crate) fn iops(self, ops_per_s: u64) -> String {
         compact(ops_per_s, self.digits, Prefix::Decimal)
     }
@@ -83,7 +83,7 @@ impl Units {
     }
 }
 
-/// One direction of all that ran in one reporting group.
+/// Rates of one direction of a reporting group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GroupRate {
     pub(crate) bytes: u64,
@@ -93,18 +93,18 @@ pub(crate) struct GroupRate {
     pub(crate) longest_ms: u64,
 }
 
-/// All that ran in one reporting group.
+/// Rates of a reporting group.
 pub(crate) struct GroupRates<'a> {
-    /// Its first entry.
-    pub(crate) first: &'a Entry<'a>,
+    /// First job of the group.
+    pub(crate) first: &'a ReportedJob<'a>,
     pub(crate) each: PerDirection<GroupRate>,
-    /// All directions as one.
+    /// All directions merged.
     pub(crate) mixed: GroupRate,
 }
 
 impl<'a> GroupRates<'a> {
-    /// The rates of every group, each summed once however many jobs it has.
-    pub(crate) fn of_groups(entries: &'a [Entry<'a>]) -> BTreeMap<u32, Self> {
+    /// Computes the rates of every group in one pass over the jobs.
+    pub(crate) fn of_groups(entries: &'a [ReportedJob<'a>]) -> BTreeMap<u32, Self> {
         let mut groups = BTreeMap::new();
         for entry in entries {
             let rates = groups.entry(entry.job.group_id).or_insert_with(|| Self {
@@ -123,12 +123,12 @@ impl<'a> GroupRates<'a> {
 }
 
 impl GroupRate {
-    /// Bytes per second of all together: what was moved, over the longest run.
+    /// Returns the group's bytes per second: all bytes over the longest runtime.
     pub(crate) fn bytes_per_s(&self) -> u64 {
         per_second(self.bytes, self.longest_ms)
     }
 
-    /// The share of `mean_kib_per_s` in the whole, percent, at most 100.
+    /// Returns the share of `mean_kib_per_s` in the group's bandwidth, percent, at most 100.
     pub(crate) fn share(&self, mean_kib_per_s: f64) -> f64 {
         let whole = (self.bytes_per_s() / 1024) as f64;
         percent(mean_kib_per_s, whole).min(100.0)
@@ -157,12 +157,12 @@ impl GroupRate {
     }
 }
 
-/// One direction of a job.
+/// Returns one direction of a job.
 pub(crate) fn of_direction(job: &JobRecord, direction: Direction) -> &DirectionRecord {
     job.directions.each()[direction.index()]
 }
 
-/// Ops of all directions.
+/// Returns the ops of all directions.
 pub(crate) fn total_ios(job: &JobRecord) -> u64 {
     sum(job
         .directions
@@ -171,7 +171,7 @@ pub(crate) fn total_ios(job: &JobRecord) -> u64 {
         .map(|direction| direction.ios))
 }
 
-/// A sum that a damaged record cannot overflow.
+/// Returns the sum, saturated: a damaged record must not overflow it.
 pub(crate) fn sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }

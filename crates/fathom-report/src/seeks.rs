@@ -1,4 +1,4 @@
-//! What a disk saw, for people: a table with bars.
+//! Seek statistics as text: a table with bars.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,7 @@ use fathom_record::SeekRecord;
 
 use crate::peak::aligned;
 
-/// How many requests a disk was given, how many of them without a seek, and how far the others
-/// were apart.
+/// Formats the number of requests, the sequential share, and the distances between the others.
 #[must_use]
 pub fn seeks(record: &SeekRecord) -> String {
     let mut text = format!(
@@ -16,11 +15,7 @@ pub fn seeks(record: &SeekRecord) -> String {
     );
     if let Some(ratio) = record.sequential_ratio {
         // Writing to a string cannot fail.
-        let _written = write!(
-            text,
-            ", {:.1}% followed the one before without a seek",
-            ratio * 100.0
-        );
+        let _written = write!(text, ", {:.1}% sequential", ratio * 100.0);
     }
     text.push('\n');
     let rows: Vec<Bar> = (record.distances.rows())
@@ -36,7 +31,7 @@ pub fn seeks(record: &SeekRecord) -> String {
     text
 }
 
-/// One row of a table with bars: a span, and how many fell into it.
+/// Row of a table with bars: a bucket and its count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bar {
     pub(crate) from: String,
@@ -44,7 +39,7 @@ pub(crate) struct Bar {
     pub(crate) count: u64,
 }
 
-/// The rows under these heads, each with its share; the largest count has the longest bar.
+/// Formats rows under these heads, each with its share and a bar proportional to its count.
 pub(crate) fn bars(heads: [&str; 3], rows: &[Bar]) -> String {
     let total = rows
         .iter()
@@ -68,15 +63,15 @@ pub(crate) fn bars(heads: [&str; 3], rows: &[Bar]) -> String {
     lines.collect()
 }
 
-/// What is there at all has a bar.
+/// Returns a bar of at least one mark for any count above 0.
 fn bar(count: u64, most: u64) -> String {
-    let length = u128::from(count) * LONGEST;
+    let length = u128::from(count) * BAR_MARKS_MAX;
     let length = length.div_ceil(u128::from(most.max(1)));
     "#".repeat(usize::try_from(length).unwrap_or(0))
 }
 
-/// Marks of the longest bar: with the numbers it fits into 80 columns.
-const LONGEST: u128 = 40;
+/// Length of the longest bar: with the numbers it fits into 80 columns.
+const BAR_MARKS_MAX: u128 = 40;
 
 #[cfg(test)]
 mod tests {
@@ -98,7 +93,7 @@ mod tests {
             },
         };
         let want = "\
-seeks: 1001 dispatched, 7 merged, 60.0% followed the one before without a seek
+seeks: 1001 dispatched, 7 merged, 60.0% sequential
 over KiB  to KiB  seeks
        0       1    800  99.9%  ########################################
        1       2      0   0.0%
@@ -108,7 +103,7 @@ over KiB  to KiB  seeks
     }
 
     #[test]
-    fn a_disk_that_saw_nothing_has_no_table() {
+    fn an_idle_disk_has_no_table() {
         let want = "seeks: 0 dispatched, 0 merged\n";
         assert_eq!(seeks(&SeekRecord::default()), want);
     }

@@ -1,34 +1,34 @@
-//! The status line of a run, as fio prints it on a terminal.
+//! Status line of a run, as fio prints it on a terminal.
 
 use fathom_core::{Direction, PerDirection};
 
 use crate::number::{Prefix, compact_from};
 use crate::rate::Units;
 
-/// How a run is going.
+/// Progress of a run, as the status line shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// Time since the run started, ms. Until the third second begins only the first part is shown.
     pub elapsed_ms: u64,
-    /// Jobs that run (ramping ones too).
+    /// Running jobs, including those in their ramp time.
     pub running: u32,
-    /// Files that are open.
+    /// Open files.
     pub open_files: u32,
-    /// Sums of `rate_min` and `rate` over the running jobs, bytes per second; where any is set.
+    /// Sums of `rate_min` and `rate` over the running jobs, bytes per second, if any is set.
     pub rate_bytes: Option<(u64, u64)>,
-    /// The same of `rate_iops_min` and `rate_iops`.
+    /// Sums of `rate_iops_min` and `rate_iops` over the running jobs, if any is set.
     pub rate_iops: Option<(u64, u64)>,
     /// fio's letter for each job's state, in the order of the jobs: `P` not created, `I` setting
     /// up, `C` created, `/` ramping, `R` `W` `M` sequential, `r` `w` `m` random, `D` `d` trim,
     /// `V` verifying, `F` syncing, `f` finishing, `E` exited, `_` reaped, `X` reaped with an error.
     pub states: String,
-    /// How much is done, 0–100; `None` while it is not known.
+    /// Progress, percent 0–100; `None` while unknown.
     pub percent: Option<f64>,
     /// Bytes per second since the last line.
     pub bytes_per_s: PerDirection<u64>,
     /// Ops per second since the last line.
     pub ops_per_s: PerDirection<u64>,
-    /// Time that is left, s; `None` while it is not known.
+    /// Remaining time; `None` while unknown.
     pub eta_s: Option<u64>,
     /// As in `Display`.
     pub kb_base: u64,
@@ -55,8 +55,8 @@ impl Default for Status {
     }
 }
 
-/// The line, without carriage return or line feed; whoever prints it pads it with blanks to the
-/// length of the one before.
+/// Formats the line without its end; the caller pads it with blanks to the length of the previous
+/// line.
 #[must_use]
 pub fn status_line(status: &Status) -> String {
     let mut out = format!("Jobs: {} (f={})", status.running, status.open_files);
@@ -88,8 +88,8 @@ pub fn status_line(status: &Status) -> String {
     out
 }
 
-/// `[r=1024KiB/s,w=2048KiB/s]`; directions at rest are left out, and all of them while it is not
-/// known how far the run is: then it ramps.
+/// Formats `[r=1024KiB/s,w=2048KiB/s]` without idle directions; empty while progress is unknown,
+/// that is during ramp time.
 fn bracket(status: &Status, text: impl Fn(Direction) -> String, unit: &str) -> String {
     let moves = |d: &Direction| status.bytes_per_s[*d] > 0 || status.ops_per_s[*d] > 0;
     let cells: Vec<String> = Direction::ALL
@@ -103,7 +103,7 @@ fn bracket(status: &Status, text: impl Fn(Direction) -> String, unit: &str) -> S
     format!("[{}{unit}]", cells.join(","))
 }
 
-/// Whole KiB (or kB) at least, as fio counts here.
+/// Formats a bandwidth in whole KiB (or kB), as fio does here.
 fn bandwidth(status: &Status, bytes_per_s: u64) -> String {
     let prefix = Prefix::of_base(status.kb_base);
     let step = if prefix == Prefix::Decimal {
@@ -119,7 +119,7 @@ fn bandwidth(status: &Status, bytes_per_s: u64) -> String {
     compact_from(value / step, DIGITS, prefix, 1) + unit
 }
 
-/// `P(2),w(1)`: each letter with how often it follows itself.
+/// Formats `P(2),w(1)`: each letter with the length of its run.
 fn runs(states: &str) -> String {
     let mut runs: Vec<(char, u32)> = Vec::new();
     for state in states.chars() {
@@ -135,7 +135,7 @@ fn runs(states: &str) -> String {
     runs.join(",")
 }
 
-/// `00m:05s`, with hours and days in front where there are any.
+/// Formats `00m:05s`, with hours and days if there are any.
 fn eta(seconds: Option<u64>) -> String {
     let Some(seconds) = seconds else {
         return "--".to_owned();
@@ -151,7 +151,7 @@ fn eta(seconds: Option<u64>) -> String {
     out + &format!("{:02}m:{:02}s", seconds / 60 % 60, seconds % 60)
 }
 
-/// The rest of the line is shown from here on, ms: before, rates would be those of starting up.
+/// Time from which the whole line is shown; earlier, rates would be those of the start.
 const FULL_LINE_MS: u64 = 2001;
 
 /// Digits of rates in the line.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_shown() {
+    fn unknown_values_are_left_out() {
         let status = Status {
             open_files: 0,
             states: "/".to_owned(),

@@ -1,11 +1,11 @@
-//! Steady state and latency target, in fio's words.
+//! Steady state and latency target, in fio's format.
 
 use fathom_record::{JobRecord, SteadyStateRecord};
 
 use crate::json::Object;
 use crate::rate::Units;
 
-/// `steadystate` of a job.
+/// Returns `steadystate` of a job.
 pub(crate) fn steady_object(steady: &SteadyStateRecord) -> Object {
     let percent = if steady.is_percent { "%" } else { "" };
     let slope = if steady.by_slope { "_slope" } else { "" };
@@ -32,7 +32,7 @@ pub(crate) fn steady_object(steady: &SteadyStateRecord) -> Object {
     out
 }
 
-/// The line of the text report.
+/// Formats the steady-state line of the text report.
 pub(crate) fn steady_line(job: &JobRecord) -> String {
     let Some(steady) = &job.steady_state else {
         return String::new();
@@ -54,7 +54,7 @@ pub(crate) fn steady_line(job: &JobRecord) -> String {
     )
 }
 
-/// Where the latency line stands: the target, if one was given.
+/// Formats the latency-target line, which fio prints for jobs without a target too.
 pub(crate) fn latency_line(job: &JobRecord) -> String {
     let (target, window, percent, depth) = match &job.latency_target {
         Some(found) => (
@@ -72,7 +72,7 @@ pub(crate) fn latency_line(job: &JobRecord) -> String {
     )
 }
 
-/// A time with two decimals, in the largest unit that leaves something before the point.
+/// Formats a time with two decimals, in the largest unit that gives at least 1.
 fn time(ns: f64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     let unit = units.iter().find(|(size, _)| ns >= *size);
@@ -90,7 +90,7 @@ fn mean(values: &[u64]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A window of fio 3.33, and what it printed of it.
+    /// Samples of a window of fio 3.33 and the lines it printed for them.
     #[test]
     fn a_window_is_shown_as_by_fio() {
         let steady = SteadyStateRecord {

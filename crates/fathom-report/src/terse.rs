@@ -1,7 +1,7 @@
-//! The terse report: a line of fields for each job, with semicolons between them.
+//! Terse report: one line of semicolon-separated fields per job.
 //!
-//! Scripts count the fields, so there are always as many: a percentile that was not asked for is
-//! `0%=0`, a latency that was not kept is zeros. The layouts grew by appending:
+//! Scripts count the fields, so their number is fixed: a percentile that was not requested is
+//! `0%=0`, a latency that was not recorded is zeros. Later layouts append fields:
 //!
 //! | layout | fields |
 //! |---|---|
@@ -17,19 +17,19 @@ use fathom_stats::{Latency, SampleStats};
 use crate::disks;
 use crate::distribution::{LatencyShares, depth_shares};
 use crate::document::{error_of, shown_errors};
-use crate::group::{Entry, entries};
+use crate::group::{ReportedJob, reported_jobs};
 use crate::number::percent;
 use crate::percentiles::percentiles;
 use crate::rate::{GroupRate, GroupRates, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
-/// The record in fio's terse form, layout 2, 3, 4 or 5; any other number is the usual 3.
+/// Renders the record in layout 2, 3, 4 or 5; any other number stands for the default, 3.
 pub(crate) fn terse(record: &Record, layout: u32) -> String {
     let layout = if (2..=5).contains(&layout) { layout } else { 3 };
-    let entries = entries(record);
+    let entries = reported_jobs(record);
     let groups = GroupRates::of_groups(&entries);
-    let line = |entry: &Entry<'_>| {
+    let line = |entry: &ReportedJob<'_>| {
         let mut line = Line::default();
         let rates = &groups[&entry.job.group_id];
         job(&mut line, record, rates, entry, layout);
@@ -38,8 +38,14 @@ pub(crate) fn terse(record: &Record, layout: u32) -> String {
     entries.iter().map(line).collect()
 }
 
-/// One job's line, or two.
-fn job(line: &mut Line, record: &Record, rates: &GroupRates<'_>, entry: &Entry<'_>, layout: u32) {
+/// Writes the line of one job, or two in layout 2.
+fn job(
+    line: &mut Line,
+    record: &Record,
+    rates: &GroupRates<'_>,
+    entry: &ReportedJob<'_>,
+    layout: u32,
+) {
     let job: &JobRecord = &entry.job;
     line.add(layout);
     if layout > 2 {
@@ -92,7 +98,7 @@ fn job(line: &mut Line, record: &Record, rates: &GroupRates<'_>, entry: &Entry<'
     }
 }
 
-/// The block of one direction: 41 fields, 47 from layout 5 on.
+/// Writes the fields of one direction: 41, or 47 from layout 5.
 fn direction(
     line: &mut Line,
     job: &JobRecord,
@@ -123,7 +129,7 @@ fn direction(
     }
 }
 
-/// Smallest, largest, mean and deviation, µs.
+/// Writes minimum, maximum, mean and standard deviation, µs.
 fn latency(line: &mut Line, latency: Option<&Latency>) {
     let nothing = Latency::default();
     let summary = &latency.unwrap_or(&nothing).summary;
@@ -133,7 +139,7 @@ fn latency(line: &mut Line, latency: Option<&Latency>) {
     line.add(format!("{:.6}", summary.stddev() / 1000.0));
 }
 
-/// Percentiles of lat where they were asked for, else of clat, µs; twenty fields in any case.
+/// Writes percentiles of lat if requested, otherwise of clat, µs; always twenty fields.
 fn percentile_fields(line: &mut Line, job: &JobRecord, direction: &DirectionRecord) {
     let display = &job.display;
     let (latency, shown) = match display.lat_percentiles {
@@ -161,7 +167,7 @@ fn mean_and_deviation(line: &mut Line, samples: &SampleStats) {
     line.add(format!("{:.6}", samples.stddev()));
 }
 
-/// Shares of ops by latency: µs, with all that took less in the first, and ms.
+/// Writes shares of ops by latency: in µs, the first including all shorter ops, and in ms.
 fn latency_shares(line: &mut Line, job: &JobRecord) {
     let mut shares = LatencyShares::of(job);
     shares.us[0] += shares.ns.iter().sum::<f64>();
@@ -170,7 +176,7 @@ fn latency_shares(line: &mut Line, job: &JobRecord) {
     }
 }
 
-/// Fields with semicolons between them.
+/// Line of semicolon-separated fields.
 #[derive(Default)]
 struct Line(String);
 
@@ -183,7 +189,7 @@ impl Line {
     }
 }
 
-/// As many as `percentile_list` takes.
+/// Number of percentile fields, as many as `percentile_list` accepts.
 const PERCENTILE_FIELDS: usize = 20;
 
 #[cfg(test)]

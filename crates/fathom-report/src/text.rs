@@ -1,14 +1,14 @@
-//! The report for people, in fio's lines.
+//! Text report, in fio's layout.
 
 use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
-use crate::caveats::notes;
+use crate::caveats::caveats;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::document::{error_of, shown_errors};
 use crate::extensions::MODELLED;
-use crate::group::{Entry, entries};
+use crate::group::{ReportedJob, reported_jobs};
 use crate::number::percent;
 use crate::priorities;
 use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
@@ -18,9 +18,9 @@ use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
 
-/// The record as text: jobs, groups, devices, and then what the reader should know.
+/// Renders jobs, groups, disk statistics and then the caveats.
 pub(crate) fn text(record: &Record) -> String {
-    let entries = entries(record);
+    let entries = reported_jobs(record);
     let mut out = String::from("\n");
     if let Some(machine) = &record.modelled {
         out += &format!("{MODELLED}: {}\n", machine.file);
@@ -39,11 +39,11 @@ pub(crate) fn text(record: &Record) -> String {
     }
     out += &modelled_seeks(record);
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
-    out += &notes(record);
+    out += &caveats(record);
     out
 }
 
-/// What each modelled device was given, where that was asked for.
+/// Formats the seek statistics of modelled devices, if requested.
 fn modelled_seeks(record: &Record) -> String {
     let devices = record.modelled.iter().flat_map(|machine| &machine.devices);
     let told = devices.filter_map(|device| {
@@ -63,14 +63,14 @@ fn idleness(found: &Idleness) -> String {
     out + &unit_of_work(found.unit_mean_us, found.unit_stddev_us)
 }
 
-/// fio's line about its unit of work.
+/// Formats fio's line about its unit of work.
 #[must_use]
 pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
     format!("  unit work: mean={mean_us:.2}us, stddev={stddev_us:.2}\n")
 }
 
-/// All of one job, or group; nothing for one that never did an op and did not fail.
-fn block(entry: &Entry<'_>, time: &str, rates: &GroupRates<'_>) -> String {
+/// Formats one job or group; empty if it neither completed an op nor failed.
+fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String {
     let job: &JobRecord = &entry.job;
     let moved = job
         .directions
@@ -114,7 +114,7 @@ fn block(entry: &Entry<'_>, time: &str, rates: &GroupRates<'_>) -> String {
     out
 }
 
-/// ` (what went wrong)`, for a job that failed.
+/// Returns ` (error text)` for a job that failed.
 fn error_text(job: &JobRecord) -> String {
     match (&job.error_text, error_of(job)) {
         (_, 0) => String::new(),
@@ -123,7 +123,7 @@ fn error_text(job: &JobRecord) -> String {
     }
 }
 
-/// The system's words for an errno.
+/// Returns the system's description of an errno.
 fn errno_text(errno: u32) -> String {
     let code = i32::try_from(errno).unwrap_or(i32::MAX);
     let text = std::io::Error::from_raw_os_error(code).to_string();
@@ -133,7 +133,7 @@ fn errno_text(errno: u32) -> String {
     }
 }
 
-/// Rates, latencies and samples of one direction; nothing if it moved nothing.
+/// Formats rates, latencies and samples of one direction; empty if no bytes were moved.
 fn direction_lines(
     job: &JobRecord,
     name: &str,
@@ -167,11 +167,11 @@ fn direction_lines(
         out += &percentile_table(title, latency, display);
     }
     out += &priorities::percentile_tables(direction, display);
-    // Ours: what an op's owner waited for, where a rate said when it was due.
+    // Not fio's: latency from the due time, for jobs with a rate.
     out += &summary_line("resp", direction.resp.as_ref());
     out += &percentile_table("resp", direction.resp.as_ref(), display);
     out += &summary_line("lag", direction.lag.as_ref());
-    // Ours too: how long ops lay with nobody to do them, where workers do.
+    // Not fio's: time that ops waited for an offload worker.
     out += &summary_line("queued", direction.queued.as_ref());
     out += &bandwidth_line(&direction.bandwidth, display.kb_base, group);
     out += &iops_line(&direction.iops);
@@ -182,7 +182,7 @@ fn bandwidth_line(samples: &SampleStats, kb_base: u64, group: &GroupRate) -> Str
     if samples.count() == 0 {
         return String::new();
     }
-    // As fio has it: the numbers are KiB or MiB whatever `kb_base`, also where the unit is kB.
+    // As in fio: values are in KiB or MiB whatever `kb_base`, even where the unit says kB.
     let (unit, divisor) = match kb_base {
         base if samples.mean() > (base * base) as f64 => ("MiB/s", 1024),
         1000 => ("kB/s", 1),
@@ -213,7 +213,7 @@ fn iops_line(samples: &SampleStats) -> String {
     )
 }
 
-/// The lines `lat (usec)   : 50=37.50%, …`, five shares a line, none for empty units.
+/// Formats the lines `lat (usec)   : 50=37.50%, …`, five shares a line, none for empty units.
 fn latency_shares(job: &JobRecord) -> String {
     let shares = LatencyShares::of(job);
     share_lines("nsec", &SHORT, &shares.ns)
@@ -286,7 +286,7 @@ fn depth_lines(job: &JobRecord) -> String {
     )
 }
 
-/// What all jobs of a group did together.
+/// Formats the totals of a group.
 fn group_status(group_id: u32, rates: &GroupRates<'_>) -> String {
     let mut out = format!("\nRun status group {group_id} (all jobs):\n");
     let first = rates.first;

@@ -1,4 +1,4 @@
-//! Latency in text: the line of a summary, and the table of percentiles.
+//! Latency as text: the summary line and the table of percentiles.
 
 use fathom_record::Display;
 use fathom_stats::{Histogram, Latency, Summary};
@@ -6,8 +6,8 @@ use fathom_stats::{Histogram, Latency, Summary};
 use crate::number::{Prefix, compact};
 use crate::percentiles::percentiles;
 
-/// `    clat (usec): min=27, max=285, avg=66.47, stdev=22.86`; nothing without values. `title` is
-/// printed at its width of eight.
+/// Formats `    clat (usec): min=27, max=285, avg=66.47, stdev=22.86`; empty without values.
+/// `title` is right-aligned to eight characters.
 pub(crate) fn summary_line(title: &str, latency: Option<&Latency>) -> String {
     let Some(summary) = latency.map(|latency| &latency.summary) else {
         return String::new();
@@ -28,7 +28,7 @@ pub(crate) fn summary_line(title: &str, latency: Option<&Latency>) -> String {
     )
 }
 
-/// `    clat percentiles (usec):` and the table; nothing without a histogram or values.
+/// Formats `    clat percentiles (usec):` and the table; empty without a histogram or values.
 pub(crate) fn percentile_table(
     title: &str,
     latency: Option<&Latency>,
@@ -50,7 +50,7 @@ fn table(title: &str, histogram: &Histogram, display: &Display) -> String {
     });
     let unit = Unit::of_percentiles(smallest, largest);
     let width = unit.up(largest).to_string().len().max(5);
-    let decimals = display.percentile_precision.min(MOST_DECIMALS) as usize;
+    let decimals = display.percentile_precision.min(DECIMALS_MAX) as usize;
     let per_line = (73 / (decimals + 10 + width)).max(1);
     let cell = |&(percent, ns): &(f64, u64)| {
         let name_width = decimals + 3;
@@ -72,7 +72,7 @@ fn table(title: &str, histogram: &Histogram, display: &Display) -> String {
     )
 }
 
-/// What a latency is printed in.
+/// Unit of a printed latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Nano,
@@ -81,7 +81,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// The largest one in which smallest, largest and spread still have three digits or so.
+    /// Returns the largest unit in which minimum, maximum and deviation keep about three digits.
     fn of_summary(summary: &Summary) -> Self {
         let (min, max, stddev) = (summary.min(), summary.max(), summary.stddev());
         if min > 2_000_000 && max > 99_999_999 && stddev > 1_000_000.0 {
@@ -119,17 +119,17 @@ impl Unit {
         }
     }
 
-    /// `ns` in this unit, rounded up.
+    /// Returns `ns` in this unit, rounded up.
     const fn up(self, ns: u64) -> u64 {
         ns.div_ceil(self.ns())
     }
 }
 
-/// Digits of the smallest and largest latency, whatever `significant_figures` says.
+/// Digits of minimum and maximum, whatever `significant_figures` says.
 const BOUND_DIGITS: u32 = 6;
 
-/// Decimals of a percentage beyond this are not told apart by the histogram.
-const MOST_DECIMALS: u32 = 9;
+/// Largest number of decimals of a percentage; the histogram cannot resolve more.
+const DECIMALS_MAX: u32 = 9;
 
 #[cfg(test)]
 mod tests {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_percentiles_take_five_lines() {
+    fn the_default_percentiles_take_five_lines() {
         let table = percentile_table("clat", Some(&latency(&[120])), &Display::default());
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines.len(), 6);

@@ -1,4 +1,4 @@
-//! What was traced, for people.
+//! Results of `fathom trace` as text.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use fathom_record::{PeakLatency, TraceRecord, TracedDirection, UringTraceRecord,
 use crate::peak::aligned;
 use crate::seeks::{Bar, bars, seeks};
 
-/// What a device was given, how far apart, and how long it took.
+/// Formats a device's requests, their latencies and the distances between them.
 #[must_use]
 pub fn trace(record: &TraceRecord) -> String {
     let mut text = format!("{}: {}\n", record.device, traced(record.wall_ns));
     if record.directions.is_empty() {
-        text.push_str("no request\n");
+        text.push_str("no requests\n");
         return text;
     }
     text.push_str(&counts(&record.directions));
@@ -23,7 +23,7 @@ pub fn trace(record: &TraceRecord) -> String {
     text
 }
 
-/// How often io_uring ran task work, and how much at a time.
+/// Formats the runs of io_uring task work and their batch sizes.
 #[must_use]
 pub fn uring_trace(record: &UringTraceRecord) -> String {
     let whose = match record.pid {
@@ -42,11 +42,11 @@ fn uring_work(text: &mut String, work: &UringWork, wall_ns: u64) {
     let UringWork { event, runs, .. } = work;
     // Writing to a string cannot fail.
     let _written = match (work.offered, runs) {
-        (false, _) => writeln!(text, "{event}: not offered by this kernel"),
-        (true, 0) => writeln!(text, "{event}: never"),
+        (false, _) => writeln!(text, "{event}: not available in this kernel"),
+        (true, 0) => writeln!(text, "{event}: no runs"),
         (true, &runs) => writeln!(
             text,
-            "{event}: {runs} runs ({:.0}/s) of {} items, {:.1} at a time",
+            "{event}: {runs} runs ({:.0}/s), {} items, {:.1} items per run",
             runs as f64 * 1e9 / wall_ns.max(1) as f64,
             work.items,
             work.items as f64 / runs as f64,
@@ -98,7 +98,7 @@ fn times(directions: &[TracedDirection]) -> String {
             ("total", &one.total),
         ];
         for (stage, times) in stages {
-            // Its name once.
+            // The direction is named once.
             let name = if stage == "queued" {
                 &one.direction
             } else {
@@ -130,7 +130,7 @@ fn micros(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1e3)
 }
 
-/// The percentiles that fit into a line; all are in the JSON.
+/// Percentiles that fit into a line; JSON has all of them.
 const PERCENTS: [f64; 5] = [1.0, 50.0, 90.0, 99.0, 99.9];
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_has_its_counts_its_times_and_its_seeks() {
+    fn a_device_has_counts_times_and_seeks() {
         let record = TraceRecord {
             device: "vda".into(),
             wall_ns: 2_000_000_000,
@@ -184,16 +184,16 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_requests_says_so() {
+    fn an_idle_device_has_no_tables() {
         let record = TraceRecord {
             device: "vda".into(),
             ..TraceRecord::default()
         };
-        assert_eq!(trace(&record), "vda: 0.0 s traced\nno request\n");
+        assert_eq!(trace(&record), "vda: 0.0 s traced\nno requests\n");
     }
 
     #[test]
-    fn what_the_kernel_does_not_offer_is_told() {
+    fn missing_kernel_events_are_named() {
         let work = |event: &str, offered, runs| UringWork {
             event: event.into(),
             offered,
@@ -213,16 +213,16 @@ mod tests {
         let want = [
             "io_uring, all processes: 1.0 s traced",
             "",
-            "a: 40 runs (40/s) of 120 items, 3.0 at a time",
+            "a: 40 runs (40/s), 120 items, 3.0 items per run",
             "from  to items  runs",
             "   0         0     0    0.0%",
             "   1         1     0    0.0%",
             "   2         2     0    0.0%",
             "   3         4    40  100.0%  ########################################",
             "",
-            "b: never",
+            "b: no runs",
             "",
-            "c: not offered by this kernel",
+            "c: not available in this kernel",
         ];
         let text = uring_trace(&record);
         assert_eq!(text.lines().collect::<Vec<_>>(), want, "{text}");

@@ -1,16 +1,16 @@
-//! `unified_rw_reporting`: directions that are shown as one.
+//! `unified_rw_reporting`: directions merged into one.
 //!
-//! As in fio: what is one stands in the place of reads, under the name `mixed`; samples of
-//! bandwidth and IOPS of the directions are summed as those of jobs of a group are.
+//! As in fio the merged direction takes the place of reads, under the name `mixed`; its bandwidth
+//! and IOPS samples are summed as for the jobs of a group.
 
 use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};
 
-use crate::group::{Entry, merge_direction};
+use crate::group::{ReportedJob, merge_direction};
 use crate::priorities;
 
-/// Makes one of the directions of an entry, if that is wanted.
-pub(crate) fn unify(entry: &mut Entry<'_>) {
+/// Merges the directions of a job, if `unified_rw_reporting` requests it.
+pub(crate) fn unify(entry: &mut ReportedJob<'_>) {
     match entry.job.display.unified {
         Unified::None => {}
         Unified::Both => entry.mixed = Some(Box::new(mixed(&entry.job))),
@@ -27,7 +27,7 @@ pub(crate) fn unify(entry: &mut Entry<'_>) {
 fn mixed(job: &JobRecord) -> DirectionRecord {
     let mut all = job.directions.read.clone();
     for other in [&job.directions.write, &job.directions.trim] {
-        // Before the latencies: of a direction without priorities they are all the job's own.
+        // Before the latencies are merged: priorities are derived from them.
         let lat = job.display.lat_percentiles;
         priorities::merge((&mut all, job.priority), (other, job.priority), lat);
         merge_direction(&mut all, other);
@@ -35,7 +35,7 @@ fn mixed(job: &JobRecord) -> DirectionRecord {
     all
 }
 
-/// The directions that are shown, and under what names.
+/// Returns the directions that are shown, with their names.
 pub(crate) fn shown(job: &JobRecord) -> impl Iterator<Item = (Direction, &'static str)> {
     let is_mixed = job.display.unified == Unified::Mixed;
     let count = if is_mixed { 1 } else { Direction::ALL.len() };
@@ -44,7 +44,7 @@ pub(crate) fn shown(job: &JobRecord) -> impl Iterator<Item = (Direction, &'stati
     all.map(move |kind| (kind, name(kind)))
 }
 
-/// The name of what is one.
+/// Name of the merged directions.
 pub(crate) const MIXED: &str = "mixed";
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     use fathom_stats::Latency;
 
     use super::*;
-    use crate::group::entries;
+    use crate::group::reported_jobs;
     use crate::rate::GroupRates;
 
     fn record(unified: Unified) -> Record {
@@ -74,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_stands_in_the_place_of_reads() {
+    fn mixed_replaces_reads() {
         let record = record(Unified::Mixed);
-        let entries = entries(&record);
+        let entries = reported_jobs(&record);
         let job = &entries[0].job;
         let read = &job.directions.read;
         assert_eq!((read.bytes, read.ios, read.runtime_ms), (400, 4, 20));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn all_directions_of_a_group_are_one_wherever_its_jobs_stand() {
+    fn directions_of_scattered_group_members_are_merged() {
         let mut record = record(Unified::Both);
         let job = record.jobs[0].clone();
         for (group_id, bytes) in [(7, 50), (0, 500), (7, 60)] {
@@ -104,7 +104,7 @@ mod tests {
             job.directions.trim.bytes = bytes;
             record.jobs.push(job);
         }
-        let entries = entries(&record);
+        let entries = reported_jobs(&record);
         let groups = GroupRates::of_groups(&entries);
         let of = |group_id| {
             let rates: &GroupRates<'_> = &groups[&group_id];
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_of_all_directions_are_one() {
+    fn priorities_are_merged_over_directions() {
         let mut record = record(Unified::Mixed);
         let entry = |priority| {
             let mut latency = Latency::default();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_stand_side_by_side() {
+    fn both_shows_each_direction_and_mixed() {
         let record = record(Unified::Both);
         let json: serde_json::Value =
             serde_json::from_str(&crate::document::json(&record, false)).unwrap();
