@@ -70,7 +70,7 @@ fn what_a_modelled_device_was_given_is_told_where_asked_for() {
     );
 
     let text = folder.fathom(&format!("{words} --rw=read")).expect(0).out;
-    let told = "\n/dev/modelled:\nseeks: 1024 dispatched, 0 merged, 100.0% followed";
+    let told = "\n/dev/modelled:\nseeks: 1024 dispatched, 0 merged, 100.0% sequential";
     assert!(text.contains(told), "{text}");
     let without = folder.fathom(&format!("{words} --rw=read").replace("--seeks ", ""));
     assert!(!without.expect(0).out.contains("seeks"));

@@ -1,4 +1,5 @@
-//! What submitting costs: by the job itself, which blocks where the kernel does, and by workers.
+//! Cost of submission: by the job itself, which blocks when the kernel does, and by offload
+//! workers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,59 +14,59 @@ use crate::command::output;
 use crate::table::{Cell, Experiment, Table};
 use crate::throttle::Throttle;
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "aio-submit",
-    about: "random reads and writes of 4 KiB at depth 32, submitted by the job and by workers",
+    about: "random reads and writes of 4 KiB at depth 32, submitted inline and by offload workers",
     origin: "kernel and linux-aio lists, July 2012, \"Make io_submit non-blocking\": libaio, \
              a disk with ext4 and a RAM disk",
 };
 
-/// What can be chosen of it.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AioSubmit {
-    /// A folder on the disk; a file is made there and removed.
+    /// Directory on the disk; a file is created there and removed.
     pub folder: PathBuf,
-    /// For each run.
+    /// Duration per run.
     pub seconds: u32,
-    /// This program.
+    /// Path of this program.
     pub fathom: PathBuf,
 }
 
-/// Measures; `tell` hears of each run before it begins, `stops` says how often the user asked to
-/// stop.
+/// Runs the experiment. `tell` is called with the name of each run before it begins; `stops`
+/// returns the number of interrupts so far.
 ///
 /// # Errors
-/// Why the folder cannot be measured.
+/// The directory cannot be measured.
 pub fn aio_submit(
-    asked: &AioSubmit,
+    config: &AioSubmit,
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
 ) -> Result<Table, Problem> {
-    let mut notes = vec![format!("{} s for each run", asked.seconds)];
+    let mut notes = vec![format!("{} s per run", config.seconds)];
     let mut rows = Vec::new();
-    for place in places(asked, &mut notes, stops)? {
+    for target in test_files(config, &mut notes, stops)? {
         for (engine, options) in ENGINES {
             let pair = MODES.map(|mode| {
-                let name = format!("{}, {engine}, {mode}", place.name);
+                let name = format!("{}, {engine}, {mode}", target.name);
                 if stops() > 0 {
                     return None;
                 }
                 tell(&name);
-                let run = run(asked, &place, options, mode, stops);
+                let run = run(config, &target, options, mode, stops);
                 run.inspect_err(|why| notes.push(format!("{name}: not measured: {why}")))
                     .ok()
             });
-            notes.extend(ratio(&place, engine, &pair));
+            notes.extend(ratio(&target, engine, &pair));
             for (mode, report) in MODES.into_iter().zip(&pair) {
                 for direction in ["read", "write"] {
-                    rows.push(row(&place, engine, mode, direction, report.as_ref()));
+                    rows.push(row(&target, engine, mode, direction, report.as_ref()));
                 }
             }
         }
     }
     if stops() > 0 {
-        notes.push("interrupted: the rest is missing".into());
+        notes.push("interrupted; the remaining runs are missing".into());
     }
     Ok(Table {
         experiment: EXPERIMENT,
@@ -76,16 +77,16 @@ pub fn aio_submit(
     })
 }
 
-/// Location of a file under test.
-struct Place {
+/// File under test.
+struct TestFile {
     name: &'static str,
-    /// What it is called in the published table.
+    /// Name in the published table.
     published: &'static str,
     file: Rc<OwnFile>,
     throttle: Option<Throttle>,
 }
 
-/// A file of this table's; removed when this goes, or by the next one if it is killed.
+/// Temporary file; removed on drop, or by the next run if this one is killed.
 struct OwnFile(Lease);
 
 impl OwnFile {
@@ -107,54 +108,51 @@ impl Drop for OwnFile {
     }
 }
 
-/// The disk, the disk held back where that can be done, and memory.
-fn places(
-    asked: &AioSubmit,
+/// Creates the test files: on the disk, on the disk with an IOPS limit if possible, and in memory.
+fn test_files(
+    config: &AioSubmit,
     notes: &mut Vec<String>,
     stops: &dyn Fn() -> u32,
-) -> Result<Vec<Place>, Problem> {
-    let mut places = Vec::new();
+) -> Result<Vec<TestFile>, Problem> {
+    let mut test_files = Vec::new();
     for (name, published, folder) in [
-        ("disk", "", asked.folder.as_path()),
+        ("disk", "", config.folder.as_path()),
         ("memory", "ramdisk", Path::new("/dev/shm")),
     ] {
         match OwnFile::new(folder) {
-            Ok(file) => places.push(Place {
+            Ok(file) => test_files.push(TestFile {
                 name,
                 published,
                 file: Rc::new(file),
                 throttle: None,
             }),
             Err(error) if name == "disk" => {
-                let message = format!(
-                    "{}: {error}: name a folder on the disk that is to be measured",
-                    folder.display()
-                );
+                let message = format!("cannot create a file: {}: {error}", folder.display());
                 return Err(Problem::new("folder_not_writable", message));
             }
             Err(error) => notes.push(format!("{name}: not measured: {error}")),
         }
     }
-    for place in &places {
-        lay_out(asked, place, stops).map_err(|why| Problem::new("aio_submit_layout", why))?;
+    for target in &test_files {
+        lay_out(config, target, stops).map_err(|why| Problem::new("aio_submit_layout", why))?;
     }
-    match Throttle::new(places[0].file.path(), HELD_IOPS) {
-        Ok(throttle) => places.insert(
+    match Throttle::new(test_files[0].file.path(), LIMIT_IOPS) {
+        Ok(throttle) => test_files.insert(
             0,
-            Place {
-                name: "disk held to 300 IOPS",
+            TestFile {
+                name: "disk limited to 300 IOPS",
                 published: "disk",
-                file: Rc::clone(&places[0].file),
+                file: Rc::clone(&test_files[0].file),
                 throttle: Some(throttle),
             },
         ),
-        Err(why) => notes.push(format!("disk held to 300 IOPS: not measured: {why}")),
+        Err(why) => notes.push(format!("disk limited to 300 IOPS: not measured: {why}")),
     }
-    Ok(places)
+    Ok(test_files)
 }
 
-fn lay_out(asked: &AioSubmit, place: &Place, stops: &dyn Fn() -> u32) -> Result<(), String> {
-    let mut command = Command::new(&asked.fathom);
+fn lay_out(config: &AioSubmit, target: &TestFile, stops: &dyn Fn() -> u32) -> Result<(), String> {
+    let mut command = Command::new(&config.fathom);
     command.args([
         "run",
         "--name=layout",
@@ -163,33 +161,39 @@ fn lay_out(asked: &AioSubmit, place: &Place, stops: &dyn Fn() -> u32) -> Result<
         "--end_fsync=1",
     ]);
     command.arg(format!("--size={FILE_BYTES}"));
-    command.arg(format!("--filename={}", place.file.path().display()));
+    command.arg(format!("--filename={}", target.file.path().display()));
     output(command, stops).map(|_report| ())
 }
 
-/// One run's report of its job.
+/// Runs one combination and returns its job's part of the JSON report.
 fn run(
-    asked: &AioSubmit,
-    place: &Place,
+    config: &AioSubmit,
+    target: &TestFile,
     options: &[&str],
     mode: &str,
     stops: &dyn Fn() -> u32,
 ) -> Result<Value, String> {
-    let mut command = match &place.throttle {
-        Some(throttle) => throttle.command(&asked.fathom),
-        None => Command::new(&asked.fathom),
+    let mut command = match &target.throttle {
+        Some(throttle) => throttle.command(&config.fathom),
+        None => Command::new(&config.fathom),
     };
     command.arg("run").args(JOB).args(options);
     command.arg(format!("--size={FILE_BYTES}"));
     command.arg(format!("--io_submit_mode={mode}"));
-    command.arg(format!("--runtime={}", asked.seconds));
-    command.arg(format!("--filename={}", place.file.path().display()));
+    command.arg(format!("--runtime={}", config.seconds));
+    command.arg(format!("--filename={}", target.file.path().display()));
     let text = output(command, stops)?;
     let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     Ok(report["jobs"][0].clone())
 }
 
-fn row(place: &Place, engine: &str, mode: &str, direction: &str, job: Option<&Value>) -> Vec<Cell> {
+fn row(
+    target: &TestFile,
+    engine: &str,
+    mode: &str,
+    direction: &str,
+    job: Option<&Value>,
+) -> Vec<Cell> {
     let text = |text: &str| Cell::Text(text.into());
     let own = job.map(|job| &job[direction]);
     let number = |path: &str| {
@@ -200,7 +204,7 @@ fn row(place: &Place, engine: &str, mode: &str, direction: &str, job: Option<&Va
     let queued = job.and_then(|job| job.pointer(&format!("/fathom/{direction}/queued_ns/mean")));
     let cpu = |name: &str| job.and_then(|job| job[name].as_f64()).unwrap_or(0.0);
     let mut row = vec![
-        text(place.name),
+        text(target.name),
         text(engine),
         text(mode),
         text(direction),
@@ -217,12 +221,12 @@ fn row(place: &Place, engine: &str, mode: &str, direction: &str, job: Option<&Va
             Cell::Ratio(cpu("usr_cpu") + cpu("sys_cpu"))
         }),
     ];
-    row.extend(published(place, engine, mode, direction));
+    row.extend(published(target, engine, mode, direction));
     row
 }
 
-/// The published figures of such a run: IOPS, slat's mean and maximum, clat's mean and p99.
-fn published(place: &Place, engine: &str, mode: &str, direction: &str) -> [Cell; 5] {
+/// Returns the published figures of a run: IOPS, mean and maximum slat, mean and p99 clat.
+fn published(target: &TestFile, engine: &str, mode: &str, direction: &str) -> [Cell; 5] {
     let mode = if mode == "offload" {
         "handed_off"
     } else {
@@ -230,7 +234,7 @@ fn published(place: &Place, engine: &str, mode: &str, direction: &str) -> [Cell;
     };
     let lines = PUBLISHED.lines().map(|line| line.split(',').collect());
     let mut lines = lines.filter(|cells: &Vec<&str>| {
-        engine == ENGINES[0].0 && cells[..3] == [place.published, mode, direction]
+        engine == ENGINES[0].0 && cells[..3] == [target.published, mode, direction]
     });
     let line = lines.next().unwrap_or_default();
     std::array::from_fn(|index| {
@@ -239,23 +243,23 @@ fn published(place: &Place, engine: &str, mode: &str, direction: &str) -> [Cell;
     })
 }
 
-/// How many times shorter the submission of a read has become.
-fn ratio(place: &Place, engine: &str, pair: &[Option<Value>; 2]) -> Option<String> {
+/// Returns a note on how many times shorter the submission of reads is with offload.
+fn ratio(target: &TestFile, engine: &str, pair: &[Option<Value>; 2]) -> Option<String> {
     let mean = |job: &Option<Value>| job.as_ref()?.pointer("/read/slat_ns/mean")?.as_f64();
     let [inline, offload] = [mean(&pair[0])?, mean(&pair[1])?];
     (offload > 0.0).then(|| {
         format!(
             "{}, {engine}: mean slat of reads, inline ÷ offload: {:.1}",
-            place.name,
+            target.name,
             inline / offload
         )
     })
 }
 
-/// Files are called so, with a number behind.
+/// Prefix of file names, followed by a number.
 const NAME: &str = "fathom-aio-submit-";
 
-/// Names and options; the first is the one that was published.
+/// Names and options of the engines; the first one is the published one.
 const ENGINES: [(&str, &[&str]); 3] = [
     ("libaio buffered", &["--ioengine=libaio", "--direct=0"]),
     ("libaio direct", &["--ioengine=libaio", "--direct=1"]),
@@ -264,7 +268,7 @@ const ENGINES: [(&str, &[&str]); 3] = [
 
 const MODES: [&str; 2] = ["inline", "offload"];
 
-/// The same for all.
+/// Options of all runs.
 const JOB: [&str; 8] = [
     "--name=aio-submit",
     "--rw=randrw",
@@ -276,10 +280,10 @@ const JOB: [&str; 8] = [
     "--output-format=json",
 ];
 
-/// What a disk of 2012 did.
-const HELD_IOPS: u32 = 300;
+/// IOPS of a disk of 2012.
+const LIMIT_IOPS: u32 = 300;
 
-/// More than is read in some seconds, so that reads find nothing in the cache.
+/// More than is read in a few seconds, so that reads do not hit the page cache.
 const FILE_BYTES: u64 = 512 << 20;
 
 const COLUMNS: [&str; 17] = [
@@ -309,8 +313,8 @@ const PUBLISHED: &str = include_str!("../reference/aio-submit-latency.csv");
 mod tests {
     use super::*;
 
-    fn place(published: &'static str) -> Place {
-        Place {
+    fn target(published: &'static str) -> TestFile {
+        TestFile {
             name: "here",
             published,
             file: Rc::new(OwnFile::new(&std::env::temp_dir()).unwrap()),
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_stands_beside_libaio_buffered_alone() {
+    fn only_libaio_buffered_has_published_figures() {
         let job = serde_json::json!({
             "usr_cpu": 1.5, "sys_cpu": 2.0,
             "read": {"iops": 151.2, "bw": 604, "slat_ns": {"mean": 6500, "max": 87000},
@@ -327,7 +331,7 @@ mod tests {
             "fathom": {"read": {"queued_ns": {"mean": 500}}},
         });
         let row = row(
-            &place("disk"),
+            &target("disk"),
             "libaio buffered",
             "inline",
             "read",
@@ -339,9 +343,9 @@ mod tests {
         assert_eq!(row[10], Cell::Ratio(2000.0));
         assert_eq!(row[11], Cell::Ratio(3.5));
         assert_eq!(row[13], Cell::Ratio(6571.88));
-        let other = super::row(&place("disk"), "libaio direct", "inline", "read", None);
+        let other = super::row(&target("disk"), "libaio direct", "inline", "read", None);
         assert!(other[4..].iter().all(|cell| *cell == Cell::Missing));
-        let handed = published(&place("ramdisk"), "libaio buffered", "offload", "write");
+        let handed = published(&target("ramdisk"), "libaio buffered", "offload", "write");
         assert_eq!(handed[0], Cell::Ratio(139_559.0));
     }
 
@@ -349,8 +353,8 @@ mod tests {
     fn a_ratio_needs_both_runs() {
         let job = |mean: u64| Some(serde_json::json!({"read": {"slat_ns": {"mean": mean}}}));
         let pair = [job(6000), job(3)];
-        let text = ratio(&place(""), "libaio", &pair).unwrap();
+        let text = ratio(&target(""), "libaio", &pair).unwrap();
         assert!(text.ends_with("2000.0"), "{text}");
-        assert_eq!(ratio(&place(""), "libaio", &[job(6000), None]), None);
+        assert_eq!(ratio(&target(""), "libaio", &[job(6000), None]), None);
     }
 }

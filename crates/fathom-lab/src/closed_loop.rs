@@ -1,26 +1,25 @@
-//! Jobs that each have one op in flight and begin the next when it is done, on a modelled storage.
-//!
-//! What a psync job does that draws random offsets and nothing else, in virtual time.
+//! Closed-loop jobs on a modelled storage: each has one op in flight and issues the next when it
+//! completes, as a psync job with random offsets does.
 
 use fathom_core::{Direction, Nanos, OpKind, Slot, Tick, Xoshiro256, stream_seed};
-use fathom_sim::{Event, JobId, Request, Storage, Taken};
+use fathom_sim::{Event, JobId, Request, Storage, Submission};
 
-/// What the jobs do.
+/// Load of the jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) jobs: u32,
     pub(crate) direction: Direction,
-    /// Bytes of an op.
+    /// Op size in bytes.
     pub(crate) block: u32,
-    /// Bytes from where one job's part begins to where the next one's does; a part is as long.
+    /// Size of a job's region, and distance between the starts of regions, in bytes.
     pub(crate) stride: u64,
-    /// What is not counted.
+    /// Time before counting starts.
     pub(crate) ramp: Nanos,
-    /// What is.
+    /// Time that is counted.
     pub(crate) runtime: Nanos,
 }
 
-/// Runs the jobs; how many bytes they moved after the ramp.
+/// Runs the jobs and returns the bytes they moved after the ramp.
 pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
     let jobs = (0..load.jobs).map(|number| Job::new(number, load));
     let mut jobs: Vec<Job> = jobs.collect();
@@ -49,6 +48,12 @@ pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
         }
     }
     bytes
+}
+
+/// Returns a rate in MiB/s.
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+pub(crate) fn mib_per_second(bytes: u64, time: Nanos) -> f64 {
+    bytes as f64 / f64::from(1 << 20) / (time.get() as f64 / 1e9)
 }
 
 struct Job {
@@ -80,10 +85,11 @@ impl Job {
     }
 
     fn submit<S: Storage>(&mut self, storage: &mut S, now: Tick) {
-        // Blocked: it comes again when it is woken.
-        let (Taken::Yes | Taken::Blocked) = storage.submit(self.id, &self.request, now);
+        // Blocked: submitted again when woken.
+        let (Submission::Accepted | Submission::Blocked) =
+            storage.submit(self.id, &self.request, now);
     }
 }
 
-/// Any would do.
+/// Arbitrary.
 const SEED: u64 = 1;

@@ -1,30 +1,35 @@
-//! How far a modelled hard disk's arm moves from one request to the next, beside what was
-//! published.
+//! Seek distances of a modelled hard disk, compared with the published ones.
 
 use fathom_block::{Policy, SeekCounts};
+use fathom_core::Direction;
 
-use crate::hdd_tags::{HddTags, cell};
+use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
 use crate::plot::{Panel, Series};
 use crate::published::rows;
 use crate::table::{Cell, Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hdd-seeks",
-    about: "distances between requests that follow each other: 512 jobs, plain tags, nr_requests \
-            2048, a hard disk, modelled",
+    about: "distances between consecutive requests: 512 jobs, plain tags, nr_requests 2048, on a \
+            modelled hard disk",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1, traced",
 };
 
-/// Runs it in virtual time.
+/// Runs the experiment in virtual time.
 #[must_use]
 pub fn hdd_seeks() -> Table {
-    let asked = HddTags {
+    let setup = MachineSetup {
+        machine: LabMachine::Hdd,
+        write_cache: false,
+        policy: Policy::Plain,
+        together: true,
         nr_requests: 2048,
-        ..HddTags::default()
+        max_sectors_kib: 128,
+        jobs: 512,
     };
-    let (mib_s, seeks) = cell(&asked, 512, Policy::Plain, true);
+    let (mib_s, seeks) = run_1m_ops(&setup, Direction::Write);
     table(&seeks, mib_s)
 }
 
@@ -63,8 +68,8 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
         rows: table_rows,
         notes: vec![
             format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),
-            "modelled jobs lie 1 GiB apart and cover 512 GiB, the published ones about 100 GB: \
-             long seeks are as much longer"
+            "modelled jobs cover 512 GiB in regions of 1 GiB, the published ones about 100 GB, so \
+             long seeks are longer by that factor"
                 .into(),
         ],
         panels: vec![Panel {
@@ -96,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_stand_beside_the_published_ones() {
+    fn buckets_are_compared_with_the_published_ones() {
         let mut seeks = SeekCounts::new();
         seeks.dispatch(0, 1024);
         seeks.dispatch(1024, 1024);

@@ -1,20 +1,18 @@
-//! One job that writes blocks of different sizes at random to a modelled hard disk.
+//! Random writes of different sizes by one job to a modelled hard disk.
 
 use fathom_block::Policy;
 use fathom_core::{Direction, Nanos};
 
-use crate::closed_loop::{Load, closed_loop};
-use crate::hdd_tags::mib_per_second;
-use crate::machines::{LabMachine, Setup};
+use crate::closed_loop::{Load, closed_loop, mib_per_second};
+use crate::machines::{LabMachine, MachineSetup};
 use crate::plot::{Panel, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hdd-single",
-    about: "one job, random writes of 128 KiB to 4 MiB to a hard disk without write cache, \
-            modelled",
+    about: "one job, random writes of 128 KiB to 4 MiB to a modelled hard disk, write cache off",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1, one hard disk, max_sectors_kb 1280",
 };
@@ -49,7 +47,9 @@ pub fn hdd_single() -> Table {
         rows: table_rows,
         notes: vec![
             "modelled, virtual time: 110 s after a ramp of 10 s".into(),
-            format!("error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to these"),
+            format!(
+                "error: mean {mean:.1} %, worst {worst:.1} %; the model was fitted to these figures"
+            ),
         ],
         panels: vec![Panel {
             across: "block, KiB".into(),
@@ -73,7 +73,7 @@ fn modelled(kib: f64) -> f64 {
         ramp: Nanos::from_secs(10),
         runtime: Nanos::from_secs(110),
     };
-    let setup = Setup {
+    let setup = MachineSetup {
         machine: LabMachine::Hdd,
         write_cache: false,
         policy: Policy::Plain,

@@ -1,45 +1,42 @@
-//! Many jobs that write 1 MiB each to a modelled hard disk, under two ways to give out tags.
+//! Many jobs with ops of 1 MiB on a modelled disk, under different tag allocation policies.
 
 use fathom_block::{Policy, SeekCounts};
-use fathom_core::{Direction, Nanos, Tick};
-use fathom_sim::Storage;
+use fathom_core::{Direction, Nanos};
 
-use crate::closed_loop::{Load, closed_loop};
-use crate::machines::{LabMachine, Setup};
+use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
 use crate::plot::{Panel, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
-use crate::uring_irq::value;
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hdd-tags",
-    about: "1 to 512 jobs, ops of 1 MiB split into eight requests, one device behind a request \
-            queue, modelled: who gets the next tag",
+    about: "bandwidth of 1 to 512 jobs by tag allocation policy: ops of 1 MiB, each split into \
+            eight requests, on one modelled device behind a request queue",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1 before (plain) and after (fair), 96 cores, one hard disk, random \
              writes",
 };
 
-/// What can be chosen of it.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HddTags {
-    /// A row for each.
+    /// Numbers of jobs, one row each.
     pub numjobs: Vec<u32>,
-    /// Two columns for each.
+    /// Policies, two columns each.
     pub policies: Vec<Policy>,
-    /// Scheduler tags.
+    /// Number of scheduler tags.
     pub nr_requests: u32,
-    /// Reads or writes, at random.
+    /// Direction of the random ops.
     pub direction: Direction,
-    /// Whether the disk has its write cache on.
+    /// The disk's write cache is on.
     pub write_cache: bool,
-    /// Queue and disk.
+    /// Modelled machine.
     pub machine: LabMachine,
 }
 
 impl Default for HddTags {
-    /// As published.
+    /// Returns the published configuration.
     fn default() -> Self {
         Self {
             numjobs: vec![1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
@@ -53,7 +50,7 @@ impl Default for HddTags {
 }
 
 impl HddTags {
-    /// Whether the published bandwidth is of this.
+    /// Returns whether the published bandwidth is of this configuration.
     fn is_published(&self) -> bool {
         self.nr_requests == NR_REQUESTS && self.has_published_disk()
     }
@@ -63,7 +60,7 @@ impl HddTags {
         plain && self.machine == LabMachine::Hdd
     }
 
-    /// The published bandwidth.
+    /// Returns the published bandwidth.
     fn published(&self, jobs: u32, policy: Policy) -> Option<f64> {
         let mut rows = rows::<3>(PUBLISHED).into_iter();
         let row = rows.find(|row| row[0] == Some(jobs.into()))?;
@@ -74,7 +71,7 @@ impl HddTags {
         }
     }
 
-    /// The published share of requests that followed the one before.
+    /// Returns the published share of sequential requests.
     fn published_ratio(&self, jobs: u32, policy: Policy) -> Option<f64> {
         match (self.nr_requests, jobs, policy) {
             _ if !self.has_published_disk() => None,
@@ -88,23 +85,23 @@ impl HddTags {
 
 /// Runs all cells in virtual time.
 #[must_use]
-pub fn hdd_tags(asked: &HddTags) -> Table {
+pub fn hdd_tags(config: &HddTags) -> Table {
     let mut errors = Vec::new();
     let mut table_rows = Vec::new();
-    for &jobs in &asked.numjobs {
+    for &jobs in &config.numjobs {
         let mut bandwidths = Vec::new();
         let mut ratios = Vec::new();
         let mut published = Vec::new();
-        for &policy in &asked.policies {
-            let (mib_s, seeks) = cell(asked, jobs, policy, true);
-            let known = asked.published(jobs, policy);
+        for &policy in &config.policies {
+            let (mib_s, seeks) = cell(config, jobs, policy, true);
+            let known = config.published(jobs, policy);
             let error = known.map(|known| error_percent(mib_s, known));
             errors.extend(error);
             bandwidths.push(Cell::Tenths(mib_s));
             ratios.push(seeks.sequential_ratio().map_or(Cell::Missing, Cell::Ratio));
             published.push(known.map_or(Cell::Missing, Cell::Tenths));
             published.push(error.map_or(Cell::Missing, Cell::Tenths));
-            let known = asked.published_ratio(jobs, policy);
+            let known = config.published_ratio(jobs, policy);
             published.push(known.map_or(Cell::Missing, Cell::Ratio));
         }
         let row = std::iter::once(Cell::Count(jobs.into()));
@@ -117,48 +114,25 @@ pub fn hdd_tags(asked: &HddTags) -> Table {
     }
     Table {
         experiment: EXPERIMENT,
-        columns: columns(&asked.policies),
-        panels: panels(asked, &table_rows),
+        columns: columns(&config.policies),
+        panels: panels(config, &table_rows),
         rows: table_rows,
-        notes: notes(asked, &errors),
+        notes: notes(config, &errors),
     }
 }
 
-/// One cell: bandwidth, and what the disk saw.
-pub(crate) fn cell(
-    asked: &HddTags,
-    jobs: u32,
-    policy: Policy,
-    together: bool,
-) -> (f64, SeekCounts) {
-    let setup = Setup {
-        machine: asked.machine,
-        write_cache: asked.write_cache,
+/// Runs one cell of the table: bandwidth in MiB/s, and the seeks of the disk.
+fn cell(config: &HddTags, jobs: u32, policy: Policy, together: bool) -> (f64, SeekCounts) {
+    let setup = MachineSetup {
+        machine: config.machine,
+        write_cache: config.write_cache,
         policy,
         together,
-        nr_requests: asked.nr_requests,
+        nr_requests: config.nr_requests,
         max_sectors_kib: 128,
         jobs,
     };
-    let (ramp, runtime) = asked.machine.times();
-    let load = Load {
-        jobs,
-        direction: asked.direction,
-        block: 1 << 20,
-        stride: asked.machine.stride(),
-        ramp,
-        runtime,
-    };
-    let mut stack = setup.stack();
-    stack.count_seeks(Tick::ZERO + load.ramp);
-    let bytes = closed_loop(&mut stack, &load);
-    let seeks = stack.seeks().cloned().unwrap_or_default();
-    (mib_per_second(bytes, load.runtime), seeks)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-pub(crate) fn mib_per_second(bytes: u64, time: Nanos) -> f64 {
-    bytes as f64 / f64::from(1 << 20) / (time.get() as f64 / 1e9)
+    run_1m_ops(&setup, config.direction)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time for people")]
@@ -166,7 +140,7 @@ const fn seconds(time: Nanos) -> f64 {
     time.get() as f64 / 1e9
 }
 
-/// A policy's name in the names of columns.
+/// Returns a policy's name as used in column names.
 const fn name(policy: Policy) -> &'static str {
     match policy {
         Policy::Plain => "plain",
@@ -189,49 +163,49 @@ fn columns(policies: &[Policy]) -> Vec<String> {
     columns
 }
 
-fn notes(asked: &HddTags, errors: &[f64]) -> Vec<String> {
-    let cache = match (asked.machine.has_write_cache(), asked.write_cache) {
+fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
+    let cache = match (config.machine.has_write_cache(), config.write_cache) {
         (false, _) => "",
         (true, true) => ", write cache on",
         (true, false) => ", write cache off",
     };
-    let (ramp, runtime) = asked.machine.times();
+    let (ramp, runtime) = config.machine.times();
     let mut notes = vec![format!(
         "modelled, virtual time: {}, random {}s{cache}, nr_requests {}; {} s after a ramp of {} s, \
          jobs {} MiB apart",
-        asked.machine.name(),
-        asked.direction.name(),
-        asked.nr_requests,
+        config.machine.name(),
+        config.direction.name(),
+        config.nr_requests,
         seconds(runtime),
         seconds(ramp),
-        asked.machine.stride() >> 20,
+        config.machine.stride() >> 20,
     )];
-    if asked.machine == LabMachine::Ssd {
+    if config.machine == LabMachine::Ssd {
         notes.push(
-            "a flash drive that is new: in so short a time it does not have to clean, and its \
-             figures say nothing of an hour"
+            "a new flash drive: in this short time it does not clean, so the figures do not hold \
+             for longer runs"
                 .into(),
         );
     }
     if let Some((mean, worst)) = mean_and_worst(errors) {
         notes.push(format!(
-            "error: mean {mean:.1} %, worst {worst:.1} %; the disk was fitted to plain, fair had \
-             no part in it"
+            "error: mean {mean:.1} %, worst {worst:.1} %; the model was fitted to the figures of \
+             plain, not to those of fair"
         ));
     }
     notes
 }
 
-fn panels(asked: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
-    let count = asked.policies.len();
+fn panels(config: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
+    let count = config.policies.len();
     let line = |name: String, column: usize| Series {
         name,
         points: rows
             .iter()
-            .filter_map(|row| Some((value(&row[0])?, value(&row[column])?)))
+            .filter_map(|row| Some((row[0].number()?, row[column].number()?)))
             .collect(),
     };
-    let named = || asked.policies.iter().copied().map(name).enumerate();
+    let named = || config.policies.iter().copied().map(name).enumerate();
     let modelled = named().map(|(at, name)| line(name.to_owned(), 1 + at));
     let published = named().map(|(at, name)| {
         let column = 1 + 2 * count + 3 * at;
@@ -247,11 +221,11 @@ fn panels(asked: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
     };
     vec![
         panel("MiB/s", modelled.chain(published).collect()),
-        panel("share of requests without a seek", ratios.collect()),
+        panel("share of sequential requests", ratios.collect()),
     ]
 }
 
-/// Of the published machine.
+/// Scheduler tags of the published machine.
 const NR_REQUESTS: u32 = 64;
 
 const PUBLISHED: &str = include_str!("../reference/hdd-concurrent-writes.csv");
@@ -265,18 +239,18 @@ mod tests {
         let column = table.columns.iter().position(|name| name == column);
         let mut rows = table.rows.iter();
         let row = rows.find(|row| row[0] == Cell::Count(jobs.into()));
-        let cell = row.and_then(|row| row.get(column?)).and_then(value);
+        let cell = row.and_then(|row| row.get(column?)).and_then(Cell::number);
         cell.unwrap_or_else(|| panic!("{jobs} {column:?}"))
     }
 
     #[test]
-    fn the_collapse_is_as_published_and_fair_tags_prevent_it() {
+    fn plain_collapses_as_published_and_fair_does_not() {
         let table = hdd_tags(&HddTags::default());
         let policies = ["plain", "fair"];
         let cells = |jobs| policies.map(|name| at(&table, jobs, &format!("{name}_mib_s")));
         let errors: Vec<f64> = (table.rows.iter())
             .flat_map(|row| [&row[6], &row[9]])
-            .filter_map(value)
+            .filter_map(|cell| cell.number())
             .collect();
         assert_eq!(errors.len(), 14);
         let (mean, worst) = mean_and_worst(&errors).unwrap();
@@ -297,11 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn without_the_grant_of_several_tags_fair_falls_back_towards_plain() {
-        let asked = HddTags::default();
-        let (plain, _) = cell(&asked, 512, Policy::Plain, true);
-        let (fair, _) = cell(&asked, 512, Policy::Fair, true);
-        let (alone, seeks) = cell(&asked, 512, Policy::Fair, false);
+    fn fair_without_batched_tags_is_close_to_plain() {
+        let config = HddTags::default();
+        let (plain, _) = cell(&config, 512, Policy::Plain, true);
+        let (fair, _) = cell(&config, 512, Policy::Fair, true);
+        let (alone, seeks) = cell(&config, 512, Policy::Fair, false);
         assert!(
             alone < plain + (fair - plain) / 4.0,
             "{plain} {alone} {fair}"
@@ -310,27 +284,27 @@ mod tests {
     }
 
     #[test]
-    fn more_tags_let_more_requests_follow_each_other() {
-        let asked = HddTags {
+    fn more_tags_make_more_requests_sequential() {
+        let config = HddTags {
             nr_requests: 2048,
             ..HddTags::default()
         };
         let (_, few) = cell(&HddTags::default(), 512, Policy::Plain, true);
-        let (_, many) = cell(&asked, 512, Policy::Plain, true);
+        let (_, many) = cell(&config, 512, Policy::Plain, true);
         let ratio = many.sequential_ratio().unwrap();
         assert!((0.34..=0.64).contains(&ratio), "{ratio}");
         assert!(many.sequential_ratio() > few.sequential_ratio());
     }
 
     #[test]
-    fn the_same_again_gives_the_same() {
-        let asked = HddTags {
+    fn equal_parameters_give_equal_tables() {
+        let config = HddTags {
             numjobs: vec![20],
             policies: vec![Policy::Elastic],
             machine: LabMachine::Array,
             write_cache: true,
             ..HddTags::default()
         };
-        assert_eq!(hdd_tags(&asked).json(), hdd_tags(&asked).json());
+        assert_eq!(hdd_tags(&config).json(), hdd_tags(&config).json());
     }
 }

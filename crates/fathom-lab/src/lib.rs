@@ -1,10 +1,10 @@
-//! Experiments: published measurements, repeated on this machine and set beside the published
-//! figures.
+//! Experiments: published measurements, repeated and compared with the published figures.
 #![forbid(unsafe_code)]
 
 mod aio_submit;
 mod closed_loop;
 mod command;
+mod experiments;
 mod hdd_seeks;
 mod hdd_single;
 mod hdd_tags;
@@ -19,6 +19,7 @@ mod uring_irq;
 
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};
+pub use experiments::experiments;
 pub use fathom_block::Policy;
 pub use hdd_seeks::hdd_seeks;
 pub use hdd_single::hdd_single;
@@ -27,5 +28,5 @@ pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, micro_experiments, tags, task_list, task_list_table};
 pub use plot::{Panel, Series, svg};
-pub use table::{Cell, Experiment, Table, experiments};
+pub use table::{Cell, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

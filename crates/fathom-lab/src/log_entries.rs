@@ -1,5 +1,5 @@
-//! Reads of two priorities with an I/O log that grows, one that need not, and Fathom's: what a log
-//! does to the latencies that it logs.
+//! Effect of an I/O log on the latencies it records: reads of two priorities with a log that grows,
+//! a preallocated log, and Fathom's.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,30 +15,30 @@ use crate::command::output;
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "log-entries",
-    about: "libaio, random reads of 128 KiB at depth 32, 30 % of them of high priority, every op \
-            logged: completion latency",
+    about: "completion latency with every op logged: libaio, random reads of 128 KiB at depth 32, \
+            30 % of them at high priority",
     origin: "fio mailing list, \"Introduce the log_entries option\" (v2): a SATA disk with NCQ \
              priority",
 };
 
-/// What can be chosen of it.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntries {
-    /// A block device, or a file on one; only read.
+    /// Block device, or a file on one; only read.
     pub target: PathBuf,
-    /// For each of the three runs.
+    /// Duration per run.
     pub seconds: u32,
-    /// This program.
+    /// Path of this program.
     pub fathom: PathBuf,
-    /// fio, if it is there.
+    /// Path of fio, which may be missing.
     pub fio: PathBuf,
 }
 
-/// Finds out whether there is anything to measure. A pipe is not opened: it would be waited for.
-fn readable(target: &Path) -> io::Result<()> {
+/// Checks that the target can be read. A pipe is not opened: that would block.
+fn check_readable(target: &Path) -> io::Result<()> {
     let kind = files::Kind::of(&std::fs::metadata(target)?);
     match kind {
         files::Kind::Regular | files::Kind::Block => std::fs::File::open(target).map(drop),
@@ -49,41 +49,41 @@ fn readable(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Measures; `tell` hears of each run before it begins, `stops` says how often the user asked to
-/// stop.
+/// Runs the experiment. `tell` is called with the name of each run before it begins; `stops`
+/// returns the number of interrupts so far.
 ///
 /// # Errors
-/// Why the target cannot be measured.
+/// The target cannot be measured.
 pub fn log_entries(
-    asked: &LogEntries,
+    config: &LogEntries,
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
 ) -> Result<Table, Problem> {
-    if let Err(error) = readable(&asked.target) {
-        let message = format!("{}: {error}", asked.target.display());
+    if let Err(error) = check_readable(&config.target) {
+        let message = format!("{}: {error}", config.target.display());
         return Err(Problem::new("target_not_readable", message));
     }
-    // Whatever scheduler there was is there again when this goes.
-    let mut schedulers = KeptSchedulers::under(&asked.target);
+    // Restores the scheduler on drop.
+    let mut schedulers = KeptSchedulers::under(&config.target);
     schedulers.set(SCHEDULER)?;
-    let folder = Folder::new()?;
+    let folder = LogDirectory::new()?;
     let mut measured = Vec::new();
     let mut notes = vec![format!(
-        "measured: {}, {SCHEDULER}, {} s for each run",
-        asked.target.display(),
-        asked.seconds
+        "measured: {}, {SCHEDULER}, {} s per run",
+        config.target.display(),
+        config.seconds
     )];
-    for (name, program, entries) in runs(asked) {
+    for (name, program, entries) in runs(config) {
         if stops() > 0 {
             notes.push(format!("{name}: interrupted"));
             measured.push(None);
             continue;
         }
         tell(name);
-        let outcome = run(asked, program, entries, folder.0.path(), stops);
+        let outcome = run(config, program, entries, folder.0.path(), stops);
         measured.push(match outcome {
             Ok(report) => Some(report),
-            Err(why) if program == asked.fathom && stops() == 0 => {
+            Err(why) if program == config.fathom && stops() == 0 => {
                 return Err(Problem::new("log_entries_run", format!("{name}: {why}")));
             }
             Err(why) => {
@@ -96,42 +96,42 @@ pub fn log_entries(
     Ok(table(&measured, notes))
 }
 
-/// The three runs: name, program, entries of its log where that is chosen.
-fn runs(asked: &LogEntries) -> [(&'static str, &Path, Option<u32>); 3] {
+/// Returns the three runs: name, program, `log_entries` if set.
+fn runs(config: &LogEntries) -> [(&'static str, &Path, Option<u32>); 3] {
     [
-        ("fio with log_entries=1024", &asked.fio, Some(1024)),
-        ("fio with log_entries=65536", &asked.fio, Some(65_536)),
-        ("fathom", &asked.fathom, None),
+        ("fio with log_entries=1024", &config.fio, Some(1024)),
+        ("fio with log_entries=65536", &config.fio, Some(65_536)),
+        ("fathom", &config.fathom, None),
     ]
 }
 
-/// One run; its report, or why there is none.
+/// Performs one run and returns its report.
 fn run(
-    asked: &LogEntries,
+    config: &LogEntries,
     program: &Path,
     entries: Option<u32>,
     folder: &Path,
     stops: &dyn Fn() -> u32,
 ) -> Result<Value, String> {
     let mut command = Command::new(program);
-    if program == asked.fathom {
+    if program == config.fathom {
         command.arg("run");
     }
     let log = folder.join("log");
     command.args(JOB);
-    command.arg(format!("--filename={}", asked.target.display()));
+    command.arg(format!("--filename={}", config.target.display()));
     command.arg(format!("--ioscheduler={SCHEDULER}"));
-    command.arg(format!("--runtime={}", asked.seconds));
+    command.arg(format!("--runtime={}", config.seconds));
     command.arg(format!("--write_lat_log={}", log.display()));
     command.arg(format!("--percentile_list={}", percents().join(":")));
     command.args(entries.map(|entries| format!("--log_entries={entries}")));
     let text = output(command, stops)?;
-    // fio may say something before.
+    // fio may print a note before the document.
     let from = text.find('{').unwrap_or(0);
     serde_json::from_str(&text[from..]).map_err(|error| error.to_string())
 }
 
-/// Priority by priority, percentile by percentile: what was measured, and what was published.
+/// Builds the table: measured and published latency by priority and percentile.
 fn table(measured: &[Option<Value>], notes: Vec<String>) -> Table {
     let mut rows = Vec::new();
     for (class, number, columns) in [("high", 1, [1, 2]), ("low", 0, [3, 4])] {
@@ -158,7 +158,7 @@ fn table(measured: &[Option<Value>], notes: Vec<String>) -> Table {
     }
 }
 
-/// A percentile of one class, µs.
+/// Returns a percentile of one class, µs.
 fn latency(report: &Value, class: u64, percent: &str) -> Cell {
     let prios = report["jobs"][0]["read"]["prios"].as_array();
     let mut of_class = prios.into_iter().flatten().filter(|prio| {
@@ -174,7 +174,7 @@ fn latency(report: &Value, class: u64, percent: &str) -> Cell {
         .map_or(Cell::Missing, |ns| Cell::Count(ns / 1000))
 }
 
-/// The lines of the published table, cell by cell; the first cell is the percentile.
+/// Returns the cells of the published table, row by row; the first cell is the percentile.
 fn published() -> Vec<Vec<&'static str>> {
     let lines = PUBLISHED.lines().skip(1);
     lines.map(|line| line.split(',').collect()).collect()
@@ -184,15 +184,15 @@ fn percents() -> Vec<&'static str> {
     published().iter().map(|row| row[0]).collect()
 }
 
-/// One panel a class; percentiles lie as far to the right as they are rare.
+/// Draws one panel per class, with rare percentiles to the right.
 fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
     let panel = |class: &str| Panel {
         across: "one op in".into(),
         up: format!("clat of {class} priority, µs"),
-        series: COLUMNS[FIRST..]
+        series: COLUMNS[FIRST_LATENCY..]
             .iter()
             .enumerate()
-            .map(|(index, name)| series(rows, class, name, FIRST + index))
+            .map(|(index, name)| series(rows, class, name, FIRST_LATENCY + index))
             .collect(),
     };
     vec![panel("high"), panel("low")]
@@ -214,32 +214,35 @@ fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> Series 
     }
 }
 
-/// A folder for logs, removed with what is in it; by the next one if this is killed.
-struct Folder(Lease);
+/// Directory for logs, removed with its contents on drop, or by the next run if this one is killed.
+struct LogDirectory(Lease);
 
-impl Folder {
+impl LogDirectory {
     fn new() -> Result<Self, Problem> {
         let parent = std::env::temp_dir();
         for left in Lease::abandoned(&parent, NAME) {
             let _not_ours = std::fs::remove_dir_all(left.path());
         }
         Lease::new_folder(&parent, NAME).map(Self).map_err(|error| {
-            let message = format!("no folder for logs: {}: {error}", parent.display());
+            let message = format!(
+                "cannot create a directory for logs: {}: {error}",
+                parent.display()
+            );
             Problem::new("no_folder", message)
         })
     }
 }
 
-impl Drop for Folder {
+impl Drop for LogDirectory {
     fn drop(&mut self) {
         let _left_behind = std::fs::remove_dir_all(self.0.path());
     }
 }
 
-/// Folders are called so, with a number behind.
+/// Prefix of directory names, followed by a number.
 const NAME: &str = "fathom-log-entries-";
 
-/// Same for both programs.
+/// Options of both programs.
 const JOB: [&str; 12] = [
     "--name=log-entries",
     "--rw=randread",
@@ -255,7 +258,7 @@ const JOB: [&str; 12] = [
     "--output-format=json",
 ];
 
-/// One that heeds priorities.
+/// Scheduler that honours I/O priorities.
 const SCHEDULER: &str = "mq-deadline";
 
 const COLUMNS: [&str; 7] = [
@@ -268,10 +271,10 @@ const COLUMNS: [&str; 7] = [
     "published_preallocated_us",
 ];
 
-/// The first column that is measured.
-const FIRST: usize = 2;
+/// First column with latencies.
+const FIRST_LATENCY: usize = 2;
 
-/// The published figures, ms.
+/// Published figures, ms.
 const PUBLISHED: &str = include_str!("../reference/log-entries-percentiles.csv");
 
 #[cfg(test)]
@@ -279,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_classes_stand_beside_what_was_published() {
+    fn both_classes_have_published_figures() {
         let report = serde_json::json!({"jobs": [{"read": {"prios": [
             {"prioclass": 1, "clat_ns": {"percentile": {"1.000000": 2500, "99.990000": 9000}}},
             {"prioclass": 0, "clat_ns": {"percentile": {"1.000000": 7000}}},

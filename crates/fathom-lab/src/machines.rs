@@ -1,30 +1,31 @@
-//! The machines that the published measurement is repeated on: the example machine files, with what
-//! differs from run to run.
+//! Modelled machines of the experiments: the example machine files, with varying parameters.
 
-use fathom_block::{Policy, QueueConfig};
-use fathom_core::Nanos;
+use fathom_block::{Policy, QueueConfig, SeekCounts};
+use fathom_core::{Direction, Nanos, Tick};
 use fathom_run::Machine;
-use fathom_sim::{Device, HostConfig, Stack};
+use fathom_sim::{Device, HostConfig, Stack, Storage as _};
 
-/// A machine to choose.
+use crate::closed_loop::{Load, closed_loop, mib_per_second};
+
+/// Modelled machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LabMachine {
     /// The published disk.
     #[default]
     Hdd,
-    /// The published disk in a box that takes one command at a time.
+    /// The published disk behind a bridge that accepts one command at a time.
     Usb,
-    /// Eight published disks, spread over in chunks of 128 KiB.
+    /// Striped array of eight published disks, with chunks of 128 KiB.
     Array,
     /// A flash drive.
     Ssd,
 }
 
 impl LabMachine {
-    /// As many jobs have room on each of them.
+    /// Largest number of jobs; each machine has space for their regions.
     pub const JOBS_MAX: u32 = 900;
 
-    /// Its name.
+    /// Returns the machine's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,23 +36,23 @@ impl LabMachine {
         }
     }
 
-    /// Whether it has a write cache that can be on or off.
+    /// Returns whether its write cache can be switched on and off.
     #[must_use]
     pub const fn has_write_cache(self) -> bool {
         !matches!(self, Self::Ssd)
     }
 
-    /// Bytes from where one job's part begins to where the next one's does.
+    /// Returns the size of a job's region in bytes.
     pub(crate) const fn stride(self) -> u64 {
         match self {
             Self::Hdd | Self::Usb | Self::Array => 1 << 30,
-            // 900 of them fit.
+            // Space for 900 regions.
             Self::Ssd => 256 << 20,
         }
     }
 
-    /// What is not counted, and what is. A flash drive moves in a second what a hard disk does in
-    /// a minute, and what it has written takes memory here.
+    /// Returns ramp and runtime. A flash drive moves in a second as much as a hard disk in a
+    /// minute, and its map takes memory per byte written.
     pub(crate) const fn times(self) -> (Nanos, Nanos) {
         match self {
             Self::Hdd | Self::Usb | Self::Array => (Nanos::from_secs(10), Nanos::from_secs(110)),
@@ -59,7 +60,7 @@ impl LabMachine {
         }
     }
 
-    /// Host, queue and device.
+    /// Returns host, queue and device.
     fn parts(self, write_cache: bool) -> (HostConfig, QueueConfig, Box<dyn Device>) {
         let (file, text, table) = match self {
             Self::Hdd => ("hdd.toml", HDD, "device.hdd"),
@@ -77,9 +78,9 @@ impl LabMachine {
     }
 }
 
-/// What differs from run to run.
+/// Machine with the parameters that vary between runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct MachineSetup {
     pub(crate) machine: LabMachine,
     pub(crate) write_cache: bool,
     pub(crate) policy: Policy,
@@ -89,8 +90,8 @@ pub(crate) struct Setup {
     pub(crate) jobs: u32,
 }
 
-impl Setup {
-    /// Queue, tags and device.
+impl MachineSetup {
+    /// Builds the stack of queue, tags and device.
     pub(crate) fn stack(&self) -> Stack<Box<dyn Device>> {
         let (host, queue, device) = self.machine.parts(self.write_cache);
         let mut queue = QueueConfig {
@@ -105,13 +106,31 @@ impl Setup {
     }
 }
 
+/// Runs random ops of 1 MiB; returns their bandwidth in MiB/s and the seeks of the device.
+pub(crate) fn run_1m_ops(setup: &MachineSetup, direction: Direction) -> (f64, SeekCounts) {
+    let (ramp, runtime) = setup.machine.times();
+    let load = Load {
+        jobs: setup.jobs,
+        direction,
+        block: 1 << 20,
+        stride: setup.machine.stride(),
+        ramp,
+        runtime,
+    };
+    let mut stack = setup.stack();
+    stack.count_seeks(Tick::ZERO + load.ramp);
+    let bytes = closed_loop(&mut stack, &load);
+    let seeks = stack.seeks().cloned().unwrap_or_default();
+    (mib_per_second(bytes, load.runtime), seeks)
+}
+
 const HDD: &str = include_str!("../../../examples/machines/hdd.toml");
 const USB: &str = include_str!("../../../examples/machines/usb.toml");
 
 const ARRAY: &str = include_str!("../../../examples/machines/array.toml");
 const SSD: &str = include_str!("../../../examples/machines/ssd.toml");
 
-/// Not published; common sizes.
+/// Write cache of common size; not published.
 const CACHE: &str = "size_mib = 64\nwrites = 64\nfill_mb_per_s = 300\n";
-/// No limit here.
+/// More segments than any op has.
 const SEGMENTS: u32 = 4096;

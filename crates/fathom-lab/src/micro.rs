@@ -1,7 +1,7 @@
-//! Microbenchmarks of the program's own structures beside the plain ways to do the same.
+//! Micro-benchmarks of Fathom's own data structures against plain implementations.
 //!
-//! All ways take turns in each repeat, so that whatever else the machine does meets all of them.
-//! A ratio is that of one repeat; what is printed is the median of them.
+//! Each repeat runs all variants in turn, so that interference by other load affects all of them.
+//! Ratios are computed per repeat; the median over repeats is printed.
 
 mod tags;
 mod task_list;
@@ -15,36 +15,36 @@ pub use tags::tags;
 pub(crate) use task_list::EXPERIMENT as TASK_LIST;
 pub use task_list::{task_list, task_list_table};
 
-/// What can be chosen of a microbenchmark.
+/// Parameters of a micro-benchmark.
 #[derive(Clone, Copy)]
 pub struct Micro<'a> {
-    /// The most threads.
+    /// Largest number of threads.
     pub threads: u32,
-    /// How often each way has its turn.
+    /// Runs of each variant.
     pub repeats: u32,
-    /// Nanoseconds from any moment on.
+    /// Clock: nanoseconds since an arbitrary time.
     pub now_ns: &'a (dyn Fn() -> u64 + Sync),
 }
 
-/// One way to do the work: what `threads` threads do per second, all together.
-type Way<'a> = (&'static str, &'a dyn Fn(u32) -> f64);
+/// Implementation under test: its name and its total rate per second with a number of threads.
+type Variant<'a> = (&'static str, &'a dyn Fn(u32) -> f64);
 
-/// The rates of each way, repeat by repeat.
-fn rates(ways: &[Way<'_>], threads: u32, repeats: u32) -> Vec<Vec<f64>> {
-    let mut rates = vec![Vec::new(); ways.len()];
+/// Measures the rates of each variant, repeat by repeat.
+fn rates(variants: &[Variant<'_>], threads: u32, repeats: u32) -> Vec<Vec<f64>> {
+    let mut rates = vec![Vec::new(); variants.len()];
     for _ in 0..repeats {
-        for (rates, (_, way)) in rates.iter_mut().zip(ways) {
-            rates.push(way(threads));
+        for (rates, (_, rate)) in rates.iter_mut().zip(variants) {
+            rates.push(rate(threads));
         }
     }
     rates
 }
 
-/// A row for each way: threads, its name, the median rate and its interval, and its ratio to each
-/// of the first `beside` ways with that one's interval.
-fn rows(ways: &[Way<'_>], beside: usize, threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
-    let rates = rates(ways, threads, repeats);
-    let row = |((name, _), own): (&Way<'_>, &Vec<f64>)| {
+/// Returns a row per variant: threads, name, median rate with its interval, and the ratio to each
+/// of the first `beside` variants with its interval.
+fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
+    let rates = rates(variants, threads, repeats);
+    let row = |((name, _), own): (&Variant<'_>, &Vec<f64>)| {
         let [low, median, high] = median(own.clone());
         let mut row = vec![
             Cell::Count(threads.into()),
@@ -60,12 +60,12 @@ fn rows(ways: &[Way<'_>], beside: usize, threads: u32, repeats: u32) -> Vec<Vec<
         }
         row
     };
-    ways.iter().zip(&rates).map(row).collect()
+    variants.iter().zip(&rates).map(row).collect()
 }
 
-/// The names of what [`rows`] gives.
+/// Returns the column names of [`rows`].
 fn columns(what: &str, beside: &[&str]) -> Vec<String> {
-    let mut columns = vec!["threads".into(), "way".into()];
+    let mut columns = vec!["threads".into(), "variant".into()];
     columns.extend(["median", "low", "high"].map(|end| format!("{what}_per_s_{end}")));
     for other in beside {
         columns.extend(["", "_low", "_high"].map(|end| format!("ratio_to_{other}{end}")));
@@ -73,7 +73,7 @@ fn columns(what: &str, beside: &[&str]) -> Vec<String> {
     columns
 }
 
-/// How long `threads` threads take for `work`, from the first one's start to the last one's end.
+/// Returns the time from the first thread's start of `work` to the last one's end.
 fn span_ns(now_ns: &(dyn Fn() -> u64 + Sync), threads: u32, work: impl Fn(u32) + Sync) -> u64 {
     let barrier = Barrier::new(threads as usize);
     let one = |thread: u32| {
@@ -102,17 +102,17 @@ fn per_second(count: u64, span_ns: u64) -> f64 {
     count as f64 * 1e9 / span_ns as f64
 }
 
-/// The lower end of the 95 % interval of the median, the median, the upper end.
+/// Returns the lower end of the 95 % confidence interval of the median, the median, the upper end.
 ///
-/// The ends are values of the sample (order statistics), so nothing is assumed of how it is
-/// distributed; below six values they are the smallest and the largest.
+/// The ends are values of the sample (order statistics), so no distribution is assumed; below six
+/// values they are minimum and maximum.
 fn median(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let Some(last) = values.len().checked_sub(1) else {
         return [0.0; 3];
     };
     let half = u32::try_from(values.len()).map_or(f64::MAX, f64::from) / 2.0;
-    // 1.96 standard deviations of how many of n values are below the median: √n ÷ 2 each.
+    // 1.96 standard deviations, each √n ÷ 2, of the number of values below the median.
     let out = half - 0.98 * (2.0 * half).sqrt();
     #[expect(
         clippy::cast_possible_truncation,
@@ -124,10 +124,10 @@ fn median(mut values: Vec<f64>) -> [f64; 3] {
     [values[out], middle, values[last - out]]
 }
 
-/// What all of them say of their interval.
+/// Note on the interval, for all micro-benchmarks.
 const NOTE: &str = "low and high: 95 % confidence interval of the median";
 
-/// Microbenchmarks by name.
+/// Returns all micro-benchmarks.
 #[must_use]
 pub const fn micro_experiments() -> &'static [Experiment] {
     &EXPERIMENTS
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_of_a_median_is_made_of_values() {
+    fn interval_ends_are_values_of_the_sample() {
         let values = |count: u32| (1..=count).rev().map(f64::from).collect();
         assert_eq!(median(values(1)), [1.0, 1.0, 1.0]);
         assert_eq!(median(values(4)), [1.0, 2.5, 4.0]);
@@ -150,9 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_way_is_what_the_others_are_measured_by() {
-        let ways: [Way<'_>; 2] = [("one", &|_| 2.0), ("other", &|threads| f64::from(threads))];
-        let rows = rows(&ways, 1, 3, 5);
+    fn ratios_are_relative_to_the_first_variant() {
+        let variants: [Variant<'_>; 2] =
+            [("one", &|_| 2.0), ("other", &|threads| f64::from(threads))];
+        let rows = rows(&variants, 1, 3, 5);
         assert_eq!(rows[0][5], Cell::Ratio(1.0));
         assert_eq!(rows[1][5], Cell::Ratio(1.5));
         assert_eq!(rows[1].len(), columns("adds", &["one"]).len());

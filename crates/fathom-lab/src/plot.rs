@@ -1,24 +1,24 @@
-//! A plain line plot as SVG: no script, no style sheet, one panel below the other.
+//! Line plot as plain SVG: no script, no style sheet, panels one below the other.
 
 use std::fmt::Write as _;
 
-/// One pair of axes; the horizontal one is logarithmic to the base 2, the vertical one begins at 0.
+/// Pair of axes: the horizontal one is logarithmic to base 2, the vertical one begins at 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What the horizontal axis shows.
+    /// Label of the horizontal axis.
     pub across: String,
-    /// What the vertical axis shows.
+    /// Label of the vertical axis.
     pub up: String,
-    /// The lines.
+    /// Lines.
     pub series: Vec<Series>,
 }
 
-/// One line.
+/// Line of a plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it goes through; positive, ascending.
+    /// Points; the horizontal values are positive and ascending.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -55,7 +55,7 @@ fn title_lines(title: &str) -> Vec<&str> {
 
 fn draw(text: &mut String, panel: &Panel, top: f64) {
     let points = || panel.series.iter().flat_map(|series| series.points.iter());
-    // An axis without points begins at 1: an infinite one would never end.
+    // Without points the axis begins at 1: an infinite one would never end.
     let least = points().map(|point| point.0).reduce(f64::min);
     let least = least
         .filter(|least| least.is_finite())
@@ -128,7 +128,7 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// The next number up with one digit that is 1, 2, 4 or 8; 1 for nothing.
+/// Rounds up to a number whose only digit is 1, 2, 4 or 8; returns 1 for 0.
 fn round_up(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
@@ -152,7 +152,7 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Of the picture, in pixels.
+/// Sizes of the picture, in pixels.
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 140.0;
@@ -162,7 +162,7 @@ const GAP: f64 = 80.0;
 /// What fits beside `LEFT` in wide fonts: 7 pixels per character.
 const TITLE_CHARS_MAX: usize = 95;
 
-/// Told apart by people who see few colours too.
+/// Palette that colour-blind readers can distinguish.
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_error() {
+    fn a_plot_may_be_empty() {
         assert!(svg("empty", &[Panel::default()]).contains("</svg>"));
         assert!(!svg("empty", &[Panel::default()]).contains("NaN"));
     }

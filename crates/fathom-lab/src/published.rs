@@ -1,6 +1,6 @@
-//! Published figures: lines of numbers under one line of names.
+//! Published figures: CSV files with a header line.
 
-/// The rows; a figure that is not there is `None`.
+/// Parses the rows; a missing figure is `None`.
 pub(crate) fn rows<const N: usize>(text: &str) -> Vec<[Option<f64>; N]> {
     let lines = text.lines().skip(1);
     let row = |line: &str| {
@@ -10,12 +10,12 @@ pub(crate) fn rows<const N: usize>(text: &str) -> Vec<[Option<f64>; N]> {
     lines.map(row).collect()
 }
 
-/// By how many percent `modelled` is off `published`.
+/// Returns the error of `modelled` against `published`, in percent.
 pub(crate) fn error_percent(modelled: f64, published: f64) -> f64 {
     (modelled / published - 1.0) * 100.0
 }
 
-/// Mean and largest of errors, regardless of their sign; nothing of nothing.
+/// Returns mean and largest absolute error; `None` without errors.
 pub(crate) fn mean_and_worst(errors: &[f64]) -> Option<(f64, f64)> {
     let sizes = || errors.iter().map(|error| error.abs());
     let count = errors.iter().fold(0.0, |count, _| count + 1.0);

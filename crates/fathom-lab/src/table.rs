@@ -1,71 +1,55 @@
-//! What an experiment gives: rows of data with named columns, printed for people or as JSON.
+//! Result of an experiment: rows with named columns, printed as text or JSON.
 
 use fathom_report::aligned;
 use serde_json::{Map, Value, json};
 
 use crate::plot::{Panel, svg};
 
-/// An experiment that can be asked for by name.
+/// Experiment that can be selected by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it measures.
+    /// Measured quantity and conditions.
     pub about: &'static str,
-    /// Where the published figures come from.
+    /// Source of the published figures.
     pub origin: &'static str,
 }
 
-/// All of them.
-#[must_use]
-pub const fn experiments() -> &'static [Experiment] {
-    &EXPERIMENTS
-}
-
-const EXPERIMENTS: [Experiment; 7] = [
-    crate::uring_irq::EXPERIMENT,
-    crate::log_entries::EXPERIMENT,
-    crate::aio_submit::EXPERIMENT,
-    crate::micro::TASK_LIST,
-    crate::hdd_single::EXPERIMENT,
-    crate::hdd_tags::EXPERIMENT,
-    crate::hdd_seeks::EXPERIMENT,
-];
-
-/// One value of a row.
+/// Value in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A word.
+    /// Text.
     Text(String),
-    /// A whole number.
+    /// Integer.
     Count(u64),
-    /// A number that is printed whole.
+    /// Number printed without decimals.
     Rate(f64),
-    /// A number that is printed with one decimal.
+    /// Number printed with one decimal.
     Tenths(f64),
-    /// A number of times.
+    /// Ratio, printed with three decimals.
     Ratio(f64),
     /// Not measured.
     Missing,
 }
 
-/// An experiment's result.
+/// Result of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Which one.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Names with units, as in JSON.
+    /// Column names with units, as in JSON.
     pub columns: Vec<String>,
-    /// As many cells each as there are columns.
+    /// Rows of one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// How it was measured, line by line.
+    /// Conditions of the measurement, one per line.
     pub notes: Vec<String>,
-    /// What a plot of it shows.
+    /// Panels of a plot.
     pub panels: Vec<Panel>,
 }
 
 impl Table {
-    /// For people.
+    /// Formats the table as text.
     #[must_use]
     pub fn text(&self) -> String {
         let heads = self.columns.clone();
@@ -84,7 +68,7 @@ impl Table {
         )
     }
 
-    /// As data: an object for each row.
+    /// Formats the table as JSON, with an object per row.
     #[must_use]
     pub fn json(&self) -> String {
         let row = |row: &Vec<Cell>| {
@@ -102,7 +86,7 @@ impl Table {
         format!("{value:#}\n")
     }
 
-    /// As a picture.
+    /// Draws the plot as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         svg(self.experiment.about, &self.panels)
@@ -110,6 +94,16 @@ impl Table {
 }
 
 impl Cell {
+    /// Returns the value of a cell that holds a number.
+    #[expect(clippy::cast_precision_loss, reason = "a coordinate in a plot")]
+    pub(crate) const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Count(number) => Some(*number as f64),
+            Self::Rate(number) | Self::Tenths(number) | Self::Ratio(number) => Some(*number),
+            Self::Text(_) | Self::Missing => None,
+        }
+    }
+
     fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -140,7 +134,11 @@ mod tests {
     #[test]
     fn rows_are_objects_and_gaps_are_null() {
         let table = Table {
-            experiment: EXPERIMENTS[0],
+            experiment: Experiment {
+                name: "reads",
+                about: "reads by depth",
+                origin: "nowhere",
+            },
             columns: vec!["depth".into(), "iops".into()],
             rows: vec![
                 vec![Cell::Count(1), Cell::Rate(2.4)],

@@ -1,4 +1,4 @@
-//! A disk held to so many ops per second for one program: a control group of version 1.
+//! IOPS limit on a disk for one program: a control group of version 1.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,11 +7,12 @@ use std::process::Command;
 
 use fathom_sys::lease::Lease;
 
-/// A group of the blkio controller; removed when this goes, or by the next one if it is killed.
+/// Control group of the blkio controller; removed on drop, or by the next run if this one is
+/// killed.
 pub(crate) struct Throttle(Lease);
 
 impl Throttle {
-    /// Holds what is below `file` to `iops` for each direction; or why not.
+    /// Limits the disk under `file` to `iops` in each direction.
     pub(crate) fn new(file: &Path, iops: u32) -> Result<Self, String> {
         let device = whole_disk(file)?;
         let root = Path::new("/sys/fs/cgroup/blkio");
@@ -31,7 +32,7 @@ impl Throttle {
         Ok(group)
     }
 
-    /// A command that runs `program` in the group, with the arguments that it will be given.
+    /// Returns a command that runs `program` in the group, with the arguments added to it later.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
         let enter = r#"echo $$ > "$0" && exec "$@""#;
@@ -43,23 +44,23 @@ impl Throttle {
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        // The kernel may take a moment to see that the last process is gone.
+        // The kernel may take a moment to notice that the last process has ended.
         let group = self.0.path();
         let _left_behind = fs::remove_dir(group).or_else(|_busy| fs::remove_dir(group));
     }
 }
 
-/// Removes the groups of processes that were killed; one with a process in it stays.
+/// Removes groups left behind by killed runs; a group with a process in it stays.
 fn remove_abandoned(root: &Path) {
     for left in Lease::abandoned(root, NAME) {
         let _busy = fs::remove_dir(left.path());
     }
 }
 
-/// Groups are called so, with a number behind.
+/// Prefix of group names, followed by a number.
 const NAME: &str = "fathom-table-";
 
-/// `major:minor` of the disk under a file: limits are for whole disks.
+/// Returns `major:minor` of the disk under a file: limits apply to whole disks.
 fn whole_disk(file: &Path) -> Result<String, String> {
     let metadata = fs::metadata(file).map_err(|error| error.to_string())?;
     let device = metadata.dev();
@@ -73,7 +74,7 @@ fn whole_disk(file: &Path) -> Result<String, String> {
     } else {
         fs::read_to_string(node.join("dev"))
     };
-    let number = number.map_err(|_none| "there is no disk under the folder".to_owned())?;
+    let number = number.map_err(|_none| "no disk under the directory".to_owned())?;
     Ok(number.trim().to_owned())
 }
 

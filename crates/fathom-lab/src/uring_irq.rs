@@ -1,4 +1,4 @@
-//! Random reads of one sector by interrupt on one core, depth 1 to 64, all percentiles.
+//! Interrupt-driven random reads of one sector on one CPU, depths 1 to 64, with all percentiles.
 
 use std::path::PathBuf;
 
@@ -8,30 +8,30 @@ use fathom_record::{PeakLatency, PeakPoint};
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "uring-irq",
-    about: "io_uring, random reads of one sector by interrupt, one core, depth 1 to 64",
+    about: "io_uring, interrupt-driven random reads of one sector, one CPU, depths 1 to 64",
     origin: "io_uring mailing list, June 2022, \"tw contention improvements\" (v2): Linux \
              5.19-rc3 before and after, a second-generation Optane drive, 512 B",
 };
 
-/// What can be chosen of it.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UringIrq {
-    /// A file or a block device.
+    /// File or block device to read.
     pub target: PathBuf,
-    /// The core.
+    /// CPU to run on.
     pub cpu: u32,
-    /// For each depth.
+    /// Duration per depth.
     pub seconds: u32,
 }
 
-/// Measures; `tell` hears of each depth before it is measured, `stops` says how often the user
-/// asked to stop.
+/// Runs the experiment. `tell` is called with each depth before it is measured; `stops` returns the
+/// number of interrupts so far.
 ///
 /// # Errors
-/// Why the target cannot be measured, or that it was interrupted.
+/// The target cannot be measured.
 pub fn uring_irq(
     asked: &UringIrq,
     tell: &mut dyn FnMut(u32),
@@ -49,8 +49,8 @@ pub fn uring_irq(
         }
     }
     let notes = vec![format!(
-        "measured: {}, {block} B, core {}, {} s for each depth, latency from before an op is laid \
-         down",
+        "measured: {}, {block} B, CPU {}, {} s per depth; latency from just before an op is \
+         prepared",
         asked.target.display(),
         asked.cpu,
         asked.seconds,
@@ -81,7 +81,7 @@ fn config(asked: &UringIrq, block: u32) -> PeakConfig {
     }
 }
 
-/// Depth by depth: what was measured, and what was published.
+/// Builds the table: measured and published figures, depth by depth.
 fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
     let published = published();
     let mut rows = Vec::new();
@@ -120,7 +120,7 @@ fn measured(point: &PeakPoint) -> Vec<Cell> {
     row
 }
 
-/// A row of the published table.
+/// Row of the published table.
 struct Published {
     depth: u32,
     batch: u32,
@@ -184,23 +184,14 @@ fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> Series {
     let of = rows
         .iter()
         .filter(|row| row[2] == Cell::Text(source.into()));
-    let points = of.filter_map(|row| Some((value(&row[0])?, value(row.get(column)?)?)));
+    let points = of.filter_map(|row| Some((row[0].number()?, row.get(column)?.number()?)));
     Series {
         name: source.into(),
         points: points.collect(),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
-pub(crate) const fn value(cell: &Cell) -> Option<f64> {
-    match cell {
-        Cell::Count(number) => Some(*number as f64),
-        Cell::Rate(number) | Cell::Tenths(number) | Cell::Ratio(number) => Some(*number),
-        Cell::Text(_) | Cell::Missing => None,
-    }
-}
-
-/// The published figures; `before` and `after` are the two kernels.
+/// Published figures; `before` and `after` are the two kernels.
 const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
 
 const IOPS_COLUMN: usize = 3;
@@ -212,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_was_published_is_read() {
+    fn every_published_row_is_read() {
         let rows = published();
         assert_eq!(rows.len(), 14);
         assert!(rows.iter().all(|row| row.percentiles_ns.len() == 17));
@@ -220,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn each_depth_has_what_was_measured_beside_what_was_published() {
+    fn measured_rows_precede_published_ones_of_the_same_depth() {
         let point = PeakPoint {
             depth: 8,
             submit: 2,
@@ -243,7 +234,7 @@ mod tests {
             .rows
             .iter()
             .position(|row| row[3] == Cell::Rate(1000.4));
-        // Behind two rows each of the depths 1, 2 and 4.
+        // After two rows each of depths 1, 2 and 4.
         assert_eq!(measured, Some(6));
         assert_eq!(table.panels[0].series[0].points, [(8.0, 1000.4)]);
         assert_eq!(table.panels[0].series[1].points.len(), 7);

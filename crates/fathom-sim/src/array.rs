@@ -1,35 +1,34 @@
-//! Several devices that look like one: what is asked is spread over them chunk by chunk, as in a
-//! RAID of level 0.
+//! Striped array: commands are spread over several devices chunk by chunk, as in RAID 0.
 //!
-//! # What it must not be used for
-//! There is no parity, no mirror, and no controller that has a cache or gets in the way.
+//! # Limits
+//! There is no parity, no mirror, and no controller with a cache or overhead of its own.
 
 use fathom_core::Tick;
 
 use crate::device::{Command, Device, Finished};
 
-/// An array of like devices.
+/// Striped array of equal devices.
 #[derive(Debug)]
 pub struct Array<D> {
     members: Vec<Member<D>>,
     chunk: u64,
-    /// By tag: parts that are not done, and what came of the others.
+    /// By tag: parts still in flight, and the result so far.
     open: Vec<(u32, i32)>,
 }
 
 #[derive(Debug)]
 struct Member<D> {
     device: D,
-    /// Which command has this tag of the member.
+    /// Array command behind each tag of the member.
     owners: Vec<u32>,
     free: Vec<u32>,
 }
 
 impl<D: Device> Array<D> {
-    /// An array with chunks of so many bytes.
+    /// Creates an array with chunks of this number of bytes.
     ///
     /// # Panics
-    /// There are no devices, or chunks have no bytes.
+    /// If there are no devices, or `chunk` is 0.
     #[must_use]
     pub fn new(devices: Vec<D>, chunk: u64) -> Self {
         assert!(!devices.is_empty() && chunk > 0, "an array has chunks");
@@ -45,7 +44,7 @@ impl<D: Device> Array<D> {
         }
     }
 
-    /// The part of a command up to the end of a chunk goes to its member.
+    /// Starts the part of a command that lies in one chunk on its member.
     fn start_part(&mut self, part: &Command, now: Tick) {
         let count = self.members.len() as u64;
         let (chunk, within) = (part.offset / self.chunk, part.offset % self.chunk);
@@ -73,7 +72,7 @@ impl<D: Device> Device for Array<D> {
         self.open.resize(tags, (0, 0));
         self.open[command.tag as usize] = (0, 0);
         if command.length == 0 {
-            // A sync is everybody's.
+            // A sync goes to every member.
             for member in &mut self.members {
                 member.start(command, now);
                 self.open[command.tag as usize].0 += 1;

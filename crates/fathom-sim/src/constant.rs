@@ -1,7 +1,8 @@
-//! A device that takes the same time for every op, any number at once.
+//! Device with the same latency for every op, any number of them in parallel.
 //!
-//! # What it must not be used for
-//! It has no queue, no bandwidth and no geometry: it tells what the *job* does, nothing of a disk.
+//! # Limits
+//! It has no queue, no bandwidth and no geometry: it shows the behaviour of the *job*, not of a
+//! disk.
 
 use std::collections::VecDeque;
 
@@ -9,17 +10,17 @@ use fathom_core::{Nanos, Tick};
 
 use crate::device::{Command, Device, Finished};
 
-/// A device of constant latency.
+/// Device of constant latency.
 #[derive(Clone, Debug)]
 pub struct Constant {
     latency: Nanos,
-    /// In the order of their completion, which is that of their arrival: all take as long.
+    /// Commands in order of completion, which is that of arrival because latencies are equal.
     in_flight: VecDeque<Finished>,
 }
 
 impl Constant {
-    /// A device that takes `latency` for every op; at least 1 ns, or a job without a limit would
-    /// never end.
+    /// Creates a device that takes `latency` for every op, at least 1 ns: with none, an unlimited
+    /// job would never end.
     #[must_use]
     pub fn new(latency: Nanos) -> Self {
         Self {

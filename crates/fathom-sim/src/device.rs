@@ -1,22 +1,23 @@
-//! What a modelled device is to the queue in front of it.
+//! Interface between a modelled device and the queue in front of it.
 
 pub use fathom_block::Command;
 use fathom_core::Tick;
 
-/// A device that has been given commands and completes each of them once.
+/// Modelled device, which completes each command exactly once.
 ///
-/// Time is told to it and never goes back. Between two calls nothing happens but what
-/// [`Device::next`] has announced.
+/// The caller passes the time, which never goes back, and must not pass over the time that
+/// [`Device::next`] returns: a device does nothing at other times. A device may take commands
+/// beyond its own queue depth and hold them; limiting them is the task of the queue in front.
 pub trait Device: std::fmt::Debug {
-    /// Takes a command. Its tag is not that of another command in flight.
+    /// Accepts a command. Its tag differs from those of all commands in flight.
     fn start(&mut self, command: &Command, now: Tick);
 
-    /// When it has something to do next: a command completes, or some inner step of the model is
-    /// due. `None` if nothing will happen before another command comes.
+    /// Returns the time of the next event: a completion, or an internal step of the model. `None`
+    /// if nothing happens before the next command.
     fn next(&self) -> Option<Tick>;
 
-    /// A command that has completed by `now`, in the order in which they did; `None` if there is no
-    /// further one. To be asked until then.
+    /// Returns the next command that has completed by `now`, in order of completion. Call it until
+    /// it returns `None`.
     fn completed(&mut self, now: Tick) -> Option<Finished>;
 }
 
@@ -34,12 +35,12 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
 }
 
-/// A command that completed.
+/// Completion of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The command's tag, free for another one.
+    /// Tag of the command, free for reuse.
     pub tag: u32,
-    /// When: at most the `now` it was asked for with.
+    /// Time of completion, at most the caller's `now`.
     pub at: Tick,
     /// Bytes moved, or a negated errno.
     pub result: i32,

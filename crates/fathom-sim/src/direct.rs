@@ -1,50 +1,50 @@
-//! A device without a queue in front of it: whatever is handed over goes to it at once.
+//! Device without a queue in front: ops go to it at once.
 //!
-//! Ops may also go wrong here by their number, which tests use to say exactly what happens when.
+//! Faults can be injected by op number, so that tests decide exactly which op fails.
 
 use fathom_block::{SeekCounts, moves_data};
 use fathom_core::{Direction, OpKind, PerDirection, Slot, Tick};
 
 use crate::device::{Command, Device};
-use crate::storage::{Event, JobId, Request, Storage, Taken};
+use crate::storage::{Event, JobId, Request, Storage, Submission};
 
-/// A device that takes any number of commands at once.
+/// Storage that passes any number of commands to its device at once.
 #[derive(Debug)]
 pub struct Direct<D> {
     device: D,
-    /// Whose command has this tag, and what is to come of it.
+    /// Owner and injected fault of the command with this tag.
     owners: Vec<(JobId, Slot, Option<FaultKind>)>,
     free: Vec<u32>,
-    faults: Vec<Fault>,
+    faults: Vec<InjectedFault>,
     numbers: PerDirection<u64>,
-    /// Distances, and from when on they are counted.
+    /// Seek distances, and the time from which they are counted.
     seeks: Option<(Tick, SeekCounts)>,
 }
 
-/// An op that goes wrong.
+/// Fault injected into one op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Which op of this direction, counted from 0.
+pub struct InjectedFault {
+    /// Number of the op within its direction, from 0.
     pub number: u64,
-    /// Of which direction.
+    /// Direction of the op.
     pub direction: Direction,
-    /// What happens.
+    /// Kind of fault.
     pub kind: FaultKind,
 }
 
-/// What happens to an op that goes wrong.
+/// Kind of an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It fails with this errno.
+    /// The op fails with this errno.
     Error(u16),
-    /// It moves only this many bytes.
+    /// The op moves only this many bytes.
     Short(u32),
-    /// It moves nothing and says that all went well.
+    /// The op moves nothing but reports success.
     Lost,
 }
 
 impl<D: Device> Direct<D> {
-    /// Nothing stands before `device`.
+    /// Creates a storage that consists of `device` alone.
     #[must_use]
     pub fn new(device: D) -> Self {
         Self {
@@ -57,18 +57,18 @@ impl<D: Device> Direct<D> {
         }
     }
 
-    /// The same, where these ops go wrong.
+    /// Adds faults.
     #[must_use]
-    pub fn with_faults(self, faults: Vec<Fault>) -> Self {
+    pub fn with_faults(self, faults: Vec<InjectedFault>) -> Self {
         Self { faults, ..self }
     }
 
-    /// The device.
+    /// Returns the device.
     pub const fn device(&self) -> &D {
         &self.device
     }
 
-    /// What goes wrong with the next op of a direction.
+    /// Returns the fault of the next op of a direction.
     fn fate(&mut self, kind: OpKind) -> Option<FaultKind> {
         let OpKind::Data(direction) = kind else {
             return None;
@@ -111,7 +111,7 @@ impl<D: Device> Direct<D> {
 
 impl<D: Device> Storage for Direct<D> {
     #[inline]
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
         if self.seeks.is_some() {
             self.count_seek(request, now);
         }
@@ -123,7 +123,7 @@ impl<D: Device> Storage for Direct<D> {
             length: request.length,
         };
         self.device.start(&command, now);
-        Taken::Yes
+        Submission::Accepted
     }
 
     #[inline]

@@ -1,9 +1,8 @@
-//! A device whose latencies were recorded from a real one: each op draws its own.
+//! Device that draws the latency of each op from those recorded on a real device.
 //!
-//! # What it must not be used for
-//! Draws are independent of each other, of the load and of where an op goes: it repeats what was
-//! measured, at the depth and with the pattern with which it was measured, and no other. Bandwidth
-//! has no limit.
+//! # Limits
+//! Draws are independent of each other, of the load and of the offset: the model is valid only for
+//! the depth and the pattern of the recording. Bandwidth is unlimited.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,15 +11,15 @@ use fathom_core::{Direction, OpKind, PerDirection, Tick, Xoshiro256};
 
 use crate::device::{Command, Device, Finished};
 
-/// Latencies, and how often each was seen.
+/// Recorded latencies with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// The latency, ns, and how many ops took at most that, all before it included.
+    /// Latency, ns, and cumulative count of ops that took at most that.
     steps: Vec<(u64, u64)>,
 }
 
 impl Recorded {
-    /// From latencies in ns with their counts; `None` if nothing was counted.
+    /// Creates the distribution from latencies in ns with their counts; `None` without ops.
     pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
         let mut steps: Vec<(u64, u64)> = counts.into_iter().filter(|step| step.1 > 0).collect();
         steps.sort_unstable();
@@ -40,7 +39,7 @@ impl Recorded {
     }
 }
 
-/// A device that draws its latencies.
+/// Device that draws its latencies.
 #[derive(Debug)]
 pub struct Drawn {
     recorded: PerDirection<Option<Recorded>>,
@@ -50,8 +49,8 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// A device with these latencies. An op of a direction that has none takes as long as a read,
-    /// or else as a write; a sync takes as long as a write.
+    /// Creates a device with these latencies. A direction without any uses those of reads, or else
+    /// of writes; syncs use those of writes.
     #[must_use]
     pub fn new(recorded: PerDirection<Option<Recorded>>, seed: u64) -> Self {
         Self {

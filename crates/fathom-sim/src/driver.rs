@@ -1,14 +1,14 @@
-//! The virtual-time driver: whoever has something to do next is given the processor.
+//! Virtual-time driver: runs the job or storage whose next event is earliest.
 //!
 //! ```text
 //!   ready ◄── completions, wake-ups ── storages          the clock moves to the earlier of
-//!     │                                   ▲              the agenda and the storages only when
-//!     ▼                                   │ ops          nobody is ready
+//!     │                                   ▲              agenda and storages, and only when no
+//!     ▼                                   │ ops          job is ready
 //!   turn ──── waits until ──► agenda ─────┘
 //! ```
 //!
-//! What happens at one moment happens in this order: the storages in theirs, then the jobs in the
-//! order in which they became ready. Nothing depends on addresses, hashes or the host.
+//! Events at the same time happen in this order: storages by their numbers, then jobs in the order
+//! in which they became ready. Nothing depends on addresses, hashes or the host.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,27 +21,36 @@ use crate::engine::{EngineSpec, ModelEngine, Seat};
 use crate::files::ModelFile;
 use crate::ran::{Ran, Stuck};
 use crate::storage::{Event, JobId, Storage};
-use crate::watch::{Nobody, Orders, Watch};
+use crate::watch::{Orders, Unobserved, Watch};
 
-/// Any number of workers on storages that they share, in virtual time.
+/// Simulation of any number of workers on shared storages, in virtual time.
+///
+/// Create it with its storages and files, make an engine per worker with
+/// [`engine`](Self::engine), [`add`](Self::add) the workers, then call [`run`](Self::run) or
+/// [`run_with`](Self::run_with), which consume it and return the results.
+///
+/// A turn of a worker costs what it costs on a thread; on top come a few heap operations per event.
+/// Jobs share one thread: a simulation of thousands of jobs takes no more memory than their workers
+/// do, and runs as fast as one CPU allows. A worker that can never go on is reported as [`Stuck`]
+/// instead of hanging: the driver counts turns without progress of the clock.
 #[derive(Debug)]
 pub struct Simulation<S> {
     now: Tick,
     jobs: Vec<Job>,
     storages: Vec<S>,
     files: Vec<ModelFile>,
-    /// Who is to be called at this moment.
+    /// Jobs to run at the current time.
     ready: VecDeque<JobId>,
-    /// Who is to be called when; ties go to the one that was noted first.
+    /// Jobs to run at later times; ties are resolved by order of insertion.
     agenda: BinaryHeap<Reverse<(Tick, u64, JobId)>>,
     noted: u64,
     events: Vec<Event>,
-    /// How often anything has happened since the clock last moved.
+    /// Events since the clock last moved.
     at_once: u64,
-    /// How often anything has happened since the world was last looked at.
+    /// Events since the observer was last asked.
     unseen: u32,
-    /// When somebody looks at the workers next.
-    look_at: Tick,
+    /// Time of the observer's next sample.
+    sample_at: Tick,
     stop_at: Option<Tick>,
 }
 
@@ -51,27 +60,27 @@ struct Job {
     engine: ModelEngine,
     control: Control,
     state: State,
-    /// When it is called at the latest; what the agenda has of it for another time is out of date.
+    /// Latest time to run it; agenda entries for other times are stale.
     next: Option<Tick>,
 }
 
-/// What a job is doing between its turns.
+/// State of a job between its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Waits for the order to start.
     Waiting,
-    /// Waits for so many completions, or for its time; 0 for its time alone.
+    /// Waits for this number of completions, or for its time; 0: for its time alone.
     Sleeping(u32),
-    /// The storage has no room.
+    /// Blocked by the storage.
     Blocked,
-    /// Stands in the queue for the processor.
+    /// In the queue of ready jobs.
     Ready,
-    /// Has ended.
+    /// Ended.
     Done,
 }
 
 impl<S: Storage> Simulation<S> {
-    /// A simulation without jobs on these storages, with these files on them.
+    /// Creates a simulation without jobs, with these storages and files.
     #[must_use]
     pub fn new(storages: Vec<S>, files: Vec<ModelFile>) -> Self {
         Self {
@@ -85,29 +94,29 @@ impl<S: Storage> Simulation<S> {
             events: Vec::new(),
             at_once: 0,
             unseen: 0,
-            look_at: Tick::MAX,
+            sample_at: Tick::MAX,
             stop_at: None,
         }
     }
 
-    /// An engine for a worker of this simulation.
+    /// Creates an engine for a worker of this simulation.
     ///
     /// # Panics
-    /// If `spec` names a file that there is not.
+    /// If `spec` names a file that does not exist.
     #[must_use]
     pub fn engine(&self, spec: &EngineSpec) -> ModelEngine {
         ModelEngine::new(spec, &self.files)
     }
 
-    /// Adds a worker; it is first called when the clock shows `start`.
+    /// Adds a worker that starts at `start`.
     pub fn add(&mut self, mut worker: Worker, engine: ModelEngine, start: Tick) {
         worker.join_flow();
         let number = self.add_waiting(worker, engine);
         self.jobs[number].state = State::Sleeping(0);
-        self.note(job_id(number), start);
+        self.schedule(job_id(number), start);
     }
 
-    /// Adds a worker that waits for an order to start; returns its number.
+    /// Adds a worker that waits for an order to start, and returns its number.
     pub fn add_waiting(&mut self, worker: Worker, engine: ModelEngine) -> usize {
         self.jobs.push(Job {
             worker,
@@ -119,7 +128,7 @@ impl<S: Storage> Simulation<S> {
         self.jobs.len() - 1
     }
 
-    /// Stops all workers at `at`, as an interrupt would.
+    /// Stops all workers at `at`, as an interrupt does.
     pub fn stop_at(&mut self, at: Tick) {
         self.stop_at = Some(at);
     }
@@ -127,17 +136,17 @@ impl<S: Storage> Simulation<S> {
     /// Runs until every worker is done.
     ///
     /// # Errors
-    /// A worker that can never go on: a fault of the loop or of a model.
+    /// A worker can never go on: a bug in the loop or in a model.
     pub fn run(self) -> Result<Ran<S>, Stuck> {
-        self.run_with(&mut Nobody)
+        self.run_with(&mut Unobserved)
     }
 
-    /// The same, followed by somebody.
+    /// Runs until every worker is done, with an observer.
     ///
     /// # Errors
     /// As [`Simulation::run`].
     pub fn run_with(mut self, watch: &mut dyn Watch) -> Result<Ran<S>, Stuck> {
-        self.look_at = watch.next_look();
+        self.sample_at = watch.next_sample();
         loop {
             while let Some(job) = self.ready.pop_front() {
                 if self.step(job)? {
@@ -147,14 +156,14 @@ impl<S: Storage> Simulation<S> {
                 self.unseen += 1;
             }
             self.unseen += 1;
-            if self.unseen >= LOOK_AROUND {
-                self.look_around(watch);
+            if self.unseen >= EVENTS_PER_POLL {
+                self.poll_watch(watch);
             }
-            if !self.move_on(watch) {
+            if !self.next_event(watch) {
                 break;
             }
-            // A model whose ops take no time would keep the clock where it is for ever.
-            if self.at_once > u64::from(TURNS_AT_ONE_MOMENT) + 1000 * self.jobs.len() as u64 {
+            // A model whose ops take no time would stop the clock for ever.
+            if self.at_once > u64::from(TURNS_PER_TICK_MAX) + 1000 * self.jobs.len() as u64 {
                 break;
             }
         }
@@ -174,22 +183,22 @@ impl<S: Storage> Simulation<S> {
         })
     }
 
-    /// Sees whether the world wants something.
+    /// Asks the observer for orders and the time of its next sample.
     #[cold]
-    fn look_around(&mut self, watch: &mut dyn Watch) {
+    fn poll_watch(&mut self, watch: &mut dyn Watch) {
         self.unseen = 0;
         if watch.stops() {
             self.stop_all();
         }
-        self.look_at = watch.next_look();
+        self.sample_at = watch.next_sample();
     }
 
-    /// Moves the clock to when something happens next, and lets it happen; false for never.
-    fn move_on(&mut self, watch: &mut dyn Watch) -> bool {
+    /// Moves the clock to the next event and handles it; false if there is none.
+    fn next_event(&mut self, watch: &mut dyn Watch) -> bool {
         if !self.ready.is_empty() {
             return true;
         }
-        let noted = self.next_noted();
+        let noted = self.next_scheduled();
         let storages = self.storages.iter().enumerate();
         let next = storages.filter_map(|(number, storage)| Some((storage.next()?, number)));
         let (at, storage) = match (next.min(), noted) {
@@ -199,34 +208,36 @@ impl<S: Storage> Simulation<S> {
             (_, Some(noted)) => (noted, None),
             (_, None) => return false,
         };
-        if at >= self.look_at {
-            self.be_looked_at(at, watch);
+        if at >= self.sample_at {
+            self.take_samples(at, watch);
             if !self.ready.is_empty() {
-                return true; // all were told to stop
+                return true; // all jobs were told to stop
             }
         }
         self.advance(at);
         match storage {
-            Some(storage) => self.hear(storage),
-            None => self.call_noted(at),
+            Some(storage) => self.advance_storage(storage),
+            None => self.wake_scheduled(at),
         }
         true
     }
 
-    /// Lets all be looked at that want to until `at`, where the next thing happens.
+    /// Takes the observer's samples up to `at`, the time of the next event.
     #[cold]
-    fn be_looked_at(&mut self, at: Tick, watch: &mut dyn Watch) {
-        while self.look_at <= at {
-            self.now = self.look_at.max(self.now);
+    fn take_samples(&mut self, at: Tick, watch: &mut dyn Watch) {
+        while self.sample_at <= at {
+            self.now = self.sample_at.max(self.now);
             let mut workers = self.jobs.iter().map(|job| &job.worker);
-            watch.look(self.now, &mut workers);
-            self.look_around(watch);
+            watch.sample(self.now, &mut workers);
+            self.poll_watch(watch);
             if !self.ready.is_empty() {
                 return;
             }
         }
     }
 
+    /// Moves the clock.
+    ///
     /// # Panics
     /// If `to` is in the past: an event was lost, and no result after it could be trusted.
     fn advance(&mut self, to: Tick) {
@@ -235,8 +246,8 @@ impl<S: Storage> Simulation<S> {
         self.now = to;
     }
 
-    /// Hands round what happens in a storage now.
-    fn hear(&mut self, storage: usize) {
+    /// Handles the events of a storage at the current time.
+    fn advance_storage(&mut self, storage: usize) {
         let mut events = std::mem::take(&mut self.events);
         self.storages[storage].advance(self.now, &mut events);
         for event in events.drain(..) {
@@ -253,8 +264,8 @@ impl<S: Storage> Simulation<S> {
         self.events = events;
     }
 
-    /// There is room for what a job hands over. In a call of a synchronous engine it sees nothing
-    /// of that, nor of the time, until the call returns.
+    /// Wakes a blocked job. A synchronous engine stays in its call, and the job does not run until
+    /// the call returns.
     fn woken(&mut self, id: JobId) {
         let job = &mut self.jobs[id.index()];
         if job.state != State::Blocked {
@@ -269,7 +280,7 @@ impl<S: Storage> Simulation<S> {
             job: id,
             now: self.now,
         };
-        if seat.hand_over() {
+        if seat.submit_prepared() {
             job.state = State::Sleeping(1);
         }
     }
@@ -293,8 +304,8 @@ impl<S: Storage> Simulation<S> {
         self.ready.push_back(id);
     }
 
-    /// The job is called at `at`, and not when it was to be before.
-    fn note(&mut self, id: JobId, at: Tick) {
+    /// Schedules the job for `at`, in place of an earlier schedule.
+    fn schedule(&mut self, id: JobId, at: Tick) {
         self.jobs[id.index()].next = Some(at);
         self.noted += 1;
         self.agenda.push(Reverse((at, self.noted, id)));
@@ -307,8 +318,8 @@ impl<S: Storage> Simulation<S> {
         }
     }
 
-    /// When the agenda has somebody next; what is out of date is struck off.
-    fn next_noted(&mut self) -> Option<Tick> {
+    /// Returns the time of the next scheduled job, and drops stale agenda entries.
+    fn next_scheduled(&mut self) -> Option<Tick> {
         while let Some(&Reverse((at, _, id))) = self.agenda.peek() {
             if self.jobs[id.index()].next == Some(at) {
                 return Some(at);
@@ -318,9 +329,9 @@ impl<S: Storage> Simulation<S> {
         None
     }
 
-    /// Makes ready whom the agenda has for `at`.
-    fn call_noted(&mut self, at: Tick) {
-        while self.next_noted() == Some(at) {
+    /// Makes the jobs scheduled for `at` ready.
+    fn wake_scheduled(&mut self, at: Tick) {
+        while self.next_scheduled() == Some(at) {
             if let Some(Reverse((_, _, id))) = self.agenda.pop() {
                 self.make_ready(id);
             }
@@ -341,15 +352,15 @@ impl<S: Storage> Simulation<S> {
     }
 
     fn stop(&mut self, number: usize) {
-        // Relaxed: there is one thread.
+        // Relaxed: there is only one thread.
         (self.jobs[number].control.stop).store(true, Ordering::Relaxed);
-        // Whoever waits for room is in the kernel's hands, and stops when it is let in.
+        // A blocked job is in a system call, as it were, and stops when the call returns.
         if let State::Sleeping(_) = self.jobs[number].state {
             self.make_ready(job_id(number));
         }
     }
 
-    /// Turns one worker until it waits; says whether it has ended.
+    /// Runs one worker until it waits, and returns whether it has ended.
     fn step(&mut self, id: JobId) -> Result<bool, Stuck> {
         let at = self.now;
         let stuck = Stuck {
@@ -360,7 +371,7 @@ impl<S: Storage> Simulation<S> {
         if self.stop_at.is_some_and(|stop| at >= stop) {
             job.control.stop.store(true, Ordering::Relaxed);
         }
-        // A call that has waited for room returns now; it was made then.
+        // A blocked call returns now but was made earlier.
         let mut called = job.engine.blocked_since().unwrap_or(at);
         let mut seat = Seat {
             engine: &mut job.engine,
@@ -368,7 +379,7 @@ impl<S: Storage> Simulation<S> {
             job: id,
             now: at,
         };
-        for _ in 0..TURNS_AT_ONE_MOMENT {
+        for _ in 0..TURNS_PER_TICK_MAX {
             let from = std::mem::replace(&mut called, at);
             match turn(&mut job.worker, &mut seat, &job.control, from) {
                 Step::Again => {}
@@ -396,12 +407,12 @@ impl<S: Storage> Simulation<S> {
         Err(stuck)
     }
 
-    /// Notes when a job that sleeps is called at the latest.
+    /// Schedules the latest time to wake a sleeping job.
     #[inline]
     fn sleep(&mut self, id: JobId, until: Option<Tick>) {
         let stop = self.stop_at.filter(|stop| *stop > self.now);
         if let Some(at) = until.into_iter().chain(stop).min() {
-            self.note(id, at);
+            self.schedule(id, at);
         }
     }
 }
@@ -410,8 +421,7 @@ fn job_id(number: usize) -> JobId {
     JobId::new(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// More turns than any worker can need at one moment: one submission fills a slot, and no depth
-/// is near this.
-const TURNS_AT_ONE_MOMENT: u32 = 1_000_000;
-/// So much happens before the world is looked at: some milliseconds of it.
-const LOOK_AROUND: u32 = 4096;
+/// More turns than any worker needs at one time: a turn fills a slot, and no depth is near this.
+const TURNS_PER_TICK_MAX: u32 = 1_000_000;
+/// Events between calls of the observer: a few milliseconds of real time.
+const EVENTS_PER_POLL: u32 = 4096;

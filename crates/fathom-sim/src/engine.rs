@@ -1,4 +1,4 @@
-//! A job's side of what jobs share: its queue of ops, its buffers, behind the engine trait.
+//! Modelled engine of one job: its queue of ops and its buffers, behind the engine trait.
 
 use std::collections::VecDeque;
 
@@ -8,59 +8,59 @@ use fathom_core::{
 };
 
 use crate::files::ModelFile;
-use crate::storage::{JobId, Request, Storage, Taken};
+use crate::storage::{JobId, Request, Storage, Submission};
 
-/// What a job's engine is to be.
+/// Configuration of a job's engine.
 #[derive(Clone, Debug, Default)]
 pub struct EngineSpec {
-    /// Slots.
+    /// Number of slots.
     pub depth: u32,
-    /// Bytes of a slot's buffer; kept only where a file has content.
+    /// Size of a slot's buffer; allocated only if a file has content.
     pub buffer_bytes: u32,
-    /// It counts as one of the sync family.
+    /// The engine is synchronous, like the sync family.
     pub synchronous: bool,
-    /// The job's files, by their numbers in the simulation.
+    /// Numbers of the job's files in the simulation.
     pub files: Vec<usize>,
 }
 
-/// One job's engine. It acts only when the driver seats it before the storages of the simulation.
+/// Engine of one job. It acts only while the driver connects it to the storages.
 #[derive(Debug)]
 pub struct ModelEngine {
     capabilities: Capabilities,
-    places: Vec<Place>,
+    places: Vec<FileLocation>,
     buffers: Vec<u8>,
     buffer_bytes: usize,
-    /// What is laid down; the first `handed_over` are with the storage already.
+    /// Prepared ops; the first `handed_over` have been submitted to the storage.
     prepared: Vec<Op>,
     handed_over: usize,
-    /// Since when the storage has had no room for the next one.
+    /// Time since which the storage refuses the next op.
     blocked_since: Option<Tick>,
-    /// What each slot was last asked to do, where data move.
+    /// Last op of each slot, if data are moved.
     ops: Vec<Op>,
     completed: VecDeque<Completion>,
-    /// Slots whose op is with a storage.
+    /// Slots whose op is in flight.
     in_flight: Vec<bool>,
-    /// Syncs done, in order; for tests.
+    /// Completed syncs in order, for tests.
     pub syncs: Vec<(SyncKind, FileIndex)>,
-    /// How often a file's cached pages were to be dropped; for tests.
+    /// Number of page cache invalidations, for tests.
     pub invalidations: u32,
 }
 
-/// Where a file of the job is.
+/// Location of a file of the job.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FileLocation {
     file: usize,
     storage: usize,
     base: u64,
 }
 
 impl ModelEngine {
-    /// The engine that `spec` asks for, on `files` of a simulation.
+    /// Creates the engine that `spec` describes on files of a simulation.
     ///
     /// # Panics
-    /// If there is no file of a number in `spec`.
+    /// If `spec` names a file that does not exist.
     pub(crate) fn new(spec: &EngineSpec, files: &[ModelFile]) -> Self {
-        let place = |&file: &usize| Place {
+        let place = |&file: &usize| FileLocation {
             file,
             storage: files[file].storage,
             base: files[file].base,
@@ -90,33 +90,33 @@ impl ModelEngine {
         }
     }
 
-    /// What this engine can do; constant over its life.
+    /// Returns the engine's capabilities, constant over its lifetime.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Ops that can be reaped.
+    /// Returns the number of ops to reap.
     pub(crate) fn completed(&self) -> usize {
         self.completed.len()
     }
 
-    /// Whether it waits for room in the storage.
+    /// Returns whether the storage refuses the next op.
     pub(crate) const fn is_blocked(&self) -> bool {
         self.blocked_since.is_some()
     }
 
-    /// Since when a call of a synchronous engine has waited for room.
+    /// Returns the time since which a call of a synchronous engine has been blocked.
     pub(crate) fn blocked_since(&self) -> Option<Tick> {
         self.blocked_since.filter(|_| self.capabilities.synchronous)
     }
 
-    /// Whether an op of this job is with a storage.
+    /// Returns whether an op of this job is in flight.
     pub(crate) fn has_in_flight(&self) -> bool {
         self.in_flight.contains(&true)
     }
 
-    /// An op is done; `moved` says whether its data really were.
+    /// Records a completion; its data are moved only if `moved`.
     ///
     /// # Panics
     /// If the op is not in flight: a model completed it twice, and no result could be trusted.
@@ -149,7 +149,7 @@ impl ModelEngine {
     }
 }
 
-/// A job's engine before the storages, at one moment.
+/// Engine connected to the storages at one time, which is what the loop sees.
 pub(crate) struct Seat<'a, S> {
     pub(crate) engine: &'a mut ModelEngine,
     pub(crate) storages: &'a mut [S],
@@ -158,9 +158,9 @@ pub(crate) struct Seat<'a, S> {
 }
 
 impl<S: Storage> Seat<'_, S> {
-    /// Gives what is laid down to the storages; false where one has no room for the next op.
+    /// Submits the prepared ops to the storages; false if one refuses the next op.
     #[inline]
-    pub(crate) fn hand_over(&mut self) -> bool {
+    pub(crate) fn submit_prepared(&mut self) -> bool {
         let engine = &mut *self.engine;
         while let Some(op) = engine.prepared.get(engine.handed_over) {
             let place = engine.places[op.file.index()];
@@ -175,11 +175,11 @@ impl<S: Storage> Seat<'_, S> {
                 priority: op.priority,
             };
             match self.storages[place.storage].submit(self.job, &request, self.now) {
-                Taken::Yes => {
+                Submission::Accepted => {
                     engine.handed_over += 1;
                     engine.in_flight[op.slot.index()] = true;
                 }
-                Taken::Blocked => {
+                Submission::Blocked => {
                     engine.blocked_since.get_or_insert(self.now);
                     return false;
                 }
@@ -223,13 +223,13 @@ impl<S: Storage> Engine for Seat<'_, S> {
     }
 
     fn submit(&mut self, _want: u32) -> Submitted {
-        if !self.hand_over() {
+        if !self.submit_prepared() {
             return Submitted::Blocked;
         }
         let engine = &mut *self.engine;
         engine.prepared.clear();
         engine.handed_over = 0;
-        // A synchronous call begins when it is made, however long it then waits for room.
+        // A synchronous call begins when it is made, however long it is then blocked.
         let blocked = engine.blocked_since.take();
         let issue = match blocked.filter(|_| engine.capabilities.synchronous) {
             Some(since) => since,
@@ -249,12 +249,12 @@ impl<S: Storage> Engine for Seat<'_, S> {
     }
 
     fn wait(&mut self, _min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
-        // The driver moves the clock; nobody else waits here.
+        // Only the driver moves the clock; there is nothing to wait for here.
         Ok(())
     }
 }
 
-/// What a slot is asked to do before it is asked for anything.
+/// Initial op of a slot.
 const NO_OP: Op = Op {
     slot: Slot::new(0),
     kind: OpKind::Data(Direction::Read),

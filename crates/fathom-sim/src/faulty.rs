@@ -1,13 +1,12 @@
-//! Any device, with faults: times in which it stands still, and ops that go wrong by chance.
+//! Faults for any device: stalls, and ops that fail at random.
 //!
-//! * **Stall at T for D**: the device's own clock stands still; what it has, and what comes, waits
-//!   until it is over.
-//! * **Errors**: so many of a million ops of a direction fail, after the usual time.
-//! * **Short transfers**: so many of a million reads and writes move only a part, whole sectors.
-//! * **Lost completions**: so many of a million ops are done and never heard of; the host gives up
-//!   on each after a time-out, as a kernel does.
+//! * **Stall at T for D**: the device's clock stops; commands in flight and new ones wait.
+//! * **Errors**: a share (ppm) of a direction's ops fails, after the usual time.
+//! * **Short transfers**: a share of reads and writes moves only some of its sectors.
+//! * **Lost completions**: a share of ops never completes; the host fails each after a timeout, as
+//!   a kernel does.
 //!
-//! # What it must not be used for
+//! # Limits
 //! Faults are independent of each other and of the load; those of real devices come in clusters.
 
 use std::cmp::Reverse;
@@ -17,45 +16,45 @@ use fathom_core::{Errno, Nanos, OpKind, PerDirection, Tick, Xoshiro256};
 
 use crate::device::{Command, Device, Finished};
 
-/// What goes wrong with a device.
+/// Faults of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Times in which it does nothing, in their order, not overlapping.
+    /// Stalls in order of time, not overlapping.
     pub stalls: Vec<Stall>,
-    /// Ops that fail, in a million of each direction.
+    /// Failing ops per million, by direction.
     pub errors_ppm: PerDirection<u32>,
-    /// How: an errno.
+    /// Errno of failing ops.
     pub errno: u16,
-    /// Reads and writes of more than a sector that move only a part of it, in a million.
+    /// Short transfers per million reads and writes of more than one sector.
     pub short_ppm: u32,
-    /// Ops whose completion is lost, in a million.
+    /// Lost completions per million ops.
     pub lost_ppm: u32,
-    /// How long the host waits for a lost completion before the op fails with `ETIMEDOUT`.
+    /// Time after which the host fails an op with a lost completion with `ETIMEDOUT`.
     pub timeout: Nanos,
-    /// What the chances are drawn from.
+    /// Seed of the random draws.
     pub seed: u64,
 }
 
-/// A time in which a device does nothing: what it has, and what comes, waits until it is over.
+/// Period in which a device makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// When it begins.
+    /// Start of the stall.
     pub at: Tick,
-    /// How long it lasts.
+    /// Length of the stall.
     pub length: Nanos,
 }
 
-/// A device with faults.
+/// Device with faults.
 #[derive(Debug)]
 pub struct Faulty<D> {
     device: D,
     faults: Faults,
     random: Xoshiro256,
-    /// What is to come of the command with this tag.
+    /// Fate of the command with this tag.
     fates: Vec<Fate>,
-    /// Commands that are done, and of which the host hears only when it gives up.
+    /// Commands with a lost completion, which the host fails later.
     lost: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// The latest time that it was told.
+    /// Latest time passed to the device.
     now: Tick,
 }
 
@@ -68,14 +67,14 @@ enum Fate {
 }
 
 impl Faults {
-    /// Whether there are none.
+    /// Returns whether there are no faults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let errors = self.errors_ppm.iter().any(|(_, ppm)| *ppm > 0);
         self.stalls.is_empty() && !errors && self.short_ppm == 0 && self.lost_ppm == 0
     }
 
-    /// When the stall is over that has begun before `now`.
+    /// Returns the end of the stall in progress at `now`.
     fn stall_over(&self, now: Tick) -> Option<Tick> {
         let mut ends = self
             .stalls
@@ -85,7 +84,7 @@ impl Faults {
         around.map(|(_, end)| end)
     }
 
-    /// The device's own time when the world's is `now`.
+    /// Converts simulation time to the device's own, which stops during stalls.
     fn to_device(&self, now: Tick) -> Tick {
         let mut stood = 0;
         for stall in &self.stalls {
@@ -95,7 +94,7 @@ impl Faults {
         Tick::new(now.get() - stood)
     }
 
-    /// When the world's time was first such that the device's is `own`.
+    /// Converts the device's own time to the earliest matching simulation time.
     fn to_world(&self, own: Tick) -> Tick {
         let mut now = own;
         for stall in &self.stalls {
@@ -108,7 +107,7 @@ impl Faults {
 }
 
 impl<D: Device> Faulty<D> {
-    /// `device` with `faults`.
+    /// Adds `faults` to `device`.
     #[must_use]
     pub fn new(device: D, faults: Faults) -> Self {
         Self {
@@ -143,7 +142,7 @@ impl<D: Device> Faulty<D> {
         Fate::Good
     }
 
-    /// A lost command on which the host gives up by `now`.
+    /// Returns a lost command whose timeout has passed at `now`.
     fn given_up(&mut self, now: Tick) -> Option<Finished> {
         let &Reverse((at, tag)) = self.lost.peek()?;
         (at <= now).then(|| {
@@ -166,7 +165,8 @@ impl<D: Device> Device for Faulty<D> {
     }
 
     fn next(&self) -> Option<Tick> {
-        // What takes no time at all, and came in a stall, would else be done before it came.
+        // Otherwise a command of zero latency that came during a stall would complete before it
+        // came.
         let earliest = self.faults.stall_over(self.now).unwrap_or(self.now);
         let done = self.device.next();
         let done = done.map(|own| self.faults.to_world(own).max(earliest));
@@ -200,7 +200,7 @@ impl<D: Device> Device for Faulty<D> {
     }
 }
 
-/// The smallest unit that a device moves, in bytes.
+/// Smallest transfer of a device, in bytes.
 const SECTOR: u32 = 512;
 
 #[cfg(test)]

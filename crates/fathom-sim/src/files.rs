@@ -1,26 +1,26 @@
-//! Files on modelled devices: where they lie, and their bytes where somebody looks at them.
+//! Files on modelled devices: their location, and their contents if they matter.
 
 use std::collections::HashMap;
 
-/// A file of a simulation; jobs share it by its number.
+/// File of a simulation; jobs refer to it by number.
 #[derive(Clone, Debug, Default)]
 pub struct ModelFile {
-    /// The storage it lies on.
+    /// Number of the storage that holds it.
     pub storage: usize,
-    /// Where it begins there, in bytes.
+    /// Byte offset of its start on the storage.
     pub base: u64,
-    /// Its bytes, where they matter (verification); else reads give what the buffer held.
+    /// Contents, if they matter (verification); without them reads leave the buffer unchanged.
     pub content: Option<Content>,
 }
 
-/// Bytes of a file; what was never written is zero and takes no memory.
+/// Contents of a file, sparse: unwritten bytes are zero and take no memory.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     pages: HashMap<u64, Box<[u8; PAGE]>>,
 }
 
 impl Content {
-    /// A file that begins with `bytes`.
+    /// Creates contents that begin with `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut content = Self::default();
@@ -28,7 +28,7 @@ impl Content {
         content
     }
 
-    /// Fills `into` with what stands at `offset`.
+    /// Reads at `offset` into `into`.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for (page, within, part) in Spans::of(offset, into.len()) {
             let into = &mut into[part.clone()];
@@ -39,7 +39,7 @@ impl Content {
         }
     }
 
-    /// Puts `bytes` at `offset`.
+    /// Writes `bytes` at `offset`.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (page, within, part) in Spans::of(offset, bytes.len()) {
             let bytes = &bytes[part];
@@ -51,7 +51,7 @@ impl Content {
         }
     }
 
-    /// Makes `length` bytes at `offset` zero.
+    /// Sets `length` bytes at `offset` to zero.
     pub fn discard(&mut self, offset: u64, length: usize) {
         for (page, within, part) in Spans::of(offset, length) {
             if part.len() == PAGE {
@@ -63,7 +63,7 @@ impl Content {
     }
 }
 
-/// The pieces of a span that lie in one page each: page, offset in it, range of the span.
+/// Iterator over the pieces of a range within one page each: page, offset in it, range.
 struct Spans {
     offset: u64,
     done: usize,
@@ -100,7 +100,7 @@ impl Iterator for Spans {
     }
 }
 
-/// Bytes that are kept or not kept together.
+/// Granularity of allocation.
 const PAGE: usize = 4096;
 
 #[cfg(test)]

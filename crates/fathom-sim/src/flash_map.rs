@@ -1,52 +1,52 @@
-//! Where the data of a flash drive are: which block holds what, and which one to clean next.
+//! Translation map of a flash drive: the block of each unit, and the next block to clean.
 //!
-//! A unit is 4 KiB, the smallest thing that is mapped. What was never written takes no memory. A
-//! worn drive begins as one that was overwritten at random for long: blocks are the emptier the
-//! older they are, `u^x` full for age `x` in 0…1, with `u` such that all of the data fit.
+//! A unit is 4 KiB, the granularity of the map. Unwritten units take no memory. A worn drive starts
+//! as if overwritten at random for long: a block of relative age `x` in 0…1 is `u^x` full, with `u`
+//! such that all data fit.
 
-/// What a drive's flash is.
+/// Geometry of a drive's flash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlashLayout {
     pub(crate) dies: u32,
     pub(crate) units_per_block: u32,
-    /// Units that hosts see.
+    /// Units visible to the host.
     pub(crate) units: u64,
-    /// Blocks of each die.
+    /// Blocks per die.
     pub(crate) blocks_per_die: u32,
     pub(crate) worn: bool,
 }
 
-/// Blocks and what is valid in them.
+/// Blocks and their valid units.
 #[derive(Debug)]
 pub(crate) struct FlashMap {
     layout: FlashLayout,
     written: Written,
     blocks: Vec<Block>,
-    /// Of each die: erased blocks, and the one that is written.
+    /// Per die: erased blocks, and the open one.
     free: Vec<Vec<u32>>,
     open: Vec<Option<u32>>,
-    /// For a worn drive: the first of the scattered units that each block began with.
+    /// Worn drive: first scattered unit of each block's initial contents.
     first: Vec<u64>,
     scatter: Scatter,
 }
 
-/// The block of each unit that was written or let go since the beginning, in pieces, and shelves
-/// of pieces, that take memory only when one of their units was.
+/// Block of each unit written or discarded since the start: a two-level table whose pieces are
+/// allocated on first use.
 #[derive(Debug)]
 struct Written {
-    /// Each empty, or of `PIECE` pieces.
+    /// First level: empty, or `PIECE` pieces.
     shelves: Vec<Vec<Option<Piece>>>,
 }
 
-/// Of `PIECE` units.
+/// Second level: `PIECE` units.
 type Piece = Box<[u32; PIECE]>;
 
 #[derive(Clone, Debug, Default)]
 struct Block {
     valid: u32,
-    /// What was written to it, valid or not; of one that is as it was at the beginning: nothing.
+    /// Units written to it, valid or not; empty for a block in its initial state.
     held: Vec<u64>,
-    /// It is as it was at the beginning.
+    /// The block is in its initial state.
     original: bool,
 }
 
@@ -74,17 +74,17 @@ impl FlashMap {
         map
     }
 
-    /// The die of a block: neighbours are on different ones.
+    /// Returns the die of a block; neighbouring blocks are on different dies.
     pub(crate) const fn die_of(&self, block: u32) -> u32 {
         block % self.layout.dies
     }
 
-    /// Erased blocks of a die.
+    /// Returns the number of erased blocks of a die.
     pub(crate) fn free_blocks(&self, die: u32) -> usize {
         self.free[die as usize].len()
     }
 
-    /// The block that holds a unit; `None` if none does.
+    /// Returns the block that holds a unit, if any.
     pub(crate) fn block_of(&self, unit: u64) -> Option<u32> {
         match self.written.at(unit) {
             NOWHERE => None,
@@ -93,7 +93,7 @@ impl FlashMap {
         }
     }
 
-    /// A unit is no longer needed.
+    /// Discards a unit.
     pub(crate) fn discard(&mut self, unit: u64) {
         if let Some(block) = self.block_of(unit) {
             self.blocks[block as usize].valid -= 1;
@@ -101,9 +101,9 @@ impl FlashMap {
         }
     }
 
-    /// A unit is written to the block of a die that is open. False if there is no room.
+    /// Writes a unit to the open block of a die; false if there is no space.
     pub(crate) fn write(&mut self, unit: u64, die: u32) -> bool {
-        // Past the end there is nothing to keep.
+        // Units past the end are not mapped.
         if unit >= self.layout.units {
             return true;
         }
@@ -132,8 +132,8 @@ impl FlashMap {
         Some(block)
     }
 
-    /// The block of a die that is the cheapest to clean, and what is valid in it; `None` if nothing
-    /// would be won.
+    /// Returns the block of a die that is cheapest to clean, with its valid units; `None` if no
+    /// block would free space.
     pub(crate) fn victim(&self, die: u32) -> Option<(u32, Vec<u64>)> {
         let own = (0..self.layout.blocks_per_die).map(|number| number * self.layout.dies + die);
         let closed = own.filter(|&block| {
@@ -160,7 +160,7 @@ impl FlashMap {
         units
     }
 
-    /// A block of which nothing is valid is erased.
+    /// Erases a block without valid units.
     pub(crate) fn erase(&mut self, block: u32) {
         debug_assert_eq!(self.blocks[block as usize].valid, 0);
         self.blocks[block as usize] = Block::default();
@@ -177,7 +177,7 @@ impl FlashMap {
         u32::try_from(block).ok()
     }
 
-    /// Puts all units into blocks, as long use would.
+    /// Distributes all units over blocks as long use would.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -185,7 +185,7 @@ impl FlashMap {
         reason = "units of a block, and units of a drive, are far below 2^53"
     )]
     fn fill(&mut self) {
-        let ages = self.layout.blocks_per_die - KEPT_FREE;
+        let ages = self.layout.blocks_per_die - FREE_BLOCKS_MIN;
         let slots = u64::from(ages) * u64::from(self.layout.dies);
         let room = slots * u64::from(self.layout.units_per_block);
         let oldest = oldest_share(self.layout.units as f64 / room as f64);
@@ -205,7 +205,7 @@ impl FlashMap {
             self.blocks[block].original = true;
             self.blocks[block].valid = valid as u32;
         }
-        // What rounding left over goes where there is room.
+        // Units left over by rounding go where there is space.
         self.spread(left);
     }
 
@@ -237,16 +237,16 @@ impl Written {
         }
     }
 
-    /// Where a unit is: a block, `NOWHERE`, or `UNTOUCHED`.
+    /// Returns the block of a unit, `NOWHERE`, or `UNTOUCHED`.
     fn at(&self, unit: u64) -> u32 {
-        let (piece, within) = place_of(unit);
+        let (piece, within) = index_of(unit);
         let shelf = self.shelves.get(piece / PIECE);
         let piece = shelf.and_then(|shelf| shelf.get(piece % PIECE)?.as_ref());
         piece.map_or(UNTOUCHED, |piece| piece[within])
     }
 
     fn set(&mut self, unit: u64, place: u32) {
-        let (piece, within) = place_of(unit);
+        let (piece, within) = index_of(unit);
         let shelf = &mut self.shelves[piece / PIECE];
         if shelf.is_empty() {
             shelf.resize(PIECE, None);
@@ -256,13 +256,13 @@ impl Written {
     }
 }
 
-/// The piece of a unit, and its place within.
-fn place_of(unit: u64) -> (usize, usize) {
+/// Returns the piece of a unit and its index within.
+fn index_of(unit: u64) -> (usize, usize) {
     let unit = usize::try_from(unit).unwrap_or(usize::MAX);
     (unit / PIECE, unit % PIECE)
 }
 
-/// How full the oldest block is, where blocks are `share` full on average: the `u` with
+/// Returns how full the oldest block is if blocks are `share` full on average: the `u` with
 /// `(u − 1) / ln u = share`.
 fn oldest_share(share: f64) -> f64 {
     let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
@@ -277,7 +277,7 @@ fn oldest_share(share: f64) -> f64 {
     low
 }
 
-/// A fixed permutation of the units, so that neighbours are in different blocks.
+/// Fixed permutation of the units, so that neighbours are in different blocks.
 #[derive(Clone, Copy, Debug)]
 struct Scatter {
     units: u64,
@@ -319,7 +319,7 @@ const fn gcd(mut left: u64, mut right: u64) -> u64 {
     left
 }
 
-/// The number whose product with `factor` leaves 1 when divided by `units`.
+/// Returns the inverse of `factor` modulo `units`.
 fn inverse(factor: u64, units: u64) -> u64 {
     let units = i128::from(units);
     let (mut old, mut new) = ((i128::from(factor), 1), (units, 0));
@@ -330,17 +330,17 @@ fn inverse(factor: u64, units: u64) -> u64 {
     u64::try_from(old.1.rem_euclid(units)).unwrap_or(u64::MAX)
 }
 
-/// In place of a block, for what was let go.
+/// In place of a block: a discarded unit.
 const NOWHERE: u32 = u32::MAX;
 
-/// In place of a block, for what is as it was at the beginning.
+/// In place of a block: a unit in its initial state.
 const UNTOUCHED: u32 = u32::MAX - 1;
 
-/// Units of a piece of the map: 4 KiB of it, so 4 MiB of the drive. And pieces of a shelf.
+/// Units per piece of the map (4 KiB of memory, 4 MiB of the drive), and pieces per first level.
 const PIECE: usize = 1024;
 
-/// Blocks of a die that are erased at the beginning: one to write, one to clean into.
-pub(crate) const KEPT_FREE: u32 = 2;
+/// Blocks per die that are erased at the start: one to write, one to clean into.
+pub(crate) const FREE_BLOCKS_MIN: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,19 @@
-//! A hard disk: an arm that seeks, a platter that turns, and a queue out of which it chooses.
+//! Hard disk: a seeking arm, a rotating platter, and a command queue that the disk reorders.
 //!
 //! * **Seek**: `settle + root · √(d/capacity) + linear · d/capacity` for a distance of `d` bytes.
-//! * **Rotation**: each byte has an angle, so the wait after a seek is computed, not drawn. Tracks
-//!   are skewed such that what goes on where the last command ended needs no wait, if it was there
-//!   in time; else its place has just passed, and comes again after a whole turn.
-//! * **Zones**: tracks farther out hold more.
-//! * **Native command queueing**: of its oldest commands it takes the one it reaches first, but
-//!   goes on with what continues the last one wherever that stands in the queue, and begins a row
-//!   of commands at its beginning.
-//! * **Write cache**: off, a write is done when it is on the platter; on, when it is in the cache,
-//!   from where the disk writes it in the order it likes.
+//! * **Rotation**: each byte has an angle, so the delay after a seek is computed, not drawn. Tracks
+//!   are skewed: a command that continues the last one has no delay if it arrives in time,
+//!   otherwise a whole revolution.
+//! * **Zones**: outer tracks hold more.
+//! * **Native command queueing**: among its oldest commands the disk picks the one it reaches
+//!   first. It prefers one that continues the last, wherever it is in the queue, and starts a
+//!   sequence of commands at its beginning.
+//! * **Write cache**: off, a write completes on the platter; on, in the cache, from which the disk
+//!   writes in its own order.
 //!
-//! # What it must not be used for
-//! Defects, retries, thermal recalibration, shingled tracks and other traffic are not there: the
-//! tail of its latencies is too good. What is read again is read from the platter again.
+//! # Limits
+//! Defects, retries, thermal recalibration, shingled tracks and other traffic are not modelled, so
+//! tail latencies are too low. There is no read cache: repeated reads go to the platter.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,70 +23,74 @@ use fathom_core::{Direction, Errno, Nanos, OpKind, Tick};
 use crate::device::{Command, Device, Finished};
 use crate::platter::{Platter, PlatterConfig};
 
-/// What a disk is.
+/// Configuration of a hard disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HddConfig {
-    /// Its surface and arm.
+    /// Surface and arm.
     pub platter: PlatterConfig,
-    /// Time that each command costs that does not continue the last one.
+    /// Overhead of a command that does not continue the last one.
     pub overhead: Nanos,
-    /// How many of its oldest commands it chooses among; 1 is the order in which they came.
-    pub looks_at: u32,
-    /// How many writes it reports as done at once, while others wait; 1 is each by itself.
+    /// Number of oldest commands to choose among; 1 for arrival order.
+    pub reorder_window: u32,
+    /// Number of writes whose completions are reported together while others wait; 1 for each
+    /// alone.
     pub reports_together: u32,
-    /// Its write cache, if it is on.
+    /// Write cache, if it is on.
     pub write_cache: Option<WriteCache>,
 }
 
-/// A disk's write cache.
+/// Configuration of a disk's write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCache {
-    /// What it holds.
+    /// Capacity in bytes.
     pub bytes: u64,
-    /// How many writes it holds.
+    /// Capacity in writes.
     pub writes: u32,
-    /// How fast it is filled.
+    /// Fill rate.
     pub bytes_per_second: u64,
 }
 
-/// A hard disk.
+/// Hard disk.
+///
+/// A command costs a search over the reorder window; memory is one entry per command and per cached
+/// write.
 #[derive(Debug)]
 pub struct Hdd {
     config: HddConfig,
     platter: Platter,
-    /// What is to be done on the platter, the oldest first.
+    /// Work for the platter, the oldest first.
     waiting: Vec<Work>,
-    /// Where each of it ends, sorted, while the disk chooses.
+    /// Ends of all pending work, sorted, while the disk chooses.
     ends: Vec<u64>,
     current: Option<(Work, Tick)>,
-    /// Where the last work ended, when, and whether it read.
+    /// End of the last work: position, time, and whether it was a read.
     head: u64,
     free_at: Tick,
     was_read: bool,
-    /// Writes that are done and not yet reported.
+    /// Writes completed but not yet reported.
     held: Vec<(u32, i32)>,
-    /// What will be heard of: when, in which order, tag, result.
+    /// Completions to report: time, order, tag, result.
     reports: BinaryHeap<Reverse<(Tick, u64, u32, i32)>>,
     order: u64,
     cached_bytes: u64,
     cached_writes: u32,
-    /// When the last write will be in the cache.
+    /// Time at which the last write is in the cache.
     filled_at: Tick,
-    /// Writes for which the cache has no room.
+    /// Writes that wait for space in the cache.
     stalled: VecDeque<Command>,
-    /// Syncs, and the number of the last write that each waits for.
+    /// Syncs, each with the number of the last write it waits for.
     syncs: VecDeque<(u32, u64)>,
 }
 
-/// Something to be read or written.
+/// Read or write on the platter.
 #[derive(Clone, Copy, Debug)]
 struct Work {
-    /// Of its command; none for what the cache holds.
+    /// Tag of its command; `None` for a cached write.
     tag: Option<u32>,
     reads: bool,
     offset: u64,
     length: u32,
-    /// Its place in the order in which work came.
+    /// Position in order of arrival.
     number: u64,
 }
 
@@ -97,10 +101,10 @@ impl Work {
 }
 
 impl Hdd {
-    /// A disk whose arm is at the outer edge.
+    /// Creates a disk whose arm is at the outer edge.
     ///
     /// # Panics
-    /// It does not turn, has no capacity, or a zone without a rate.
+    /// If it does not rotate, has no capacity, or has a zone without a rate.
     #[must_use]
     pub fn new(config: HddConfig) -> Self {
         Self {
@@ -123,8 +127,7 @@ impl Hdd {
         }
     }
 
-    /// What a command takes that moves nothing. If it took no time, a job of nothing else would
-    /// never end.
+    /// Returns the time of a command without data; not 0, or a job of nothing else would never end.
     fn reply(&self) -> Nanos {
         self.config.overhead.max(Nanos::from_micros(1))
     }
@@ -145,13 +148,13 @@ impl Hdd {
         });
     }
 
-    /// Takes a write into the cache, if there is room.
+    /// Puts a write into the cache, if there is space.
     fn cache(&mut self, command: &Command, now: Tick) -> bool {
         let Some(cache) = self.config.write_cache else {
             return false;
         };
         let length = u64::from(command.length);
-        // One that is larger than the cache goes through it alone.
+        // A write larger than the cache passes through it alone.
         let fits = self.cached_bytes + length <= cache.bytes || self.cached_writes == 0;
         if !fits || self.cached_writes >= cache.writes {
             return false;
@@ -173,7 +176,7 @@ impl Hdd {
         }
     }
 
-    /// The platter is free at `at`: the next work begins.
+    /// Starts the next work, as the platter is free at `at`.
     fn begin(&mut self, at: Tick) {
         let Some(place) = self.choose(at) else { return };
         let work = self.waiting.remove(place);
@@ -181,13 +184,13 @@ impl Hdd {
         let transfer = self.platter.transfer(work.offset, work.length);
         let mut end = at + access + transfer;
         if work.reads && self.was_read && work.offset == self.head {
-            // It was being read ahead since the last one ended.
+            // Read-ahead has been running since the last read ended.
             end = (self.free_at + transfer).max(at + Nanos::new(1));
         }
         self.current = Some((work, end));
     }
 
-    /// What to do next.
+    /// Chooses the next work.
     fn choose(&mut self, at: Tick) -> Option<usize> {
         let only_commands =
             self.stalled.is_empty() && self.waiting.iter().any(|it| it.tag.is_some());
@@ -204,7 +207,7 @@ impl Hdd {
         let mut best: Option<(Nanos, usize)> = None;
         for (place, work) in self.waiting.iter().enumerate().filter(|it| allowed(it.1)) {
             looked_at += u32::from(work.tag.is_some());
-            if looked_at > self.config.looks_at.max(1) {
+            if looked_at > self.config.reorder_window.max(1) {
                 break;
             }
             first.get_or_insert(place);
@@ -219,12 +222,12 @@ impl Hdd {
         best.map(|(_, place)| place).or(first)
     }
 
-    /// Whether other work ends where this begins, so that this comes after it.
+    /// Returns whether other work ends where this begins, and so comes first.
     fn continues_another(&self, work: &Work) -> bool {
         self.ends.binary_search(&work.offset).is_ok()
     }
 
-    /// From `at` until the first byte passes under the head.
+    /// Returns the access time from `at`: seek and rotational delay.
     fn access(&self, work: &Work, at: Tick) -> Nanos {
         if work.offset == self.head && at == self.free_at {
             return Nanos::ZERO;
@@ -234,7 +237,7 @@ impl Hdd {
         seek + self.platter.turn_to(work.offset, at + seek)
     }
 
-    /// What was going on is done.
+    /// Finishes the current work.
     fn end(&mut self, work: &Work, at: Tick) {
         self.head = work.end();
         self.free_at = at;

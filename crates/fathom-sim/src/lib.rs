@@ -1,8 +1,8 @@
-//! Virtual time: an event heap and modelled devices behind the engine trait.
+//! Virtual time: an event-driven scheduler and modelled devices behind the engine trait.
 //!
-//! The workers are the very ones of the thread driver; only the clock and the device are not real.
-//! Nothing here reads a clock, sleeps or starts a thread: the same workers on the same models give
-//! the same results on every host.
+//! The workers are those of the thread driver; only clock and device are modelled. Nothing here
+//! reads a clock, sleeps or starts a thread: the same workers on the same models give the same
+//! results on every host.
 #![forbid(unsafe_code)]
 
 mod array;
@@ -27,7 +27,7 @@ mod watch;
 pub use array::Array;
 pub use constant::Constant;
 pub use device::{Command, Device, Finished};
-pub use direct::{Direct, Fault, FaultKind};
+pub use direct::{Direct, FaultKind, InjectedFault};
 pub use distribution::{Drawn, Recorded};
 pub use driver::Simulation;
 pub use engine::{EngineSpec, ModelEngine};
@@ -38,5 +38,5 @@ pub use platter::{PlatterConfig, Zone};
 pub use ran::{Ran, Stuck};
 pub use ssd::{Ssd, SsdConfig};
 pub use stack::{HostConfig, Stack};
-pub use storage::{Event, JobId, Request, Storage, Taken};
+pub use storage::{Event, JobId, Request, Storage, Submission};
 pub use watch::{Orders, Watch};

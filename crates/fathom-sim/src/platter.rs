@@ -1,41 +1,40 @@
-//! The surface of a disk and its arm: where a byte is, and how long it takes to get there.
+//! Surface and arm of a disk: the position of each byte and the time to reach it.
 
 use fathom_core::{Nanos, Tick};
 
-/// What a surface is.
+/// Configuration of a surface and its arm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatterConfig {
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity: u64,
-    /// Turns a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// From the outer edge inwards; the first begins at 0.
+    /// Zones from the outer edge inwards; the first begins at 0.
     pub zones: Vec<Zone>,
-    /// The least that a seek takes.
+    /// Shortest seek time.
     pub settle: Nanos,
-    /// What a seek over all of the disk takes beside that, of the part that grows with the root of
-    /// the distance.
+    /// Part of a full-stroke seek that grows with the square root of the distance.
     pub seek_root: Nanos,
-    /// The same of the part that grows with the distance.
+    /// Part of a full-stroke seek that grows with the distance.
     pub seek_linear: Nanos,
 }
 
-/// Tracks that hold the same.
+/// Zone of tracks with equal capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub from: u64,
-    /// How fast it is read and written.
+    /// Media transfer rate.
     pub bytes_per_second: u64,
 }
 
-/// A surface and its arm.
+/// Surface and arm.
 #[derive(Debug)]
 pub(crate) struct Platter {
     capacity: u64,
-    /// One turn, in ns.
+    /// Duration of one revolution, ns.
     turn: u64,
-    /// From where on a track holds so many bytes.
+    /// Bytes per track, from these offsets on.
     tracks: Vec<(u64, u64)>,
     settle: Nanos,
     seek_root: u64,
@@ -64,12 +63,12 @@ impl Platter {
         }
     }
 
-    /// How long the arm moves; no time at all if it is there.
+    /// Returns the seek time; zero for no distance.
     pub(crate) fn seek(&self, distance: u64) -> Nanos {
         if distance == 0 {
             return Nanos::ZERO;
         }
-        // Parts of 2³² of the disk; their root is in parts of 2¹⁶.
+        // Distance in 2⁻³² of the disk, so that its root is in 2⁻¹⁶.
         let part = (u128::from(distance) << 32) / u128::from(self.capacity);
         let part = u64::try_from(part).unwrap_or(u64::MAX).min(1 << 32);
         let root = (self.seek_root * part.isqrt()) >> 16;
@@ -78,7 +77,7 @@ impl Platter {
         self.settle + Nanos::new(root) + Nanos::new(linear)
     }
 
-    /// How long it takes until the first byte passes, for a head that is on its track at `at`.
+    /// Returns the rotational delay until the byte passes a head that is on its track at `at`.
     pub(crate) fn turn_to(&self, offset: u64, at: Tick) -> Nanos {
         let (from, track) = self.track(offset);
         let angle = (offset - from) % track * self.turn / track;
@@ -86,7 +85,7 @@ impl Platter {
         Nanos::new((angle + self.turn - head) % self.turn)
     }
 
-    /// How long so many bytes take to pass.
+    /// Returns the transfer time of this number of bytes.
     pub(crate) fn transfer(&self, offset: u64, length: u32) -> Nanos {
         let (_, track) = self.track(offset);
         Nanos::new((u64::from(length) * self.turn / track).max(1))

@@ -1,4 +1,4 @@
-//! What a simulation leaves behind.
+//! Result of a simulation.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use fathom_workload::Results;
 use crate::engine::ModelEngine;
 use crate::files::ModelFile;
 
-/// What a simulation leaves behind.
+/// Result of a simulation.
 #[derive(Debug)]
 pub struct Ran<S> {
-    /// Of each worker, in the order they were added.
+    /// Results and engine of each worker, in order of addition.
     pub jobs: Vec<(Results, ModelEngine)>,
-    /// The files, with what was written to them.
+    /// Files with their contents.
     pub files: Vec<ModelFile>,
-    /// The storages.
+    /// Storages in their final state.
     pub storages: Vec<S>,
 }
 
-/// A worker waits for something that will never happen, or turns for ever at one moment.
+/// Deadlock: a worker waits for an event that cannot happen, or never lets time pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The worker, in the order they were added, from 0.
+    /// Number of the worker, in order of addition, from 0.
     pub job: usize,
-    /// When.
+    /// Time of the deadlock.
     pub at: Tick,
 }
 

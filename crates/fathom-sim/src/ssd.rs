@@ -1,19 +1,20 @@
-//! A flash drive: channels with dies, each of which reads, programs or erases one thing at a time.
+//! Flash drive: channels with dies, each of which reads, programs or erases one page or block at a
+//! time.
 //!
 //! ```text
 //! write ─► link ─► buffer ─► page ─► channel ─► die: program … and what cleaning adds
 //! read  ─► die: sense ─► channel ─► link
 //! ```
 //!
-//! * A write is done when all of it is in the buffer; a full buffer makes it wait for programs.
-//! * A die prefers reads to programs, but does not interrupt what it does.
-//! * When a die has few erased blocks left it cleans: each page that it programs for a host brings
-//!   with it a share of what is valid in the block that has the least of it.
-//! * A sync waits for what is in the buffer, unless the buffer outlives a power failure.
+//! * A write completes when all of it is in the buffer; with a full buffer it waits for programs.
+//! * A die prefers reads to programs, but does not suspend an operation.
+//! * A die with few erased blocks cleans: each page it programs for the host is accompanied by a
+//!   share of the valid units of the block that has the fewest.
+//! * A sync waits for the buffer to be programmed, unless the buffer is power-loss protected.
 //!
-//! # What it must not be used for
-//! No mapping cache, no read cache, no program suspension, no caching of a page in two kinds of
-//! cells, no wear: a real drive's firmware decides much of its tail.
+//! # Limits
+//! No mapping cache, read cache, program suspension, SLC cache or wear: much of a real drive's tail
+//! latency comes from its firmware.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,66 +22,69 @@ use std::collections::{BinaryHeap, VecDeque};
 use fathom_core::{Direction, Nanos, OpKind, Tick};
 
 use crate::device::{Command, Device, Finished};
-use crate::flash_map::{FlashLayout, FlashMap, KEPT_FREE};
+use crate::flash_map::{FREE_BLOCKS_MIN, FlashLayout, FlashMap};
 
-/// What a flash drive is.
+/// Configuration of a flash drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsdConfig {
-    /// What hosts see, in bytes.
+    /// Capacity visible to the host, in bytes.
     pub capacity: u64,
-    /// Flash beyond that, in hundredths of it.
+    /// Spare flash, percent of `capacity`.
     pub spare_percent: u32,
-    /// Ways to the flash that work at once.
+    /// Number of channels, which work in parallel.
     pub channels: u32,
-    /// Dies on each.
+    /// Dies per channel.
     pub dies_per_channel: u32,
-    /// Bytes that a die reads or programs at once (with all its planes); a multiple of 4096.
+    /// Bytes that a die reads or programs at once, over all its planes; a multiple of 4096.
     pub page_bytes: u32,
-    /// Pages that are erased together.
+    /// Pages per erase block.
     pub pages_per_block: u32,
-    /// From the cells into the die's register.
+    /// Time to sense a page into the die's register.
     pub read: Nanos,
-    /// From the register into the cells.
+    /// Time to program a page.
     pub program: Nanos,
-    /// Of one block.
+    /// Time to erase a block.
     pub erase: Nanos,
-    /// Of each channel.
+    /// Transfer rate of a channel.
     pub channel_bytes_per_second: u64,
-    /// Between host and drive, each way.
+    /// Transfer rate between host and drive, in each direction.
     pub link_bytes_per_second: u64,
-    /// What the controller adds to each command.
+    /// Controller overhead per command.
     pub command: Nanos,
-    /// Writes that it holds before they are programmed; at least two pages.
+    /// Size of the write buffer; at least two pages.
     pub buffer_bytes: u64,
-    /// The buffer outlives a power failure: syncs have nothing to wait for.
+    /// The buffer is power-loss protected, so syncs do not wait.
     pub buffer_is_safe: bool,
-    /// Overwritten at random for long, so that it has to clean from the beginning.
+    /// The drive starts as if overwritten at random for long, and cleans from the start.
     pub worn: bool,
-    /// A die that is slower, and how many times.
+    /// Number of a slower die and its slowdown factor.
     pub slow_die: Option<(u32, u32)>,
 }
 
-/// A flash drive.
+/// Flash drive.
+///
+/// Memory grows with the units written, about 4 bytes per 4 KiB, and with the commands in flight. A
+/// command costs a few heap operations per page.
 #[derive(Debug)]
 pub struct Ssd {
     config: SsdConfig,
     map: FlashMap,
     dies: Vec<Die>,
-    /// When each channel, and the link to the host and from it, is free.
+    /// Time at which each channel, and each direction of the link, is free.
     channels: Vec<Tick>,
     link: [Tick; 2],
     agenda: BinaryHeap<Reverse<(Tick, u64, Next)>>,
     noted: u64,
-    /// Pages that each command still waits for.
+    /// Pages for which each command waits.
     reads: Vec<(u32, u32)>,
     done: VecDeque<Finished>,
-    /// Units that wait for their page to be full.
+    /// Units that wait until their page is full.
     staged: Vec<u64>,
     next_die: u32,
     buffered: u64,
-    /// Writes that are not yet all in the buffer: command, and units that are.
+    /// Writes not yet completely in the buffer: command, and units that are in it.
     entering: VecDeque<(Command, u64)>,
-    /// Syncs, and how many programs must have ended.
+    /// Syncs, each with the number of programs that must have ended.
     syncs: VecDeque<(u32, u64)>,
     programs_begun: u64,
     programs_ended: u64,
@@ -89,36 +93,36 @@ pub struct Ssd {
 #[derive(Debug, Default)]
 struct Die {
     busy: bool,
-    /// Pages to be read: tag, bytes.
+    /// Pages to read: tag, bytes.
     reads: VecDeque<(u32, u32)>,
     programs: VecDeque<Vec<u64>>,
     reads_in_a_row: u32,
     cleaning: Option<Cleaning>,
 }
 
-/// A block that is being emptied.
+/// Block being cleaned.
 #[derive(Debug)]
 struct Cleaning {
     block: u32,
     left: Vec<u64>,
-    /// Units to be moved with each page of the host.
+    /// Units to move per page of the host.
     quota: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
-    /// A die has read a page of this many bytes for this command.
+    /// A die has sensed a page of this number of bytes for this command.
     Sensed { die: u32, tag: u32, bytes: u32 },
-    /// A die has programmed a page with so many units of hosts.
+    /// A die has programmed a page with this number of host units.
     Programmed { die: u32, units: u32 },
-    /// A page is with the host.
+    /// A page has reached the host.
     Arrived { tag: u32 },
-    /// A command is done.
+    /// A command completed.
     Done { tag: u32, result: i32 },
 }
 
 impl Ssd {
-    /// A drive with nothing in flight.
+    /// Creates an idle drive.
     #[must_use]
     pub fn new(config: SsdConfig) -> Self {
         let dies = config.channels * config.dies_per_channel;
@@ -158,7 +162,7 @@ impl Ssd {
         self.note(at, Next::Done { tag, result });
     }
 
-    /// Hands the pages of a read to their dies.
+    /// Passes the pages of a read to their dies.
     fn read(&mut self, command: &Command, now: Tick) {
         let page_units = u64::from(self.config.page_bytes / UNIT_BYTES);
         let first = command.offset / UNIT;
@@ -174,7 +178,7 @@ impl Ssd {
                 continue;
             }
             before = Some(place);
-            // What was never written is read as if it had been written once, in order.
+            // Unwritten units are read as if written once in order.
             let dies = u64::from(self.count());
             let die = match place.0 {
                 Some(block) => self.map.die_of(block),
@@ -199,7 +203,7 @@ impl Ssd {
         self.reads[tag] = (u32::try_from(pages).unwrap_or(u32::MAX), command.length);
     }
 
-    /// Lets writes into the buffer while there is room.
+    /// Moves writes into the buffer while there is space.
     fn enter(&mut self, now: Tick) {
         while let Some((command, inside)) = self.entering.front().copied() {
             let first = command.offset / UNIT;
@@ -238,14 +242,14 @@ impl Ssd {
         self.work(die, now);
     }
 
-    /// A die that is idle begins with what is next.
+    /// Starts the next operation of an idle die.
     fn work(&mut self, die: u32, now: Tick) {
         let state = &mut self.dies[die as usize];
         if state.busy {
             return;
         }
         let programs_wait = !state.programs.is_empty();
-        let patient = state.reads_in_a_row < READS_IN_A_ROW || !programs_wait;
+        let patient = state.reads_in_a_row < OVERTAKING_READS_MAX || !programs_wait;
         if patient && let Some((tag, bytes)) = state.reads.pop_front() {
             state.busy = true;
             state.reads_in_a_row += 1;
@@ -261,7 +265,7 @@ impl Ssd {
     fn program(&mut self, die: u32, units: &[u64], now: Tick) {
         let cleaning = self.clean(die);
         for &unit in units {
-            // Cleaning keeps blocks free; without room a unit would stay where it was.
+            // Cleaning keeps blocks free; without space a unit would stay in place.
             let _has_room = self.map.write(unit, die);
         }
         let moved = self.over_channel(die, u64::from(self.config.page_bytes), now);
@@ -270,14 +274,14 @@ impl Ssd {
         self.note(at, Next::Programmed { die, units });
     }
 
-    /// Moves a share of what is valid in the block that is being emptied; says how long it takes.
+    /// Moves a share of the valid units of the block being cleaned, and returns the time it takes.
     fn clean(&mut self, die: u32) -> Nanos {
         let mut took = 0;
         let page_units = (self.config.page_bytes / UNIT_BYTES) as usize;
         loop {
             let mut cleaning = match self.dies[die as usize].cleaning.take() {
                 Some(cleaning) => cleaning,
-                None if self.map.free_blocks(die) >= KEPT_FREE as usize => break,
+                None if self.map.free_blocks(die) >= FREE_BLOCKS_MIN as usize => break,
                 None => match self.begin_cleaning(die, page_units) {
                     Some(cleaning) => cleaning,
                     None => break,
@@ -306,12 +310,12 @@ impl Ssd {
         let (block, left) = self.map.victim(die)?;
         let full = page_units * self.config.pages_per_block as usize;
         let won = full - left.len();
-        // Emptied before the host has written what is won by it.
+        // The block must be empty before the host has filled the space it frees.
         let quota = (left.len() * page_units).div_ceil(won).max(page_units);
         Some(Cleaning { block, left, quota })
     }
 
-    /// When so many bytes are over the channel of a die.
+    /// Returns the time at which this number of bytes has crossed the die's channel.
     fn over_channel(&mut self, die: u32, bytes: u64, now: Tick) -> Tick {
         let channel = (die % self.config.channels) as usize;
         let begun = self.channels[channel].max(now);
@@ -377,7 +381,8 @@ impl Ssd {
         }
     }
 
-    /// Programs end in any order, so a sync waits until as many have ended as had begun.
+    /// Completes syncs. Programs end in any order, so a sync waits until as many have ended as had
+    /// begun.
     fn end_syncs(&mut self, now: Tick) {
         while let Some(&(tag, wanted)) = self.syncs.front() {
             if self.programs_ended < wanted {
@@ -436,12 +441,12 @@ fn layout(config: &SsdConfig) -> FlashLayout {
         dies,
         units_per_block,
         units,
-        blocks_per_die: u32::try_from(blocks).unwrap_or(u32::MAX / 2) + KEPT_FREE + 1,
+        blocks_per_die: u32::try_from(blocks).unwrap_or(u32::MAX / 2) + FREE_BLOCKS_MIN + 1,
         worn: config.worn,
     }
 }
 
-/// Units that a command touches; what it covers only a part of counts whole.
+/// Returns the number of units that a command touches, partly covered ones included.
 fn units_of(command: &Command) -> u64 {
     let end = command.offset + u64::from(command.length);
     end.div_ceil(UNIT) - command.offset / UNIT
@@ -452,10 +457,10 @@ fn transfer(bytes: u64, bytes_per_second: u64) -> Nanos {
     Nanos::new(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
-/// What is mapped, in bytes.
+/// Size of a unit, in bytes.
 const UNIT: u64 = 4096;
-/// The same, to count the bytes of a page with.
+/// Size of a unit as a `u32`, for sizes of pages.
 const UNIT_BYTES: u32 = 4096;
 
-/// Reads that may pass a program one after the other: guess, there is no source.
-const READS_IN_A_ROW: u32 = 16;
+/// Consecutive reads that may overtake a waiting program (guess, without a source).
+const OVERTAKING_READS_MAX: u32 = 16;

@@ -1,4 +1,4 @@
-//! What stands between jobs and a device: a host whose threads take time, a request queue, tags.
+//! Modelled stack between jobs and a device: threads that cost time, a request queue, tags.
 //!
 //! ```text
 //! job ─► thread ─► request queue ─► device tags ─► device
@@ -6,9 +6,9 @@
 //!          └─ woken ◄───┴──────── completions ◄───────┘
 //! ```
 //!
-//! Threads run side by side. One that is woken runs a while later, each after a time of its own,
-//! and one that got a tag asks for the next one only when it has dealt with the piece: by then
-//! others may have taken it. That is all there is to the collapse of large ops under plain tags.
+//! Threads run in parallel. A woken thread runs after a delay of its own, and a thread that got a
+//! tag asks for the next one only when it has queued its piece, by when other threads may have
+//! taken it. These two delays alone reproduce the collapse of large ops under plain tags.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,24 +19,27 @@ use fathom_block::{
 use fathom_core::{Nanos, Slot, SplitMix64, Tick};
 
 use crate::device::{Command, Device};
-use crate::storage::{Event, JobId, Request, Storage, Taken};
+use crate::storage::{Event, JobId, Request, Storage, Submission};
 
-/// What a host's threads cost.
+/// Costs of a host's threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
-    /// From one piece of a split op to the next.
+    /// Time from one piece of a split op to the next.
     pub piece: Nanos,
-    /// The least from a wake-up until the thread runs.
+    /// Shortest time from a wake-up until the thread runs.
     pub wake: Nanos,
-    /// What each further thread of one wake-up waits beside that: they are woken one by one.
+    /// Additional delay of each further thread of the same wake-up: they are woken one by one.
     pub wake_each: Nanos,
-    /// What a thread waits beside that at most; each time another, all equally likely.
+    /// Largest additional random delay, uniformly distributed.
     pub wake_spread: Nanos,
-    /// What that is drawn from.
+    /// Seed of the random delays.
     pub seed: u64,
 }
 
-/// A device behind a request queue.
+/// Device behind a request queue.
+///
+/// An op takes a few heap operations per piece; memory is one entry per op in flight and two per
+/// job. The queue itself is that of `fathom-block`, the same code that a real stack would use.
 #[derive(Debug)]
 pub struct Stack<D> {
     queue: RequestQueue,
@@ -48,50 +51,50 @@ pub struct Stack<D> {
     free_ops: Vec<u32>,
     agenda: BinaryHeap<Reverse<(Tick, u64, Next)>>,
     noted: u64,
-    /// From when on seeks are counted; those before are forgotten.
+    /// Time from which seeks are counted.
     count_from: Option<Tick>,
     commands: Vec<Command>,
     done: Vec<DonePiece>,
 }
 
-/// A job's thread.
+/// Thread of a job.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
-    /// The op whose pieces it is queueing.
+    /// Op whose pieces are being queued.
     queueing: Option<u32>,
-    /// The op whose pieces were all queued while it slept.
+    /// Op whose last piece was queued while the thread slept.
     queued: Option<u32>,
-    /// It will pull its plug at this moment.
+    /// Time at which the thread flushes its plug.
     unplugs: bool,
 }
 
-/// An op that is not done.
+/// Op in flight.
 #[derive(Clone, Copy, Debug)]
 struct OpState {
     job: JobId,
     slot: Slot,
-    /// Bytes that are not done; 1 for a sync.
+    /// Bytes not yet completed; 1 for a sync.
     left: u32,
     moved: u32,
-    /// The first error.
+    /// First error, as an errno.
     error: i32,
-    /// The job knows that it was taken.
+    /// The job has been told that the op was accepted.
     taken: bool,
 }
 
-/// What a thread does next.
+/// Next action of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
-    /// Queues the next piece.
+    /// Queue the next piece.
     Ask(JobId),
-    /// Lets go what it held back.
+    /// Flush the plug.
     Unplug(JobId),
-    /// Hears that its op is done.
+    /// Receive the completion of its op.
     Hear(u32),
 }
 
 impl<D: Device> Stack<D> {
-    /// `device` behind a queue, for so many jobs.
+    /// Creates a stack of `device` behind a queue, for this number of jobs.
     ///
     /// # Panics
     /// As [`RequestQueue::new`].
@@ -113,7 +116,7 @@ impl<D: Device> Stack<D> {
         }
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub const fn device(&self) -> &D {
         &self.device
@@ -124,7 +127,7 @@ impl<D: Device> Stack<D> {
         self.agenda.push(Reverse((at, self.noted, next)));
     }
 
-    /// One or more steps of a submission; true when all of the op is queued.
+    /// Performs one or more steps of a submission; true when the whole op is queued.
     fn ask(&mut self, job: JobId, now: Tick) -> bool {
         let who = waiter(job);
         let whole = loop {
@@ -139,16 +142,16 @@ impl<D: Device> Stack<D> {
             }
         };
         if whole && self.queue.is_plugged(who) && !self.threads[job.index()].unplugs {
-            // At this moment still, but after whatever else the job submits now.
+            // At the same time, but after everything else the job submits now.
             self.threads[job.index()].unplugs = true;
             self.note(now, Next::Unplug(job));
         }
-        self.settle(now);
+        self.dispatch_and_wake(now);
         whole
     }
 
-    /// What can go to the device does, and who was woken will run.
-    fn settle(&mut self, now: Tick) {
+    /// Dispatches what the device can take and schedules the woken threads.
+    fn dispatch_and_wake(&mut self, now: Tick) {
         let mut commands = std::mem::take(&mut self.commands);
         self.queue.dispatch(now, &mut commands);
         for command in commands.drain(..) {
@@ -177,7 +180,7 @@ impl<D: Device> Stack<D> {
             Next::Unplug(job) => {
                 self.threads[job.index()].unplugs = false;
                 self.queue.unplug(waiter(job), now);
-                self.settle(now);
+                self.dispatch_and_wake(now);
             }
             Next::Hear(op) => {
                 let OpState { job, slot, .. } = self.ops[op as usize];
@@ -188,7 +191,7 @@ impl<D: Device> Stack<D> {
         }
     }
 
-    /// All that the device has done by now; then the next commands go to it.
+    /// Reaps what the device has completed by now, then dispatches the next commands.
     fn reap(&mut self, now: Tick) {
         let mut done = std::mem::take(&mut self.done);
         while let Some(finished) = self.device.completed(now) {
@@ -208,7 +211,7 @@ impl<D: Device> Stack<D> {
             }
         }
         self.done = done;
-        self.settle(now);
+        self.dispatch_and_wake(now);
     }
 
     fn new_op(&mut self, job: JobId, request: &Request) -> u32 {
@@ -240,13 +243,13 @@ impl OpState {
 }
 
 impl<D: Device> Storage for Stack<D> {
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
         if let Some(op) = self.threads[job.index()].queued.take() {
             self.ops[op as usize].taken = true;
             if self.ops[op as usize].left == 0 {
                 self.note(now, Next::Hear(op));
             }
-            return Taken::Yes;
+            return Submission::Accepted;
         }
         let op = self.new_op(job, request);
         let bio = Bio {
@@ -259,10 +262,10 @@ impl<D: Device> Storage for Stack<D> {
         self.queue.begin(waiter(job), bio);
         if self.ask(job, now) {
             self.ops[op as usize].taken = true;
-            Taken::Yes
+            Submission::Accepted
         } else {
             self.threads[job.index()].queueing = Some(op);
-            Taken::Blocked
+            Submission::Blocked
         }
     }
 
@@ -303,7 +306,7 @@ const fn waiter(job: JobId) -> WaiterId {
     WaiterId::new(job.get())
 }
 
-/// A part of the time that differs from thread to thread.
+/// Draws the random part of a wake-up delay.
 fn spread(random: &mut SplitMix64, host: &HostConfig) -> Nanos {
     let bound = host.wake_spread.get();
     Nanos::new(if bound == 0 {

@@ -1,36 +1,36 @@
-//! What jobs share: a device, with or without a queue in front of it, as the driver sees it.
+//! Storage as the driver sees it: a device that jobs share, with or without a queue in front.
 //!
 //! ```text
 //!  jobs ── submit ──► Storage ── advance ──► Completed, Woken ──► the driver calls the jobs again
 //! ```
 //!
-//! The driver moves the clock from one moment to the next in which something happens. It never
-//! calls `advance` past `next`, so what `advance` puts out happens at the `now` it was given.
+//! The driver moves the clock from event to event. It never calls `advance` past `next`, so every
+//! event that `advance` returns happens at the `now` it was given.
 
 use fathom_block::SeekCounts;
 use fathom_core::{OpKind, Slot, Tick};
 
-/// What stands behind the engines of any number of jobs.
+/// Storage behind the engines of any number of jobs.
 pub trait Storage {
-    /// A job hands over an op at `now`. After [`Taken::Blocked`] the job sleeps until an
-    /// [`Event::Woken`] of its own, and then hands over the same op again.
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken;
+    /// Submits an op of a job at `now`. After [`Submission::Blocked`] the job sleeps until its
+    /// [`Event::Woken`] and submits the same op again.
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission;
 
-    /// When something happens next; `None` while nothing is in flight and nobody waits.
+    /// Returns the time of the next event; `None` while nothing is in flight and no job waits.
     fn next(&self) -> Option<Tick>;
 
-    /// What happens up to `now`, in its order, is added to `out`. `now` is at most `next`.
+    /// Appends the events up to `now`, in order, to `out`. `now` is at most `next`.
     fn advance(&mut self, now: Tick, out: &mut Vec<Event>);
 
-    /// Has the distances between requests counted, those of before `from` forgotten.
+    /// Starts counting seek distances, of requests from `from` on.
     fn count_seeks(&mut self, from: Tick);
 
-    /// What the device was given; `None` where nobody asked for it.
+    /// Returns the seek counts, if they are counted.
     fn seeks(&self) -> Option<&SeekCounts>;
 }
 
 impl<S: Storage + ?Sized> Storage for Box<S> {
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Taken {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
         (**self).submit(job, request, now)
     }
 
@@ -51,79 +51,79 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
     }
 }
 
-/// A job's place in the simulation, in the order they were added.
+/// Number of a job in the simulation, in order of addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u32);
 
 impl JobId {
-    /// The job with this number, counted from 0.
+    /// Creates the id of the job with this number, from 0.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The job's number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The job's number, to index a table with.
+    /// Returns the number as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An op as the storage sees it: on the device, not in a file.
+/// Op as the storage sees it: addressed on the device, not in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The job's slot; with the job it names the op until it completes.
+    /// Slot of the job; together with the job it identifies the op until it completes.
     pub slot: Slot,
-    /// What it does.
+    /// Kind of op.
     pub kind: OpKind,
-    /// Where on the device, in bytes; 0 for a sync.
+    /// Byte offset on the device; 0 for a sync.
     pub offset: u64,
     /// Bytes to move or discard; 0 for a sync.
     pub length: u32,
-    /// The kernel's I/O priority, class and level, as in [`Op`](fathom_core::Op).
+    /// I/O priority of the kernel, class and level, as in [`Op`](fathom_core::Op).
     pub priority: u16,
 }
 
-/// Whether the storage took an op.
+/// Answer of a storage to an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Taken {
-    /// It completes in time.
-    Yes,
-    /// There is no room: the job sleeps until it is woken.
+pub enum Submission {
+    /// The op was accepted and will complete.
+    Accepted,
+    /// No tag or request is free: the job sleeps until it is woken.
     Blocked,
 }
 
-/// What happens in the storage.
+/// Event in a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An op is done.
+    /// An op completed.
     Completed {
-        /// Whose it was.
+        /// Job of the op.
         job: JobId,
-        /// Which.
+        /// Slot of the op.
         slot: Slot,
         /// Bytes moved, or a negated errno.
         result: i32,
     },
-    /// An op says that it is done, and nothing was moved: a device that lies.
+    /// An op reported success without moving data: a faulty device.
     Forgotten {
-        /// Whose it was.
+        /// Job of the op.
         job: JobId,
-        /// Which.
+        /// Slot of the op.
         slot: Slot,
-        /// What it says.
+        /// Reported result.
         result: i32,
     },
-    /// A job that was blocked may hand over its op again; it may be blocked again.
+    /// A blocked job may submit its op again, and may be blocked again.
     Woken {
-        /// Which job.
+        /// Woken job.
         job: JobId,
     },
 }

@@ -1,46 +1,44 @@
-//! What goes on around the workers of a simulation: who starts and ends with whom, who looks at
-//! them meanwhile, who wants them to stop.
+//! Observer of a simulation: job dependencies, sampling of workers, interruption.
 
 use fathom_core::Tick;
 use fathom_workload::Worker;
 
-/// Somebody who follows a simulation. What it looks at is not changed by its looking.
+/// Observer of a simulation. Observing does not change the results.
 pub trait Watch {
-    /// A worker has ended: what follows from it.
+    /// Handles the end of a worker and returns the orders that follow from it.
     fn ended(&mut self, number: usize, worker: &Worker) -> Orders;
 
-    /// Whether all workers are to stop, as after an interrupt: those that wait for their start
-    /// never do. Asked now and then in the world's time, a thousand times a second or more.
+    /// Returns whether all workers are to stop, as after an interrupt; those not started never
+    /// start. Called about a thousand times per second of real time or more often.
     fn stops(&mut self) -> bool {
         false
     }
 
-    /// When it wants to look at the workers next; a moment that has passed stands for now.
-    fn next_look(&self) -> Tick {
+    /// Returns the time of the next sample; a past time stands for now.
+    fn next_sample(&self) -> Tick {
         Tick::MAX
     }
 
-    /// Looks at the workers, in the order they were added. It is `now`, and nothing of what
-    /// happens at this moment has happened yet.
-    fn look(&mut self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) {
+    /// Samples the workers, in order of addition, before the events of time `now`.
+    fn sample(&mut self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) {
         let _nobody = (now, workers);
     }
 }
 
-/// What is to happen when a worker has ended.
+/// Orders that follow from the end of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// These workers are called for the first time.
+    /// Workers to start.
     pub start: Vec<usize>,
-    /// These are told to stop.
+    /// Workers to stop.
     pub stop: Vec<usize>,
 }
 
-/// Nothing follows, and nobody looks.
+/// Observer that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Nobody;
+pub(crate) struct Unobserved;
 
-impl Watch for Nobody {
+impl Watch for Unobserved {
     fn ended(&mut self, _number: usize, _worker: &Worker) -> Orders {
         Orders::default()
     }

@@ -119,7 +119,7 @@ fn disk() -> Hdd {
             seek_linear: Nanos::ZERO,
         },
         overhead: Nanos::ZERO,
-        looks_at: 1,
+        reorder_window: 1,
         reports_together: 1,
         write_cache: None,
     })

@@ -4,11 +4,11 @@ mod common;
 
 use common::{Rig, deep_job, device, job, run};
 use fathom_core::Direction;
-use fathom_sim::{Fault, FaultKind};
+use fathom_sim::{FaultKind, InjectedFault};
 use fathom_workload::{Mix, Tolerate};
 
 fn faulty(number: u64, kind: FaultKind) -> Rig {
-    let fault = Fault {
+    let fault = InjectedFault {
         number,
         direction: Direction::Read,
         kind,

@@ -4,7 +4,7 @@ use fathom_core::{Direction, Nanos, OpKind, SyncKind, Tick};
 use fathom_sim::{Command, Device, Hdd, HddConfig, PlatterConfig, WriteCache, Zone};
 
 /// A turn is 8 ms, a track 1 MB, a seek 1 ms however far.
-fn disk(looks_at: u32, write_cache: bool) -> Hdd {
+fn disk(reorder_window: u32, write_cache: bool) -> Hdd {
     Hdd::new(HddConfig {
         platter: PlatterConfig {
             capacity: 1 << 40,
@@ -18,7 +18,7 @@ fn disk(looks_at: u32, write_cache: bool) -> Hdd {
             seek_linear: Nanos::ZERO,
         },
         overhead: Nanos::ZERO,
-        looks_at,
+        reorder_window,
         reports_together: 1,
         write_cache: write_cache.then_some(WriteCache {
             bytes: 250_000,
@@ -82,7 +82,7 @@ fn what_goes_on_where_the_last_ended_needs_no_seek() {
 }
 
 #[test]
-fn of_those_it_looks_at_it_takes_what_it_reaches_first() {
+fn of_those_it_reorder_window_it_takes_what_it_reaches_first() {
     let commands = [(WRITE, 4), (WRITE, 104), (WRITE, 206), (WRITE, 307)];
     let in_order = [(0, 5000), (1, 9000), (2, 15_000), (3, 20_000)];
     check(disk(1, false), &commands, &in_order);

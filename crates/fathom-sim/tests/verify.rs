@@ -4,7 +4,7 @@ mod common;
 
 use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
-use fathom_sim::{Fault, FaultKind, ModelEngine, ModelFile};
+use fathom_sim::{FaultKind, InjectedFault, ModelEngine, ModelFile};
 use fathom_workload::{
     BufferFill, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig, VerifyMethod,
     WorkerConfig,
@@ -123,7 +123,7 @@ fn the_reads_of_a_mix_are_not_checked() {
 }
 
 fn faulty(number: u64, kind: FaultKind) -> Rig {
-    let fault = Fault {
+    let fault = InjectedFault {
         number,
         direction: Direction::Write,
         kind,

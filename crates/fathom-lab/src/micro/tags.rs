@@ -1,4 +1,4 @@
-//! Getting a tag and giving it back: the tag set, two bare exchanges, a bitmap behind a lock.
+//! Getting and putting a tag: the tag set, two bare atomic operations, a bitmap in a mutex.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_block::{Policy, TagSet, TagSetConfig};
 
-use super::{Micro, NOTE, Way, columns, per_second, rows, span_ns};
+use super::{Micro, NOTE, Variant, columns, per_second, rows, span_ns};
 use crate::table::{Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tags",
-    about: "getting a tag and giving it back, by threads of which none has to wait",
-    origin: "nowhere; two bare exchanges are what it costs at least",
+    about: "getting and putting a tag, without waiting, by several threads",
+    origin: "none; two bare atomic operations are the lower bound",
 };
 
-/// Measures for 1, 2, … threads.
+/// Runs the benchmark with 1, 2, … threads.
 #[must_use]
-pub fn tags(asked: &Micro<'_>) -> Table {
-    let Micro { now_ns, .. } = *asked;
+pub fn tags(config: &Micro<'_>) -> Table {
+    let Micro { now_ns, .. } = *config;
     let all = |threads: u32, pair: &(dyn Fn(u32) + Sync)| {
         let span = span_ns(now_ns, threads, pair);
         per_second(u64::from(threads) * u64::from(PAIRS), span)
@@ -41,7 +41,7 @@ pub fn tags(asked: &Micro<'_>) -> Table {
         all(threads, &|_| {
             let word = AtomicU64::new(0);
             for _ in 0..PAIRS {
-                // The orderings that a set needs: Acquire to take, Release to give back.
+                // The orderings that a tag set needs: Acquire to get, Release to put.
                 black_box(word.fetch_or(black_box(1), Ordering::Acquire));
                 black_box(word.fetch_and(!black_box(1), Ordering::Release));
             }
@@ -65,20 +65,20 @@ pub fn tags(asked: &Micro<'_>) -> Table {
     };
     let plain = |threads| set(threads, Policy::Plain);
     let fair = |threads| set(threads, Policy::Fair);
-    let ways: [Way<'_>; 4] = [
+    let variants: [Variant<'_>; 4] = [
         ("bitmap in a Mutex", &bitmap),
-        ("two bare exchanges", &bare),
+        ("two bare atomics", &bare),
         ("tag set, plain", &plain),
         ("tag set, fair", &fair),
     ];
-    let threads = 1..=asked.threads;
+    let threads = 1..=config.threads;
     Table {
         experiment: EXPERIMENT,
         columns: columns("pairs", &["bitmap", "bare"]),
         rows: threads
-            .flat_map(|threads| rows(&ways, 2, threads, asked.repeats))
+            .flat_map(|threads| rows(&variants, 2, threads, config.repeats))
             .collect(),
-        notes: notes(asked.repeats),
+        notes: notes(config.repeats),
         panels: Vec::new(),
     }
 }
@@ -86,18 +86,18 @@ pub fn tags(asked: &Micro<'_>) -> Table {
 fn notes(repeats: u32) -> Vec<String> {
     vec![
         format!(
-            "{PAIRS} pairs by each thread, {TAGS} tags, {repeats} repeats; the bare exchanges are \
-             on a word of each thread's own; {NOTE}"
+            "{PAIRS} pairs per thread, {TAGS} tags, {repeats} repeats; the bare atomics use a word \
+             per thread; {NOTE}"
         ),
-        "to be reached by the tag set: alone at least 0.667 of the bare exchanges (they cost two \
-         thirds of it), by two threads at least 1.2 of the bitmap"
+        "goals of the tag set: with one thread at least 0.667 of the bare atomics, with two \
+         threads at least 1.2 of the bitmap"
             .into(),
     ]
 }
 
-/// Of each thread in one repeat: some milliseconds.
+/// Pairs per thread and repeat: a few milliseconds.
 const PAIRS: u32 = 200_000;
-/// As many as a request queue has by default.
+/// Default number of tags of a request queue.
 const TAGS: u32 = 64;
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_of_threads_has_a_row_for_each_way() {
+    fn each_thread_count_has_a_row_per_variant() {
         let table = tags(&Micro {
             threads: 2,
             repeats: 1,

@@ -1,4 +1,4 @@
-//! Adding to a list that many threads add to: without a lock, under two locks, and crossbeam's.
+//! Pushing to a list by several threads: lock-free, under two kinds of lock, and crossbeam's queue.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,21 +7,21 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
-use super::{Micro, NOTE, Way, columns, per_second, rows, span_ns};
+use super::{Micro, NOTE, Variant, columns, per_second, rows, span_ns};
 use crate::table::{Cell, Experiment, Table};
 
-/// This experiment.
+/// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "task-list",
-    about: "adds to one list by several threads at once",
-    origin: "kernel mailing lists: about 20 % more adds with a lock-free list than with a \
+    about: "concurrent pushes to one list by several threads",
+    origin: "kernel mailing lists: about 20 % more pushes with a lock-free list than with a \
              spin-locked one",
 };
 
-/// Measures for 1, 2, … threads.
+/// Runs the benchmark with 1, 2, … threads.
 #[must_use]
-pub fn task_list(asked: &Micro<'_>) -> Table {
-    let Micro { now_ns, .. } = *asked;
+pub fn task_list(config: &Micro<'_>) -> Table {
+    let Micro { now_ns, .. } = *config;
     let all = |threads: u32, add: &(dyn Fn(Slots) + Sync)| {
         let span = span_ns(now_ns, threads, |thread| add(Slots(thread)));
         per_second(u64::from(threads) * u64::from(ADDS), span)
@@ -47,39 +47,41 @@ pub fn task_list(asked: &Micro<'_>) -> Table {
         let list = SegQueue::new();
         all(threads, &|slots| slots.each(|slot| list.push(slot)))
     };
-    let ways: [Way<'_>; 4] = [
+    let variants: [Variant<'_>; 4] = [
         ("spin lock", &spin_lock),
         ("lock-free", &lock_free),
         ("std::sync::Mutex", &mutex),
         ("crossbeam SegQueue", &crossbeam),
     ];
-    let threads = 1..=asked.threads;
+    let threads = 1..=config.threads;
     Table {
         experiment: EXPERIMENT,
         columns: columns("adds", &["spin_lock"]),
         rows: threads
-            .flat_map(|threads| rows(&ways, 1, threads, asked.repeats))
+            .flat_map(|threads| rows(&variants, 1, threads, config.repeats))
             .collect(),
         notes: vec![format!(
-            "{ADDS} adds by each thread, {} repeats; {NOTE}",
-            asked.repeats
+            "{ADDS} pushes per thread, {} repeats; {NOTE}",
+            config.repeats
         )],
         panels: Vec::new(),
     }
 }
 
-/// The same, with what was published beside it.
+/// Runs the benchmark and adds the published ratio.
 #[must_use]
-pub fn task_list_table(asked: &Micro<'_>) -> Table {
-    let mut table = task_list(asked);
+pub fn task_list_table(config: &Micro<'_>) -> Table {
+    let mut table = task_list(config);
     table.columns.push("published_ratio_to_spin_lock".into());
     for row in &mut table.rows {
         let several = row
             .first()
             .is_some_and(|threads| *threads != Cell::Count(1));
         let published = match row.get(1) {
-            Some(Cell::Text(way)) if several && way == "spin lock" => Cell::Ratio(1.0),
-            Some(Cell::Text(way)) if several && way == "lock-free" => Cell::Ratio(PUBLISHED),
+            Some(Cell::Text(variant)) if several && variant == "spin lock" => Cell::Ratio(1.0),
+            Some(Cell::Text(variant)) if several && variant == "lock-free" => {
+                Cell::Ratio(PUBLISHED)
+            }
             _ => Cell::Missing,
         };
         row.push(published);
@@ -87,7 +89,7 @@ pub fn task_list_table(asked: &Micro<'_>) -> Table {
     table
 }
 
-/// What one thread adds.
+/// Range of slots that one thread pushes, by its number.
 struct Slots(u32);
 
 impl Slots {
@@ -97,7 +99,7 @@ impl Slots {
     }
 }
 
-/// The same list of slots, linked the same way, under a spin lock.
+/// The same linked list of slots under a spin lock.
 struct SpinLocked {
     held: AtomicBool,
     head: AtomicU32,
@@ -115,7 +117,7 @@ impl SpinLocked {
 
     #[inline]
     fn push(&self, slot: u32) {
-        // Acquire and Release are each other's partners; what is between is plain.
+        // Acquire here pairs with Release below; accesses between them need no ordering.
         while self.held.swap(true, Ordering::Acquire) {
             while self.held.load(Ordering::Relaxed) {
                 spin_loop();
@@ -128,11 +130,11 @@ impl SpinLocked {
     }
 }
 
-/// Of each thread in one repeat: 10 ms and more, so that all of them are at it at the same time; in
-/// a hundredth of it one thread is done before the next has been woken.
+/// Pushes per thread and repeat: at least 10 ms, so that all threads run at the same time. With a
+/// hundredth of it, one thread is done before the next one is woken.
 const ADDS: u32 = 1_000_000;
 
-/// About 20 % more adds; on how many threads was not said.
+/// About 20 % more pushes; the number of threads was not published.
 const PUBLISHED: f64 = 1.2;
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_published_is_of_several_threads() {
+    fn published_ratios_are_of_several_threads() {
         let table = task_list_table(&Micro {
             threads: 2,
             repeats: 1,
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_of_threads_has_a_row_for_each_way() {
+    fn each_thread_count_has_a_row_per_variant() {
         let table = task_list(&Micro {
             threads: 2,
             repeats: 1,

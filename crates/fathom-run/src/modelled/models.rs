@@ -183,7 +183,7 @@ fn hdd(fields: &Fields<'_>, capacity: u64) -> HddConfig {
             seek_linear: milliseconds("seek_linear_ms", 0.0..=1000.0),
         },
         overhead: fields.time("overhead_us", US, 0.0..=1e6, Some(0.0)),
-        looks_at: fields.count("looks_at", 1..=65_536, None),
+        reorder_window: fields.count("looks_at", 1..=65_536, None),
         reports_together: fields.count("reports_together", 1..=65_536, Some(1)),
         write_cache,
     }

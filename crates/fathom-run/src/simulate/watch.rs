@@ -101,11 +101,11 @@ impl Watch for Watching<'_, '_> {
         true
     }
 
-    fn next_look(&self) -> Tick {
+    fn next_sample(&self) -> Tick {
         if self.asked { Tick::ZERO } else { self.due }
     }
 
-    fn look(&mut self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) {
+    fn sample(&mut self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) {
         self.asked = false;
         while self.due <= now {
             self.due += self.every;

@@ -3,8 +3,8 @@
 
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_sim::{
-    Constant, Content, Direct, EngineSpec, Fault, Faults, Faulty, ModelEngine, ModelFile, Ran,
-    Simulation, Stall,
+    Constant, Content, Direct, EngineSpec, Faults, Faulty, InjectedFault, ModelEngine, ModelFile,
+    Ran, Simulation, Stall,
 };
 use fathom_workload::{
     Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, LimitConfig, MapMode,
@@ -101,7 +101,7 @@ pub(crate) fn deep_job(depth: u32) -> WorkerConfig {
 pub(crate) struct Rig {
     pub(crate) latency: Nanos,
     pub(crate) stalls: Vec<Stall>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<InjectedFault>,
 }
 
 impl Rig {
