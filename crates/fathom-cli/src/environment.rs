@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use fathom_host::output_file::is_same_file;
-use fathom_job::{JOB_FILE_BYTES_MAX, Surroundings};
+use fathom_job::{Environment, JOB_FILE_BYTES_MAX};
 use fathom_sys::system;
 
 /// Files, variables and machine of this process.
 pub(crate) struct Process;
 
-impl Surroundings for Process {
+impl Environment for Process {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         read(File::open(path)?)
     }

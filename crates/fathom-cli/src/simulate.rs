@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use fathom_host::output_file::{self, Stop};
-use fathom_job::{JOB_FILE_BYTES_MAX, Settings, Surroundings};
+use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Settings};
 use fathom_run::{LogFiles, Machine};
 use fathom_setup::Problem;
 

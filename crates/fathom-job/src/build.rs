@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::Surroundings;
+use crate::Environment;
 use crate::check;
-use crate::diagnostics::{Diagnostic, Diagnostics, Severity, Spot};
+use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::findings::{Findings, REVERSED_UNITS, Weight};
-use crate::plan::{Job, Options, Origin, Plan, Settings, Typed};
+use crate::plan::{Job, Options, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
+use crate::source::Origin;
+use crate::source::Spot;
 use crate::table::{self, Row};
 use crate::waits;
 
@@ -86,7 +88,7 @@ impl Layer {
 
 /// The plan as far as it has been read.
 pub(crate) struct Builder<'a> {
-    pub(crate) around: &'a dyn Surroundings,
+    pub(crate) environment: &'a dyn Environment,
     pub(crate) diagnostics: Diagnostics,
     pub(crate) settings: Settings,
     /// Severity of a text that only fio accepts.
@@ -124,9 +126,9 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(around: &'a dyn Surroundings, misread: Severity) -> Self {
+    pub(crate) fn new(environment: &'a dyn Environment, misread: Severity) -> Self {
         Self {
-            around,
+            environment,
             misread,
             values_only: false,
             diagnostics: Diagnostics::default(),

@@ -4,13 +4,14 @@ use fathom_core::Direction;
 
 use crate::build::{Builder, Layer, Written};
 use crate::bytes_pattern;
-use crate::diagnostics::{Diagnostic, Severity, Spot};
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::engines;
 use crate::findings::Findings;
 use crate::logs::{LogFileFormat, LogValue};
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
 use crate::problem::{Piece, Problem};
+use crate::source::Spot;
 use crate::table::zones;
 use crate::workload::DedupeMode;
 
@@ -351,9 +352,9 @@ impl Check<'_, '_> {
         text: &str,
         offsets: Option<&mut Vec<usize>>,
     ) -> Option<Vec<u8>> {
-        let around = self.builder.around;
+        let environment = self.builder.environment;
         let mut file = |name: Piece<'_>| {
-            around.read_file(name.text).map_err(|error| {
+            environment.read_file(name.text).map_err(|error| {
                 let why = format!("{}: {error}", name.text);
                 Problem::new("no-pattern-file", name.range(), why).fix("name an existing file")
             })
@@ -416,7 +417,7 @@ impl Check<'_, '_> {
     }
 
     fn processors(&mut self) {
-        let cpus = self.builder.around.cpus();
+        let cpus = self.builder.environment.cpus();
         let wanted = self.layer.options.cpus_allowed.iter().flatten();
         if let Some(cpu) = wanted.copied().find(|cpu| *cpu >= cpus) {
             let why = format!("no CPU {cpu}: the machine has {cpus}");

@@ -4,17 +4,18 @@ use fathom_core::OutputFormat;
 
 use crate::build::{Builder, Layer, Written};
 use crate::debug;
-use crate::diagnostics::{Severity, Spot};
+use crate::diagnostics::Severity;
 use crate::file;
 use crate::findings::Findings;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
 use crate::problem::Problem;
 use crate::showcmd;
+use crate::source::Spot;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
-use crate::{Dialect, Invocation, LogFull, Refusal, SelfTest, Surroundings};
+use crate::{Dialect, Environment, Invocation, LogFull, Refusal, SelfTest};
 
 /// Reads a command line, without the program's name, and the job files it names.
 ///
@@ -23,14 +24,16 @@ use crate::{Dialect, Invocation, LogFull, Refusal, SelfTest, Surroundings};
 pub fn parse(
     args: &[String],
     dialect: Dialect,
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Invocation, Box<Refusal>> {
-    let strict = around.variable(STRICT).is_some_and(|value| value == "1");
+    let strict = environment
+        .variable(STRICT)
+        .is_some_and(|value| value == "1");
     let misread = match dialect {
         Dialect::Fio if !strict => Severity::Note,
         Dialect::Fio | Dialect::Fathom => Severity::Error,
     };
-    read(args, dialect, misread, around)
+    read(args, dialect, misread, environment)
 }
 
 /// Reads a command line as [`parse`] does under the name `fathom`, but for texts that only fio
@@ -40,19 +43,19 @@ pub fn parse(
 /// Everything else that is wrong with it.
 pub fn parse_leniently(
     args: &[String],
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Invocation, Box<Refusal>> {
-    read(args, Dialect::Fathom, Severity::Warning, around)
+    read(args, Dialect::Fathom, Severity::Warning, environment)
 }
 
 fn read(
     args: &[String],
     dialect: Dialect,
     misread: Severity,
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Invocation, Box<Refusal>> {
     let mut reader = Reader {
-        builder: Builder::new(around, misread),
+        builder: Builder::new(environment, misread),
         dialect,
         layer: Layer::default(),
         job: None,
@@ -322,7 +325,7 @@ impl Reader<'_> {
     /// fio's name, and saved latencies.
     fn keep_job_files(&mut self) {
         let plain = |path: &str| path.trim_start_matches("./").to_owned();
-        let around = self.builder.around;
+        let environment = self.builder.environment;
         let settings = &self.builder.settings;
         let output = settings.output.as_deref().map(plain);
         let saved = settings.save_distribution.as_deref().map(plain);
@@ -331,7 +334,7 @@ impl Reader<'_> {
             let other = [("report (`--output`)", &output), ("machine file", &machine)];
             if let Some((what, _)) = other.iter().find(|(_, path)| {
                 let path = path.as_deref();
-                path.is_some_and(|path| around.is_same_file(path, saved))
+                path.is_some_and(|path| environment.is_same_file(path, saved))
             }) {
                 let why = format!("`--save-distribution` would replace the {what} `{saved}`");
                 let fix = "use another file";
@@ -341,7 +344,7 @@ impl Reader<'_> {
         for (option, path) in [("--output", output), ("--save-distribution", saved)] {
             let path = path.as_deref();
             let same =
-                |spot: &&Spot| path.is_some_and(|path| around.is_same_file(path, spot.text()));
+                |spot: &&Spot| path.is_some_and(|path| environment.is_same_file(path, spot.text()));
             let same = self
                 .files
                 .iter()

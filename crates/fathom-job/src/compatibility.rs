@@ -6,7 +6,7 @@ use crate::engines::{ENGINES, LATER, NEEDS};
 use crate::help::range;
 use crate::refuse;
 use crate::switches::{Action, NO_LETTER, SWITCHES};
-use crate::table::{self, Kind, Row, known};
+use crate::table::{self, Row, ValueKind, known};
 
 /// The text of docs/COMPATIBILITY.md.
 #[must_use]
@@ -31,7 +31,7 @@ fn push_row(text: &mut String, row: &Row) {
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>();
     let mut values = match row.kind {
-        Kind::Choice(choices) => {
+        ValueKind::Choice(choices) => {
             let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
             words.join(", ")
         }

@@ -9,14 +9,11 @@
 //! hint: write `4k`
 //! ```
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::plan::Origin;
 use crate::problem::Problem;
 use crate::reading::NOTHING;
+use crate::source::{Origin, Spot, printable};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -298,134 +295,5 @@ impl Diagnostics {
     }
 }
 
-/// A line of a job file, or the whole command line.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) file: Arc<str>,
-    /// From 1; 0 for the command line.
-    pub(crate) number: u32,
-    pub(crate) text: String,
-}
-
-/// Some bytes of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    pub(crate) line: Arc<Line>,
-    pub(crate) range: Range<usize>,
-    /// On the command line, the argument's number.
-    pub(crate) argument: Option<u32>,
-}
-
-impl Spot {
-    /// The text it marks.
-    pub(crate) fn text(&self) -> &str {
-        self.line.text.get(self.range.clone()).unwrap_or_default()
-    }
-
-    /// Bytes of this spot's text as a spot of their own; all of it where they do not fit.
-    pub(crate) fn part(&self, range: Range<usize>) -> Self {
-        let part = self.range.start + range.start..self.range.start + range.end;
-        let fits = part.end <= self.range.end && self.line.text.get(part.clone()).is_some();
-        Self {
-            range: if fits { part } else { self.range.clone() },
-            ..self.clone()
-        }
-    }
-
-    /// Where it stands, as the plan keeps it.
-    pub(crate) fn origin(&self) -> Origin {
-        // The command line is one line of many arguments: counting up to each would take for ever.
-        let column = || {
-            let before = self.line.text.get(..self.range.start).unwrap_or_default();
-            u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX)
-        };
-        Origin {
-            file: self.line.file.to_string(),
-            line: self.line.number,
-            column: self.argument.unwrap_or_else(column),
-            spot: Some(Box::new(self.clone())),
-        }
-    }
-
-    /// As much of the line as is worth showing, and the spot in it.
-    fn window(&self) -> Window {
-        let text = &self.line.text;
-        let near = |index: usize| index.saturating_sub(WINDOW);
-        let from = boundary(text, near(self.range.start));
-        let to = boundary(text, (self.range.start + WINDOW).min(text.len()));
-        let start = printable(&text[from..self.range.start]).len();
-        let end = boundary(text, self.range.end.min(to));
-        let marked = printable(&text[self.range.start..end.max(self.range.start)]).len();
-        Window {
-            text: printable(&text[from..to.max(end)]),
-            marked: start..start + marked,
-        }
-    }
-}
-
-impl Origin {
-    /// Bytes of `text`, the content of `file`, as far as they stand in one line.
-    #[must_use]
-    pub fn in_text(file: &str, text: &str, range: Range<usize>) -> Self {
-        let from = boundary(text, range.start.min(text.len()));
-        let start = text[..from].rfind('\n').map_or(0, |at| at + 1);
-        let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
-        let number = text[..start].matches('\n').count() + 1;
-        let spot = Spot {
-            range: from - start..boundary(text, range.end.clamp(from, end)) - start,
-            line: Arc::new(Line {
-                file: Arc::from(file),
-                number: u32::try_from(number).unwrap_or(u32::MAX),
-                text: text[start..end].to_owned(),
-            }),
-            argument: None,
-        };
-        spot.origin()
-    }
-}
-
-/// A part of a line.
-struct Window {
-    text: String,
-    /// The spot's bytes in it.
-    marked: Range<usize>,
-}
-
-pub(crate) fn boundary(text: &str, index: usize) -> usize {
-    let mut index = index.min(text.len());
-    while !text.is_char_boundary(index) {
-        index -= 1;
-    }
-    index
-}
-
-/// Control characters would let a job file write to the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|letter| match letter {
-            '\t' => ' ',
-            letter if letter.is_control() => '\u{fffd}',
-            letter => letter,
-        })
-        .collect()
-}
-
-impl Origin {
-    /// The text that stands there, where it is at hand.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        self.spot.as_deref().map_or("", Spot::text)
-    }
-
-    /// Whether both name the same place of a file or of the command line.
-    fn is_placed_as(&self, other: &Self) -> bool {
-        let place = |origin: &Self| (origin.file.clone(), origin.line, origin.column);
-        !self.file.is_empty() && place(self) == place(other)
-    }
-}
-
 /// More than this nobody reads; the rest is counted.
 const SHOWN_MAX: usize = 200;
-
-/// Bytes given to the renderer on each side of an offending place; it shows what fits the screen.
-const WINDOW: usize = 4000;

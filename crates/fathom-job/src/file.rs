@@ -3,18 +3,19 @@
 use std::io::ErrorKind;
 
 use crate::build::{Builder, Layer, Written};
-use crate::diagnostics::{Diagnostic, Severity, Spot};
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::lines::{self, Item};
-use crate::plan::Origin;
 use crate::problem::Problem;
+use crate::source::Origin;
+use crate::source::Spot;
 use crate::substitute::substitute;
 use crate::table;
 
 /// Reads a job file (`-`: standard input) and adds its jobs.
 pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
     let content = match path {
-        "-" => builder.around.read_stdin(),
-        path => builder.around.read_file(path),
+        "-" => builder.environment.read_stdin(),
+        path => builder.environment.read_file(path),
     };
     let name = if path == "-" { "standard input" } else { path };
     let bytes = match content {
@@ -168,10 +169,10 @@ impl<'b, 'a> Reader<'b, 'a> {
         if self.is_overfull(&name) {
             return;
         }
-        let around = self.builder.around;
+        let environment = self.builder.environment;
         let numeric = table::find(name.text()).is_some_and(table::Row::is_numeric);
         let text = value.as_ref().map_or("", Spot::text);
-        let replaced = substitute(text, numeric, around);
+        let replaced = substitute(text, numeric, environment);
         if let (Some(replaced), Some(spot)) = (&replaced, &value) {
             for variable in &replaced.unset {
                 let why = format!(
@@ -208,9 +209,9 @@ impl<'b, 'a> Reader<'b, 'a> {
     }
 
     fn include(&mut self, spot: &Spot) {
-        let around = self.builder.around;
+        let environment = self.builder.environment;
         self.includes += 1;
-        let replaced = substitute(spot.text(), false, around).map(|replaced| replaced.text);
+        let replaced = substitute(spot.text(), false, environment).map(|replaced| replaced.text);
         let wanted = replaced.unwrap_or_else(|| spot.text().to_owned());
         let result = self.open_include(&wanted);
         let (path, bytes) = match result {
@@ -249,13 +250,13 @@ impl<'b, 'a> Reader<'b, 'a> {
                 format!("files are included more than {DEPTH_MAX} levels deep"),
             );
         }
-        let around = self.builder.around;
+        let environment = self.builder.environment;
         let mut path = wanted.to_owned();
-        let mut content = around.read_file(wanted);
+        let mut content = environment.read_file(wanted);
         if let (Err(error), Some(beside)) = (&content, beside)
             && error.kind() == ErrorKind::NotFound
         {
-            content = around.read_file(&beside);
+            content = environment.read_file(&beside);
             path = beside;
         }
         if self.open.contains(&path) {
@@ -295,7 +296,7 @@ impl<'b, 'a> Reader<'b, 'a> {
     }
 }
 
-/// More than this is no job file: [`crate::Surroundings`] need not read on.
+/// More than this is no job file: [`crate::Environment`] need not read on.
 pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// There are a few hundred options; only `filename` gains by being said again.

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::diagnostics::{Line, Spot};
 use crate::problem::Problem;
+use crate::source::{Line, Spot};
 use crate::suggest;
 use crate::switches::{self, Argument, Switch};
 use crate::table::{self, Row, known};

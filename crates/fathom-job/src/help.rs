@@ -7,7 +7,7 @@ use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
-use crate::table::{self, ALL_OTHERS, Kind, Row};
+use crate::table::{self, ALL_OTHERS, Row, ValueKind};
 use crate::{Dialect, Invocation};
 
 /// Each option as one would write it, and the names of those that only fio has: words to try the
@@ -99,7 +99,7 @@ fn describe(row: &Row) -> String {
     if let Some(range) = range(&row.kind) {
         field(&mut text, "range", &range);
     }
-    if let Kind::Choice(choices) = row.kind {
+    if let ValueKind::Choice(choices) = row.kind {
         for (index, choice) in choices.iter().enumerate() {
             let label = if index == 0 { "valid values" } else { "" };
             field(
@@ -125,17 +125,17 @@ fn describe(row: &Row) -> String {
 }
 
 /// The range of an option's value, where it has one.
-pub(crate) fn range(kind: &Kind) -> Option<String> {
+pub(crate) fn range(kind: &ValueKind) -> Option<String> {
     match *kind {
-        Kind::Int { min, max, .. } | Kind::PerDirection { min, max, .. } => {
+        ValueKind::Int { min, max, .. } | ValueKind::PerDirection { min, max, .. } => {
             Some(match (min, max) {
                 (min, u64::MAX) => format!("min={min}"),
                 (min, max) => format!("min={min}, max={max}"),
             })
         }
-        Kind::Signed { min, max, .. } => Some(format!("min={min}, max={max}")),
-        Kind::Size { min, .. } if min > 0 => Some(format!("min={min}")),
-        Kind::Bool(_) => Some("min=0, max=1".to_owned()),
+        ValueKind::Signed { min, max, .. } => Some(format!("min={min}, max={max}")),
+        ValueKind::Size { min, .. } if min > 0 => Some(format!("min={min}")),
+        ValueKind::Bool(_) => Some("min=0, max=1".to_owned()),
         _ => None,
     }
 }

@@ -1,7 +1,13 @@
-//! fio's job language: files, options and command lines into a plan, with diagnostics.
+//! Parser of fio's job language: turns job files and command lines into a plan, with diagnostics.
 //!
-//! [`parse`] takes a command line and gives back what to run or what to print, or everything that
-//! is wrong with it. It reads nothing but what its [`Surroundings`] hand it.
+//! [`parse`] takes a command line and returns what to run or print, or every error in it. All access
+//! to files and the machine goes through [`Environment`].
+//!
+//! ```text
+//! command line ─► getopt ─┐
+//!                         ├─► build: one layer of options per job ─► check ─► Plan
+//! job files ─► lines ─────┘       each option through its row of `table`
+//! ```
 #![forbid(unsafe_code)]
 
 mod arithmetic;
@@ -14,10 +20,12 @@ mod debug;
 mod defaults;
 mod diagnostics;
 mod engines;
+mod environment;
 mod file;
 mod findings;
 mod getopt;
 mod help;
+mod invocation;
 mod lifecycle;
 mod lines;
 mod logs;
@@ -29,9 +37,9 @@ mod process;
 mod reading;
 mod refuse;
 mod showcmd;
+mod source;
 mod substitute;
 mod suggest;
-mod surroundings;
 mod switch_values;
 mod switches;
 mod table;
@@ -46,19 +54,21 @@ pub use command_line::{parse, parse_leniently};
 pub use compatibility::compatibility_markdown;
 pub use debug::{DebugOptions, debug_line, option_lines};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use environment::Environment;
 pub use file::JOB_FILE_BYTES_MAX;
 pub use help::option_examples;
+pub use invocation::{Dialect, Invocation, Refusal, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFileFormat, LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,
-    Options, Origin, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess,
-    ReadWrite, SequencerSuffix, Settings, Size, Typed, Verify,
+    Options, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
+    SequencerSuffix, Settings, Size, Typed, Verify,
 };
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
+pub use source::Origin;
 pub use suggest::closest;
-pub use surroundings::{Dialect, Invocation, Refusal, SelfTest, Surroundings};
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,
     MemoryKind, MemoryOptions, OffloadKick, RangeSync, ZoneLength, ZoneMode, ZoneOptions,

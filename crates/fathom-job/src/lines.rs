@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::diagnostics::{Line, Spot, boundary};
 use crate::problem::Problem;
+use crate::source::{Line, Spot, boundary};
 
 /// What a line holds.
 #[derive(Debug)]

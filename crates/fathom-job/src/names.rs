@@ -114,7 +114,8 @@ pub(crate) fn split_list(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Options, Origin};
+    use crate::plan::Options;
+    use crate::source::Origin;
 
     #[track_caller]
     fn check(change: impl FnOnce(&mut Options), job_number: u32, want: &[&str]) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fathom_core::{IoPriority, Nanos, OutputFormat, PerDirection};
 
-use crate::diagnostics::Spot;
+use crate::source::Origin;
 
 /// The jobs of one invocation, in order, and what holds for all of them.
 #[derive(Clone, Debug, Default)]
@@ -74,19 +74,6 @@ pub struct Typed {
     pub value: String,
     /// Where it stands.
     pub origin: Origin,
-}
-
-/// Where something was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The job file; `command line` or `standard input` where there is none.
-    pub file: String,
-    /// Line, from 1; 0 on the command line.
-    pub line: u32,
-    /// Column in characters, from 1; on the command line the argument's number.
-    pub column: u32,
-    /// The line itself, for showing it.
-    pub(crate) spot: Option<Box<Spot>>,
 }
 
 /// Settings that are not a job's: fio's command-line switches.

@@ -1,6 +1,6 @@
 //! What is replaced in a job file's values: `${VARIABLE}`, `$ncpus`, `$pagesize`, `$mb_memory`.
 
-use crate::Surroundings;
+use crate::Environment;
 use crate::arithmetic::calculate;
 
 /// A value with everything replaced.
@@ -16,14 +16,14 @@ pub(crate) struct Substituted {
 pub(crate) fn substitute(
     text: &str,
     numeric: bool,
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Option<Substituted> {
     if !text.contains('$') {
         return None;
     }
     let mut unset = Vec::new();
-    let (variables, any) = replace_variables(text, around, &mut unset);
-    let (replaced, keyword) = replace_keywords(&variables, around);
+    let (variables, any) = replace_variables(text, environment, &mut unset);
+    let (replaced, keyword) = replace_keywords(&variables, environment);
     if !any && !keyword {
         return None;
     }
@@ -36,7 +36,7 @@ pub(crate) fn substitute(
 
 fn replace_variables(
     text: &str,
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
     unset: &mut Vec<String>,
 ) -> (String, bool) {
     let mut replaced = String::with_capacity(text.len());
@@ -48,7 +48,7 @@ fn replace_variables(
         };
         let name = &rest[start + 2..start + length];
         replaced.push_str(&rest[..start]);
-        match around.variable(name) {
+        match environment.variable(name) {
             Some(value) => replaced.push_str(&value),
             None => unset.push(name.to_owned()),
         }
@@ -59,12 +59,12 @@ fn replace_variables(
     (replaced, any)
 }
 
-fn replace_keywords(text: &str, around: &dyn Surroundings) -> (String, bool) {
+fn replace_keywords(text: &str, environment: &dyn Environment) -> (String, bool) {
     let mut replaced = text.to_owned();
     let keywords: [(&str, &dyn Fn() -> u64); 3] = [
-        ("$ncpus", &|| u64::from(around.cpus())),
-        ("$pagesize", &|| around.page_size()),
-        ("$mb_memory", &|| around.memory_mib()),
+        ("$ncpus", &|| u64::from(environment.cpus())),
+        ("$pagesize", &|| environment.page_size()),
+        ("$mb_memory", &|| environment.memory_mib()),
     ];
     let mut any = false;
     for (keyword, value) in keywords {

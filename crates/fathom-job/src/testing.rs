@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::Surroundings;
+use crate::Environment;
 
 /// Variables as a test wants them; 4 processors, 8 GiB.
 #[derive(Default)]
@@ -18,7 +18,7 @@ impl World {
     }
 }
 
-impl Surroundings for World {
+impl Environment for World {
     fn read_file(&self, _: &str) -> io::Result<Vec<u8>> {
         Err(io::Error::from_raw_os_error(2))
     }

@@ -1,8 +1,8 @@
 //! Whether a job waits for one that there is.
 
 use crate::build::{Builder, Layer};
-use crate::diagnostics::Spot;
 use crate::problem::Problem;
+use crate::source::Spot;
 
 /// The job that `wait_for` names must stand before the one that waits, and be the only one of
 /// its name, as in fio.

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::io;
 
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_job::{Dialect, Invocation, Plan, Surroundings, parse};
+use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
 
 /// A host without files, variables or a job on its standard input.
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Environment for Nowhere {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         panic!("read {path}")
     }

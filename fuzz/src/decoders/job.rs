@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use fathom_job::{Dialect, Invocation, Surroundings, file_names, option_examples, parse};
+use fathom_job::{Dialect, Environment, Invocation, file_names, option_examples, parse};
 
 use crate::target::{Verdict, check_message};
 
@@ -55,7 +55,7 @@ struct Host<'a> {
     file: &'a [u8],
 }
 
-impl Surroundings for Host<'_> {
+impl Environment for Host<'_> {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         match path.ends_with(".fio") {
             true => Ok(self.file.to_vec()),

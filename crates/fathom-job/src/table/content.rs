@@ -2,7 +2,7 @@
 
 use super::general::{U32, choice};
 use super::read::{byte, narrow};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::workload::DedupeMode;
 
 pub(super) const ROWS: &[Row] = &[
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Percentage of compressible data (zeros or `buffer_pattern`) in write buffers",
         "buffer_compress_percentage=50",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| o.content.compress_percentage = Some(byte(v)),
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         "512",
         "Unit in which random and compressible data alternate, bytes; 0: whole op",
         "buffer_compress_chunk=4k",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.content.compress_chunk = narrow(v),
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Percentage of duplicate write buffers",
         "dedupe_percentage=30",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| {
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         "repeat",
         "Source of duplicate buffers",
         "dedupe_mode=working_set",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("repeat", "the previous unique buffer", |o| {
                 o.content.dedupe_mode = DedupeMode::Repeat;
             }),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         "5",
         "Size of the working set, percentage of `size`",
         "dedupe_working_set_percentage=10",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| o.content.dedupe_working_set_percentage = byte(v),
@@ -75,6 +75,6 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Share one working set among all jobs that set this",
         "dedupe_global=1",
-        Kind::Bool(|o, v| o.content.dedupe_global = v),
+        ValueKind::Bool(|o, v| o.content.dedupe_global = v),
     ),
 ];

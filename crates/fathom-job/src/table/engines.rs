@@ -2,7 +2,7 @@
 
 use super::general::U32;
 use super::read::{byte, narrow};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Poll for completions (IORING_SETUP_IOPOLL, RWF_HIPRI)",
         "hipri",
-        Kind::Flag(|o, v| o.hipri = v),
+        ValueKind::Flag(|o, v| o.hipri = v),
     )
     .engines(&["io_uring", "pvsync2"]),
     Row::new(
@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Register I/O buffers with the kernel in advance",
         "fixedbufs",
-        Kind::Flag(|o, v| o.fixedbufs = v),
+        ValueKind::Flag(|o, v| o.fixedbufs = v),
     )
     .engines(&["io_uring"]),
     Row::new(
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Register files with the kernel in advance",
         "registerfiles",
-        Kind::Flag(|o, v| o.registerfiles = v),
+        ValueKind::Flag(|o, v| o.registerfiles = v),
     )
     .engines(&["io_uring"]),
     Row::new(
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Let a kernel thread poll the submission queue (SQPOLL)",
         "sqthread_poll",
-        Kind::Flag(|o, v| o.sqthread_poll = v),
+        ValueKind::Flag(|o, v| o.sqthread_poll = v),
     )
     .engines(&["io_uring"])
     .different(
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "CPU of the SQPOLL kernel thread",
         "sqthread_poll_cpu=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.sqthread_poll_cpu = Some(narrow(v)),
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
         "-1",
         "Use IORING_OP_READ and IORING_OP_WRITE instead of the vectored ops",
         "nonvectored=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.nonvectored = v != 0,
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Issue every Nth op with IOSQE_ASYNC; 0: never",
         "force_async=4",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.force_async = narrow(v),
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Use the page cache, but drop the pages after I/O (RWF_DONTCACHE)",
         "uncached=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.uncached = v != 0,
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Reap completions from the user-space ring without a system call",
         "userspace_reap",
-        Kind::Flag(|o, v| o.userspace_reap = v),
+        ValueKind::Flag(|o, v| o.userspace_reap = v),
     )
     .engines(&["libaio"]),
     Row::new(
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Fail ops that would block with EAGAIN (RWF_NOWAIT)",
         "nowait=1",
-        Kind::Bool(|o, v| o.nowait = v),
+        ValueKind::Bool(|o, v| o.nowait = v),
     )
     .engines(&["io_uring", "libaio", "pvsync2"]),
     Row::new(
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Submit vectored ops with one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
         "libaio_vectored=1",
-        Kind::Bool(|o, v| o.libaio_vectored = v),
+        ValueKind::Bool(|o, v| o.libaio_vectored = v),
     )
     .engines(&["libaio"]),
     Row::new(
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Row] = &[
         "100",
         "Percentage of ops that poll with `hipri`",
         "hipri_percentage=50",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| o.hipri_percentage = byte(v),
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Request transparent huge pages for the mapping (MADV_HUGEPAGE)",
         "thp=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.thp = v != 0,

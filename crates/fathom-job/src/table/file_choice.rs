@@ -3,7 +3,7 @@
 use super::general::{U32, choice};
 use super::random::law;
 use super::read::{narrow, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         "roundrobin",
         "File selection for the next op; `:N`: ops per file before switching",
         "file_service_type=random:8",
-        Kind::Special {
+        ValueKind::Special {
             form: "random[:N]|roundrobin[:N]|sequential|zipf[:theta]|pareto[:h]|normal[:dev]|gauss",
             read: file_service,
         },
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         "all",
         "Files in use at a time; the next starts when one is finished",
         "openfiles=16",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.openfiles = (v > 0).then(|| narrow(v)),
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Add all files below this directory, recursively",
         "opendir=/mnt/data",
-        Kind::Text(|o, text| o.files.opendir = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.files.opendir = Some(text.to_owned())),
     )
     .different("files are sorted by name; fio uses directory order"),
     Row::new(
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         "detected",
         "Type of the files",
         "filetype=block",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "detected", |_| {}),
             choice("file", "regular files", |_| {}),
             choice("block", "block devices", |_| {}),
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Prefix file names with the client's address (client/server mode only)",
         "unique_filename=0",
-        Kind::Bool(|_, _| {}),
+        ValueKind::Bool(|_, _| {}),
     )
     .different("no effect: Fathom has no client/server mode"),
     Row::new(
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         "smallest block size",
         "Alignment of an `offset` given in percent, bytes",
         "offset_align=1m",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.files.offset_align = narrow(v),
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Start at the current end of the files",
         "file_append=1",
-        Kind::Bool(|o, v| o.files.append = v),
+        ValueKind::Bool(|o, v| o.files.append = v),
     )
     .different("each pass of `loops` appends again; fio does one pass"),
     Row::new(
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Write until ENOSPC, which ends the job without error",
         "fill_device=1",
-        Kind::Bool(|o, v| o.fill_device = v),
+        ValueKind::Bool(|o, v| o.fill_device = v),
     )
     .aliases(&["fill_fs"])
     .different("without `size`, only for `rw=write`"),
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "posix_fadvise(2) advice on the access pattern",
         "fadvise_hint=0",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("1", "derived from `rw`", |o| {
                 o.files.fadvise_hint = FadviseHint::ByOrder;
             }),
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[Row] = &[
         "none",
         "Expected lifetime of written data (F_SET_RW_HINT)",
         "write_hint=short",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "unknown", |o| o.files.write_hint = 1),
             choice("short", "short-lived", |o| o.files.write_hint = 2),
             choice("medium", "medium", |o| o.files.write_hint = 3),

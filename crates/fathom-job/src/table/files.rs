@@ -2,7 +2,7 @@
 
 use super::general::choice;
 use super::read::narrow;
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::names::{in_directory, split_list};
 use crate::plan::{Fallocate, Options};
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
         "derived from `filename_format`",
         "Files, separated by colons; `\\:`: a colon in a name",
         "filename=/dev/nvme0n1",
-        Kind::Special {
+        ValueKind::Special {
             form: "path[:path…]",
             read: filename,
         },
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Directory of the files; colon-separated list: clones are distributed over it",
         "directory=/mnt/test",
-        Kind::Special {
+        ValueKind::Special {
             form: "path[:path…]",
             read: directory,
         },
@@ -35,14 +35,14 @@ pub(super) const ROWS: &[Row] = &[
         "$jobname.$jobnum.$filenum",
         "Name pattern of files when `filename` is not set",
         "filename_format=$jobname.$filenum",
-        Kind::Text(|o, text| o.filename_format = text.to_owned()),
+        ValueKind::Text(|o, text| o.filename_format = text.to_owned()),
     ),
     Row::new(
         "nrfiles",
         "1",
         "Number of files `size` is divided over",
         "nrfiles=4",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: FILES_MAX,
             set: |o, v| o.nrfiles = narrow(v),
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
         "native",
         "Preallocation when laying out files",
         "fallocate=none",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "none", |o| o.fallocate = Fallocate::None),
             choice(
                 "native",
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Issue fsync(2) after every N writes; 0: never",
         "fsync=32",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u32::MAX as u64,
             set: |o, v| o.fsync = narrow(v),
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Issue fdatasync(2) after every N writes; 0: never",
         "fdatasync=32",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u32::MAX as u64,
             set: |o, v| o.fdatasync = narrow(v),
@@ -111,21 +111,21 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Issue fsync(2) at the end of the job",
         "end_fsync=1",
-        Kind::Bool(|o, v| o.end_fsync = v),
+        ValueKind::Bool(|o, v| o.end_fsync = v),
     ),
     Row::new(
         "fsync_on_close",
         "0",
         "Issue fsync(2) before closing each file",
         "fsync_on_close=1",
-        Kind::Bool(|o, v| o.fsync_on_close = v),
+        ValueKind::Bool(|o, v| o.fsync_on_close = v),
     ),
     Row::new(
         "sync",
         "none",
         "Open files for synchronous writes",
         "sync=dsync",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "no", |o| o.sync = 0),
             choice("0", "same as `none`", |o| o.sync = 0),
             choice("sync", "O_SYNC: data and all metadata", |o| o.sync = 1),
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Lay out the files of one job at a time",
         "create_serialize=0",
-        Kind::Bool(|o, v| o.create_serialize = v),
+        ValueKind::Bool(|o, v| o.create_serialize = v),
     )
     .different(
         "with 0 files are laid out in parallel, but all before the first job starts: layout is \
@@ -153,28 +153,28 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Issue fsync(2) after laying out each file",
         "create_fsync=0",
-        Kind::Bool(|o, v| o.create_fsync = v),
+        ValueKind::Bool(|o, v| o.create_fsync = v),
     ),
     Row::new(
         "create_on_open",
         "0",
         "Skip layout; create files when they are opened",
         "create_on_open=1",
-        Kind::Bool(|o, v| o.create_on_open = v),
+        ValueKind::Bool(|o, v| o.create_on_open = v),
     ),
     Row::new(
         "create_only",
         "0",
         "Lay out files and exit",
         "create_only=1",
-        Kind::Bool(|o, v| o.create_only = v),
+        ValueKind::Bool(|o, v| o.create_only = v),
     ),
     Row::new(
         "allow_file_create",
         "1",
         "Allow creation of missing files",
         "allow_file_create=0",
-        Kind::Bool(|o, v| o.allow_file_create = v),
+        ValueKind::Bool(|o, v| o.allow_file_create = v),
     )
     .stricter(
         "under the name `fathom` a plan with a missing file is refused; as `fio` the job fails \
@@ -185,35 +185,35 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Allow writes to devices with mounted file systems",
         "allow_mounted_write=1",
-        Kind::Bool(|o, v| o.allow_mounted_write = v),
+        ValueKind::Bool(|o, v| o.allow_mounted_write = v),
     ),
     Row::new(
         "unlink",
         "0",
         "Remove the job's files at the end",
         "unlink=1",
-        Kind::Bool(|o, v| o.unlink = v),
+        ValueKind::Bool(|o, v| o.unlink = v),
     ),
     Row::new(
         "overwrite",
         "0",
         "Lay out files before writing to them",
         "overwrite=1",
-        Kind::Bool(|o, v| o.overwrite = v),
+        ValueKind::Bool(|o, v| o.overwrite = v),
     ),
     Row::new(
         "invalidate",
         "1",
         "Drop the files from the page cache before the job",
         "invalidate=0",
-        Kind::Bool(|o, v| o.invalidate = v),
+        ValueKind::Bool(|o, v| o.invalidate = v),
     ),
     Row::new(
         "pre_read",
         "0",
         "Read the files into the page cache before the job",
         "pre_read=1",
-        Kind::Bool(|o, v| o.pre_read = v),
+        ValueKind::Bool(|o, v| o.pre_read = v),
     ),
 ];
 

@@ -3,7 +3,7 @@
 use fathom_core::Nanos;
 
 use super::read::narrow;
-use super::row::{Choice, GIVEN_UP, Kind, Row};
+use super::row::{Choice, GIVEN_UP, Row, ValueKind};
 use crate::findings::Findings;
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
          names",
         "name=random-read",
         // The job's name is no option of the plan: the parser takes it.
-        Kind::Text(|_, _| {}),
+        ValueKind::Text(|_, _| {}),
     )
     .different(
         "reports print the full name, so that jobs remain distinguishable; fio's print the first \
@@ -30,14 +30,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Text printed with the results",
         "description=nightly check",
-        Kind::Text(|o, text| o.description = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.description = Some(text.to_owned())),
     ),
     Row::new(
         "loops",
         "1",
         "Number of times to run the job",
         "loops=3",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.loops = narrow(v).max(1),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Number of clones of the job to run in parallel",
         "numjobs=4",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: U32,
             set: |o, v| o.numjobs = narrow(v),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Delay before starting; range: each clone draws its own delay",
         "startdelay=5s",
-        Kind::Special {
+        ValueKind::Special {
             form: "time or low-high range of times, in seconds (opt=10s)",
             read: startdelay,
         },
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "End the job after this time",
         "runtime=30s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.runtime = (!v.is_zero()).then_some(v),
         },
@@ -88,14 +88,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Run for all of `runtime`, starting over whenever `size` is done",
         "time_based",
-        Kind::Flag(|o, v| o.time_based = v),
+        ValueKind::Flag(|o, v| o.time_based = v),
     ),
     Row::new(
         "ramp_time",
         "0",
         "Warm-up time excluded from results",
         "ramp_time=5s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.ramp_time = v,
         },
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Warm-up bytes excluded from results",
         "ramp_size=64m",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: u64::MAX,
             set: |o, v| o.ramp_size = v,
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         "cpu if the TSC is reliable, else clock_gettime",
         "Clock used for timestamps",
         "clocksource=clock_gettime",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("cpu", "CPU timestamp counter (TSC)", |o| {
                 o.clocksource = ClockSource::Cpu
             }),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         "none",
         "CPU reserved for a thread that reads the clock for all jobs",
         "gtod_cpu=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.gtod_cpu = Some(narrow(v)),
@@ -148,7 +148,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Start after all earlier jobs have ended",
         "stonewall",
-        Kind::Flag(|o, v| o.stonewall = v),
+        ValueKind::Flag(|o, v| o.stonewall = v),
     )
     .aliases(&["wait_for_previous"]),
     Row::new(
@@ -156,14 +156,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Start a new reporting group",
         "new_group",
-        Kind::Flag(|o, v| o.new_group = v),
+        ValueKind::Flag(|o, v| o.new_group = v),
     ),
     Row::new(
         "thread",
         "0",
         "Run the job as a thread instead of a process",
         "thread",
-        Kind::Flag(|o, v| o.thread = v),
+        ValueKind::Flag(|o, v| o.thread = v),
     )
     .different("jobs are always threads"),
     Row::new(
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
         "1024",
         "Meaning of size units",
         "kb_base=1000",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice(
                 "1024",
                 "k is 1024, kib is 1000 (fio's historical units)",
@@ -187,7 +187,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Unit of bandwidth in reports",
         "unit_base=8",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("0", "chosen by the engine", |o| o.unit_base = 0),
             choice("8", "bytes", |o| o.unit_base = 8),
             choice("1", "bits", |o| o.unit_base = 1),
@@ -198,7 +198,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "CPUs the job may run on",
         "cpus_allowed=0",
-        Kind::Special {
+        ValueKind::Special {
             form: "list of CPUs (opt=0-3,5)",
             read: cpus_allowed,
         },
@@ -209,7 +209,7 @@ pub(super) const ROWS: &[Row] = &[
         "shared",
         "Distribution of the CPUs in `cpus_allowed` over clones",
         "cpus_allowed_policy=split",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("shared", "every clone may use all of them", |o| {
                 o.cpus_allowed_policy = CpuPolicy::Shared;
             }),
@@ -223,7 +223,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Nice value of the job",
         "nice=5",
-        Kind::Signed {
+        ValueKind::Signed {
             min: -20,
             max: 19,
             set: |o, v| o.nice = i32::try_from(v).unwrap_or_default(),
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "No effect; accepted for compatibility",
         "flow_watermark=1",
-        Kind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(GIVEN_UP),
     ),
 ];
 

@@ -4,7 +4,7 @@ use fathom_core::{Nanos, PerDirection};
 
 use super::general::{TIMES, U32};
 use super::read::{narrow, needless, up_to_three};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::lifecycle::{SteadyFigure, SteadyState};
 use crate::number;
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Fail the job with ETIMEDOUT if an op takes longer",
         "max_latency=100ms",
-        Kind::Special {
+        ValueKind::Special {
             form: "one to three times, for read,write,trim, in microseconds (opt=10ms)",
             read: max_latency,
         },
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Find the largest queue depth, up to `iodepth`, that meets this latency",
         "latency_target=2ms",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Microseconds,
             set: |o, v| o.lifecycle.latency_target = v,
         },
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Time to sample each queue depth for `latency_target`",
         "latency_window=1s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Microseconds,
             set: |o, v| o.lifecycle.latency_window = v,
         },
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
         "100",
         "Percentage of ops that must meet `latency_target`",
         "latency_percentile=99.9",
-        Kind::Special {
+        ValueKind::Special {
             form: "number from 0 to 100",
             read: |options, text, findings| {
                 let documented = |_: &mut Findings| percent(Piece::whole(text));
@@ -70,14 +70,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Keep running, and adapting the depth, once `latency_target` is met",
         "latency_run=1",
-        Kind::Bool(|o, v| o.lifecycle.latency_run = v),
+        ValueKind::Bool(|o, v| o.lifecycle.latency_run = v),
     ),
     Row::new(
         "flow",
         "",
         "Weight of the job among those with the same `flow_id`",
         "flow=3",
-        Kind::Special {
+        ValueKind::Special {
             form: "integer value (opt=100); min=0, max=1000",
             read: flow,
         },
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Flow to join; jobs of one flow share I/O by weight",
         "flow_id=2",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.lifecycle.flow_id = narrow(v),
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Sleep while the job is ahead of its share, us",
         "flow_sleep=100",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.lifecycle.flow_sleep = Nanos::from_micros(v),
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "End the job or group once this is steady over `steadystate_duration`",
         "steadystate=iops_slope:0.3%",
-        Kind::Special {
+        ValueKind::Special {
             form: "iops, bw, lat, iops_slope, bw_slope or lat_slope, then :limit or :percent%",
             read: steadystate,
         },
@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Window that must be steady; 0: no steady-state detection",
         "ss_dur=30s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.lifecycle.steady_duration = v,
         },
@@ -133,7 +133,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Delay before steady-state sampling",
         "ss_ramp=10s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.lifecycle.steady_ramp = v,
         },
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Interval between steady-state samples",
         "ss_interval=2s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.lifecycle.steady_interval = v,
         },

@@ -2,7 +2,7 @@
 
 use super::errors::ignore_error;
 use super::general::choice;
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::lifecycle::{ExitWhat, Unified};
 
 // tidy: long: one row an option
@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Start after all clones of the named job have ended",
         "wait_for=prepare",
-        Kind::Text(|o, text| o.lifecycle.wait_for = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.lifecycle.wait_for = Some(text.to_owned())),
     )
     .different(
         "a job defined later is refused; fio prints an error, runs nothing and exits with 0",
@@ -22,14 +22,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "When any job ends, end the jobs selected by `exit_what`; applies to all jobs",
         "exitall",
-        Kind::Flag(|o, v| o.lifecycle.exitall = v),
+        ValueKind::Flag(|o, v| o.lifecycle.exitall = v),
     ),
     Row::new(
         "exit_what",
         "group",
         "Jobs to end for `exitall` and `exitall_on_error`",
         "exit_what=all",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("group", "jobs in the same reporting group", |o| {
                 o.lifecycle.exit_what = ExitWhat::Group;
             }),
@@ -46,14 +46,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "If this job fails, end the jobs selected by `exit_what`",
         "exitall_on_error",
-        Kind::Flag(|o, v| o.lifecycle.exitall_on_error = v),
+        ValueKind::Flag(|o, v| o.lifecycle.exitall_on_error = v),
     ),
     Row::new(
         "exec_prerun",
         "",
         "Shell command to run before the job; its output goes to NAME.prerun.txt",
         "exec_prerun=sync",
-        Kind::Text(|o, text| o.lifecycle.exec_prerun = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.lifecycle.exec_prerun = Some(text.to_owned())),
     )
     .different(
         "if it fails the job is skipped, as in fio, but the failure is reported and the exit code \
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Shell command to run after the job; its output goes to NAME.postrun.txt",
         "exec_postrun=sync",
-        Kind::Text(|o, text| o.lifecycle.exec_postrun = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.lifecycle.exec_postrun = Some(text.to_owned())),
     )
     .different("a failure is reported; `--no-exec` refuses it"),
     Row::new(
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Errors to ignore, by name or number (read,write,verify)",
         "ignore_error=EAGAIN,ENOSPC:122",
-        Kind::Special {
+        ValueKind::Special {
             form: "read,write,verify lists of colon-separated errors",
             read: ignore_error,
         },
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Report ignored errors",
         "error_dump=1",
-        Kind::Bool(|o, v| o.lifecycle.error_dump = v),
+        ValueKind::Bool(|o, v| o.lifecycle.error_dump = v),
     )
     .different(
         "the report states the first error and their number; fio prints each one as it occurs",
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Row] = &[
         "none",
         "Aggregation of reads, writes and trims in reports",
         "unified_rw_reporting=mixed",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "separate", |o| o.lifecycle.unified = Unified::None),
             choice("mixed", "combined", |o| {
                 o.lifecycle.unified = Unified::Mixed

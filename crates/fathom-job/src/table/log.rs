@@ -2,7 +2,7 @@
 
 use super::general::{U32, choice, cpus_allowed};
 use super::read::{byte, narrow};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::logs::{LogFileFormat, LogFull, LogValue};
 use crate::plan::Options;
@@ -15,35 +15,35 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Log bandwidth to PREFIX_bw.N.log; without a value the prefix is the job name",
         "write_bw_log=run1",
-        Kind::OptionalText(|o, text| o.logs.bandwidth = Some(text.to_owned())),
+        ValueKind::OptionalText(|o, text| o.logs.bandwidth = Some(text.to_owned())),
     ),
     Row::new(
         "write_iops_log",
         "",
         "Log IOPS to PREFIX_iops.N.log",
         "write_iops_log=run1",
-        Kind::OptionalText(|o, text| o.logs.iops = Some(text.to_owned())),
+        ValueKind::OptionalText(|o, text| o.logs.iops = Some(text.to_owned())),
     ),
     Row::new(
         "write_lat_log",
         "",
         "Log latencies to PREFIX_lat.N.log, PREFIX_slat.N.log and PREFIX_clat.N.log",
         "write_lat_log=run1",
-        Kind::OptionalText(|o, text| o.logs.latency = Some(text.to_owned())),
+        ValueKind::OptionalText(|o, text| o.logs.latency = Some(text.to_owned())),
     ),
     Row::new(
         "write_hist_log",
         "",
         "Log completion latency histograms to PREFIX_clat_hist.N.log; needs log_hist_msec",
         "write_hist_log=run1",
-        Kind::OptionalText(|o, text| o.logs.histogram = Some(text.to_owned())),
+        ValueKind::OptionalText(|o, text| o.logs.histogram = Some(text.to_owned())),
     ),
     Row::new(
         "log_avg_msec",
         "0",
         "Averaging window of logs, ms; 0: log every op",
         "log_avg_msec=1000",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.logs.average_ms = narrow(v),
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Interval of histogram logs, ms; 0: none",
         "log_hist_msec=1000",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.logs.histogram_ms = narrow(v),
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Number of times adjacent histogram buckets are merged in pairs",
         "log_hist_coarseness=2",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 6,
             set: |o, v| o.logs.coarseness = byte(v),
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
         "avg",
         "Value logged per averaging window",
         "log_window_value=both",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("avg", "mean", |o| {
                 o.logs.value = LogValue::Average;
             }),
@@ -99,28 +99,28 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Add a column with the offset of each op, bytes",
         "log_offset=1",
-        Kind::Bool(|o, v| o.logs.offset = v),
+        ValueKind::Bool(|o, v| o.logs.offset = v),
     ),
     Row::new(
         "log_prio",
         "0",
         "Log the full I/O priority instead of 1 (real-time) or 0 (other)",
         "log_prio=1",
-        Kind::Bool(|o, v| o.logs.priority = v),
+        ValueKind::Bool(|o, v| o.logs.priority = v),
     ),
     Row::new(
         "log_issue_time",
         "0",
         "Add a column with the issue time of each op, ns; needs log_offset=1",
         "log_issue_time=1",
-        Kind::Bool(|o, v| o.logs.issue_time = v),
+        ValueKind::Bool(|o, v| o.logs.issue_time = v),
     ),
     Row::new(
         "log_alternate_epoch",
         "0",
         "Log absolute times of log_alternate_epoch_clock_id, not times since the start",
         "log_alternate_epoch=1",
-        Kind::Bool(|o, v| o.logs.epoch = v),
+        ValueKind::Bool(|o, v| o.logs.epoch = v),
     )
     .aliases(&["log_unix_epoch"])
     .different("all jobs of a run share one epoch; fio reads the clock once per job"),
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Clock for log_alternate_epoch, as a clock_gettime(2) ID",
         "log_alternate_epoch_clock_id=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.logs.epoch_clock = narrow(v),
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[Row] = &[
         "1024",
         "Log entries per chunk passed to the log writer",
         "log_entries=4096",
-        Kind::Int {
+        ValueKind::Int {
             min: 1024,
             max: 1_048_576,
             set: |o, v| o.logs.entries = narrow(v),
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
         "drop",
         "Policy when the log writer cannot keep up",
         "log_full=wait",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("drop", "drop entries and count them", |o| {
                 o.logs.when_full = Some(LogFull::Drop);
             }),
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[Row] = &[
         "text",
         "Format of log files",
         "log_format=parquet",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("text", "fio's text format", |o| {
                 o.logs.format = LogFileFormat::Text;
             }),
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Bytes of log entries to compress at a time; see log_store_compressed",
         "log_compression=1m",
-        Kind::Int {
+        ValueKind::Int {
             min: 1024,
             max: 536_870_912,
             set: |_, _| {},
@@ -211,7 +211,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Write compressed logs to PREFIX_TYPE.N.log.fz; --inflate-log prints them",
         "log_store_compressed=1",
-        Kind::Bool(|o, v| o.logs.stored = v),
+        ValueKind::Bool(|o, v| o.logs.stored = v),
     )
     .different(
         "fio's format, in streams of at most 256 KiB of records. Histograms are written as text, \
@@ -223,7 +223,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "CPUs the log writer may run on",
         "log_compression_cpus=0",
-        Kind::Special {
+        ValueKind::Special {
             form: "list of CPUs (opt=0-3,5)",
             read: writer_cpus,
         },
@@ -233,14 +233,14 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Write one log file per job; 0: append all jobs to PREFIX_TYPE.log",
         "per_job_logs=0",
-        Kind::Bool(|o, v| o.logs.per_job = v),
+        ValueKind::Bool(|o, v| o.logs.per_job = v),
     ),
     Row::new(
         "bwavgtime",
         "500",
         "Averaging window of bandwidth samples and logs, ms",
         "bwavgtime=1000",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: U32,
             set: |o, v| o.logs.bandwidth_ms = Some(narrow(v).max(1)),
@@ -253,7 +253,7 @@ pub(super) const ROWS: &[Row] = &[
         "500",
         "Averaging window of IOPS samples and logs, ms",
         "iopsavgtime=1000",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: U32,
             set: |o, v| o.logs.iops_ms = Some(narrow(v).max(1)),

@@ -2,7 +2,7 @@
 
 use super::general::choice;
 use super::read::narrow;
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::plan::{ContinueOnError, Options};
 use crate::problem::{Piece, Problem};
@@ -14,42 +14,42 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Report the jobs of a group as one aggregate",
         "group_reporting",
-        Kind::Flag(|o, v| o.group_reporting = v),
+        ValueKind::Flag(|o, v| o.group_reporting = v),
     ),
     Row::new(
         "stats",
         "1",
         "Include the job in the report",
         "stats=0",
-        Kind::Bool(|o, v| o.stats = v),
+        ValueKind::Bool(|o, v| o.stats = v),
     ),
     Row::new(
         "clat_percentiles",
         "1",
         "Report completion latency percentiles",
         "clat_percentiles=0",
-        Kind::Bool(|o, v| o.clat_percentiles = v),
+        ValueKind::Bool(|o, v| o.clat_percentiles = v),
     ),
     Row::new(
         "lat_percentiles",
         "0",
         "Report total latency percentiles",
         "lat_percentiles=1",
-        Kind::Bool(|o, v| o.lat_percentiles = v),
+        ValueKind::Bool(|o, v| o.lat_percentiles = v),
     ),
     Row::new(
         "slat_percentiles",
         "0",
         "Report submission latency percentiles",
         "slat_percentiles=1",
-        Kind::Bool(|o, v| o.slat_percentiles = v),
+        ValueKind::Bool(|o, v| o.slat_percentiles = v),
     ),
     Row::new(
         "percentile_list",
         "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
         "Percentiles to report; at most 20",
         "percentile_list=50:99:99.9",
-        Kind::Special {
+        ValueKind::Special {
             form: "colon-separated numbers from 0 to 100",
             read: percentile_list,
         },
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "Significant digits in the text report",
         "significant_figures=6",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: 10,
             set: |o, v| o.significant_figures = narrow(v),
@@ -74,35 +74,35 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Report disk utilization",
         "disk_util=0",
-        Kind::Bool(|o, v| o.disk_util = v),
+        ValueKind::Bool(|o, v| o.disk_util = v),
     ),
     Row::new(
         "disable_lat",
         "0",
         "Disable total latency measurement",
         "disable_lat=1",
-        Kind::Bool(|o, v| o.disable_lat = v),
+        ValueKind::Bool(|o, v| o.disable_lat = v),
     ),
     Row::new(
         "disable_clat",
         "0",
         "Disable completion latency measurement",
         "disable_clat=1",
-        Kind::Bool(|o, v| o.disable_clat = v),
+        ValueKind::Bool(|o, v| o.disable_clat = v),
     ),
     Row::new(
         "disable_slat",
         "0",
         "Disable submission latency measurement",
         "disable_slat=1",
-        Kind::Bool(|o, v| o.disable_slat = v),
+        ValueKind::Bool(|o, v| o.disable_slat = v),
     ),
     Row::new(
         "disable_bw_measurement",
         "0",
         "Disable bandwidth samples of single ops",
         "disable_bw_measurement=1",
-        Kind::Bool(|o, v| o.disable_bw = v),
+        ValueKind::Bool(|o, v| o.disable_bw = v),
     )
     .aliases(&["disable_bw"]),
     Row::new(
@@ -110,14 +110,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Minimize clock reads; disables latencies and per-op logs",
         "gtod_reduce=1",
-        Kind::Bool(gtod_reduce),
+        ValueKind::Bool(gtod_reduce),
     ),
     Row::new(
         "continue_on_error",
         "none",
         "Errors (EIO, EILSEQ) that do not end the job",
         "continue_on_error=io",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "every error ends the job", |o| {
                 set_errors(o, false, false, false)
             }),

@@ -2,7 +2,7 @@
 
 use super::general::U32;
 use super::read::{narrow, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "malloc",
         "Memory type of I/O buffers",
         "mem=mmaphuge",
-        Kind::Special {
+        ValueKind::Special {
             form: "malloc|shm|shmhuge|mmap[:file]|mmapshared[:file]|mmaphuge[:file]",
             read: memory,
         },
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Offset of each buffer from the start of a page, bytes",
         "iomem_align=512",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.memory.align = narrow(v),
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
         "2m",
         "Size of a huge page",
         "hugepage-size=1g",
-        Kind::Special {
+        ValueKind::Special {
             form: "integer value (opt=2m), a power of two",
             read: hugepage_size,
         },

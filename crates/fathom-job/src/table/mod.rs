@@ -32,7 +32,7 @@ pub(crate) mod zones;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub(crate) use row::{ALL_OTHERS, Kind, Row};
+pub(crate) use row::{ALL_OTHERS, Row, ValueKind};
 
 /// All options, in the order they are documented.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {

@@ -1,7 +1,7 @@
 //! Options whose work is not there yet, at the values that ask for none of it: a job file that only
 //! says so runs.
 
-use super::row::{ALL_OTHERS, Choice, Kind, Row};
+use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
 /// An option that can only be left off.
 const fn row(
@@ -10,7 +10,7 @@ const fn row(
     example: &'static str,
     off: &'static [Choice],
 ) -> Row {
-    Row::new(name, off[0].word, help, example, Kind::Choice(off)).later(ALL_OTHERS)
+    Row::new(name, off[0].word, help, example, ValueKind::Choice(off)).later(ALL_OTHERS)
 }
 
 const fn off(word: &'static str, help: &'static str) -> Choice {

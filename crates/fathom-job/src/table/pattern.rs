@@ -3,7 +3,7 @@
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
 use super::general::{U32, choice};
 use super::read::{byte, needless, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, SequencerSuffix};
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "read",
         "I/O pattern; `:N`: bytes skipped (sequential) or ops per offset (random)",
         "rw=randread",
-        Kind::Special {
+        ValueKind::Special {
             form: "read|write|trim|rw|readwrite|trimwrite, or rand and one of these; [:N]",
             read: read_write,
         },
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         "sequential",
         "Offsets of the N ops of a `rw=rand…:N` run",
         "rw_sequencer=identical",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("sequential", "consecutive offsets", |o| {
                 o.rw_identical = false
             }),
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         "50",
         "Percentage of reads in a mixed workload",
         "rwmixread=70",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| o.rwmixread = byte(v),
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         "50",
         "Percentage of writes in a mixed workload",
         "rwmixwrite=30",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 100,
             set: |o, v| o.rwmixread = 100 - byte(v),
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         "4k",
         "Block size: bytes per op",
         "bs=4k,64k",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 1,
             max: u64::MAX,
             set: |o, values| set_sizes(o, values.map(|v| v.map(BlockSize::Fixed))),
@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Range of block sizes",
         "bsrange=4k-64k,8k-16k",
-        Kind::Special {
+        ValueKind::Special {
             form: "one to three ranges for read,write,trim (opt=1k-4k)",
             read: bsrange,
         },
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Block sizes and the percentage of ops with each",
         "bssplit=4k/10:64k/50:32k/40",
-        Kind::Special {
+        ValueKind::Special {
             form: "size/percent:size/percent…; comma-separated for read,write,trim",
             read: bssplit,
         },
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Draw any size within `bsrange`, not only multiples of the smallest",
         "bs_unaligned",
-        Kind::Flag(|o, v| o.bs_unaligned = v),
+        ValueKind::Flag(|o, v| o.bs_unaligned = v),
     )
     .aliases(&["blocksize_unaligned"]),
     Row::new(
@@ -118,14 +118,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Use the first block size for sequential ops, the second for random ones",
         "bs_is_seq_rand=1",
-        Kind::Bool(|o, v| o.bs_is_seq_rand = v),
+        ValueKind::Bool(|o, v| o.bs_is_seq_rand = v),
     ),
     Row::new(
         "ba",
         "smallest block size",
         "Alignment of random offsets, bytes",
         "ba=4k",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 1,
             max: u64::MAX,
             set: |o, values| {
@@ -144,7 +144,7 @@ pub(super) const ROWS: &[Row] = &[
         "size of the file or device",
         "Total size of the job's region over all its files",
         "size=1g",
-        Kind::Size {
+        ValueKind::Size {
             min: 0,
             set: |o, v| o.size = v.unless_zero(),
         },
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
         "same as `size`",
         "Total bytes to transfer; more than `size`: start over",
         "io_size=4g",
-        Kind::Size {
+        ValueKind::Size {
             min: 0,
             set: |o, v| o.io_size = v.unless_zero(),
         },
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Row] = &[
         "`size` divided by `nrfiles`",
         "Size of each file; range: drawn for each file",
         "filesize=1m-4m",
-        Kind::Special {
+        ValueKind::Special {
             form: "size or low-high range of sizes (opt=1m-4m)",
             read: filesize,
         },
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Start of the job's region in each file",
         "offset=1g",
-        Kind::Size {
+        ValueKind::Size {
             min: 0,
             set: |o, v| o.offset = v,
         },
@@ -196,7 +196,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Distance between the offsets of successive clones",
         "offset_increment=1g",
-        Kind::Size {
+        ValueKind::Size {
             min: 0,
             set: |o, v| o.offset_increment = v,
         },
@@ -207,7 +207,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Ranges per trim; no engine supports more than one",
         "num_range=1",
-        Kind::Special {
+        ValueKind::Special {
             form: "integer value (opt=1); min=0, max=256",
             read: num_range,
         },
@@ -217,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "End the job after this many ops",
         "number_ios=1000",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |o, v| o.number_ios = (v > 0).then_some(v),

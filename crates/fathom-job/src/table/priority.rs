@@ -3,7 +3,7 @@
 use fathom_core::{Direction, IoPriority, PerDirection};
 
 use super::read::{byte, up_to_three};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, PriorityShare};
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "I/O priority level within the class; 0: highest",
         "prio=4",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: LEVEL_MAX,
             set: |o, v| o.prio = Some(byte(v)),
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "I/O priority class; 1: real-time, 2: best-effort, 3: idle",
         "prioclass=2",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: 3,
             set: |o, v| o.prioclass = Some(byte(v)),
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "I/O priority hint (device-specific)",
         "priohint=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: HINT_MAX,
             set: |o, v| o.priohint = Some(hint(v)),
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Percentage of ops with the priority of `cmdprio_class` and `cmdprio`",
         "cmdprio_percentage=30",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: 100,
             set: |o, values| set(&mut o.cmdprio_percentage, values, byte),
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Priority class of those ops; 1: real-time, 2: best-effort, 3: idle",
         "cmdprio_class=2",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 1,
             max: 3,
             set: |o, values| set(&mut o.cmdprio_class, values, byte),
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Priority level of those ops within the class; 0: highest",
         "cmdprio=3",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: LEVEL_MAX,
             set: |o, values| set(&mut o.cmdprio, values, byte),
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Priority hint of those ops (device-specific)",
         "cmdprio_hint=1",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: HINT_MAX,
             set: |o, values| set(&mut o.cmdprio_hint, values, hint),
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Percentage of ops with a priority of their own, by block size",
         "cmdprio_bssplit=4k/30/1/0:64k/100/3/7",
-        Kind::Special {
+        ValueKind::Special {
             form: "bs/percent[/class/level[/hint]]:…; comma-separated for read,write,trim",
             read: bssplit,
         },
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "I/O scheduler to set on the devices below the job's files; not restored",
         "ioscheduler=mq-deadline",
-        Kind::Text(|o, text| o.ioscheduler = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.ioscheduler = Some(text.to_owned())),
     )
     .different("a scheduler unknown to the device and to Linux is refused before any job starts"),
 ];

@@ -2,7 +2,7 @@
 
 use super::general::U32;
 use super::read::{narrow, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         "unchanged",
         "User ID to run the job as",
         "uid=65534",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.process.uid = Some(narrow(v)).filter(|id| *id != u32::MAX),
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         "unchanged",
         "Group ID to run the job as",
         "gid=65534",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.process.gid = Some(narrow(v)).filter(|id| *id != u32::MAX),
@@ -43,14 +43,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Name of the job's thread; the kernel keeps 15 bytes",
         "comm=db-writer",
-        Kind::Text(|o, text| o.process.comm = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.process.comm = Some(text.to_owned())),
     ),
     Row::new(
         "cpumask",
         "",
         "Bit mask of CPUs the job may run on",
         "cpumask=0x3",
-        Kind::Special {
+        ValueKind::Special {
             form: "integer value (opt=100), one bit per CPU",
             read: cpumask,
         },
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "NUMA nodes whose CPUs the job may run on",
         "numa_cpu_nodes=0",
-        Kind::Special {
+        ValueKind::Special {
             form: "list of nodes (opt=0-1,3), or all",
             read: |options, text, _| {
                 options.process.numa_cpu_nodes = Some(nodes(Piece::whole(text))?);
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "NUMA policy of the job's memory",
         "numa_mem_policy=bind:0",
-        Kind::Special {
+        ValueKind::Special {
             form: "default|local|prefer:N|bind:nodes|interleave[:nodes]",
             read: memory_policy,
         },
@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Memory to lock during the run, to shrink what is left for the page cache",
         "lockmem=64m",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |o, v| o.process.lockmem = v,
@@ -99,14 +99,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Control group of the job (blkio controller, cgroup v1)",
         "cgroup=low",
-        Kind::Text(|o, text| o.process.cgroup = Some(text.to_owned())),
+        ValueKind::Text(|o, text| o.process.cgroup = Some(text.to_owned())),
     ),
     Row::new(
         "cgroup_weight",
         "",
         "I/O weight of that control group",
         "cgroup_weight=500",
-        Kind::Int {
+        ValueKind::Int {
             min: 100,
             max: 1000,
             set: |o, v| o.process.cgroup_weight = Some(narrow(v)),
@@ -117,14 +117,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Keep the control group after the job",
         "cgroup_nodelete=1",
-        Kind::Bool(|o, v| o.process.cgroup_nodelete = v),
+        ValueKind::Bool(|o, v| o.process.cgroup_nodelete = v),
     ),
     Row::new(
         "job_start_clock_id",
         "0",
         "Clock of `job_start` in the report, as a clock_gettime(2) ID",
         "job_start_clock_id=1",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.process.job_start_clock_id = narrow(v),

@@ -1,6 +1,6 @@
 //! Options of fio's built-in workloads (`--profile`). In job files they are read, and do nothing.
 
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 
 /// An option of a profile.
 const fn row(name: &'static str, profile: &'static str, example: &'static str) -> Row {
@@ -8,7 +8,13 @@ const fn row(name: &'static str, profile: &'static str, example: &'static str) -
         b"act" => "belongs to fio's profile `act` and has no effect in a job, as in fio",
         _ => "belongs to fio's profile `tiobench` and has no effect in a job, as in fio",
     };
-    Row::new(name, "", "No effect in a job", example, Kind::Ignored(why))
+    Row::new(
+        name,
+        "",
+        "No effect in a job",
+        example,
+        ValueKind::Ignored(why),
+    )
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -31,6 +37,6 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "No effect in a job",
         "prep",
-        Kind::Flag(|_, _| {}),
+        ValueKind::Flag(|_, _| {}),
     ),
 ];

@@ -2,7 +2,7 @@
 
 use super::general::{U32, choice};
 use super::read::narrow;
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::engines;
 use crate::findings::Findings;
 use crate::plan::Options;
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "psync",
         "I/O engine: system calls or library that performs ops",
         "ioengine=io_uring",
-        Kind::Special {
+        ValueKind::Special {
             form: "engine name (opt=psync)",
             read: ioengine,
         },
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Queue depth: maximum number of ops in flight",
         "iodepth=32",
-        Kind::Int {
+        ValueKind::Int {
             min: 1,
             max: DEPTH_MAX,
             set: |o, v| o.iodepth = narrow(v),
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Maximum ops per submission; 0: `iodepth`",
         "iodepth_batch=8",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.iodepth_batch = narrow(v),
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Minimum completions to wait for; 0: poll",
         "iodepth_batch_complete_min=4",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.iodepth_batch_complete_min = narrow(v),
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         "same as `iodepth_batch_complete_min`",
         "Maximum completions to reap at a time",
         "iodepth_batch_complete_max=8",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.iodepth_batch_complete_max = narrow(v),
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
         "same as `iodepth`",
         "Low watermark: refill the queue when ops in flight drop to this",
         "iodepth_low=8",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.iodepth_low = narrow(v),
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Bypass the page cache (O_DIRECT)",
         "direct=1",
-        Kind::Bool(|o, v| o.direct = v),
+        ValueKind::Bool(|o, v| o.direct = v),
     )
     .stricter("flags a contradicting `buffered` in the same section; fio uses the last one"),
     Row::new(
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Use the page cache; the opposite of `direct`",
         "buffered=0",
-        Kind::Bool(|o, v| o.direct = !v),
+        ValueKind::Bool(|o, v| o.direct = !v),
     )
     .stricter("as `direct`"),
     Row::new(
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         "inline",
         "Thread that submits I/O: the job's own, or a worker pool",
         "io_submit_mode=offload",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("inline", "the job's thread", |o| o.offload = false),
             choice(
                 "offload",
@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
         "batch",
         "Time at which the job wakes a worker, for `io_submit_mode=offload`",
         "offload_kick=reap",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("batch", "once per batch", |o| {
                 o.offload_kick = OffloadKick::Batch;
             }),
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Delay an op that overlaps one in flight, if either writes or trims",
         "serialize_overlap=1",
-        Kind::Bool(|o, v| o.serialize_overlap = v),
+        ValueKind::Bool(|o, v| o.serialize_overlap = v),
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use super::general::choice;
 use super::read::{byte, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use super::sequence::sequence;
 use super::zones;
 use crate::findings::Findings;
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Do not track visited blocks; offsets may repeat",
         "norandommap",
-        Kind::Flag(|o, v| o.norandommap = v),
+        ValueKind::Flag(|o, v| o.norandommap = v),
     )
     .different(
         "directions with different smallest `bs` (even unused ones) share one map, as in fio, and \
@@ -28,14 +28,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Continue without the map of visited blocks if memory is short",
         "softrandommap=1",
-        Kind::Bool(|o, v| o.softrandommap = v),
+        ValueKind::Bool(|o, v| o.softrandommap = v),
     ),
     Row::new(
         "randrepeat",
         "1",
         "Use the same random sequence in every run",
         "randrepeat=0",
-        Kind::Bool(|o, v| o.randrepeat = v),
+        ValueKind::Bool(|o, v| o.randrepeat = v),
     )
     .aliases(&["allrandrepeat"]),
     Row::new(
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         "0x89",
         "Seed of the random sequence",
         "randseed=42",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |o, v| o.randseed = Some(v),
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
         "tausworthe",
         "Random number generator for offsets",
         "random_generator=lfsr",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("tausworthe", "32 bits", |o| {
                 o.random_generator = RandomGenerator::Tausworthe;
             }),
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "random",
         "Distribution of random offsets",
         "random_distribution=zipf:1.2",
-        Kind::Special {
+        ValueKind::Special {
             form: "random|zipf[:theta[:center]]|pareto[:h[:center]]|normal[:dev[:center]]\
                    |zoned:access/size:…|zoned_abs:access/bytes:…|sequence:block,block…",
             read: distribution,
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         "100",
         "Percentage of random ops in a random pattern; the rest is sequential",
         "percentage_random=80",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: 100,
             set: |o, values| {

@@ -4,7 +4,7 @@ use fathom_core::{Nanos, PerDirection};
 
 use super::general::{TIMES, U32, choice};
 use super::read::narrow;
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::plan::RateProcess;
 use crate::time::Bare;
 
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Bandwidth limit, bytes/s",
         "rate=100m,50m",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: u64::MAX,
             set: |o, values| overlay(&mut o.rate, values),
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "IOPS limit",
         "rate_iops=1000",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: U32,
             set: |o, values| overlay(&mut o.rate_iops, values),
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Minimum bandwidth, bytes/s; the job fails below it",
         "rate_min=10m",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: u64::MAX,
             set: |o, values| overlay(&mut o.rate_min, values),
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Minimum IOPS; the job fails below it",
         "rate_iops_min=100",
-        Kind::PerDirection {
+        ValueKind::PerDirection {
             min: 0,
             max: U32,
             set: |o, values| overlay(&mut o.rate_iops_min, values),
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
         "linear",
         "Arrival process of ops under a rate limit",
         "rate_process=poisson",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("linear", "evenly spaced", |o| {
                 o.rate_process = RateProcess::Linear
             }),
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Row] = &[
         "1000",
         "Interval over which minimum rates are checked, ms",
         "rate_cycle=500",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.rate_cycle = Nanos::from_millis(v),
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Pause after every `thinktime_blocks` ops",
         "thinktime=10ms",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Microseconds,
             set: |o, v| o.thinktime = v,
         },
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Part of `thinktime` spent busy on the CPU; the rest sleeps",
         "thinktime_spin=1ms",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Microseconds,
             set: |o, v| o.thinktime_spin = v,
         },
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "CPU cycles to burn at the start of each pause, in addition to `thinktime`",
         "thinkcycles=10000",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.thinkcycles = narrow(v),
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Ops between pauses",
         "thinktime_blocks=16",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |o, v| o.thinktime_blocks = narrow(v).max(1),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         "complete",
         "Ops counted by `thinktime_blocks`",
         "thinktime_blocks_type=issue",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("complete", "completed ops", |o| {
                 o.thinktime_blocks_issue = false
             }),
@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Time spent on I/O between pauses",
         "thinktime_iotime=5s",
-        Kind::Time {
+        ValueKind::Time {
             bare: Bare::Seconds,
             set: |o, v| o.thinktime_iotime = v,
         },
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Do not catch up after a pause on ops that were due during it",
         "rate_ignore_thinktime=1",
-        Kind::Bool(|o, v| o.rate_ignore_thinktime = v),
+        ValueKind::Bool(|o, v| o.rate_ignore_thinktime = v),
     ),
 ];
 

@@ -12,7 +12,7 @@ use crate::reading;
 use crate::suggest;
 use crate::time;
 
-use super::row::{ALL_OTHERS, Choice, Kind, Row};
+use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option.
@@ -25,7 +25,13 @@ impl Row {
         let text = match (value, self.is_flag()) {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
-            _ if matches!(self.kind, Kind::Ignored(_) | Kind::OptionalText(_)) => "",
+            _ if matches!(
+                self.kind,
+                ValueKind::Ignored(_) | ValueKind::OptionalText(_)
+            ) =>
+            {
+                ""
+            }
             _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
             _ => return Err(self.no_value()),
         };
@@ -33,29 +39,29 @@ impl Row {
         let kb_base = options.kb_base;
         let whole = piece.text;
         match self.kind {
-            Kind::Flag(set) | Kind::Bool(set) => {
+            ValueKind::Flag(set) | ValueKind::Bool(set) => {
                 let max = if self.is_flag() { i32::MAX } else { 1 };
                 let fio = || reading::boolean(whole, max);
                 given(findings.settle(|_| boolean(piece), fio)?, options, set);
             }
-            Kind::Int { min, max, set } => {
+            ValueKind::Int { min, max, set } => {
                 let fio =
                     || reading::integer(whole, kb_base, self.fio_range(min, max), self.counts);
                 let value =
                     findings.settle(|f| number::counted(piece, kb_base, min, max, f), fio)?;
                 given(value.map(|value| value.min(max)), options, set);
             }
-            Kind::Signed { min, max, set } => {
+            ValueKind::Signed { min, max, set } => {
                 let fio = || reading::signed(whole, kb_base, (min, max));
                 let value = findings.settle(|_| signed(piece, kb_base, min, max), fio)?;
                 given(value, options, set);
             }
-            Kind::Size { min, set } => {
+            ValueKind::Size { min, set } => {
                 let fio = || reading::size(whole, kb_base, min);
                 let value = findings.settle(|f| number::size(piece, kb_base, min, f), fio)?;
                 given(value, options, set);
             }
-            Kind::Time { bare, set } => {
+            ValueKind::Time { bare, set } => {
                 let fio = || reading::time(whole, bare);
                 given(
                     findings.settle(|_| time::time(piece, bare), fio)?,
@@ -63,7 +69,7 @@ impl Row {
                     set,
                 );
             }
-            Kind::PerDirection { min, max, set } => {
+            ValueKind::PerDirection { min, max, set } => {
                 let documented = |findings: &mut Findings| {
                     per_direction(self.name, piece, findings, |piece, findings| {
                         number::counted(piece, kb_base, min, max, findings)
@@ -73,12 +79,12 @@ impl Row {
                 let fio = || reading::per_direction(whole, one);
                 given(findings.settle(documented, fio)?, options, set);
             }
-            Kind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
-            Kind::Text(set) | Kind::OptionalText(set) => set(options, piece.text),
-            Kind::Special { read, .. } => {
+            ValueKind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
+            ValueKind::Text(set) | ValueKind::OptionalText(set) => set(options, piece.text),
+            ValueKind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }
-            Kind::Ignored(why) => findings.note(Problem::new(
+            ValueKind::Ignored(why) => findings.note(Problem::new(
                 "ignored",
                 piece.range(),
                 format!("`{}` {why}", self.name),

@@ -16,7 +16,7 @@ pub(crate) struct Row {
     /// Other names that mean the same.
     pub(crate) aliases: &'static [&'static str],
     /// How its value is read, and what it sets.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// Its value when nobody says anything, in words where it depends on others; empty for none.
     pub(crate) default: &'static str,
     /// What it does, in a few words.
@@ -41,7 +41,7 @@ pub(crate) struct Row {
 
 /// How an option's value is read, and the setter for it.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// Bare, `=0` or `=1`.
     Flag(fn(&mut Options, bool)),
     /// `0` or `1`.
@@ -110,7 +110,7 @@ impl Row {
         default: &'static str,
         help: &'static str,
         example: &'static str,
-        kind: Kind,
+        kind: ValueKind,
     ) -> Self {
         Self {
             name,
@@ -176,7 +176,7 @@ impl Row {
 
     /// Whether it needs no value.
     pub(crate) const fn is_flag(&self) -> bool {
-        matches!(self.kind, Kind::Flag(_))
+        matches!(self.kind, ValueKind::Flag(_))
     }
 
     /// Whether its value is a number, so that arithmetic on keywords makes sense.
@@ -184,23 +184,23 @@ impl Row {
         self.numeric
             || matches!(
                 self.kind,
-                Kind::Int { .. }
-                    | Kind::Signed { .. }
-                    | Kind::Size { .. }
-                    | Kind::Time { .. }
-                    | Kind::PerDirection { .. }
+                ValueKind::Int { .. }
+                    | ValueKind::Signed { .. }
+                    | ValueKind::Size { .. }
+                    | ValueKind::Time { .. }
+                    | ValueKind::PerDirection { .. }
             )
     }
 
     /// Returns whether any text is a valid value.
     pub(crate) fn takes_any_text(&self) -> bool {
-        matches!(self.kind, Kind::Text(_) | Kind::OptionalText(_))
+        matches!(self.kind, ValueKind::Text(_) | ValueKind::OptionalText(_))
             || matches!(self.name, "filename" | "directory" | "opendir")
     }
 
     /// Whether its value is 0 or 1.
     pub(crate) const fn is_boolean(&self) -> bool {
-        matches!(self.kind, Kind::Flag(_) | Kind::Bool(_))
+        matches!(self.kind, ValueKind::Flag(_) | ValueKind::Bool(_))
     }
 
     /// Returns whether a repeated option adds to the earlier ones instead of replacing them.
@@ -219,7 +219,7 @@ impl Row {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// The kind of value, in fio's words.
     pub(crate) const fn words(&self) -> &'static str {
         match self {

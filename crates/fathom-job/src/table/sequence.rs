@@ -1,6 +1,6 @@
 //! `random_distribution=sequence:…`: blocks in a given order.
 
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution};
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Row] = &[Row::new(
     "0",
     "Shift `random_distribution=sequence` by its length after each pass",
     "random_sequence_stride=1",
-    Kind::Bool(|o, v| o.random_sequence_stride = v),
+    ValueKind::Bool(|o, v| o.random_sequence_stride = v),
 )];
 
 /// Numbers of blocks with commas between them.

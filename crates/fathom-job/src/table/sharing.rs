@@ -2,7 +2,7 @@
 
 use super::general::{U32, choice};
 use super::read::{narrow, unknown_word};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Issue sync_file_range(2) after every N writes [default N: 1]",
         "sync_file_range=wait_before,write:8",
-        Kind::Special {
+        ValueKind::Special {
             form: "comma-separated list of wait_before, write, wait_after, then :N",
             read: sync_file_range,
         },
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Make every Nth write a barrier; no engine supports barriers",
         "write_barrier=32",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: U32,
             set: |_, _| {},
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Issue syncfs(2) on the files' file systems at the end of the job",
         "end_syncfs=1",
-        Kind::Bool(|o, v| o.files.end_syncfs = v),
+        ValueKind::Bool(|o, v| o.files.end_syncfs = v),
     )
     .different("one call per directory that contains files of the job"),
     Row::new(
@@ -46,14 +46,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Remove the job's files between `loops`",
         "unlink_each_loop=1",
-        Kind::Bool(|o, v| o.files.unlink_each_loop = v),
+        ValueKind::Bool(|o, v| o.files.unlink_each_loop = v),
     ),
     Row::new(
         "lockfile",
         "none",
         "Locking of files shared between jobs",
         "lockfile=readwrite",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "none", |o| o.files.lockfile = LockFile::None),
             choice("exclusive", "one job at a time", |o| {
                 o.files.lockfile = LockFile::Exclusive;

@@ -1,7 +1,7 @@
 //! What is written, and whether it is read back and compared.
 
 use super::general::choice;
-use super::row::{GIVEN_UP, Kind, Row};
+use super::row::{GIVEN_UP, Row, ValueKind};
 use crate::bytes_pattern;
 use crate::findings::Findings;
 use crate::plan::{Options, Verify};
@@ -13,14 +13,14 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Write buffers filled with zeros",
         "zero_buffers",
-        Kind::Flag(|o, v| o.zero_buffers = v),
+        ValueKind::Flag(|o, v| o.zero_buffers = v),
     ),
     Row::new(
         "refill_buffers",
         "0",
         "Fill the buffer with new random data before every write",
         "refill_buffers",
-        Kind::Flag(|o, v| {
+        ValueKind::Flag(|o, v| {
             o.refill_buffers = v;
             o.refill_given = true;
         }),
@@ -30,14 +30,14 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Modify parts of the buffer before every write, against deduplication",
         "scramble_buffers=0",
-        Kind::Bool(|o, v| o.scramble_buffers = Some(v)),
+        ValueKind::Bool(|o, v| o.scramble_buffers = Some(v)),
     ),
     Row::new(
         "buffer_pattern",
         "",
         "Byte pattern that fills write buffers",
         "buffer_pattern=0xdeadbeef",
-        Kind::Special {
+        ValueKind::Special {
             form: PATTERN,
             read: buffer_pattern,
         },
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Verification method",
         "verify=crc32c",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("0", "none", |o| o.verify = Verify::None),
             choice("crc32c", "CRC-32C in a header of every block", |o| {
                 o.verify = Verify::Crc32c;
@@ -89,14 +89,14 @@ pub(super) const ROWS: &[Row] = &[
         "1",
         "Read back and verify after writing",
         "do_verify=0",
-        Kind::Bool(|o, v| o.do_verify = v),
+        ValueKind::Bool(|o, v| o.do_verify = v),
     ),
     Row::new(
         "verify_pattern",
         "",
         "Byte pattern that `verify=pattern` writes and expects",
         "verify_pattern=0xdeadbeef",
-        Kind::Special {
+        ValueKind::Special {
             form: PATTERN,
             read: verify_pattern,
         },
@@ -106,14 +106,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "No effect; accepted for compatibility",
         "verifysort=1",
-        Kind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(GIVEN_UP),
     ),
     Row::new(
         "verifysort_nr",
         "",
         "No effect; accepted for compatibility",
         "verifysort_nr=8",
-        Kind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(GIVEN_UP),
     ),
 ];
 

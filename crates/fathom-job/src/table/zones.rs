@@ -4,7 +4,7 @@ use fathom_core::PerDirection;
 
 use super::general::choice;
 use super::read::{byte, spread};
-use super::row::{Kind, Row};
+use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{Options, RandomDistribution, Size};
@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
         "none",
         "Zone mode",
         "zonemode=strided",
-        Kind::Choice(&[
+        ValueKind::Choice(&[
             choice("none", "no zones", |o| o.zones.mode = ZoneMode::None),
             choice(
                 "strided",
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "Bytes to transfer per zone",
         "zonesize=1m",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |o, v| o.zones.size = v,
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         "same as `zonesize`",
         "Zone length, bytes",
         "zonerange=4m",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |o, v| o.zones.range = v,
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Gap between zones, bytes",
         "zoneskip=1m",
-        Kind::Size {
+        ValueKind::Size {
             min: 0,
             set: |o, v| o.zones.skip = v,
         },
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Writable bytes per zone, for `zonemode=zbd`",
         "zonecapacity=1m",
-        Kind::Int {
+        ValueKind::Int {
             min: 0,
             max: u64::MAX,
             set: |_, _| {},
@@ -122,12 +122,12 @@ pub(super) const ROWS: &[Row] = &[
 
 /// A flag that only `zonemode=zbd`, which is refused, would look at.
 const fn zbd(name: &'static str, help: &'static str, example: &'static str) -> Row {
-    Row::new(name, "0", help, example, Kind::Bool(|_, _| {}))
+    Row::new(name, "0", help, example, ValueKind::Bool(|_, _| {}))
 }
 
 /// A number of zones, likewise.
 const fn open_zones(name: &'static str, help: &'static str, example: &'static str) -> Row {
-    let kind = Kind::Int {
+    let kind = ValueKind::Int {
         min: 0,
         max: 4096,
         set: |_, _| {},
@@ -137,7 +137,7 @@ const fn open_zones(name: &'static str, help: &'static str, example: &'static st
 
 /// A number from 0 to 1, likewise.
 const fn share(name: &'static str, help: &'static str, example: &'static str) -> Row {
-    let kind = Kind::Special {
+    let kind = ValueKind::Special {
         form: "number from 0 to 1",
         read: |_, text, findings| {
             let within = |share: &f64| (0.0..=1.0).contains(share);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use fathom_job::{Diagnostics, Dialect, Invocation, Job, Options, Plan, Surroundings, parse};
+use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, parse};
 
 /// Files and variables as a test wants them; 4 processors, 8 GiB.
 #[derive(Default)]
@@ -112,7 +112,7 @@ pub(crate) fn refuse(options: &str, code: &str) {
     assert_eq!(codes, [code], "{options}");
 }
 
-impl Surroundings for World {
+impl Environment for World {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         let missing = || io::Error::from_raw_os_error(2);
         self.files.get(path).cloned().ok_or_else(missing)

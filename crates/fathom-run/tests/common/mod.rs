@@ -5,7 +5,7 @@
 use std::io;
 
 use fathom_core::Nanos;
-use fathom_job::{Dialect, Invocation, Plan, Settings, Surroundings, parse};
+use fathom_job::{Dialect, Environment, Invocation, Plan, Settings, parse};
 use fathom_record::Record;
 use fathom_run::{Machine, simulate, simulate_on};
 use fathom_setup::{Event, RunError, Session};
@@ -85,7 +85,7 @@ pub fn try_on(
 /// A machine with nothing on it.
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl Environment for Nowhere {
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         Err(io::Error::new(io::ErrorKind::NotFound, path))
     }
