@@ -1,98 +1,24 @@
-//! Turns options as they were written into jobs: inheritance, order, and the place of every error.
+//! Builds jobs from options as written: inheritance, order, and the place of every error.
 
 use std::sync::Arc;
 
 use crate::Environment;
-use crate::check;
-use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::findings::{Findings, REVERSED_UNITS, Weight};
-use crate::plan::{Job, Options, Plan, Settings, Typed};
+use crate::check::{self, JobCheck};
+use crate::diagnostics::{Diagnostics, Severity};
+use crate::findings::Findings;
+use crate::layer::{Accepted, Layer, Written};
+use crate::plan::{Job, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
-use crate::source::Origin;
+use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::{self, Row};
-use crate::waits;
-
-/// An option as it stands in a file or on the command line.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    pub(crate) name: Spot,
-    /// Where its value stands; `None` for a bare name.
-    pub(crate) value: Option<Spot>,
-    /// The value after replacing variables and keywords, where that changed it.
-    pub(crate) replaced: Option<String>,
-    /// The option's name where only the beginning of it was written.
-    pub(crate) full_name: Option<String>,
-}
-
-impl Written {
-    pub(crate) fn option_name(&self) -> &str {
-        self.full_name
-            .as_deref()
-            .unwrap_or_else(|| self.name.text())
-    }
-
-    /// The value, or the name where there is none.
-    pub(crate) fn place(&self) -> &Spot {
-        self.value.as_ref().unwrap_or(&self.name)
-    }
-
-    pub(crate) fn text(&self) -> Option<&str> {
-        let written = self.value.as_ref().map(Spot::text);
-        self.replaced.as_deref().or(written)
-    }
-}
-
-/// An option that was accepted.
-#[derive(Clone)]
-pub(crate) struct Accepted {
-    pub(crate) row: &'static Row,
-    pub(crate) written: Written,
-}
-
-/// Options of one section, on top of what it inherits.
-#[derive(Clone, Default)]
-pub(crate) struct Layer {
-    pub(crate) options: Options,
-    /// Those of this section itself, in the order they were read.
-    pub(crate) own: Vec<Accepted>,
-    /// A `name` among them.
-    pub(crate) name: Option<String>,
-    /// The engine was refused: its own options cannot be judged.
-    engine_refused: bool,
-}
-
-impl Layer {
-    /// Where an option of this section stands.
-    pub(crate) fn find(&self, name: &str) -> Option<&Written> {
-        let mut accepted = self.own.iter().rev();
-        let found = accepted.find(|accepted| accepted.row.name == name);
-        found.map(|accepted| &accepted.written)
-    }
-
-    fn typed(&self) -> Vec<Typed> {
-        let typed = |accepted: &Accepted| Typed {
-            name: accepted.row.name.to_owned(),
-            value: accepted
-                .written
-                .text()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-            origin: accepted.written.place().origin(),
-        };
-        self.own.iter().map(typed).collect()
-    }
-}
 
 /// The plan as far as it has been read.
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
-    pub(crate) diagnostics: Diagnostics,
+    pub(crate) reporter: Reporter,
     pub(crate) settings: Settings,
-    /// Severity of a text that only fio accepts.
-    misread: Severity,
     /// Nothing will be run: only the command line and the values of options are looked at, as
     /// fio does for `--parse-only` and `--showcmd`.
     pub(crate) values_only: bool,
@@ -120,7 +46,6 @@ pub(crate) struct Builder<'a> {
     too_many: Option<(Spot, usize)>,
     /// Some of them were not kept.
     left_out: bool,
-    units_noted: bool,
     /// `lat_percentiles` of the group that is being reported as one.
     group_percentiles: Option<bool>,
 }
@@ -129,9 +54,8 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(environment: &'a dyn Environment, misread: Severity) -> Self {
         Self {
             environment,
-            misread,
             values_only: false,
-            diagnostics: Diagnostics::default(),
+            reporter: Reporter::new(misread),
             settings: Settings::default(),
             globals: Layer::default(),
             inherited: Arc::default(),
@@ -146,7 +70,6 @@ impl<'a> Builder<'a> {
             clones: 0,
             too_many: None,
             left_out: false,
-            units_noted: false,
             group_percentiles: None,
         }
     }
@@ -177,17 +100,19 @@ impl<'a> Builder<'a> {
             Some(_) if layer.engine_refused => return,
             // An option of the plugin that was refused.
             None if layer.engine_refused && name.starts_with("spdk") => return,
-            _ if self.diagnostics.is_full() => return self.diagnostics.leave_out(),
+            _ if self.reporter.diagnostics.is_full() => {
+                return self.reporter.diagnostics.leave_out();
+            }
             found => {
                 let problem = refuse::option(name, found, &layer.options.ioengine);
-                return self.error(&written.name, problem);
+                return self.reporter.error(&written.name, problem);
             }
         };
-        let mut findings = Findings::new(self.is_lenient());
+        let mut findings = Findings::new(self.reporter.is_lenient());
         let result = row.apply(&mut layer.options, written.text(), &mut findings);
         for (problem, weight) in findings.found {
             let spot = spot_of(&written, &problem);
-            self.finding(&spot, problem, weight);
+            self.reporter.finding(&spot, problem, weight);
         }
         match result {
             Ok(()) => {
@@ -210,59 +135,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes what is worth saying about a value.
-    pub(crate) fn finding(&mut self, spot: &Spot, problem: Problem, weight: Weight) {
-        if problem.code == REVERSED_UNITS && std::mem::replace(&mut self.units_noted, true) {
-            return;
-        }
-        let severity = match weight {
-            Weight::Note => Severity::Note,
-            Weight::Warning => Severity::Warning,
-            Weight::Misread => self.severity(&problem),
-        };
-        self.diagnostics
-            .push(Diagnostic::at(severity, spot, problem));
-    }
-
-    /// Returns the severity of a problem. One with fio's reading is an error, or a note that says
-    /// how the text was read: this is the one place where that is decided.
-    fn severity(&self, problem: &Problem) -> Severity {
-        match problem.reading {
-            Some(_) => self.misread,
-            None => Severity::Error,
-        }
-    }
-
-    /// Refuses a job whose options are sound one by one. fio finds out only when it is to run.
-    pub(crate) fn job_error(&mut self, spot: &Spot, problem: Problem) {
-        let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
-        self.diagnostics.push(diagnostic.of_whole_job());
-    }
-
-    /// Returns whether texts that only fio accepts are accepted.
-    pub(crate) const fn is_lenient(&self) -> bool {
-        !matches!(self.misread, Severity::Error)
-    }
-
     fn value_error(&mut self, written: &Written, problem: Problem) {
         let spot = spot_of(written, &problem);
-        self.error(&spot, problem);
-    }
-
-    /// Refuses something with its place, or notes how fio reads it.
-    pub(crate) fn error(&mut self, spot: &Spot, problem: Problem) {
-        if problem.when_run {
-            return self.job_error(spot, problem);
-        }
-        let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
-        self.diagnostics.push(diagnostic);
-    }
-
-    /// Refuses something that has no place.
-    pub(crate) fn error_without_place(&mut self, code: &'static str, message: String, hint: &str) {
-        let origin = Origin::default();
-        let diagnostic = Diagnostic::new(Severity::Error, code, message, origin, "");
-        self.diagnostics.push(diagnostic.with_hint(hint));
+        self.reporter.error(&spot, problem);
     }
 
     /// Takes the options of a `[global]` section, or of the command line before the first job.
@@ -313,7 +188,7 @@ impl<'a> Builder<'a> {
 
     /// Whether anything was refused since the last section.
     fn has_new_errors(&mut self) -> bool {
-        let errors = self.diagnostics.errors();
+        let errors = self.reporter.diagnostics.errors();
         std::mem::replace(&mut self.errors_before, errors) < errors
     }
 
@@ -335,9 +210,17 @@ impl<'a> Builder<'a> {
             self.left_out = true;
             return;
         }
-        check::job(self, &mut layer, header);
+        let check = JobCheck {
+            reporter: &mut self.reporter,
+            environment: self.environment,
+            globals: &self.globals,
+            earlier: &self.plan.jobs,
+            name: &name,
+            layer: &mut layer,
+            header,
+        };
+        self.changing.extend(check.run());
         self.check_group(&layer, header);
-        waits::check(self, &name, &layer, header);
         if !self.has_new_errors() && !self.globals_refused {
             self.sound.push(self.plan.jobs.len());
         }
@@ -368,7 +251,7 @@ impl<'a> Builder<'a> {
             let spot = written.map_or(header, |written| &written.name).clone();
             let why = "jobs of one reporting group differ in `lat_percentiles`";
             let problem = Problem::new("bad-group", 0..spot.range.len(), why);
-            self.job_error(
+            self.reporter.job_error(
                 &spot,
                 problem.fix("use the same value for all of them, or start a `new_group`"),
             );
@@ -405,7 +288,7 @@ impl<'a> Builder<'a> {
             format!("more than {} jobs in total", self.jobs_max())
         };
         let problem = Problem::new("too-many-jobs", 0..spot.range.len(), why);
-        self.job_error(&spot, problem);
+        self.reporter.job_error(&spot, problem);
     }
 
     /// The plan, of sound jobs only if anything was refused, and what there is to say.
@@ -416,25 +299,27 @@ impl<'a> Builder<'a> {
             for spot in std::mem::take(&mut self.changing) {
                 let why = "the job writes or trims, which `--readonly` forbids";
                 let problem = Problem::new("read-only", 0..spot.range.len(), why);
-                self.error(
+                self.reporter.error(
                     &spot,
                     problem.fix("make the job read only, or remove `--readonly`"),
                 );
             }
         }
-        if self.is_lenient() && self.values_only {
-            self.diagnostics.pass_whole_jobs();
+        if self.reporter.is_lenient() && self.values_only {
+            self.reporter.diagnostics.pass_whole_jobs();
         } else if self.settings.warnings_fatal {
-            self.diagnostics.make_warnings_fatal(self.is_lenient());
+            let lenient = self.reporter.is_lenient();
+            let diagnostics = &mut self.reporter.diagnostics;
+            diagnostics.make_warnings_fatal(|code| is_fatal(code, lenient));
         }
-        self.diagnostics.sort();
-        if self.diagnostics.has_errors() {
+        self.reporter.diagnostics.sort();
+        if self.reporter.diagnostics.has_errors() {
             let jobs = std::mem::take(&mut self.plan.jobs);
             let sound = (0..).zip(jobs);
             let sound = sound.filter(|(index, _)| self.sound.contains(index));
             self.plan.jobs = sound.map(|(_, job)| job).collect();
         }
-        (self.plan, self.settings, self.diagnostics)
+        (self.plan, self.settings, self.reporter.diagnostics)
     }
 
     pub(crate) fn has_jobs(&self) -> bool {
@@ -442,7 +327,17 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Where a problem of a value stands: in the value, or at the name where there is none.
+/// Returns whether `--warnings-fatal` makes an error of this warning. Under fio's name these are the
+/// warnings that fio has too; else all but the one that fio only notes.
+fn is_fatal(code: &str, lenient: bool) -> bool {
+    if lenient {
+        check::FATAL_IN_FIO.contains(&code)
+    } else {
+        code != check::DEPTH_CAPPED
+    }
+}
+
+/// Returns the place of a problem: in the value, or at the name of a bare option.
 fn spot_of(written: &Written, problem: &Problem) -> Spot {
     match &written.value {
         Some(value) if written.replaced.is_none() => value.part(problem.at.clone()),

@@ -1,51 +1,64 @@
-//! What can be wrong with a whole job that needs no look at the machine's disks.
+//! Rules on a whole job that need no look at the machine's disks.
+
+mod content;
+mod wait_for;
+mod zones;
 
 use fathom_core::Direction;
 
-use crate::build::{Builder, Layer, Written};
-use crate::bytes_pattern;
-use crate::diagnostics::{Diagnostic, Severity};
+use crate::Environment;
 use crate::engines;
 use crate::findings::Findings;
+use crate::layer::{Layer, Written};
 use crate::logs::{LogFileFormat, LogValue};
 use crate::number;
-use crate::plan::{BlockSize, Options, ReadWrite, Size, Verify};
+use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
 use crate::problem::{Piece, Problem};
+use crate::reporter::Reporter;
 use crate::source::Spot;
-use crate::table::zones;
-use crate::workload::DedupeMode;
 
-/// Checks a finished job, and settles what fio settles silently.
-pub(crate) fn job(builder: &mut Builder<'_>, layer: &mut Layer, header: &Spot) {
-    let mut check = Check {
-        builder,
-        layer,
-        header,
-    };
-    check.mix();
-    check.direct();
-    check.zones();
-    check.ranges();
-    check.sizes();
-    check.queue();
-    check.rates();
-    check.runtime();
-    check.logs();
-    check.priorities();
-    check.patterns();
-    check.working_set();
-    check.verify();
-    check.writes();
-    check.processors();
+/// Checks of one finished job, before the machine's disks are looked at.
+///
+/// Every rule reports at the option that breaks it, so all are applied even if some fail. A few also
+/// settle what fio settles silently (`iodepth_batch_complete_max` below the minimum), which is why
+/// the layer is mutable.
+pub(crate) struct JobCheck<'a> {
+    pub(crate) reporter: &'a mut Reporter,
+    pub(crate) environment: &'a dyn Environment,
+    /// The layer that the job inherits.
+    pub(crate) globals: &'a Layer,
+    /// The jobs defined before this one.
+    pub(crate) earlier: &'a [Job],
+    pub(crate) name: &'a str,
+    pub(crate) layer: &'a mut Layer,
+    /// Place of the section's header.
+    pub(crate) header: &'a Spot,
 }
 
-struct Check<'c, 'a> {
-    builder: &'c mut Builder<'a>,
-    layer: &'c mut Layer,
-    header: &'c Spot,
-}
+impl JobCheck<'_> {
+    /// Applies all rules. Returns the place that says that the job writes or trims, if it does:
+    /// `--readonly` may still follow.
+    pub(crate) fn run(mut self) -> Option<Spot> {
+        self.mix();
+        self.direct();
+        self.zones();
+        self.ranges();
+        self.sizes();
+        self.queue();
+        self.rates();
+        self.runtime();
+        self.logs();
+        self.priorities();
+        self.patterns();
+        self.working_set();
+        self.verify();
+        self.cpus();
+        self.wait_for();
+        let options = &self.layer.options;
+        let changes = writes(options) || options.rw == ReadWrite::Trim;
+        changes.then(|| self.place(&["rw"]))
+    }
 
-impl Check<'_, '_> {
     /// `rwmixread` and `rwmixwrite` of one section must be one mix.
     fn mix(&mut self) {
         let [Some(read), Some(write)] = ["rwmixread", "rwmixwrite"].map(|name| self.own(name))
@@ -81,14 +94,6 @@ impl Check<'_, '_> {
                 .read_as(format!("direct={}", u8::from(self.layer.options.direct)))
                 .fix("remove one of them");
             self.error(&value(&buffered), problem);
-        }
-    }
-
-    /// `zonemode` and its family; sizes in zones become bytes.
-    fn zones(&mut self) {
-        if let Err(found) = zones::settle(&mut self.layer.options) {
-            let (name, problem) = *found;
-            self.error_at(&[name], problem);
         }
     }
 
@@ -252,25 +257,6 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The blocks of a set are new once each.
-    fn working_set(&mut self) {
-        let content = &self.layer.options.content;
-        let (repeats, set) = (
-            content.dedupe_percentage.unwrap_or(0),
-            content.dedupe_working_set_percentage,
-        );
-        if content.dedupe_mode == DedupeMode::WorkingSet && repeats > 0 && repeats + set > 100 {
-            let why = format!(
-                "{repeats} % duplicates do not leave {set} % unique blocks for the working set"
-            );
-            let fix = format!("reduce the working set to {} % or less", 100 - repeats);
-            self.error_at(
-                &["dedupe_working_set_percentage", "dedupe_percentage"],
-                problem("contradiction", why).fix(fix),
-            );
-        }
-    }
-
     fn runtime(&mut self) {
         if self.layer.options.ramp_size > 0 && !self.layer.options.ramp_time.is_zero() {
             let why = "`ramp_time` and `ramp_size` are mutually exclusive, as in fio";
@@ -333,91 +319,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Reads the files that patterns name.
-    fn patterns(&mut self) {
-        if let Some(text) = self.layer.options.buffer_pattern_text.take() {
-            self.layer.options.buffer_pattern = self.pattern("buffer_pattern", &text, None);
-        }
-        if let Some(text) = self.layer.options.verify_pattern_text.take() {
-            let mut offsets = Vec::new();
-            let pattern = self.pattern("verify_pattern", &text, Some(&mut offsets));
-            self.layer.options.verify_pattern = pattern;
-            self.layer.options.verify_pattern_offsets = offsets;
-        }
-    }
-
-    fn pattern(
-        &mut self,
-        option: &'static str,
-        text: &str,
-        offsets: Option<&mut Vec<usize>>,
-    ) -> Option<Vec<u8>> {
-        let environment = self.builder.environment;
-        let mut file = |name: Piece<'_>| {
-            environment.read_file(name.text).map_err(|error| {
-                let why = format!("{}: {error}", name.text);
-                Problem::new("no-pattern-file", name.range(), why).fix("name an existing file")
-            })
-        };
-        bytes_pattern::read(text, &mut file, offsets)
-            .map_err(|problem| self.error_at(&[option], problem))
-            .ok()
-    }
-
-    fn verify(&mut self) {
-        let options = &self.layer.options;
-        let block = smallest(&options.block_sizes.write).min(smallest(&options.block_sizes.read));
-        let header = match options.verify {
-            Verify::Crc32c => VERIFY_HEADER + 4,
-            Verify::Md5 => VERIFY_HEADER + 16,
-            Verify::None | Verify::Pattern => 0,
-        };
-        let writes = writes(options);
-        let verifies = options.verify != Verify::None;
-        let by_pattern = options.verify == Verify::Pattern;
-        let pattern = options.verify_pattern.is_some();
-        let forever = options.time_based && options.do_verify && options.runtime.is_some();
-        if header > block {
-            let why = format!(
-                "the verification header of {header} B does not fit in a block of {block} B",
-            );
-            let fix = format!("use `bs={}` or more", header.next_power_of_two());
-            self.error_at(
-                &["verify", "bs", "bsrange", "bssplit"],
-                problem("bs-too-small", why).fix(fix),
-            );
-        }
-        if by_pattern && !pattern {
-            let problem = problem("no-pattern", "`verify=pattern` needs `verify_pattern`")
-                .fio("would stop with a failed assertion")
-                .fix("add it, as in `verify_pattern=0xdeadbeef`");
-            self.error_at(&["verify"], problem);
-        } else if pattern && !verifies {
-            let why = "`verify_pattern` alone implies `verify=pattern_hdr`, which exists in fio, \
-                       but not yet in Fathom";
-            self.error_at(
-                &["verify_pattern"],
-                problem("not-yet", why).fix("add `verify=pattern`"),
-            );
-        } else if verifies && writes && forever {
-            let why = "data is never verified: the write phase takes all of the runtime, as in fio";
-            self.warn_at(
-                &["time_based"],
-                problem("no-verify-phase", why).fix("remove `time_based`"),
-            );
-        }
-    }
-
-    /// Notes where a job changes what is on disk: `--readonly` may still come.
-    fn writes(&mut self) {
-        if writes(&self.layer.options) || self.layer.options.rw == ReadWrite::Trim {
-            let spot = self.place(&["rw"]);
-            self.builder.changing.push(spot);
-        }
-    }
-
-    fn processors(&mut self) {
-        let cpus = self.builder.environment.cpus();
+    fn cpus(&mut self) {
+        let cpus = self.environment.cpus();
         let wanted = self.layer.options.cpus_allowed.iter().flatten();
         if let Some(cpu) = wanted.copied().find(|cpu| *cpu >= cpus) {
             let why = format!("no CPU {cpu}: the machine has {cpus}");
@@ -434,17 +337,13 @@ impl Check<'_, '_> {
     /// Where the first of these stands: in the section, else in what it inherits, else its header.
     fn place(&self, names: &[&str]) -> Spot {
         let own = names.iter().find_map(|name| self.layer.find(name));
-        let inherited = || {
-            names
-                .iter()
-                .find_map(|name| self.builder.globals.find(name))
-        };
+        let inherited = || names.iter().find_map(|name| self.globals.find(name));
         own.or_else(inherited)
             .map_or_else(|| self.header.clone(), value)
     }
 
     fn error(&mut self, spot: &Spot, problem: Problem) {
-        self.builder.job_error(spot, problem);
+        self.reporter.job_error(spot, problem);
     }
 
     fn error_at(&mut self, names: &[&str], problem: Problem) {
@@ -454,8 +353,7 @@ impl Check<'_, '_> {
 
     fn warn_at(&mut self, names: &[&str], problem: Problem) {
         let spot = self.place(names);
-        let diagnostic = Diagnostic::at(Severity::Warning, &spot, problem);
-        self.builder.diagnostics.push(diagnostic.of_whole_job());
+        self.reporter.job_warning(&spot, problem);
     }
 }
 
@@ -499,6 +397,3 @@ pub(crate) const FATAL_IN_FIO: [&str; 2] = ["no-runtime", "no-verify-phase"];
 
 /// Lengths of ops have 32 bits.
 const OP_MAX: u64 = u32::MAX as u64;
-
-/// Bytes of fio's verify header, before the checksum.
-const VERIFY_HEADER: u64 = 48;

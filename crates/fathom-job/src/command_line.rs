@@ -2,13 +2,14 @@
 
 use fathom_core::OutputFormat;
 
-use crate::build::{Builder, Layer, Written};
+use crate::build::Builder;
 use crate::debug;
 use crate::diagnostics::Severity;
 use crate::file;
 use crate::findings::Findings;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
+use crate::layer::{Layer, Written};
 use crate::problem::Problem;
 use crate::showcmd;
 use crate::source::Spot;
@@ -103,12 +104,12 @@ impl Reader<'_> {
                 problem,
             } => {
                 if let Some(problem) = problem {
-                    self.builder.error(&name, problem);
+                    self.builder.reporter.error(&name, problem);
                 }
                 self.option(&full_name, name, value);
             }
             Word::File(spot) => self.files.push(spot),
-            Word::Bad(spot, problem) => self.builder.error(&spot, problem),
+            Word::Bad(spot, problem) => self.builder.reporter.error(&spot, problem),
         }
     }
 
@@ -118,7 +119,9 @@ impl Reader<'_> {
             && let Some(problem) = glued(full_name, value.text())
         {
             replaced = glued_value(full_name, value.text(), problem.at.start);
-            self.builder.error(&value.part(problem.at.clone()), problem);
+            self.builder
+                .reporter
+                .error(&value.part(problem.at.clone()), problem);
         }
         let written = Written {
             name,
@@ -152,18 +155,18 @@ impl Reader<'_> {
     fn switch(&mut self, switch: &Switch, name: &Spot, value: Option<Spot>) {
         let spot = value.as_ref().unwrap_or(name);
         let text = value.as_ref().map(Spot::text);
-        let mut findings = Findings::new(self.builder.is_lenient());
+        let mut findings = Findings::new(self.builder.reporter.is_lenient());
         let done = self.act(switch, text, spot, &mut findings);
         for (problem, weight) in findings.found {
             let spot = spot.part(problem.at.clone());
-            self.builder.finding(&spot, problem, weight);
+            self.builder.reporter.finding(&spot, problem, weight);
         }
         if let Err(problem) = done {
             let spot = match switch.action {
                 Action::NotYet | Action::Refused(_) => name.clone(),
                 _ => spot.part(problem.at.clone()),
             };
-            self.builder.error(&spot, problem);
+            self.builder.reporter.error(&spot, problem);
         }
     }
 
@@ -175,7 +178,8 @@ impl Reader<'_> {
         spot: &Spot,
         findings: &mut Findings,
     ) -> Result<(), Problem> {
-        let fio_has_stopped = self.dialect == Dialect::Fio && self.builder.diagnostics.has_errors();
+        let fio_has_stopped =
+            self.dialect == Dialect::Fio && self.builder.reporter.diagnostics.has_errors();
         let settings = &mut self.builder.settings;
         let given = text.unwrap_or_default();
         let names = || switch_values::names(given);
@@ -265,7 +269,9 @@ impl Reader<'_> {
         for (index, spot) in std::mem::take(&mut self.files).into_iter().enumerate() {
             if spot.text() == "-" && std::mem::replace(&mut standard_input_read, true) {
                 let problem = Problem::new("stdin-twice", 0..1, "standard input is already read");
-                self.builder.error(&spot, problem.fix("write `-` once"));
+                self.builder
+                    .reporter
+                    .error(&spot, problem.fix("write `-` once"));
                 continue;
             }
             self.builder.begin_job_file(index == 0);
@@ -276,8 +282,8 @@ impl Reader<'_> {
         self.seeks_of_a_model();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || self.show_command;
-        if !self.builder.has_jobs() && !idle && !self.builder.diagnostics.has_errors() {
-            self.builder.error_without_place(
+        if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {
+            self.builder.reporter.error_without_place(
                 "no-jobs",
                 "no jobs defined".to_owned(),
                 "name a job file, or start a job with `--name`; see `--help`",
@@ -313,7 +319,7 @@ impl Reader<'_> {
     fn seeks_of_a_model(&mut self) {
         let settings = &self.builder.settings;
         if settings.seeks && settings.machine.is_none() {
-            self.builder.error_without_place(
+            self.builder.reporter.error_without_place(
                 "seeks-without-machine",
                 "`--seeks` works on modelled devices only, and `--machine` is not given".to_owned(),
                 "for a real device, run `fathom trace DEVICE` as root alongside",
@@ -338,7 +344,9 @@ impl Reader<'_> {
             }) {
                 let why = format!("`--save-distribution` would replace the {what} `{saved}`");
                 let fix = "use another file";
-                self.builder.error_without_place("saved-is-taken", why, fix);
+                self.builder
+                    .reporter
+                    .error_without_place("saved-is-taken", why, fix);
             }
         }
         for (option, path) in [("--output", output), ("--save-distribution", saved)] {
@@ -357,7 +365,7 @@ impl Reader<'_> {
                     self.builder.settings.output = None;
                 }
                 let problem = problem.fix("use another output file");
-                self.builder.error(&spot, problem);
+                self.builder.reporter.error(&spot, problem);
             }
         }
     }
@@ -370,6 +378,7 @@ impl Reader<'_> {
                 let problem = Problem::new("bad-section", 0..name.len(), why);
                 let spot = spot.clone();
                 self.builder
+                    .reporter
                     .job_error(&spot, problem.fix("name an existing section"));
             }
         }

@@ -275,16 +275,10 @@ impl Diagnostics {
         }
     }
 
-    /// Turns warnings into errors, as `--warnings-fatal` asks: all but what fio only notes, or
-    /// those that are warnings in fio too.
-    pub(crate) fn make_warnings_fatal(&mut self, only_fios: bool) {
+    /// Turns the warnings with a fatal code into errors, for `--warnings-fatal`.
+    pub(crate) fn make_warnings_fatal(&mut self, is_fatal: impl Fn(&str) -> bool) {
         for diagnostic in &mut self.found {
-            let fatal = if only_fios {
-                crate::check::FATAL_IN_FIO.contains(&diagnostic.code)
-            } else {
-                diagnostic.code != crate::check::DEPTH_CAPPED
-            };
-            if diagnostic.severity == Severity::Warning && fatal {
+            if diagnostic.severity == Severity::Warning && is_fatal(diagnostic.code) {
                 diagnostic.severity = Severity::Error;
             }
         }

@@ -2,8 +2,9 @@
 
 use std::io::ErrorKind;
 
-use crate::build::{Builder, Layer, Written};
+use crate::build::Builder;
 use crate::diagnostics::{Diagnostic, Severity};
+use crate::layer::{Layer, Written};
 use crate::lines::{self, Item};
 use crate::problem::Problem;
 use crate::source::Origin;
@@ -24,11 +25,11 @@ pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
             let why = format!("cannot read the job file `{path}`: {error}");
             let problem = Problem::new("no-file", 0..path.len(), why);
             let fix = "name an existing job file, or give job options";
-            return builder.error(argument, problem.fix(fix));
+            return builder.reporter.error(argument, problem.fix(fix));
         }
     };
     if let Some(problem) = unreadable(&bytes) {
-        return builder.diagnostics.push(at_file(name, problem));
+        return builder.reporter.diagnostics.push(at_file(name, problem));
     }
     Reader::new(builder, name).read(&bytes);
 }
@@ -104,7 +105,7 @@ impl<'b, 'a> Reader<'b, 'a> {
                 self.finish_section();
                 if let Some(problem) = problem {
                     let place = spot.part(problem.at.clone());
-                    self.builder.error(&place, problem);
+                    self.builder.reporter.error(&place, problem);
                 }
                 self.begin_section(name, spot);
             } else {
@@ -139,12 +140,13 @@ impl<'b, 'a> Reader<'b, 'a> {
             Item::Bad { spot, problem } => {
                 // What follows is of a section that could not be read: no mistake of its own.
                 self.orphan_told |= spot.line.text.trim_start().starts_with('[');
-                self.builder.error(&spot, problem);
+                self.builder.reporter.error(&spot, problem);
             }
             Item::Section { spot, .. } => {
                 let why = "an included file cannot contain sections";
                 let problem = Problem::new("section-included", 0..spot.range.len(), why);
                 self.builder
+                    .reporter
                     .error(&spot, problem.fix("include options only"));
             }
             Item::Option { name, .. } if self.section.is_none() => self.orphan(&name),
@@ -158,7 +160,7 @@ impl<'b, 'a> Reader<'b, 'a> {
         if !std::mem::replace(&mut self.orphan_told, true) {
             let why = format!("`{}` appears before the first section", spot.text());
             let problem = Problem::new("before-section", 0..spot.range.len(), why);
-            self.builder.error(
+            self.builder.reporter.error(
                 spot,
                 problem.fix("put it below `[global]` or a job's `[name]`"),
             );
@@ -180,7 +182,7 @@ impl<'b, 'a> Reader<'b, 'a> {
                 );
                 let problem = Problem::new("unset-variable", 0..spot.range.len(), why);
                 let diagnostic = Diagnostic::at(Severity::Warning, spot, problem);
-                self.builder.diagnostics.push(diagnostic);
+                self.builder.reporter.diagnostics.push(diagnostic);
             }
         }
         if let Some(section) = &mut self.section {
@@ -203,7 +205,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             let why = format!("the section has more than {OPTIONS_MAX} options");
             let problem = Problem::new("many-options", 0..name.range.len(), why);
             let fix = "list several names in one option, separated by colons";
-            self.builder.error(name, problem.fix(fix));
+            self.builder.reporter.error(name, problem.fix(fix));
         }
         overfull
     }
@@ -216,12 +218,12 @@ impl<'b, 'a> Reader<'b, 'a> {
         let result = self.open_include(&wanted);
         let (path, bytes) = match result {
             Ok(found) => found,
-            Err(problem) => return self.builder.error(spot, problem),
+            Err(problem) => return self.builder.reporter.error(spot, problem),
         };
         self.open.push(path.clone());
         for item in lines::items(&path, &bytes) {
             self.item(item);
-            if self.builder.diagnostics.is_full() {
+            if self.builder.reporter.diagnostics.is_full() {
                 break;
             }
         }

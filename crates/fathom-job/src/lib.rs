@@ -26,6 +26,7 @@ mod findings;
 mod getopt;
 mod help;
 mod invocation;
+mod layer;
 mod lifecycle;
 mod lines;
 mod logs;
@@ -36,6 +37,7 @@ mod problem;
 mod process;
 mod reading;
 mod refuse;
+mod reporter;
 mod showcmd;
 mod source;
 mod substitute;
@@ -46,7 +48,6 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod time;
-mod waits;
 mod workload;
 
 // Public items, listed once.

@@ -27,7 +27,7 @@ mod row;
 mod sequence;
 mod sharing;
 mod verify;
-pub(crate) mod zones;
+mod zones;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -16,6 +16,7 @@ use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option.
+    // tidy: long: an arm for each kind of value
     pub(crate) fn apply(
         &self,
         options: &mut Options,

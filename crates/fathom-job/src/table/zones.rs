@@ -7,7 +7,7 @@ use super::read::{byte, spread};
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
-use crate::plan::{Options, RandomDistribution, Size};
+use crate::plan::{Options, RandomDistribution};
 use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::workload::{AccessZone, ZoneLength, ZoneMode};
@@ -245,65 +245,6 @@ fn percentage(piece: Piece<'_>) -> Piece<'_> {
 fn bad_entry(entry: Piece<'_>) -> Problem {
     let why = format!("`{}` is not an access percentage and a size", entry.text);
     Problem::new("bad-zones", entry.range(), why).fix("write it like `60/10`")
-}
-
-/// Sizes in zones become bytes; what the options say together makes sense.
-pub(crate) fn settle(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
-    let problem = |name, why: &str, fix: &str| {
-        let problem = Problem::new("bad-zones", 0..0, why).fix(fix);
-        Err(Box::new((name, problem)))
-    };
-    let zones = options.zones;
-    let strided = zones.mode == ZoneMode::Strided;
-    if zones.mode == ZoneMode::Zbd {
-        // Refused when the device is known.
-        return Ok(());
-    }
-    if !strided && zones.size > 0 {
-        return problem(
-            "zonesize",
-            "`zonesize` needs a `zonemode`, as in fio",
-            "add `zonemode=strided`",
-        );
-    }
-    if strided && zones.size == 0 {
-        return problem(
-            "zonemode",
-            "`zonemode=strided` needs a `zonesize`, as in fio",
-            "add one, as in `zonesize=1m`",
-        );
-    }
-    if matches!(zones.skip, Size::Percent(_)) {
-        return problem(
-            "zoneskip",
-            "`zoneskip` is a number of bytes or zones",
-            "write it like `1m` or `1z`",
-        );
-    }
-    if options.zones.range == 0 {
-        options.zones.range = zones.size;
-    }
-    let unit = zones.size;
-    let names = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
-    let sizes = [
-        options.size.as_mut(),
-        options.io_size.as_mut(),
-        Some(&mut options.offset),
-        Some(&mut options.offset_increment),
-        Some(&mut options.zones.skip),
-    ];
-    for (name, size) in names.into_iter().zip(sizes) {
-        if let Some(size) = size
-            && let Size::Zones(count) = *size
-        {
-            if !strided {
-                let why = "a size in zones needs `zonemode=strided` and a `zonesize`";
-                return problem(name, why, "write the size in bytes or percent");
-            }
-            *size = Size::Bytes(u64::from(count).saturating_mul(unit));
-        }
-    }
-    Ok(())
 }
 
 /// fio's limit of zones in a list.

@@ -1,0 +1,106 @@
+//! Rules on written data and its verification.
+
+use super::{JobCheck, problem, smallest, writes};
+use crate::bytes_pattern;
+use crate::plan::Verify;
+use crate::problem::{Piece, Problem};
+use crate::workload::DedupeMode;
+
+impl JobCheck<'_> {
+    /// Reads the files that patterns name.
+    pub(super) fn patterns(&mut self) {
+        if let Some(text) = self.layer.options.buffer_pattern_text.take() {
+            self.layer.options.buffer_pattern = self.pattern("buffer_pattern", &text, None);
+        }
+        if let Some(text) = self.layer.options.verify_pattern_text.take() {
+            let mut offsets = Vec::new();
+            let pattern = self.pattern("verify_pattern", &text, Some(&mut offsets));
+            self.layer.options.verify_pattern = pattern;
+            self.layer.options.verify_pattern_offsets = offsets;
+        }
+    }
+
+    fn pattern(
+        &mut self,
+        option: &'static str,
+        text: &str,
+        offsets: Option<&mut Vec<usize>>,
+    ) -> Option<Vec<u8>> {
+        let environment = self.environment;
+        let mut file = |name: Piece<'_>| {
+            environment.read_file(name.text).map_err(|error| {
+                let why = format!("{}: {error}", name.text);
+                Problem::new("no-pattern-file", name.range(), why).fix("name an existing file")
+            })
+        };
+        bytes_pattern::read(text, &mut file, offsets)
+            .map_err(|problem| self.error_at(&[option], problem))
+            .ok()
+    }
+
+    pub(super) fn verify(&mut self) {
+        let options = &self.layer.options;
+        let block = smallest(&options.block_sizes.write).min(smallest(&options.block_sizes.read));
+        let header = match options.verify {
+            Verify::Crc32c => VERIFY_HEADER + 4,
+            Verify::Md5 => VERIFY_HEADER + 16,
+            Verify::None | Verify::Pattern => 0,
+        };
+        let writes = writes(options);
+        let verifies = options.verify != Verify::None;
+        let by_pattern = options.verify == Verify::Pattern;
+        let pattern = options.verify_pattern.is_some();
+        let forever = options.time_based && options.do_verify && options.runtime.is_some();
+        if header > block {
+            let why = format!(
+                "the verification header of {header} B does not fit in a block of {block} B",
+            );
+            let fix = format!("use `bs={}` or more", header.next_power_of_two());
+            self.error_at(
+                &["verify", "bs", "bsrange", "bssplit"],
+                problem("bs-too-small", why).fix(fix),
+            );
+        }
+        if by_pattern && !pattern {
+            let problem = problem("no-pattern", "`verify=pattern` needs `verify_pattern`")
+                .fio("would stop with a failed assertion")
+                .fix("add it, as in `verify_pattern=0xdeadbeef`");
+            self.error_at(&["verify"], problem);
+        } else if pattern && !verifies {
+            let why = "`verify_pattern` alone implies `verify=pattern_hdr`, which exists in fio, \
+                       but not yet in Fathom";
+            self.error_at(
+                &["verify_pattern"],
+                problem("not-yet", why).fix("add `verify=pattern`"),
+            );
+        } else if verifies && writes && forever {
+            let why = "data is never verified: the write phase takes all of the runtime, as in fio";
+            self.warn_at(
+                &["time_based"],
+                problem("no-verify-phase", why).fix("remove `time_based`"),
+            );
+        }
+    }
+
+    /// The working set must leave room for its own unique blocks.
+    pub(super) fn working_set(&mut self) {
+        let content = &self.layer.options.content;
+        let (repeats, set) = (
+            content.dedupe_percentage.unwrap_or(0),
+            content.dedupe_working_set_percentage,
+        );
+        if content.dedupe_mode == DedupeMode::WorkingSet && repeats > 0 && repeats + set > 100 {
+            let why = format!(
+                "{repeats} % duplicates do not leave {set} % unique blocks for the working set"
+            );
+            let fix = format!("reduce the working set to {} % or less", 100 - repeats);
+            self.error_at(
+                &["dedupe_working_set_percentage", "dedupe_percentage"],
+                problem("contradiction", why).fix(fix),
+            );
+        }
+    }
+}
+
+/// Bytes of fio's verify header, before the checksum.
+const VERIFY_HEADER: u64 = 48;

@@ -1,0 +1,83 @@
+//! Options as written, and the layer of options of one section.
+
+use crate::plan::{Options, Typed};
+use crate::source::Spot;
+use crate::table::Row;
+
+/// An option as written in a job file or on the command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) name: Spot,
+    /// Place of the value; `None` for a bare name.
+    pub(crate) value: Option<Spot>,
+    /// The value after substitution of variables and keywords, if that changed it.
+    pub(crate) replaced: Option<String>,
+    /// The full name, if an abbreviation was written.
+    pub(crate) full_name: Option<String>,
+}
+
+impl Written {
+    /// Returns the full name.
+    pub(crate) fn option_name(&self) -> &str {
+        self.full_name
+            .as_deref()
+            .unwrap_or_else(|| self.name.text())
+    }
+
+    /// Returns the place of the value, or of the name of a bare option.
+    pub(crate) fn place(&self) -> &Spot {
+        self.value.as_ref().unwrap_or(&self.name)
+    }
+
+    /// Returns the value after substitution; `None` for a bare option.
+    pub(crate) fn text(&self) -> Option<&str> {
+        let written = self.value.as_ref().map(Spot::text);
+        self.replaced.as_deref().or(written)
+    }
+}
+
+/// An option that was accepted.
+#[derive(Clone)]
+pub(crate) struct Accepted {
+    pub(crate) row: &'static Row,
+    pub(crate) written: Written,
+}
+
+/// The options of one section, applied on top of the inherited ones.
+///
+/// `options` is the effective result; `own` remembers what this section wrote, for places in
+/// messages, for the report, and for rules that apply to options of one section only.
+#[derive(Clone, Default)]
+pub(crate) struct Layer {
+    pub(crate) options: Options,
+    /// Accepted options of this section itself, in reading order.
+    pub(crate) own: Vec<Accepted>,
+    /// The value of a `name` option among them.
+    pub(crate) name: Option<String>,
+    /// Set if the engine was refused, so that options of engines cannot be judged.
+    pub(crate) engine_refused: bool,
+}
+
+impl Layer {
+    /// Returns the option of this name as this section wrote it last.
+    pub(crate) fn find(&self, name: &str) -> Option<&Written> {
+        let mut accepted = self.own.iter().rev();
+        let found = accepted.find(|accepted| accepted.row.name == name);
+        found.map(|accepted| &accepted.written)
+    }
+
+    /// Returns the options of this section as the plan keeps them.
+    pub(crate) fn typed(&self) -> Vec<Typed> {
+        let typed = |accepted: &Accepted| Typed {
+            name: accepted.row.name.to_owned(),
+            value: accepted
+                .written
+                .text()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            origin: accepted.written.place().origin(),
+        };
+        self.own.iter().map(typed).collect()
+    }
+}
