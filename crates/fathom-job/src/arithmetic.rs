@@ -1,6 +1,6 @@
 //! Arithmetic in parentheses: `(4*1k)`, `((2+3)*8k-1m/4)`, with `+ - * / % ^` and unary minus.
 //!
-//! Values are exact fractions, so `(1m/3*3)` is 1 MiB; what comes out must be whole.
+//! Values are exact fractions, so `(1m/3*3)` is 1 MiB; the result must be a whole number.
 
 use crate::number::Number;
 use crate::problem::{Piece, Problem};
@@ -8,7 +8,7 @@ use crate::problem::{Piece, Problem};
 /// Reads one number with its unit.
 pub(crate) type Literal<'a> = &'a dyn Fn(Piece<'_>) -> Result<Number, Problem>;
 
-/// The value of an expression that stands in parentheses, and whether any number in it had a unit.
+/// Evaluates an expression in parentheses. Also returns whether any number in it had a unit.
 pub(crate) fn evaluate(piece: Piece<'_>, literal: Literal<'_>) -> Result<(i128, bool), Problem> {
     let mut reader = Reader::new(piece, literal);
     let (value, unit) = reader.whole()?;
@@ -23,8 +23,8 @@ pub(crate) fn evaluate(piece: Piece<'_>, literal: Literal<'_>) -> Result<(i128, 
     .fix("use a division without remainder"))
 }
 
-/// The value of an expression of plain numbers, divided as `bc` does: cut to whole numbers.
-/// `None` if it is no such expression.
+/// Evaluates an expression of plain numbers with integer division, as `bc` does. Returns `None` if
+/// it is no such expression.
 pub(crate) fn calculate(text: &str) -> Option<i128> {
     let literal = |piece: Piece<'_>| {
         let value = piece
@@ -116,7 +116,7 @@ struct Reader<'a> {
     literal: Literal<'a>,
     at: usize,
     depth: u32,
-    /// Division is cut to whole numbers.
+    /// Integer division.
     cut: bool,
     unit: bool,
 }
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         Ok(left)
     }
 
-    /// A quotient, cut where that is asked for.
+    /// Returns the quotient, truncated if requested.
     const fn settled(&self, value: Ratio) -> Ratio {
         if self.cut {
             Ratio::whole(value.above / value.below)
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.piece.text.as_bytes();
         while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -282,7 +282,7 @@ fn remainder(left: Ratio, right: Ratio) -> Option<Ratio> {
     left.above.checked_rem(right.above).map(Ratio::whole)
 }
 
-/// Each level costs stack; nobody writes more by hand.
+/// Limit of nesting: each level costs stack, and job files written by hand stay far below.
 const NESTING_MAX: u32 = 64;
 
 #[cfg(test)]

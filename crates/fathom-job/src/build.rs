@@ -14,39 +14,48 @@ use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::{self, Row};
 
-/// The plan as far as it has been read.
+/// Builds a [`Plan`] from options in the order they are read.
+///
+/// The readers of job files and command lines call it: [`Self::inherit`] starts the layer of a job,
+/// [`Self::apply`] adds an option to it, and [`Self::finish_job`] or [`Self::finish_global`]
+/// completes it. [`Self::finish`] returns the plan. Errors are reported as they are found and never
+/// stop the building, so that one run shows all of them; the jobs of a plan with errors are those
+/// without errors of their own.
+///
+/// Cost: each job owns a full copy of its options (some 2 KiB), while the options as typed in
+/// `[global]` sections are shared. Clones (`numjobs`) are not expanded here.
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
     pub(crate) reporter: Reporter,
     pub(crate) settings: Settings,
-    /// Nothing will be run: only the command line and the values of options are looked at, as
+    /// Set if nothing will be run: only the command line and the values of options are checked, as
     /// fio does for `--parse-only` and `--showcmd`.
     pub(crate) values_only: bool,
-    /// What the job to come inherits.
+    /// The layer that following jobs inherit.
     pub(crate) globals: Layer,
     /// The options of `globals` as typed.
     inherited: Arc<[Typed]>,
-    /// The next job starts after all before it, as one of a second job file does.
+    /// Set if the next job waits for all before it, as the first one of a further job file does.
     pub(crate) wall: bool,
-    /// Where jobs say that they write or trim.
+    /// Places at which jobs say that they write or trim.
     pub(crate) changing: Vec<Spot>,
-    /// Sections of `--section` that were seen.
+    /// Names of sections that were read and not skipped, for `--section`.
     pub(crate) sections_seen: Vec<String>,
     pub(crate) plan: Plan,
-    /// Jobs of the plan, by index, in which nothing is wrong, nor in what they inherit.
+    /// Indices of jobs without errors, in what they inherit either.
     sound: Vec<usize>,
-    /// Jobs of the files before this one.
+    /// Number of jobs from earlier job files.
     jobs_before: usize,
-    /// Errors when the last section was finished: those that came since are of the next.
+    /// Number of errors when the last section was finished; later ones belong to the next section.
     errors_before: usize,
-    /// Something is wrong in what the jobs to come inherit.
+    /// Set if there are errors in what following jobs inherit.
     globals_refused: bool,
     clones: u64,
-    /// Where there are more of them than threads can be, and how many jobs came before.
+    /// Place of the first clone beyond the limit of threads, and the number of jobs before it.
     too_many: Option<(Spot, usize)>,
-    /// Some of them were not kept.
+    /// Set if some jobs were not kept.
     left_out: bool,
-    /// `lat_percentiles` of the group that is being reported as one.
+    /// `lat_percentiles` of the current reporting group.
     group_percentiles: Option<bool>,
 }
 
@@ -74,7 +83,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A layer for a new job, on top of the globals.
+    /// Returns a layer for a new job, on top of the globals.
     pub(crate) fn inherit(&self) -> Layer {
         Layer {
             options: self.globals.options.clone(),
@@ -84,7 +93,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Applies a section's options: units first, names of files and engines' own options last.
+    /// Applies the options of a section by rank: units first, file names and engine options last.
     pub(crate) fn apply_sorted(&mut self, layer: &mut Layer, mut written: Vec<Written>) {
         written.sort_by_key(|written| table::find(written.option_name()).map_or(3, Row::rank));
         for written in written {
@@ -98,7 +107,7 @@ impl<'a> Builder<'a> {
         let row = match table::find(name) {
             Some(row) if row.belongs_to(&layer.options.ioengine) => row,
             Some(_) if layer.engine_refused => return,
-            // An option of the plugin that was refused.
+            // An option of a refused SPDK plugin.
             None if layer.engine_refused && name.starts_with("spdk") => return,
             _ if self.reporter.diagnostics.is_full() => {
                 return self.reporter.diagnostics.leave_out();
@@ -119,7 +128,7 @@ impl<'a> Builder<'a> {
                 if row.name == "name" {
                     layer.name = written.text().map(|text| text.trim().to_owned());
                 }
-                // From the end: a job file may have a great many lines of an option that adds.
+                // From the end: a job file may repeat an option that adds many thousands of times.
                 let same = |known: &Accepted| known.row.name == row.name;
                 if !row.adds()
                     && let Some(at) = layer.own.iter().rposition(same)
@@ -140,14 +149,14 @@ impl<'a> Builder<'a> {
         self.reporter.error(&spot, problem);
     }
 
-    /// Takes the options of a `[global]` section, or of the command line before the first job.
+    /// Completes a `[global]` section, or the command line before the first job.
     pub(crate) fn finish_global(&mut self, layer: Layer) {
         let pairs = layer
             .typed()
             .into_iter()
             .map(|typed| (typed.name, typed.value));
         self.plan.global_options.extend(pairs);
-        // What is said again replaces what was: there may be many such sections.
+        // A repeated option replaces the earlier one: there may be many such sections.
         let mut own = std::mem::take(&mut self.globals.own);
         own.retain(|known| {
             let mut later = layer.own.iter();
@@ -164,7 +173,7 @@ impl<'a> Builder<'a> {
         self.globals_refused |= self.has_new_errors();
     }
 
-    /// Keeps the options of a job file without a job, which `--showcmd` prints all the same.
+    /// Keeps the options of a job file without jobs, which `--showcmd` prints as well.
     fn keep_jobless(&mut self) {
         let at = self.plan.jobs.len();
         if at == self.jobs_before && !self.inherited.is_empty() {
@@ -172,7 +181,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Begins a job file: the first one goes on from the command line, each other one inherits
+    /// Starts a job file. The first continues from the command line; each further one inherits
     /// nothing and waits for the jobs before it.
     pub(crate) fn begin_job_file(&mut self, first: bool) {
         if !first {
@@ -186,13 +195,13 @@ impl<'a> Builder<'a> {
         self.jobs_before = self.plan.jobs.len();
     }
 
-    /// Whether anything was refused since the last section.
+    /// Returns whether there were errors since the last section.
     fn has_new_errors(&mut self) -> bool {
         let errors = self.reporter.diagnostics.errors();
         std::mem::replace(&mut self.errors_before, errors) < errors
     }
 
-    /// Takes a finished job.
+    /// Completes a job: checks it and adds it to the plan.
     pub(crate) fn finish_job(&mut self, section: &str, header: &Spot, mut layer: Layer) {
         if std::mem::take(&mut self.wall) {
             layer.options.stonewall = true;
@@ -200,12 +209,12 @@ impl<'a> Builder<'a> {
         let own = std::mem::take(&mut layer.name);
         let name = own.unwrap_or_else(|| section.to_owned());
         self.clones += u64::from(layer.options.numjobs);
-        // `--machine`, under which there may be more, may come later.
+        // Not an error yet: `--machine`, which raises the limit, may follow.
         if self.clones > THREADS_MAX && self.too_many.is_none() {
             let written = layer.find("numjobs").map(|written| &written.name);
             self.too_many = Some((written.unwrap_or(header).clone(), self.plan.jobs.len()));
         }
-        // Clones take no memory here, sections do.
+        // Clones are not expanded here; sections take memory.
         if self.plan.jobs.len() >= SECTIONS_MAX && self.settings.machine.is_none() {
             self.left_out = true;
             return;
@@ -234,7 +243,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Jobs that are reported as one must have the same percentiles, as in fio.
+    /// Jobs of a reporting group must agree on `lat_percentiles`, as in fio.
     fn check_group(&mut self, layer: &Layer, header: &Spot) {
         let options = &layer.options;
         if options.stonewall || options.new_group {
@@ -258,12 +267,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether there are more jobs than can be, so that reading on makes no sense.
+    /// Returns whether the limit of jobs is exceeded, so that reading on is pointless.
     pub(crate) const fn has_too_many_jobs(&self) -> bool {
         self.clones > self.jobs_max()
     }
 
-    /// Threads are what fio's limit is of; in virtual time there is one.
+    /// Returns the limit of clones. fio's limit is one of threads, and virtual time needs only one.
     const fn jobs_max(&self) -> u64 {
         if self.settings.machine.is_some() {
             MODELLED_MAX
@@ -272,7 +281,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Refuses the jobs from the first one on that is too many.
+    /// Refuses the jobs beyond the limit.
     fn refuse_too_many_jobs(&mut self) {
         if !self.has_too_many_jobs() && !self.left_out {
             return;
@@ -291,7 +300,8 @@ impl<'a> Builder<'a> {
         self.reporter.job_error(&spot, problem);
     }
 
-    /// The plan, of sound jobs only if anything was refused, and what there is to say.
+    /// Returns the plan, reduced to jobs without errors if there were any, with settings and
+    /// diagnostics.
     pub(crate) fn finish(mut self) -> (Plan, Settings, Diagnostics) {
         self.keep_jobless();
         self.refuse_too_many_jobs();
@@ -327,8 +337,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns whether `--warnings-fatal` makes an error of this warning. Under fio's name these are the
-/// warnings that fio has too; else all but the one that fio only notes.
+/// Returns whether `--warnings-fatal` makes an error of this warning. Under fio's name these are
+/// the warnings that fio has too; else all but the one that fio only notes.
 fn is_fatal(code: &str, lenient: bool) -> bool {
     if lenient {
         check::FATAL_IN_FIO.contains(&code)
@@ -346,9 +356,9 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
     }
 }
 
-/// fio's limit, of all clones together.
+/// fio's limit of clones of all jobs together.
 const THREADS_MAX: u64 = 4096;
-/// So many sections, or `--name`s, are kept before it is known that time is virtual.
+/// Limit of sections before `--machine` is seen.
 const SECTIONS_MAX: usize = 4096;
-/// In virtual time a job is some 85 KiB of memory.
+/// Limit of clones in virtual time, where each takes about 85 KiB of memory.
 const MODELLED_MAX: u64 = 65_536;

@@ -3,10 +3,10 @@
 use crate::file::JOB_FILE_BYTES_MAX;
 use crate::problem::{Piece, Problem};
 
-/// The bytes that a pattern stands for, at least one; `file` gives what is in a file, or says what
-/// is wrong with its name.
+/// Returns the bytes of a pattern, at least one. `file` reads a file that the pattern names.
 ///
-/// Each `%o` is eight zeros, whose places are added to `offsets`; none can be where that is `None`.
+/// Each `%o` becomes eight zero bytes whose positions are added to `offsets`; it is refused if
+/// `offsets` is `None`.
 pub(crate) fn read<'t>(
     text: &'t str,
     file: &mut dyn FnMut(Piece<'t>) -> Result<Vec<u8>, Problem>,
@@ -50,7 +50,7 @@ pub(crate) fn read<'t>(
     Ok(bytes)
 }
 
-/// `%o`: eight bytes for a block's offset.
+/// `%o`: eight bytes for the offset of a block.
 fn offset(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     if !piece.text.starts_with("%o") {
         return Err(bad(piece, "is not a format; only `%o` is supported"));
@@ -68,7 +68,8 @@ fn quoted(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     Ok(length + 2)
 }
 
-/// `0xdeadbeef`: the bytes as they are written; an odd digit stands before the others.
+/// `0xdeadbeef`: the bytes in written order; with an odd number of digits the first is a byte of
+/// its own.
 fn hexadecimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let digits = piece.text[2..]
         .bytes()
@@ -89,15 +90,16 @@ fn hexadecimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> 
     Ok(length + 2)
 }
 
-/// How many of so many digits, the first at `from`, belong to a number: a zero at the end belongs
-/// to the `0x` that begins there, as in fio: `120x34` is `12` and `0x34`.
+/// Returns the number of digits that belong to a number. A final zero belongs to the `0x` that
+/// starts there, as in fio: `120x34` is `12` and `0x34`.
 fn before_next(piece: Piece<'_>, from: usize, digits: usize) -> usize {
     let end = from + digits;
     let another = piece.text[end..].starts_with(['x', 'X']) && piece.text[..end].ends_with('0');
     digits - usize::from(another && digits > 1)
 }
 
-/// A decimal of 32 bits, little endian: a positive one without high zeros, a negative one whole.
+/// A decimal of 32 bits, little endian: without high zero bytes if positive, all four bytes if
+/// negative.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let sign = usize::from(piece.text.starts_with('-'));
     let digits = piece.text[sign..].bytes();

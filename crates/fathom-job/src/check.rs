@@ -19,9 +19,9 @@ use crate::source::Spot;
 
 /// Checks of one finished job, before the machine's disks are looked at.
 ///
-/// Every rule reports at the option that breaks it, so all are applied even if some fail. A few also
-/// settle what fio settles silently (`iodepth_batch_complete_max` below the minimum), which is why
-/// the layer is mutable.
+/// Every rule reports at the option that breaks it, so all are applied even if some fail. A few
+/// also settle what fio settles silently (`iodepth_batch_complete_max` below the minimum), which is
+/// why the layer is mutable.
 pub(crate) struct JobCheck<'a> {
     pub(crate) reporter: &'a mut Reporter,
     pub(crate) environment: &'a dyn Environment,
@@ -59,7 +59,7 @@ impl JobCheck<'_> {
         changes.then(|| self.place(&["rw"]))
     }
 
-    /// `rwmixread` and `rwmixwrite` of one section must be one mix.
+    /// `rwmixread` and `rwmixwrite` of one section must add up to 100.
     fn mix(&mut self) {
         let [Some(read), Some(write)] = ["rwmixread", "rwmixwrite"].map(|name| self.own(name))
         else {
@@ -84,7 +84,7 @@ impl JobCheck<'_> {
         }
     }
 
-    /// `direct` and `buffered` of one section must say the same.
+    /// `direct` and `buffered` of one section must agree.
     fn direct(&mut self) {
         if let [Some(direct), Some(buffered)] = ["direct", "buffered"].map(|name| self.own(name))
             && direct.text().map(str::trim) == buffered.text().map(str::trim)
@@ -97,7 +97,8 @@ impl JobCheck<'_> {
         }
     }
 
-    /// Ops are shorter than 4 GiB: of a range that goes further, the multiples below that are used.
+    /// Ops are shorter than 4 GiB: a range that exceeds this is cut to the largest multiple of its
+    /// minimum.
     fn ranges(&mut self) {
         let mut beyond = None;
         for direction in Direction::ALL {
@@ -157,7 +158,7 @@ impl JobCheck<'_> {
             self.error_at(&["filesize", names[0], names[1], names[2]], problem);
         } else if let (Some(Size::Bytes(size)), None) = (options.size, options.filesize)
             && options.nrfiles > 1
-            // One sequential op may fit where a file is longer than its share.
+            // Not for sequential jobs: an op may fit if the file is longer than its share.
             && options.random
             && (1..blocks).contains(&(size / u64::from(options.nrfiles)))
         {
@@ -329,12 +330,13 @@ impl JobCheck<'_> {
         }
     }
 
-    /// An option of this very section.
+    /// Returns an option written in this section, not an inherited one.
     fn own(&self, name: &str) -> Option<Written> {
         self.layer.find(name).cloned()
     }
 
-    /// Where the first of these stands: in the section, else in what it inherits, else its header.
+    /// Returns the place of the first of these options: in the section, else inherited, else the
+    /// section's header.
     fn place(&self, names: &[&str]) -> Spot {
         let own = names.iter().find_map(|name| self.layer.find(name));
         let inherited = || names.iter().find_map(|name| self.globals.find(name));
@@ -357,7 +359,7 @@ impl JobCheck<'_> {
     }
 }
 
-/// The directions a job works in.
+/// Returns the directions of a job.
 fn used(options: &Options) -> impl Iterator<Item = Direction> {
     let directions: &[Direction] = match options.rw {
         ReadWrite::Read => &[Direction::Read],
@@ -389,11 +391,12 @@ fn problem(code: &'static str, why: impl Into<String>) -> Problem {
     Problem::new(code, 0..0, why)
 }
 
-/// Said, but no reason to stop even with `--warnings-fatal`: fio only notes it.
+/// Code of a warning that `--warnings-fatal` ignores, because fio only notes it.
 pub(crate) const DEPTH_CAPPED: &str = "depth-capped";
 
-/// Warnings that fio has too, so that `--warnings-fatal` ends its run: observed on a running fio.
+/// Codes of warnings that fio has too and that stop it under `--warnings-fatal`; observed on fio
+/// 3.33.
 pub(crate) const FATAL_IN_FIO: [&str; 2] = ["no-runtime", "no-verify-phase"];
 
-/// Lengths of ops have 32 bits.
+/// Limit of op sizes, which have 32 bits.
 const OP_MAX: u64 = u32::MAX as u64;

@@ -1,4 +1,4 @@
-//! The command line as fio reads it: switches, options, jobs begun by `--name`, and job files.
+//! Parser of command lines: switches, job options, jobs started by `--name`, and job files.
 
 use fathom_core::OutputFormat;
 
@@ -18,10 +18,14 @@ use crate::switches::{Action, Argument, Switch};
 use crate::table::{self, known};
 use crate::{Dialect, Environment, Invocation, LogFull, Refusal, SelfTest};
 
-/// Reads a command line, without the program's name, and the job files it names.
+/// Parses a command line, without the program name, and the job files it names.
+///
+/// Under the name `fio` the result is what fio would run, with notes about values that only fio
+/// accepts. Under the name `fathom`, and with `FATHOM_STRICT=1` in the environment, such values are
+/// errors. Parsing has no effect outside: nothing is created, opened for writing, or run.
 ///
 /// # Errors
-/// Everything that is wrong with it, all at once, and what of it is sound.
+/// All errors at once, and the jobs without errors.
 pub fn parse(
     args: &[String],
     dialect: Dialect,
@@ -37,11 +41,11 @@ pub fn parse(
     read(args, dialect, misread, environment)
 }
 
-/// Reads a command line as [`parse`] does under the name `fathom`, but for texts that only fio
-/// reads: each is a warning that says what it was taken for.
+/// Parses a command line like [`parse`] under the name `fathom`, except that a text that only fio
+/// accepts is a warning with fio's reading.
 ///
 /// # Errors
-/// Everything else that is wrong with it.
+/// All other errors.
 pub fn parse_leniently(
     args: &[String],
     environment: &dyn Environment,
@@ -78,14 +82,14 @@ fn read(
 struct Reader<'a> {
     builder: Builder<'a>,
     dialect: Dialect,
-    /// The job, or the globals, that options go to.
+    /// The layer of the current job, or of the globals.
     layer: Layer,
-    /// The job's name and the place of its `--name`; `None` while options are global.
+    /// Name of the current job and place of its `--name`; `None` while options are global.
     job: Option<(String, Spot)>,
     files: Vec<Spot>,
     show_command: bool,
     section_spots: Vec<Spot>,
-    /// What to do instead of running anything.
+    /// The action to take instead of running jobs.
     instead: Option<Invocation>,
 }
 
@@ -135,7 +139,7 @@ impl Reader<'_> {
         self.builder.apply(&mut self.layer, written);
     }
 
-    /// `--name`: ends the job or the globals before it.
+    /// Handles `--name`, which ends the job or the globals before it.
     fn begin(&mut self, written: &Written) {
         self.end();
         let text = written.text().unwrap_or_default().trim();
@@ -188,10 +192,10 @@ impl Reader<'_> {
             return Err(Problem::new("no-value", 0..0, why));
         }
         match switch.action {
-            // fio stops at the first error: a file named behind it gets none of them.
+            // fio stops at the first error, so an output file named after it gets no errors.
             Action::Output if fio_has_stopped => {}
             Action::Output => settings.output = text.map(str::to_owned),
-            // The last one counts, as in fio.
+            // The last one is used, as in fio.
             Action::Format => settings.formats = switch_values::formats(given)?,
             Action::Minimal => settings.formats = vec![OutputFormat::Terse],
             Action::AppendTerse => {
@@ -203,7 +207,7 @@ impl Reader<'_> {
             Action::TerseVersion => {
                 settings.terse_version = switch_values::terse_version(given, findings)?
             }
-            // Its file name begins so in fio too.
+            // fio's default prefix.
             Action::BandwidthLog => {
                 let prefix = text.filter(|prefix| !prefix.is_empty()).unwrap_or("agg");
                 settings.bandwidth_log = Some(prefix.to_owned());
@@ -292,7 +296,7 @@ impl Reader<'_> {
         self.builder.values_only = idle;
         let (mut plan, settings, diagnostics) = self.builder.finish();
         if self.dialect == Dialect::Fio {
-            // fio pauses a job to log all that it does; who reads its logs counts on it.
+            // fio pauses a job instead of dropping log lines; readers of its logs rely on that.
             for job in &mut plan.jobs {
                 let _given = job.options.logs.when_full.get_or_insert(LogFull::Wait);
             }
@@ -315,7 +319,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Of a real device the kernel knows more than we do.
+    /// Refuses `--seeks` without `--machine`: for real devices the kernel's trace is better.
     fn seeks_of_a_model(&mut self) {
         let settings = &self.builder.settings;
         if settings.seeks && settings.machine.is_none() {
@@ -327,8 +331,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What is written must not replace what is read, nor each other: a report, or errors under
-    /// fio's name, and saved latencies.
+    /// Refuses outputs that would replace an input or each other: job files, machine file, report,
+    /// saved latencies.
     fn keep_job_files(&mut self) {
         let plain = |path: &str| path.trim_start_matches("./").to_owned();
         let environment = self.builder.environment;
@@ -385,7 +389,7 @@ impl Reader<'_> {
     }
 }
 
-/// Two options written as one: `--direct=1--ioengine=libaio`.
+/// Returns the problem of two options without a space between them: `--direct=1--ioengine=libaio`.
 fn glued(name: &str, value: &str) -> Option<Problem> {
     let (start, _) = value.match_indices("--").find(|(start, _)| {
         let rest = &value[start + 2..];
@@ -400,7 +404,7 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
     Some(problem.read_as(format!("`{name}={read}` alone")))
 }
 
-/// As much of a glued value as fio reads, where that is not all of it.
+/// Returns the part of such a value that fio reads, if not all of it.
 fn glued_value(name: &str, value: &str, start: usize) -> Option<String> {
     let row = table::find(name)?;
     (row.is_numeric() || row.is_boolean()).then(|| value[..start].to_owned())
@@ -419,5 +423,5 @@ fn not_yet(switch: &Switch, name: &Spot) -> Problem {
     )
 }
 
-/// Set to 1 in the environment, texts that only fio reads are errors under its name too.
+/// Environment variable that makes texts that only fio accepts errors under the name `fio`, too.
 const STRICT: &str = "FATHOM_STRICT";

@@ -1,4 +1,4 @@
-//! docs/COMPATIBILITY.md, drawn from the option table.
+//! docs/COMPATIBILITY.md, generated from the option table.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::refuse;
 use crate::switches::{Action, NO_LETTER, SWITCHES};
 use crate::table::{self, Row, ValueKind, known};
 
-/// The text of docs/COMPATIBILITY.md.
+/// Returns the text of docs/COMPATIBILITY.md.
 #[must_use]
 pub fn compatibility_markdown() -> String {
     let mut text = String::from(INTRODUCTION);

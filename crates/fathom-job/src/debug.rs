@@ -1,4 +1,4 @@
-//! `--debug`: what is told while a run is made ready and goes on.
+//! `--debug`: selection and format of debug output.
 
 use crate::findings::Findings;
 use crate::lifecycle::{SteadyFigure, SteadyState};
@@ -8,16 +8,16 @@ use crate::reading;
 use crate::suggest;
 use crate::table;
 
-/// What `--debug` asks for.
+/// Categories and job selected by `--debug`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugOptions {
     kinds: Vec<&'static str>,
-    /// `job:N`: only of the job of this thread number.
+    /// `job:N`: only the job with this thread number.
     pub job: Option<u32>,
 }
 
 impl DebugOptions {
-    /// Whether lines of this kind are wanted.
+    /// Returns whether this category is enabled.
     #[must_use]
     pub fn tells(&self, kind: &str) -> bool {
         self.kinds
@@ -25,13 +25,13 @@ impl DebugOptions {
             .any(|known| *known == kind || *known == ALL)
     }
 
-    /// Whether lines of a job are wanted, by its thread number.
+    /// Returns whether this category is enabled for a job, given by thread number.
     #[must_use]
     pub fn tells_of(&self, kind: &str, job: u32) -> bool {
         self.tells(kind) && self.job.is_none_or(|wanted| wanted == job)
     }
 
-    /// What is said first, a line for each thing that was asked for.
+    /// Returns the lines printed first, one per category and job selected.
     #[must_use]
     pub fn announcement(&self, program: &str) -> String {
         let kind = |kind: &&str| match *kind {
@@ -45,7 +45,8 @@ impl DebugOptions {
     }
 }
 
-/// What `--debug=parse` tells of a plan: each option as it was read, and what counts as steady.
+/// Returns the lines of `--debug=parse` for a plan: each option as read, and steady-state
+/// thresholds.
 #[must_use]
 pub fn option_lines(plan: &Plan, process: u32) -> String {
     let globals = plan.global_options.iter();
@@ -67,7 +68,7 @@ pub fn option_lines(plan: &Plan, process: u32) -> String {
     lines
 }
 
-/// fio's words for what counts as steady; its own tests look for them.
+/// A steady-state threshold in fio's words; fio's own tests look for them.
 fn steady_line(steady: SteadyState) -> String {
     let limit = steady.limit;
     match steady.figure {
@@ -78,13 +79,13 @@ fn steady_line(steady: SteadyState) -> String {
     }
 }
 
-/// One line, in fio's form.
+/// Formats one line as fio does.
 #[must_use]
 pub fn debug_line(kind: &str, process: u32, text: &str) -> String {
     format!("{kind:<8} {process:<5} {text}\n")
 }
 
-/// What the value asks for is added; `None` where it asks what there is.
+/// Adds the categories of a value of `--debug`. Returns `None` if the value asks for the list.
 pub(crate) fn read(
     text: &str,
     options: &mut DebugOptions,
@@ -124,14 +125,14 @@ fn find(word: Piece<'_>) -> Result<&'static str, Problem> {
     })
 }
 
-/// What `--debug=help` prints.
+/// Returns the text of `--debug=help`.
 pub(crate) fn help(program: &str) -> String {
     format!("{program}: dumping debug options:{}\n", KINDS.join(","))
 }
 
 const ALL: &str = "all";
 
-/// fio's names. `parse`, `file`, `random`, `process` and `io` have something to say here.
+/// fio's categories. Only `parse`, `file`, `random`, `process` and `io` print anything here.
 const KINDS: [&str; 20] = [
     "process",
     "file",

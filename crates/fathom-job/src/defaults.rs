@@ -1,4 +1,4 @@
-//! What each option is when nobody says anything.
+//! Default values of all options.
 
 use fathom_core::{Nanos, PerDirection};
 
@@ -163,7 +163,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets every engine's own options back: they belong to the engine that was chosen before.
+    /// Resets engine options, which belong to the engine chosen before.
     pub(crate) fn reset_engine_options(&mut self) {
         let fresh = Self::default();
         self.cmdprio_percentage = fresh.cmdprio_percentage;
@@ -187,7 +187,7 @@ impl Options {
     }
 }
 
-/// fio's list, as its documentation gives it.
+/// The list in fio's documentation.
 const DEFAULT_PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,

@@ -1,4 +1,4 @@
-//! Everything that was found wrong, or worth saying, with its place.
+//! Diagnostics: errors, warnings and notes, each with its place.
 //!
 //! ```text
 //! fathom: job.fio:2:4: `4q` has no unit that is known
@@ -15,41 +15,44 @@ use crate::problem::Problem;
 use crate::reading::NOTHING;
 use crate::source::{Origin, Spot, printable};
 
-/// How much a finding matters.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information.
     Note,
-    /// Likely not what was meant; an error with `--warnings-fatal`.
+    /// Probably not what the user meant; an error with `--warnings-fatal`.
     Warning,
-    /// The run is refused.
+    /// Prevents the run.
     Error,
 }
 
-/// One finding.
+/// One error, warning or note.
+///
+/// It is data, not text: the same diagnostic is printed with its line and a caret, listed in the
+/// JSON of `fathom lint`, or put among the notes of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// What kind of finding it is, for scripts: `unknown-option`.
+    /// Stable code for scripts, such as `unknown-option`.
     pub code: &'static str,
-    /// What is wrong, and why.
+    /// Description of the problem, with the reason.
     pub message: String,
-    /// Where it stands.
+    /// Place in a job file or on the command line.
     pub origin: Origin,
-    /// The offending text as it was written.
+    /// The text in question, as written.
     pub offending: String,
-    /// What fio would have done, where fio goes on.
+    /// fio's behaviour, as the end of a sentence "fio …", if fio continues.
     pub fio: Option<String>,
-    /// What to do about it, in the imperative.
+    /// Remedy, in the imperative.
     pub hint: Option<String>,
-    /// It concerns the job as a whole, not one value: fio looks at that only when the job is to
-    /// run.
+    /// Set if it concerns the job as a whole instead of a value; fio checks such things only when
+    /// the job is about to run.
     pub whole_job: bool,
 }
 
 impl Diagnostic {
-    /// A finding at a place; `offending` is what stands there.
+    /// Creates a diagnostic; `offending` is the text at its place.
     #[must_use]
     pub fn new(
         severity: Severity,
@@ -70,7 +73,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -136,7 +139,7 @@ impl Diagnostic {
         }
     }
 
-    /// `job.fio:14:9`, or what the command line calls it.
+    /// Formats the place: `job.fio:14:9` or `command line, argument 3`.
     fn place(&self) -> String {
         match self.origin.line {
             0 => format!("{}, argument {}", self.origin.file, self.origin.column),
@@ -159,17 +162,21 @@ impl std::fmt::Display for Diagnostic {
     }
 }
 
-/// All findings of one invocation, in the order of their places.
+/// The diagnostics of one invocation, in the order of their places.
+///
+/// Duplicates are dropped (clones and `[global]` options would repeat them), and at most 200 are
+/// kept: a broken file of a mebibyte must not print a mebibyte. The rest is counted, so
+/// `has_errors` stays exact.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
     left_out: usize,
-    /// Every error that was pushed or left out, repeated ones too.
+    /// Number of errors pushed or left out, duplicates included.
     errors: usize,
 }
 
 impl Diagnostics {
-    /// Adds a finding, unless the same one stands here already or there are too many.
+    /// Adds a diagnostic, unless it is a duplicate or the limit is reached.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.is_full() {
@@ -179,31 +186,30 @@ impl Diagnostics {
         }
     }
 
-    /// The findings in order.
+    /// Returns the diagnostics in order.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.found.iter()
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no diagnostics.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Whether anything forbids the run.
+    /// Returns whether there is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.left_out > 0 || self.has(Severity::Error)
     }
 
-    /// Whether anything is a warning.
+    /// Returns whether there is a warning.
     #[must_use]
     pub fn has_warnings(&self) -> bool {
         self.has(Severity::Warning)
     }
 
-    /// Adds what was found later, unless something is refused at that place already; all of it
-    /// in the order of its places.
+    /// Adds later diagnostics, except at places that already have one, and sorts all by place.
     pub fn merge(&mut self, later: Self) {
         let told = self.found.len();
         for diagnostic in later.found {
@@ -216,8 +222,8 @@ impl Diagnostics {
         self.sort();
     }
 
-    /// All findings as text for people, under the name the program was called by, each with the
-    /// line it is about.
+    /// Renders all diagnostics as text, each with its source line. `program` is the name the
+    /// program was called by.
     #[must_use]
     pub fn render(&self, program: &str, color: bool) -> String {
         let renderer = if color {
@@ -236,23 +242,23 @@ impl Diagnostics {
         text
     }
 
-    /// Whether there is no room for more.
+    /// Returns whether the limit is reached.
     pub(crate) const fn is_full(&self) -> bool {
         self.found.len() >= SHOWN_MAX
     }
 
-    /// Counts an error that there is no room for.
+    /// Counts an error beyond the limit.
     pub(crate) const fn leave_out(&mut self) {
         self.left_out += 1;
         self.errors += 1;
     }
 
-    /// How many errors there have been so far; grows with each.
+    /// Returns the number of errors so far, which never decreases.
     pub(crate) const fn errors(&self) -> usize {
         self.errors
     }
 
-    /// Puts the findings of each file in the order of its lines; files stay as they came.
+    /// Sorts by line within each file; files keep their order.
     pub(crate) fn sort(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for found in &self.found {
@@ -266,7 +272,7 @@ impl Diagnostics {
         });
     }
 
-    /// Makes warnings of what is wrong with jobs as a whole.
+    /// Turns errors of jobs as a whole into warnings.
     pub(crate) fn pass_whole_jobs(&mut self) {
         for diagnostic in &mut self.found {
             if diagnostic.whole_job && diagnostic.severity == Severity::Error {
@@ -289,5 +295,5 @@ impl Diagnostics {
     }
 }
 
-/// More than this nobody reads; the rest is counted.
+/// Limit of diagnostics kept; nobody reads more. The rest is counted.
 const SHOWN_MAX: usize = 200;

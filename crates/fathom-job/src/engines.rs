@@ -1,15 +1,15 @@
-//! The engines by name: those that are there, and those that only fio has.
+//! Engines by name: Fathom's, and those that only fio has.
 
 /// An engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Engine {
     pub(crate) name: &'static str,
-    /// Ops are done one after the other, whatever `iodepth` says.
+    /// Set if ops are executed one at a time, whatever `iodepth` is.
     pub(crate) synchronous: bool,
     pub(crate) help: &'static str,
 }
 
-/// The engine that this name means: fio takes `aio…` and `linuxaio…` for libaio.
+/// Returns the engine with this name. `aio…` and `linuxaio…` mean libaio, as in fio.
 pub(crate) fn find(name: &str) -> Option<&'static Engine> {
     let name = if name.starts_with("aio") || name.starts_with("linuxaio") {
         "libaio"
@@ -19,7 +19,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Engine> {
     ENGINES.iter().find(|engine| engine.name == name)
 }
 
-/// All that are there.
+/// All engines of Fathom.
 pub(crate) const ENGINES: [Engine; 9] = [
     engine("psync", true, "pread(2) and pwrite(2)"),
     engine("sync", true, "lseek(2), read(2) and write(2)"),
@@ -48,7 +48,7 @@ pub(crate) const ENGINES: [Engine; 9] = [
     ),
 ];
 
-/// Engines of fio's that need nothing but Linux, and that Fathom has not yet.
+/// Engines of fio that need only Linux and are not implemented yet.
 pub(crate) const LATER: [&str; 21] = [
     "posixaio",
     "splice",
@@ -80,13 +80,13 @@ pub(crate) fn is_spdk(name: &str) -> bool {
     file.starts_with("spdk") || file == "fio_plugin" || path.contains("/spdk/")
 }
 
-/// What an engine of fio's needs that Fathom does not have.
+/// Returns the library or device that an engine of fio needs and Fathom does not support.
 pub(crate) fn needs(name: &str) -> Option<&'static str> {
     let found = NEEDS.iter().find(|(engine, _)| *engine == name);
     found.map(|(_, what)| *what)
 }
 
-/// Engines of fio's, now or once, with the library or device that each of them needs.
+/// Current and former engines of fio with the library or device that each needs.
 pub(crate) const NEEDS: [(&str, &str); 32] = [
     ("io_uring_cmd", "an NVMe character device"),
     ("sg", "a SCSI generic device"),

@@ -1,4 +1,4 @@
-//! Job files: sections into jobs.
+//! Reader of job files: turns sections into jobs.
 
 use std::io::ErrorKind;
 
@@ -34,7 +34,7 @@ pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
     Reader::new(builder, name).read(&bytes);
 }
 
-/// Why this is no job file at all.
+/// Returns the problem of a file that cannot be a job file.
 fn unreadable(bytes: &[u8]) -> Option<Problem> {
     let problem = |code, why: &str| Some(Problem::new(code, 0..0, why));
     if lines::is_binary(bytes) {
@@ -61,24 +61,24 @@ fn at_file(file: &str, problem: Problem) -> Diagnostic {
         .with_hint("write sections with options, such as `[job]` and `rw=randread`")
 }
 
-/// The section that is being read.
+/// The section being read.
 struct Section {
     name: String,
     header: Spot,
-    /// Not one of those that `--section` wants.
+    /// Set if `--section` excludes it.
     skipped: bool,
     options: Vec<Written>,
-    /// It has more options than that; said once.
+    /// Set once the error about too many options was reported.
     overfull: bool,
 }
 
 struct Reader<'b, 'a> {
     builder: &'b mut Builder<'a>,
     section: Option<Section>,
-    /// The files being read, each included by the one before.
+    /// The stack of files being read, each included by the one before.
     open: Vec<String>,
     includes: u32,
-    /// An option before any section was told.
+    /// Set once the error about an option before the first section was reported.
     orphan_told: bool,
 }
 
@@ -134,11 +134,12 @@ impl<'b, 'a> Reader<'b, 'a> {
         });
     }
 
-    /// An item inside a section, or one that should be.
+    /// Handles an item that belongs in a section.
     fn item(&mut self, item: Item) {
         match item {
             Item::Bad { spot, problem } => {
-                // What follows is of a section that could not be read: no mistake of its own.
+                // Following options belong to the unreadable section; they are not errors of their
+                // own.
                 self.orphan_told |= spot.line.text.trim_start().starts_with('[');
                 self.builder.reporter.error(&spot, problem);
             }
@@ -195,7 +196,7 @@ impl<'b, 'a> Reader<'b, 'a> {
         }
     }
 
-    /// Whether the section has no room for this option; an error then.
+    /// Returns whether the section is full, and reports that once.
     fn is_overfull(&mut self, name: &Spot) -> bool {
         let Some(section) = &mut self.section else {
             return false;
@@ -230,7 +231,7 @@ impl<'b, 'a> Reader<'b, 'a> {
         self.open.pop();
     }
 
-    /// Finds an included file: from the current directory, else beside the file that includes it.
+    /// Opens an included file: relative to the current directory, else to the including file.
     fn open_include(&self, wanted: &str) -> Result<(String, Vec<u8>), Problem> {
         let problem = |code, why: String| Err(Problem::new(code, 0..wanted.len(), why));
         let including = self.open.last().map_or("", String::as_str);
@@ -298,14 +299,16 @@ impl<'b, 'a> Reader<'b, 'a> {
     }
 }
 
-/// More than this is no job file: [`crate::Environment`] need not read on.
+/// Limit of the size of a job file; [`crate::Environment`] may stop reading there.
 pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// There are a few hundred options; only `filename` gains by being said again.
+/// Limit of options per section. There are a few hundred options, and only `filename` adds when
+/// repeated.
 const OPTIONS_MAX: usize = 150_000;
 
-/// Deeper than this nobody can follow.
+/// Limit of nested includes.
 const DEPTH_MAX: usize = 16;
 
-/// Files that include others twice each would multiply without end.
+/// Limit of included files in total: files that include two others each would multiply
+/// exponentially.
 const INCLUDES_MAX: u32 = 1000;

@@ -1,18 +1,18 @@
-//! What is worth saying about values that were read, and what is wrong with those that only fio
-//! reads.
+//! Findings about values that were accepted, and the choice between the documented reading and
+//! fio's.
 
 use crate::problem::{Piece, Problem};
 use crate::reading::{Reading, Shown};
 
-/// Severity of a finding about a value.
+/// Class of a finding about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// Worth knowing.
+    /// For information.
     Note,
-    /// Likely not what was meant.
+    /// Probably not what the user meant.
     Warning,
-    /// The text is not documented, but fio takes it for something: the dialect decides whether
-    /// that is a note or an error.
+    /// The text is not documented but fio accepts it: the dialect decides whether that is a note or
+    /// an error.
     Misread,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum Weight {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) found: Vec<(Problem, Weight)>,
-    /// Texts that only fio reads are taken as fio takes them.
+    /// Set if texts that only fio accepts are read as fio reads them.
     lenient: bool,
 }
 
@@ -40,10 +40,10 @@ impl Findings {
         self.found.push((problem, Weight::Warning));
     }
 
-    /// Keeps what is wrong with a text that fio reads as `reading` all the same.
+    /// Keeps the problem of a text that fio nevertheless reads as `reading`.
     ///
     /// # Errors
-    /// The problem, with fio's reading, where that is not to be followed.
+    /// The problem with fio's reading, unless that is to be followed.
     pub(crate) fn misread(
         &mut self,
         problem: Problem,
@@ -57,7 +57,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Says that `4kib` is 4000 bytes.
+    /// Notes that `4kib` is 4000 bytes.
     pub(crate) fn reversed(&mut self, piece: Piece<'_>, reversed: bool) {
         if reversed {
             self.note(
@@ -71,11 +71,11 @@ impl Findings {
         }
     }
 
-    /// Returns the documented reading of a value, else fio's. `None` where fio accepts the text
-    /// and leaves the option as it was. What neither reads is an error.
+    /// Returns the documented reading of a value, else fio's; `None` if fio accepts the text and
+    /// leaves the option unchanged. A text that neither reads is an error.
     ///
-    /// Every reader that fio is more lenient than goes through here, so that what becomes of such a
-    /// text is decided in one place, [`crate::build::Builder`].
+    /// Every reader that is stricter than fio goes through here, so that the fate of such a text is
+    /// decided in one place, [`crate::reporter::Reporter`].
     pub(crate) fn settle<T: Shown>(
         &mut self,
         documented: impl FnOnce(&mut Self) -> Result<T, Problem>,
@@ -86,14 +86,14 @@ impl Findings {
             let Some(reading) = fio() else {
                 return Err(problem);
             };
-            // What was said of a reading that did not hold.
+            // Drop findings of the reading that failed.
             self.found.truncate(said);
             self.misread(problem, reading.shown())?;
             Ok(reading.value())
         })
     }
 
-    /// Returns the documented reading of a value that cannot be left out, else fio's.
+    /// Returns the documented reading of a value that must be present, else fio's.
     pub(crate) fn settle_one<T: Shown>(
         &mut self,
         documented: impl FnOnce(&mut Self) -> Result<T, Problem>,
@@ -111,5 +111,5 @@ impl Findings {
     }
 }
 
-/// Said once for a whole invocation.
+/// Code of a note given once per invocation.
 pub(crate) const REVERSED_UNITS: &str = "reversed-units";

@@ -1,6 +1,6 @@
-//! Splits a command line as `getopt_long_only` does: one or two dashes, `--name value`,
-//! `--name=value`, unambiguous prefixes, single letters, and words that are no option anywhere.
-//! What a name means depends on the engine set before it, so the caller asks word by word.
+//! Splits a command line like `getopt_long_only`: one or two dashes, `--name value`,
+//! `--name=value`, unambiguous prefixes, single letters, and other words anywhere. The meaning of a
+//! name depends on the engine set before it, so the caller pulls word by word.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::suggest;
 use crate::switches::{self, Argument, Switch};
 use crate::table::{self, Row, known};
 
-/// One thing that the command line says.
+/// One element of a command line.
 #[derive(Debug)]
 pub(crate) enum Word {
-    /// A switch of the program.
+    /// A command-line switch.
     Switch {
         switch: &'static Switch,
         name: Spot,
         value: Option<Spot>,
     },
-    /// An option of a job, by its full name.
+    /// A job option, with its full name.
     Option {
         full_name: String,
         name: Spot,
         value: Option<Spot>,
-        /// The problem with it, though fio accepts it.
+        /// A problem that fio accepts.
         problem: Option<Problem>,
     },
     /// A job file.
     File(Spot),
-    /// What cannot be understood.
+    /// A word that is neither.
     Bad(Spot, Problem),
 }
 
-/// A command line, and how far it has been read.
+/// A command line and the reading position.
 pub(crate) struct CommandLine {
     line: Arc<Line>,
-    /// Each argument's bytes in the line.
+    /// Byte range of each argument in the line.
     arguments: Vec<std::ops::Range<usize>>,
     next: usize,
-    /// Behind `--` everything is a job file.
+    /// Set after `--`: everything that follows is a job file.
     files_only: bool,
-    /// Letters still to read of an argument such as `-rw`… that is a bundle of short switches.
+    /// Argument and offset of the next letter in a bundle of short switches such as `-rw`.
     letters: Option<(usize, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl CommandLine {
         }
     }
 
-    /// The next word, for a job with this engine.
+    /// Returns the next element, for a job with this engine.
     pub(crate) fn word(&mut self, engine: &str) -> Option<Word> {
         if let Some((argument, at)) = self.letters.take() {
             return Some(self.letter(argument, at));
@@ -146,7 +146,7 @@ impl CommandLine {
                 false
             }
         };
-        // In a job file nothing is a value for some; here it is for none, as in fio.
+        // Unlike in job files, no option accepts an empty value here, as in fio.
         if let Some(value) = value.as_ref().filter(|value| value.text().is_empty())
             && takes_value
         {
@@ -174,7 +174,7 @@ impl CommandLine {
         }
     }
 
-    /// Nobody knows it: the job's builder says why.
+    /// Returns an unknown option as it is: the builder reports it with the reason.
     fn unknown(&mut self, full_name: String, name: Spot, value: Option<Spot>) -> Word {
         self.skip_value(value.is_some());
         Word::Option {
@@ -185,7 +185,8 @@ impl CommandLine {
         }
     }
 
-    /// A switch of one letter, at `at` in an argument; more may follow it in the same argument.
+    /// Reads a one-letter switch at offset `at` of an argument; more may follow in the same
+    /// argument.
     fn letter(&mut self, argument: usize, at: usize) -> Word {
         let whole = self.spot(argument);
         let text = whole.text();
@@ -215,7 +216,7 @@ impl CommandLine {
         self.switch(switch, name, rest)
     }
 
-    /// The next argument as a value, unless it is plainly an option of its own.
+    /// Takes the next argument as a value, unless it is clearly an option.
     fn required(&mut self) -> Option<Spot> {
         let text = &self.line.text[self.arguments.get(self.next)?.clone()];
         if let Some(body) = text.strip_prefix("--") {
@@ -230,7 +231,7 @@ impl CommandLine {
         self.take()
     }
 
-    /// Passes over what is likely the value of an option that is refused anyway.
+    /// Skips the probable value of an option that is refused anyway.
     fn skip_value(&mut self, has_value: bool) {
         if let Some(range) = self.arguments.get(self.next)
             && !has_value
@@ -266,7 +267,7 @@ enum Unclear {
     Ambiguous(Vec<&'static str>),
 }
 
-/// What a name, or the beginning of one, means.
+/// Resolves a name or an unambiguous prefix.
 fn resolve(name: &str, engine: &str) -> Result<Meaning, Unclear> {
     if let Some(switch) = switches::find(name) {
         return Ok(Meaning::Switch(switch));
@@ -316,7 +317,7 @@ fn ambiguous(name: &str, names: &[&'static str]) -> Problem {
     }
 }
 
-/// An option that is taken for the text that another one wants.
+/// Returns the problem of an option that becomes the text value of another.
 fn swallows(option: &str, name: &Spot, value: &Spot) -> Problem {
     let text = value.text();
     let why = format!("`--{option}` has no value before `{text}`");

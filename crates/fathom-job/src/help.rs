@@ -10,14 +10,13 @@ use crate::switches::{Argument, SWITCHES};
 use crate::table::{self, ALL_OTHERS, Row, ValueKind};
 use crate::{Dialect, Invocation};
 
-/// Each option as one would write it, and the names of those that only fio has: words to try the
-/// parser with.
+/// Returns an example of each option and the names of fio's other options, as input for fuzzing.
 pub fn option_examples() -> impl Iterator<Item = &'static str> {
     let own = table::rows().map(|row| row.example);
     own.chain(table::known::all().iter().map(|known| known.name))
 }
 
-/// What `--version` prints.
+/// Returns the text of `--version`.
 pub(crate) fn version(dialect: Dialect) -> String {
     let version = env!("CARGO_PKG_VERSION");
     match dialect {
@@ -26,7 +25,7 @@ pub(crate) fn version(dialect: Dialect) -> String {
     }
 }
 
-/// What `--help` prints.
+/// Returns the text of `--help`.
 pub(crate) fn usage() -> String {
     let mut text = String::from("fathom [switches] [job options] <job file(s)>\n");
     for switch in SWITCHES {
@@ -49,7 +48,7 @@ pub(crate) fn usage() -> String {
     text
 }
 
-/// What `--cmdhelp` prints: one option, or a list of all.
+/// Returns the text of `--cmdhelp`: one option, or a list of all.
 pub(crate) fn option(name: Option<&str>) -> Invocation {
     let name = match name.map(str::trim) {
         None | Some("" | "all") => return Invocation::Print(all_options()),
@@ -73,7 +72,7 @@ pub(crate) fn option(name: Option<&str>) -> Invocation {
 
 fn all_options() -> String {
     let mut text = String::new();
-    // What can only be left off is no option to choose.
+    // Options that are accepted only when off are not listed.
     for row in table::rows().filter(|row| row.later != ALL_OTHERS) {
         line(&mut text, &format!("{:<27}: {}", row.name, row.help));
     }
@@ -124,7 +123,7 @@ fn describe(row: &Row) -> String {
     text
 }
 
-/// The range of an option's value, where it has one.
+/// Returns the range of an option's value, if it has one.
 pub(crate) fn range(kind: &ValueKind) -> Option<String> {
     match *kind {
         ValueKind::Int { min, max, .. } | ValueKind::PerDirection { min, max, .. } => {
@@ -140,7 +139,7 @@ pub(crate) fn range(kind: &ValueKind) -> Option<String> {
     }
 }
 
-/// What `--enghelp` prints: all engines, an engine's options, or one of them.
+/// Returns the text of `--enghelp`: all engines, the options of one, or one option.
 pub(crate) fn engine(name: Option<&str>) -> Result<Invocation, Problem> {
     let Some(wanted) = name.filter(|name| !name.trim().is_empty()) else {
         return Ok(Invocation::Print(all_engines()));

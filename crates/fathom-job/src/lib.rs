@@ -1,7 +1,7 @@
 //! Parser of fio's job language: turns job files and command lines into a plan, with diagnostics.
 //!
-//! [`parse`] takes a command line and returns what to run or print, or every error in it. All access
-//! to files and the machine goes through [`Environment`].
+//! [`parse`] takes a command line and returns what to run or print, or every error in it. All
+//! access to files and the machine goes through [`Environment`].
 //!
 //! ```text
 //! command line ─► getopt ─┐

@@ -1,15 +1,15 @@
-//! The options that tie a job to others, and to its own end.
+//! Options on the start and end of a job and its relation to other jobs.
 
 use fathom_core::{Nanos, PerDirection};
 
-/// Who starts after whom, who ends with whom, and when a job ends by itself.
+/// Start and end conditions of a job, flow control, and steady-state detection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LifecycleOptions {
-    /// `wait_for`: the name of the job whose clones must all have ended.
+    /// `wait_for`: name of the job whose clones must all have ended.
     pub wait_for: Option<String>,
-    /// `exitall`: when a job ends, others end with it. Set in one job, it holds for all.
+    /// `exitall`: when any job ends, others end with it. Applies to all jobs if set in one.
     pub exitall: bool,
-    /// `exitall_on_error`: the same, where this job ends with an error.
+    /// `exitall_on_error`: the same if this job fails.
     pub exitall_on_error: bool,
     /// `exit_what`.
     pub exit_what: ExitWhat,
@@ -17,13 +17,13 @@ pub struct LifecycleOptions {
     pub exec_prerun: Option<String>,
     /// `exec_postrun`: a command after the job.
     pub exec_postrun: Option<String>,
-    /// `ignore_error`: errors that reads, writes and verification go past; empty: EIO and EILSEQ.
+    /// `ignore_error`: errors that reads, writes and verification tolerate; empty: EIO and EILSEQ.
     pub ignore_error: [Vec<u32>; 3],
     /// `error_dump`.
     pub error_dump: bool,
     /// `unified_rw_reporting`.
     pub unified: Unified,
-    /// `flow`: the job's weight among those of its `flow_id`; 0: it takes part in none.
+    /// `flow`: weight of the job in its `flow_id`; 0: in no flow.
     pub flow: u32,
     /// `flow_id`.
     pub flow_id: u32,
@@ -41,7 +41,7 @@ pub struct LifecycleOptions {
     pub latency_run: bool,
     /// `steadystate`.
     pub steady: Option<SteadyState>,
-    /// `steadystate_duration`; zero: none is looked for.
+    /// `steadystate_duration`; zero: no detection.
     pub steady_duration: Nanos,
     /// `steadystate_ramp_time`.
     pub steady_ramp: Nanos,
@@ -77,44 +77,44 @@ impl Default for LifecycleOptions {
     }
 }
 
-/// `exit_what`: who ends with a job.
+/// `exit_what`: jobs that end together with a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// Jobs of its reporting group.
+    /// Jobs of the same reporting group.
     #[default]
     Group,
-    /// Jobs between the same two stonewalls.
+    /// Jobs between the same stonewalls.
     Stonewall,
-    /// All, those that have not started too.
+    /// All jobs, including those not yet started.
     All,
 }
 
-/// `unified_rw_reporting`: whether directions are reported as one.
+/// `unified_rw_reporting`: aggregation of directions in reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unified {
-    /// Each by itself.
+    /// Separately.
     #[default]
     None,
-    /// As one.
+    /// Combined.
     Mixed,
-    /// Each by itself, and then as one.
+    /// Separately and combined.
     Both,
 }
 
-/// `steadystate`: what counts as steady.
+/// `steadystate`: the steady-state criterion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyState {
-    /// What is looked at.
+    /// The observed figure.
     pub figure: SteadyFigure,
-    /// By its slope, else by the largest distance from the mean.
+    /// By slope, else by the largest deviation from the mean.
     pub slope: bool,
-    /// At most this: IOPS, bytes per second or nanoseconds, or percent of the mean.
+    /// Upper limit, in IOPS, bytes per second, nanoseconds, or percent of the mean.
     pub limit: f64,
-    /// The limit is in percent.
+    /// Set if the limit is in percent.
     pub percent: bool,
 }
 
-/// What `steadystate` looks at.
+/// Figure observed by `steadystate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyFigure {
     /// `iops`, `iops_slope`.

@@ -1,19 +1,18 @@
-//! A job file's lines: sections, options and includes, each with its place. What they mean is not
-//! decided here.
+//! Lines of job files: sections, options and includes, each with its place, without their meaning.
 
 use std::sync::Arc;
 
 use crate::problem::Problem;
 use crate::source::{Line, Spot, boundary};
 
-/// What a line holds.
+/// Content of a line.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// `[name]`.
     Section {
         name: String,
         spot: Spot,
-        /// The problem with it, though fio accepts it.
+        /// A problem that fio accepts.
         problem: Option<Problem>,
     },
     /// `name`, `name=value`.
@@ -24,10 +23,11 @@ pub(crate) enum Item {
     Bad { spot: Spot, problem: Problem },
 }
 
-/// The items of a file, in order. Blank lines and comments (`;` or `#` to the line's end) are none.
+/// Returns the items of a file in order, without blank lines and comments (`;` or `#` to the end of
+/// the line).
 pub(crate) fn items<'a>(file: &str, bytes: &'a [u8]) -> impl Iterator<Item = Item> + use<'a> {
     let file: Arc<str> = Arc::from(file);
-    // A byte order mark is what some editors put in front.
+    // Some editors prepend a byte order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let lines = bytes.split(|byte| *byte == b'\n');
     lines
@@ -35,7 +35,7 @@ pub(crate) fn items<'a>(file: &str, bytes: &'a [u8]) -> impl Iterator<Item = Ite
         .filter_map(move |(line, number)| item(&file, number, line))
 }
 
-/// Whether this is no text at all.
+/// Returns whether this is not text.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0)
 }
@@ -113,7 +113,7 @@ fn section(spot: Spot) -> Item {
     }
 }
 
-/// fio's reading: all but the first character and the last.
+/// Returns fio's reading of a malformed section name: all but the first and the last character.
 fn between(text: &str) -> &str {
     let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
     text.get(1..last).unwrap_or_default().trim()
@@ -203,7 +203,7 @@ impl Item {
 /// fio's limit.
 const LENGTH_MAX: usize = 8192;
 
-/// As much of a line that is too long as is kept.
+/// Number of bytes kept of a line that is too long.
 const SHOWN: usize = 80;
 
 /// fio's limit.

@@ -1,9 +1,9 @@
 //! The options of I/O logs.
 
-/// What a job logs, and how.
+/// The I/O logs of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// `write_bw_log`: the prefix of the file's name; empty for the job's name.
+    /// `write_bw_log`: prefix of the file name; empty for the job name.
     pub bandwidth: Option<String>,
     /// `write_iops_log`.
     pub iops: Option<String>,
@@ -11,7 +11,7 @@ pub struct LogOptions {
     pub latency: Option<String>,
     /// `write_hist_log`.
     pub histogram: Option<String>,
-    /// `log_avg_msec`; 0: each op.
+    /// `log_avg_msec`; 0: every op.
     pub average_ms: u32,
     /// `log_hist_msec`; 0: no histograms.
     pub histogram_ms: u32,
@@ -31,7 +31,7 @@ pub struct LogOptions {
     pub epoch_clock: u32,
     /// `log_entries`.
     pub entries: u32,
-    /// `log_compression_cpus`: where the log is written.
+    /// `log_compression_cpus`: CPUs of the log writer.
     pub cpus: Option<Vec<u32>>,
     /// `log_format`.
     pub format: LogFileFormat,
@@ -43,12 +43,12 @@ pub struct LogOptions {
     pub bandwidth_ms: Option<u32>,
     /// `iopsavgtime`, ms, if given.
     pub iops_ms: Option<u32>,
-    /// `log_full`; if not given, what the program's name stands for.
+    /// `log_full`; `None`: depends on the name of the program.
     pub when_full: Option<LogFull>,
 }
 
 impl LogOptions {
-    /// Whether the job has a log at all.
+    /// Returns whether the job has any log.
     #[must_use]
     pub const fn any(&self) -> bool {
         self.bandwidth.is_some()
@@ -89,27 +89,27 @@ impl Default for LogOptions {
 /// `log_window_value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogValue {
-    /// The mean of the window.
+    /// Mean of the window.
     Average,
-    /// Its maximum.
+    /// Maximum of the window.
     Max,
-    /// Both, in columns of their own.
+    /// Both, in two columns.
     Both,
 }
 
-/// `log_full`: what happens when the writer cannot keep up.
+/// `log_full`: policy when the writer cannot keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFull {
-    /// Entries are dropped and counted.
+    /// Drop entries and count them.
     Drop,
-    /// The job waits.
+    /// Block the job.
     Wait,
 }
 
-/// `log_format`: what the files of logs are.
+/// `log_format`: format of log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFileFormat {
-    /// Lines as fio's.
+    /// fio's text format.
     Text,
     /// Tables with the same columns.
     Parquet,

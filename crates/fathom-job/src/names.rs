@@ -1,15 +1,15 @@
-//! How a job's files are called.
+//! Names of the files of a job.
 
 use crate::plan::Job;
 
-/// The files of one clone of a job, in order. `job_number` is the clone's own number: 0 for the
-/// first.
+/// Returns the files of one clone of a job, in order. `job_number` is the number of the clone, 0
+/// for the first.
 ///
-/// A `filename` is taken as it is, one file for each name in its list (fewer only if an `nrfiles`
-/// after it says so); else `filename_format` names `nrfiles` files in the job's directory; a list
-/// of directories is gone through clone by clone. `$jobname` is the section's name: a `name` inside
-/// the section does not rename files. (A device that has the section's name comes before all this:
-/// that needs a look at the disk, so it is not done here.)
+/// With `filename` these are the names in its list (fewer if `nrfiles` after it says so). Else
+/// `filename_format` names `nrfiles` files in the job's directory; clones are distributed over a
+/// list of directories. `$jobname` is the name of the section: a `name` inside the section does not
+/// rename files. A device with the name of the section has precedence over all this, but finding it
+/// needs a look at the disk, which the caller does.
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
@@ -27,7 +27,7 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
         .collect()
 }
 
-/// A name under a directory, if there is one; as in fio, an absolute name too.
+/// Prefixes a name with a directory, if there is one; as in fio, also an absolute name.
 pub(crate) fn in_directory(directory: Option<&str>, name: String) -> String {
     match directory {
         Some(directory) if name != "-" => {
@@ -54,7 +54,7 @@ fn format_name(format: &str, section: &str, job_number: u32, file_number: u32) -
         "$jobname" => Some(section.to_owned()),
         "$jobnum" => Some(job_number.to_string()),
         "$filenum" => Some(file_number.to_string()),
-        // Only servers have clients; elsewhere this one is empty.
+        // `$clientuid` is empty: there is no client/server mode.
         _ => Some(String::new()),
     })
 }
@@ -88,11 +88,10 @@ fn replace_keywords(format: &str, value: &dyn Fn(&str) -> Option<String>) -> Str
     name
 }
 
-/// `$jobname` before `$jobnum` does not matter: neither begins with the other.
+/// Keywords of `filename_format`; the order is irrelevant, as none is a prefix of another.
 const KEYWORDS: [&str; 4] = ["$jobname", "$jobnum", "$filenum", "$clientuid"];
 
-/// The names in a list with colons between them; `\:` is a colon in a name. Empty ones are no
-/// names.
+/// Splits a colon-separated list of names; `\:` is a colon in a name. Empty names are dropped.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut letters = text.chars().peekable();

@@ -1,7 +1,7 @@
-//! Whole numbers with units, as fio reads them, refused where fio reads nonsense.
+//! Integers with units, as documented by fio.
 //!
-//! With `kb_base=1024` (the default) `4k` is 4096 and `4kib` is 4000: the reverse of the standard,
-//! kept for old job files. `4ki`, without the `b`, is 4096 all the same.
+//! With `kb_base=1024` (the default) `4k` is 4096 and `4kib` is 4000: the reverse of the IEC
+//! standard, kept for old job files. `4ki`, without the `b`, is still 4096.
 
 use crate::arithmetic;
 use crate::findings::Findings;
@@ -9,18 +9,18 @@ use crate::plan::Size;
 use crate::problem::{Piece, Problem};
 use crate::reading;
 
-/// A whole number as it was written.
+/// An integer as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
-    /// Its value in bytes, ops, or whatever the option counts.
+    /// Value, in bytes, ops or the unit of the option.
     pub(crate) value: i128,
-    /// Whether it had a unit.
+    /// Set if it had a unit.
     pub(crate) unit: bool,
-    /// Whether an IEC unit (`kib`) was taken for a power of 1000.
+    /// Set if an IEC unit (`kib`) was read as a power of 1000.
     pub(crate) reversed: bool,
 }
 
-/// Reads a whole number, or an expression in parentheses.
+/// Reads an integer, or an expression in parentheses.
 pub(crate) fn integer(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     let piece = piece.trim();
     if piece.text.starts_with('(') {
@@ -30,7 +30,7 @@ pub(crate) fn integer(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem>
     number_literal(piece, kb_base)
 }
 
-/// Reads a whole number that may not be negative and must lie between `min` and `max`.
+/// Reads a non-negative integer from `min` to `max`.
 pub(crate) fn counted(
     piece: Piece<'_>,
     kb_base: u64,
@@ -43,7 +43,7 @@ pub(crate) fn counted(
     in_range(piece.trim(), number.value, min, max)
 }
 
-/// Reads a number that is a part of a value; of a text that is none, what fio takes it for.
+/// Reads a number that is part of a value, or fio's reading of a text that is not a number.
 pub(crate) fn settled(
     piece: Piece<'_>,
     kb_base: u64,
@@ -101,7 +101,7 @@ fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
     }
 }
 
-/// One number without parentheses.
+/// Reads one number without parentheses.
 fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     let (sign, body) = signed(piece)?;
     let (digits, suffix) = digits_and_suffix(body)?;
@@ -121,7 +121,7 @@ fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     }
 }
 
-/// Takes the sign off.
+/// Splits off the sign.
 pub(crate) fn signed(piece: Piece<'_>) -> Result<(i128, Piece<'_>), Problem> {
     let piece = piece.trim();
     if piece.text.is_empty() {
@@ -134,7 +134,7 @@ pub(crate) fn signed(piece: Piece<'_>) -> Result<(i128, Piece<'_>), Problem> {
     })
 }
 
-/// Digits with their value, and what follows them.
+/// Splits a number into its digits, with their value, and the suffix.
 pub(crate) fn digits_and_suffix(
     piece: Piece<'_>,
 ) -> Result<((Piece<'_>, i128), Piece<'_>), Problem> {
@@ -177,7 +177,7 @@ fn hexadecimal<'a>(piece: Piece<'a>, hex: &str) -> Result<((Piece<'a>, i128), Pi
     }
 }
 
-/// The multiplier of a unit, and whether it is an IEC unit taken for a power of 1000.
+/// Returns the multiplier of a unit, and whether it is an IEC unit read as a power of 1000.
 fn unit(suffix: Piece<'_>, kb_base: u64) -> Option<(i128, bool)> {
     let lower = suffix.text.to_ascii_lowercase();
     if lower == "b" {
@@ -206,7 +206,7 @@ fn unknown_suffix(suffix: Piece<'_>) -> Problem {
     .fix("use k, m, g, t or p (powers of 1024 with kb_base=1024), or no unit")
 }
 
-/// Arithmetic without parentheses, of which fio reads the first number.
+/// Returns the problem of arithmetic without parentheses, of which fio reads the first number.
 pub(crate) fn operator(suffix: Piece<'_>) -> Option<Problem> {
     let calculates = suffix.text.trim_start().starts_with(['*', '/', '+', '^']);
     calculates.then(|| {
@@ -228,7 +228,7 @@ fn fraction(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>) -> Problem {
     }
 }
 
-/// `1.5g` in a smaller unit: `1536m`.
+/// Converts `1.5g` to a smaller unit: `1536m`.
 fn whole_equivalent(digits: &str, rest: &str) -> Option<String> {
     let rest = rest.strip_prefix('.')?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
@@ -250,7 +250,7 @@ pub(crate) fn too_large(piece: Piece<'_>) -> Problem {
     )
 }
 
-/// A number that must lie between `min` and `max`.
+/// Checks that a number is from `min` to `max`.
 pub(crate) fn in_range(piece: Piece<'_>, value: i128, min: u64, max: u64) -> Result<u64, Problem> {
     let problem = |why: String| Problem::new("out-of-range", piece.range(), why);
     match u64::try_from(value) {

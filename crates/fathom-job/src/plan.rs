@@ -1,6 +1,6 @@
-//! What was asked for: every job with every option, typed, defaults filled in.
+//! The plan: every job with all options, typed, with defaults applied.
 //!
-//! A plan is what was *written*; `fathom-run` turns it into what is *done*.
+//! A plan is what the user *wrote*; `fathom-run` translates it into what is *done*.
 
 use std::sync::Arc;
 
@@ -8,39 +8,48 @@ use fathom_core::{IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::source::Origin;
 
-/// The jobs of one invocation, in order, and what holds for all of them.
+/// The jobs of one invocation, in order.
+///
+/// The result of parsing, and the input of a run, a simulation and lint. It is complete (every
+/// option has a value, inherited or default) but not resolved: percentages, file sizes and
+/// `numjobs` are as written, because resolving them needs a look at the machine. It refers to the
+/// source text of its options, so that later errors can show it.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The jobs, one for each section (or `--name`), `numjobs` not yet multiplied out.
+    /// The jobs, one for each section or `--name`; clones (`numjobs`) are not expanded.
     pub jobs: Vec<Job>,
-    /// Options of the `[global]` sections (or before the first `--name`) as typed, for the report:
-    /// those of the last job file where there are several.
+    /// Options of the `[global]` sections, or before the first `--name`, as typed, for the report;
+    /// of the last job file if there are several.
     pub global_options: Vec<(String, String)>,
-    /// Options of job files without a job, each with the number of jobs before it.
+    /// Options of job files without jobs, each with the number of jobs before it.
     pub(crate) jobless: Vec<(usize, Arc<[Typed]>)>,
 }
 
 /// One section of a job file, or one `--name` of a command line.
+///
+/// `options` is what counts. `typed` and `inherited` keep what was written, for reports and for
+/// messages that point at the option; inherited options are shared between jobs, because a
+/// `[global]` section may precede thousands of them.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Its name: the value of `name`, or else the section's.
+    /// Name: the value of `name`, or else of the section.
     pub name: String,
-    /// Name of the section, or the value of the `--name` that began the job. Files are named after
-    /// it, and so are all clones but the first.
+    /// Name of the section, or the value of the `--name` that started the job. Files and all clones
+    /// but the first are named after it.
     pub section: String,
-    /// Where the section begins.
+    /// Place of the section's header.
     pub origin: Origin,
-    /// Its own options as typed, in order, for the report.
+    /// Options of the job itself as typed, in order, for the report.
     pub typed: Vec<Typed>,
-    /// Those of the `[global]` sections before it, in order; jobs share them.
+    /// Options of preceding `[global]` sections, in order; shared between jobs.
     pub inherited: Arc<[Typed]>,
-    /// All options, typed, with defaults and globals folded in.
+    /// Effective options, including defaults and globals.
     pub options: Options,
 }
 
 impl Job {
-    /// Returns the name of one clone. A `name` inside a section renames the first clone alone, as
-    /// in fio.
+    /// Returns the name of a clone. A `name` inside a section renames only the first clone, as in
+    /// fio.
     #[must_use]
     pub fn clone_name(&self, clone: u32) -> &str {
         match clone {
@@ -49,7 +58,7 @@ impl Job {
         }
     }
 
-    /// This option as it was written last: in the job, or else in what it inherits.
+    /// Returns an option as written last, in the job or else inherited.
     #[must_use]
     pub fn written(&self, option: &str) -> Option<&Typed> {
         let own = self.typed.iter().rev();
@@ -57,7 +66,7 @@ impl Job {
             .find(|typed| typed.name == option)
     }
 
-    /// Where the first of these options was written, or else the job.
+    /// Returns the place of the first of these options that was written, or else of the job.
     #[must_use]
     pub fn place(&self, options: &[&str]) -> &Origin {
         let written = options.iter().find_map(|option| self.written(option));
@@ -68,38 +77,38 @@ impl Job {
 /// An option as the user wrote it.
 #[derive(Clone, Debug)]
 pub struct Typed {
-    /// The option's canonical name (`rw`, not `readwrite`).
+    /// Canonical name (`rw`, not `readwrite`).
     pub name: String,
-    /// Its value; empty for a bare flag.
+    /// Value; empty for a bare flag.
     pub value: String,
-    /// Where it stands.
+    /// Place in a job file or on the command line.
     pub origin: Origin,
 }
 
-/// Settings that are not a job's: fio's command-line switches.
+/// Settings of an invocation: fio's command-line switches.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// `--output`.
     pub output: Option<String>,
-    /// `--output-format`, in the order asked; empty means normal.
+    /// `--output-format`, in the order given; empty means normal.
     pub formats: Vec<OutputFormat>,
-    /// `--terse-version`; 0 for the usual one.
+    /// `--terse-version`; 0: the default.
     pub terse_version: u32,
-    /// `--readonly`: refuse whatever writes or trims.
+    /// `--readonly`: refuse jobs that write or trim.
     pub read_only: bool,
-    /// `--no-exec`: refuse whatever runs commands.
+    /// `--no-exec`: refuse jobs that run commands.
     pub no_exec: bool,
-    /// `--trigger`: a command to run when the trigger fires; the run ends then.
+    /// `--trigger`: command to run when the trigger fires, which ends the run.
     pub trigger: Option<String>,
-    /// `--trigger-file`: it fires when this file appears.
+    /// `--trigger-file`: file whose appearance fires the trigger.
     pub trigger_file: Option<String>,
-    /// `--trigger-timeout`: it fires after this time.
+    /// `--trigger-timeout`: time after which the trigger fires.
     pub trigger_timeout: Option<Nanos>,
     /// `--parse-only`.
     pub parse_only: bool,
     /// `--warnings-fatal`.
     pub warnings_fatal: bool,
-    /// `--section`: only these.
+    /// `--section`: run only these sections.
     pub sections: Vec<String>,
     /// `--eta`.
     pub eta: EtaMode,
@@ -109,21 +118,21 @@ pub struct Settings {
     pub eta_newline: Option<Nanos>,
     /// `--debug`.
     pub debug: crate::debug::DebugOptions,
-    /// `--status-interval`: a whole report so often while the jobs run.
+    /// `--status-interval`: interval between complete reports while jobs run.
     pub status_interval: Option<Nanos>,
-    /// `--bandwidth-log`: the prefix of the logs of all jobs' bandwidth.
+    /// `--bandwidth-log`: prefix of the aggregate bandwidth logs.
     pub bandwidth_log: Option<String>,
-    /// `--idle-prof`: measure how idle the processors are while the jobs run.
+    /// `--idle-prof`: measure CPU idleness while jobs run.
     pub idle_profile: Option<IdleProfile>,
-    /// `--machine`: run in virtual time on the devices that this file describes.
+    /// `--machine`: machine file to simulate in virtual time.
     pub machine: Option<String>,
-    /// `--seeks`: say what the modelled devices were given, and how far apart.
+    /// `--seeks`: report requests and seek distances of modelled devices.
     pub seeks: bool,
-    /// `--save-distribution`: write a machine file that gives ops the latencies of this run.
+    /// `--save-distribution`: machine file to write with the latencies of this run.
     pub save_distribution: Option<String>,
 }
 
-/// When the status line is shown.
+/// Condition to show the status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EtaMode {
     /// On a terminal.
@@ -135,12 +144,12 @@ pub enum EtaMode {
     Never,
 }
 
-/// What `--idle-prof` shows.
+/// Output of `--idle-prof`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleProfile {
-    /// All processors together.
+    /// Total over all CPUs.
     System,
-    /// Each by itself, too.
+    /// Also per CPU.
     PerCpu,
 }
 
@@ -149,14 +158,14 @@ pub enum IdleProfile {
 pub enum Size {
     /// Bytes.
     Bytes(u64),
-    /// Percent of what is there.
+    /// Percent of the file or device.
     Percent(u32),
-    /// Zones of `zonesize`; none is left in a job of a plan.
+    /// Zones of `zonesize`; does not occur in a finished plan.
     Zones(u32),
 }
 
 impl Size {
-    /// The size; `None` for 0 of any unit, with which fio means that no size is given.
+    /// Returns the size; `None` for 0 of any unit, which fio treats as not given.
     pub(crate) const fn unless_zero(self) -> Option<Self> {
         match self {
             Self::Bytes(0) | Self::Percent(0) | Self::Zones(0) => None,
@@ -180,19 +189,19 @@ pub enum ReadWrite {
     TrimWrite,
 }
 
-/// Op sizes of one direction.
+/// Block sizes of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSize {
     /// `bs`.
     Fixed(u64),
     /// `bsrange`.
     Range {
-        /// Smallest.
+        /// Minimum.
         min: u64,
-        /// Largest.
+        /// Maximum.
         max: u64,
     },
-    /// `bssplit`: size and percent; the percents add up to 100.
+    /// `bssplit`: size and percentage; the percentages add up to 100.
     Split(Vec<(u64, u8)>),
 }
 
@@ -212,7 +221,7 @@ pub enum RandomDistribution {
 /// `random_generator`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomGenerator {
-    /// Not given: 32 bits, 64 where there are more blocks than that.
+    /// Not given: 32 bits, or 64 if there are more blocks.
     Default,
     /// `tausworthe`.
     Tausworthe,
@@ -227,7 +236,7 @@ pub enum RandomGenerator {
 pub enum Fallocate {
     /// `none`, `0`.
     None,
-    /// `native`: try, and go on where the filesystem cannot.
+    /// `native`: fallocate(2), unless the file system does not support it.
     Native,
     /// `posix`, `1`.
     Posix,
@@ -240,7 +249,7 @@ pub enum Fallocate {
 /// `verify`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Not at all.
+    /// No verification.
     None,
     /// `crc32c`, `crc32c-intel`.
     Crc32c,
@@ -253,16 +262,16 @@ pub enum Verify {
 /// `cpus_allowed_policy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
-    /// Each job may run on all of them.
+    /// Every clone may run on all CPUs.
     Shared,
-    /// Each job gets one.
+    /// Each clone gets one CPU.
     Split,
 }
 
 /// `rate_process`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Even.
+    /// Evenly spaced.
     Linear,
     /// Exponential gaps.
     Poisson,
@@ -271,7 +280,7 @@ pub enum RateProcess {
 /// `clocksource`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockSource {
-    /// Not given: the processor's counter where it can be trusted.
+    /// Not given: the TSC if it is reliable.
     Default,
     /// `cpu`.
     Cpu,
@@ -284,11 +293,11 @@ pub enum ClockSource {
 /// One entry of `cmdprio_bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorityShare {
-    /// The op size it is about.
+    /// Block size of the ops.
     pub bytes: u64,
-    /// How many of these ops get the priority, percent.
+    /// Percentage of these ops with the priority.
     pub percent: u8,
-    /// The priority; `None` for what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    /// Priority; `None` for that of `cmdprio_class`, `cmdprio` and `cmdprio_hint`.
     pub priority: Option<IoPriority>,
 }
 
@@ -306,11 +315,15 @@ pub struct ContinueOnError {
 /// `rw=…:N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencerSuffix {
-    /// The number behind the colon: bytes for sequential, ops for random patterns.
+    /// The number after the colon: bytes for sequential, ops for random patterns.
     pub number: i64,
 }
 
-/// The options of one job. Each field is the option of the same name, in the unit it says.
+/// The effective options of one job.
+///
+/// A field has the name of its option; the option table documents it. Groups of options that belong
+/// together have a struct of their own. Values are as read, with fio's defaults: 0 and `None` keep
+/// the meaning they have for the option.
 #[derive(Clone, Debug)]
 #[expect(
     missing_docs,
@@ -342,16 +355,16 @@ pub struct Options {
     pub offset_increment: Size,
     pub number_ios: Option<u64>,
     // Where.
-    /// With a `filename`, how many of its names are used.
+    /// With a `filename`, the number of its names that are used.
     pub nrfiles: u32,
     pub file_service: crate::workload::FileService,
-    /// `None` for all.
+    /// `None`: all.
     pub openfiles: Option<u32>,
     pub files: crate::workload::FileOptions,
     pub fill_device: bool,
     pub memory: crate::workload::MemoryOptions,
     pub serialize_overlap: bool,
-    /// `io_submit_mode=offload`: workers do the ops.
+    /// `io_submit_mode=offload`: a worker pool submits.
     pub offload: bool,
     pub offload_kick: crate::workload::OffloadKick,
     pub rate_ignore_thinktime: bool,
@@ -364,14 +377,14 @@ pub struct Options {
     pub runtime: Option<Nanos>,
     pub time_based: bool,
     pub ramp_time: Nanos,
-    /// Bytes; 0 for none.
+    /// Bytes; 0: none.
     pub ramp_size: u64,
     pub startdelay: (Nanos, Nanos),
     pub loops: u32,
     pub stonewall: bool,
     pub new_group: bool,
     pub group_reporting: bool,
-    /// Who starts after whom, and who ends with whom.
+    /// Start and end conditions.
     pub lifecycle: crate::lifecycle::LifecycleOptions,
     // The queue.
     pub iodepth: u32,
@@ -383,7 +396,7 @@ pub struct Options {
     /// 0 means `iodepth`.
     pub iodepth_low: u32,
     pub direct: bool,
-    /// `sync=`: `O_SYNC` (1) or `O_DSYNC` (2) on every write; 0 none.
+    /// `sync`: 1 for `O_SYNC`, 2 for `O_DSYNC`, 0 for neither.
     pub sync: u8,
     // Randomness.
     pub norandommap: bool,
@@ -429,27 +442,27 @@ pub struct Options {
     pub invalidate: bool,
     pub pre_read: bool,
     // Content.
-    /// `refill_buffers`, or what an option that implies it made of it.
+    /// `refill_buffers`, as given or implied by another option.
     pub refill_buffers: bool,
-    /// `refill_buffers` was given: `buffer_compress_percentage` does not imply it then.
+    /// Set if `refill_buffers` was given: `buffer_compress_percentage` then does not imply it.
     pub refill_given: bool,
     pub zero_buffers: bool,
-    /// As said; by default what is not zero is scrambled.
+    /// As given; by default, buffers that are not zero are scrambled.
     pub scramble_buffers: Option<bool>,
     pub buffer_pattern: Option<Vec<u8>>,
-    /// As written, where it names a file, until that is read.
+    /// The text of a pattern that names a file, until the file is read.
     pub buffer_pattern_text: Option<String>,
     pub content: crate::workload::ContentOptions,
     pub verify: Verify,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,
-    /// Where in it eight bytes are a block's offset (`%o`).
+    /// Positions of `%o` in the pattern: eight bytes that hold the offset of the block.
     pub verify_pattern_offsets: Vec<usize>,
-    /// As written, where it names a file, until that is read.
+    /// The text of a pattern that names a file, until the file is read.
     pub verify_pattern_text: Option<String>,
     // What is measured and shown.
     pub percentile_list: Vec<f64>,
-    /// Decimals of the longest number in `percentile_list`.
+    /// Number of decimals of the longest entry of `percentile_list`.
     pub percentile_precision: u32,
     pub clat_percentiles: bool,
     pub lat_percentiles: bool,
@@ -460,7 +473,7 @@ pub struct Options {
     pub disable_bw: bool,
     pub gtod_reduce: bool,
     pub clocksource: ClockSource,
-    /// The processor of the thread that reads the clock for all others, if there is to be one.
+    /// CPU of the thread that reads the clock for all jobs, if there is one.
     pub gtod_cpu: Option<u32>,
     pub continue_on_error: ContinueOnError,
     pub stats: bool,

@@ -1,28 +1,29 @@
-//! What is wrong with a value, before it is known where the value stands.
+//! Problems of a value, relative to the value.
 
 use std::ops::Range;
 
-/// A finding inside one value; the caller turns it into a [`crate::Diagnostic`] with a place.
+/// A problem inside one value. The caller, which knows the place of the value, turns it into a
+/// [`crate::Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Short and stable, for scripts: `bad-suffix`.
+    /// Stable code for scripts, such as `bad-suffix`.
     pub(crate) code: &'static str,
-    /// What is wrong, and why.
+    /// Description of the problem, with the reason.
     pub(crate) why: String,
-    /// The offending bytes of the value.
+    /// Byte range of the problem in the value.
     pub(crate) at: Range<usize>,
-    /// What fio would have done with it, as the end of "fio …".
+    /// fio's behaviour, as the end of a sentence "fio …".
     pub(crate) fio: Option<Box<str>>,
-    /// fio's reading of the text, as a job file would say it, if fio accepts it.
+    /// fio's reading of the text, as a job file would write it, if fio accepts it.
     pub(crate) reading: Option<Box<str>>,
-    /// fio finds out only when the job is to run, not for `--parse-only`.
+    /// Set if fio detects it only when the job is about to run, not for `--parse-only`.
     pub(crate) when_run: bool,
-    /// What to write instead, in the imperative.
+    /// Remedy, in the imperative.
     pub(crate) fix: Option<String>,
 }
 
 impl Problem {
-    /// A problem with these bytes of the value.
+    /// Creates a problem with these bytes of the value.
     pub(crate) fn new(code: &'static str, at: Range<usize>, why: impl Into<String>) -> Self {
         Self {
             code,
@@ -35,38 +36,38 @@ impl Problem {
         }
     }
 
-    /// Adds what fio would have done.
+    /// Adds fio's behaviour.
     pub(crate) fn fio(mut self, does: impl Into<String>) -> Self {
         self.fio = Some(does.into().into_boxed_str());
         self
     }
 
-    /// Adds what fio takes the text for.
+    /// Adds fio's reading.
     pub(crate) fn read_as(mut self, reading: impl Into<String>) -> Self {
         self.reading = Some(reading.into().into_boxed_str());
         self
     }
 
-    /// Says that fio finds out only when the job is to run.
+    /// Marks a problem that fio detects only when the job is about to run.
     pub(crate) fn when_run(mut self) -> Self {
         self.when_run = true;
         self
     }
 
-    /// Adds what to write instead.
+    /// Adds a remedy.
     pub(crate) fn fix(mut self, how: impl Into<String>) -> Self {
         self.fix = Some(how.into());
         self
     }
 
-    /// The same problem, of a piece that begins `by` bytes into the value.
+    /// Converts a problem of a piece that starts `by` bytes into the value.
     pub(crate) fn shifted(mut self, by: usize) -> Self {
         self.at = self.at.start + by..self.at.end + by;
         self
     }
 }
 
-/// A part of a value, and where in it the part begins.
+/// A part of a value with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
@@ -74,17 +75,17 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// A whole value.
+    /// The whole value.
     pub(crate) const fn whole(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    /// Its bytes within the value.
+    /// Returns its byte range in the value.
     pub(crate) const fn range(self) -> Range<usize> {
         self.at..self.at + self.text.len()
     }
 
-    /// Splits at any of `separators` that stand outside parentheses.
+    /// Splits at any of `separators` outside parentheses.
     pub(crate) fn split(self, separators: &[char]) -> Vec<Self> {
         let mut pieces = Vec::new();
         let mut depth = 0_u32;
@@ -104,7 +105,7 @@ impl<'a> Piece<'a> {
         pieces
     }
 
-    /// The piece at this range of its own text.
+    /// Returns a part of this piece, with a range relative to its text.
     pub(crate) fn part(self, range: Range<usize>) -> Self {
         Self {
             at: self.at + range.start,
@@ -112,7 +113,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Without blanks on both sides.
+    /// Returns the piece without surrounding spaces.
     pub(crate) fn trim(self) -> Self {
         let front = self.text.len() - self.text.trim_start().len();
         Self {

@@ -1,6 +1,6 @@
-//! Options of the thread that a job runs on: who it is, where its memory lies, what holds it back.
+//! Options of a job's thread: identity, memory placement, resource limits.
 
-/// What is set on a job's thread beside its processors and priorities.
+/// Attributes of a job's thread, besides CPUs and priorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessOptions {
     /// `uid`.
@@ -9,7 +9,7 @@ pub struct ProcessOptions {
     pub gid: Option<u32>,
     /// `comm`.
     pub comm: Option<String>,
-    /// `lockmem`, bytes; 0 for none.
+    /// `lockmem`, bytes; 0: none.
     pub lockmem: u64,
     /// `numa_cpu_nodes`.
     pub numa_cpu_nodes: Option<Nodes>,
@@ -21,14 +21,14 @@ pub struct ProcessOptions {
     pub cgroup_weight: Option<u32>,
     /// `cgroup_nodelete`.
     pub cgroup_nodelete: bool,
-    /// `job_start_clock_id`: the kernel's number of a clock.
+    /// `job_start_clock_id`: a clock_gettime(2) ID.
     pub job_start_clock_id: u32,
 }
 
 /// NUMA nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// All that there are.
+    /// All nodes.
     All,
     /// These, ascending.
     List(Vec<u32>),
@@ -39,18 +39,18 @@ pub enum Nodes {
 pub enum MemoryPolicy {
     /// `default`.
     Default,
-    /// `local`: from the node that the thread runs on.
+    /// `local`: the node of the thread's CPU.
     Local,
-    /// `prefer:N`: from this node while it has any.
+    /// `prefer:N`: this node while it has free memory.
     Prefer(u32),
-    /// `bind:LIST`: from no other nodes than these.
+    /// `bind:LIST`: only these nodes.
     Bind(Nodes),
-    /// `interleave[:LIST]`: page by page from one after the other.
+    /// `interleave[:LIST]`: round-robin by page.
     Interleave(Nodes),
 }
 
 impl MemoryPolicy {
-    /// The nodes that it names.
+    /// Returns the nodes it names.
     #[must_use]
     pub fn nodes(&self) -> Option<Nodes> {
         match self {

@@ -1,9 +1,9 @@
-//! fio's reading of texts that are no documented values: `4kk`, `1min`, `100*1`, `1[x]`, `-3`.
+//! fio's reading of undocumented values: `4kk`, `1min`, `100*1`, `1[x]`, `-3`.
 //!
-//! fio reads digits as far as they go, then looks at what follows them for a unit. A value is cut
-//! at `,`, `:` and `-`, and each part is read together with all that stands behind it. The rules
-//! were observed on a running fio (`--debug=parse` prints what each text is taken for);
-//! `tests/beside_fio.rs` compares them with the one that is installed.
+//! fio reads leading digits and then looks for a unit in what follows. A value is cut at `,`, `:`
+//! and `-`, and each part is read together with all text after it. The rules were observed on a
+//! running fio (`--debug=parse` prints the reading of each text); `tests/beside_fio.rs` compares
+//! them with an installed fio.
 
 use fathom_core::{Nanos, PerDirection};
 
@@ -15,7 +15,7 @@ use crate::time::Bare;
 pub(crate) enum Reading<T> {
     /// This value.
     Value(T),
-    /// No value, and no error either: the option stays as it was.
+    /// No value and no error: the option stays unchanged.
     Nothing,
 }
 
@@ -41,7 +41,7 @@ impl<T: Shown> Reading<T> {
     }
 }
 
-/// A value as a job file would say it.
+/// A value that can be written as a job file would.
 pub(crate) trait Shown {
     fn shown(&self) -> String;
 }
@@ -115,14 +115,14 @@ impl<T: Shown + Eq> Shown for PerDirection<Option<T>> {
     }
 }
 
-/// The part that counts when an option of one value is given several.
+/// The part that is used if a single-valued option is given several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     First,
     Last,
 }
 
-/// A whole number from `min` to `max`.
+/// Reads an integer from `min` to `max`.
 pub(crate) fn integer(
     text: &str,
     kb_base: u64,
@@ -134,7 +134,7 @@ pub(crate) fn integer(
     })
 }
 
-/// A whole number that may be negative.
+/// An integer that may be negative.
 pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option<Reading<i64>> {
     parts(text, Counts::First, |rest| {
         let value = count(rest, kb_base)?.cast_signed();
@@ -142,7 +142,7 @@ pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option
     })
 }
 
-/// Bytes, percent or zones.
+/// Reads bytes, percent or zones.
 pub(crate) fn size(text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> {
     parts(text, Counts::Last, |rest| {
         if rest.ends_with('z') {
@@ -164,7 +164,7 @@ pub(crate) fn time(text: &str, bare: Bare) -> Option<Reading<Nanos>> {
     parts(text, Counts::First, |rest| moment(rest, bare))
 }
 
-/// One time, with all that stands behind it.
+/// Reads one time, with all text after it.
 pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
     if text.ends_with('z') {
         return None;
@@ -186,28 +186,29 @@ pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
     Some(Nanos::new(micros.saturating_mul(1000)))
 }
 
-/// A flag, or with `max` of 1 a boolean: any number but 0 is on.
+/// Reads a flag, or with a `max` of 1 a boolean: any number but 0 is on.
 pub(crate) fn boolean(text: &str, max: i32) -> Option<Reading<bool>> {
     parts(text, Counts::First, |rest| {
         let value = digits(rest).map_or_else(|| overflowed(rest), |(value, _)| Some(value))?;
-        // Read into 32 bits.
+        // fio keeps it in 32 bits.
         let value = u32::try_from(value.cast_unsigned() & u64::from(u32::MAX)).ok()?;
         (value.cast_signed() <= max).then_some(value != 0)
     })
 }
 
-/// More digits than a number has, which fio takes for -1 where it reads a flag.
+/// Returns fio's reading of a flag with too many digits, -1.
 fn overflowed(text: &str) -> Option<i64> {
     let all_digits = text.trim_start().bytes().all(|byte| byte.is_ascii_digit());
     (all_digits && !text.trim().is_empty()).then_some(-1)
 }
 
-/// The word before the first `,` or `:`, which is all that fio compares.
+/// Returns the word before the first `,` or `:`; fio compares no more.
 pub(crate) fn word(text: &str) -> &str {
     text.split([',', ':']).next().unwrap_or(text)
 }
 
-/// Values for reads, writes and trims. A part that is no number leaves its direction as it was.
+/// Reads values for reads, writes and trims. A part that is not a number leaves its direction
+/// unchanged.
 pub(crate) fn per_direction<T: Copy>(
     text: &str,
     read: impl Fn(&str) -> Option<T>,
@@ -223,7 +224,7 @@ pub(crate) fn per_direction<T: Copy>(
     })
 }
 
-/// A number of bytes or of anything else: digits, and one letter or `%` behind them.
+/// Reads a count: digits, followed by a one-letter unit or `%`.
 pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
     if text.ends_with('z') {
         return None;
@@ -234,7 +235,7 @@ pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
     let Some(first) = lower.chars().next() else {
         return Some(value);
     };
-    // A percentage is a number from the top down, whatever the option can do with it.
+    // fio encodes a percentage as a number counted down from the maximum, for any option.
     if first == '%' {
         return Some(!value);
     }
@@ -247,8 +248,8 @@ pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
     Some(value.wrapping_mul(unit))
 }
 
-/// A number within limits, which fio compares as signed: a negative one passes for a giant one, of
-/// which as much is left as the option can hold.
+/// Checks limits as fio does, with signed comparison: a negative number passes as a huge one,
+/// truncated to the width of the option.
 pub(crate) fn in_range(value: u64, min: u64, max: u64) -> Option<u64> {
     let signed = i128::from(value.cast_signed());
     if (min > 0 && signed < i128::from(min)) || signed > i128::from(max) {
@@ -260,26 +261,27 @@ pub(crate) fn in_range(value: u64, min: u64, max: u64) -> Option<u64> {
     })
 }
 
-/// A number with or without a fraction, as far as it goes.
+/// Reads the leading number of a text, with or without a fraction.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let body = text.trim_start();
     let plain = |letter: char| letter.is_ascii_digit() || letter == '.';
     let end = body.find(|letter| !plain(letter)).unwrap_or(body.len());
-    // One dot, with or without digits behind it.
+    // One dot, with or without digits after it.
     let mut dots = body[..end].match_indices('.');
     let end = dots.nth(1).map_or(end, |(second, _)| second);
     body[..end].parse().ok()
 }
 
-/// Digits as far as they go, 0 where there are none, as the C library's `atoi` has it.
+/// Reads leading digits, 0 if there are none, like the C library's `atoi`.
 pub(crate) fn whole(text: &str) -> u64 {
     let body = text.trim_start();
     let end = body.find(|letter: char| !letter.is_ascii_digit());
     body[..end.unwrap_or(body.len())].parse().unwrap_or(0)
 }
 
-/// Digits behind blanks and a sign, and what follows the decimal ones: of a number that `0x`
-/// anywhere makes hexadecimal that is the `x`. `None` where there are none, or too many.
+/// Splits a text into its number, after spaces and a sign, and the rest after the decimal digits.
+/// `0x` anywhere in the text makes the number hexadecimal; the rest then starts at the `x`. Returns
+/// `None` if there are no digits, or too many.
 fn digits(text: &str) -> Option<(i64, &str)> {
     let body = text.trim_start();
     let negative = body.starts_with('-');
@@ -298,7 +300,7 @@ fn digits(text: &str) -> Option<(i64, &str)> {
     Some((if negative { -value } else { value }, rest))
 }
 
-/// Reads each part of a value; `None` where none of them can be read.
+/// Reads each part of a value; `None` if none can be read.
 fn parts<T: Copy>(
     text: &str,
     counts: Counts,
@@ -312,10 +314,10 @@ fn parts<T: Copy>(
     })
 }
 
-/// The value, and what stands behind each separator in it.
+/// Returns the value, and the text after each separator in it.
 fn rests(text: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(text), |rest| {
-        // The first comma, before any colon or dash that stands ahead of it.
+        // fio looks for a comma first, even if a colon or dash precedes it.
         let at = [',', ':', '-'].iter().find_map(|mark| rest.find(*mark))?;
         Some(&rest[at + 1..])
     })

@@ -1,4 +1,4 @@
-//! Why an option's name is refused.
+//! Reasons to refuse an option by its name.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::suggest;
 use crate::table::known::Known;
 use crate::table::{self, Row, known};
 
-/// Why a job with this engine cannot have this option.
+/// Returns the problem of an option that a job with this engine cannot have.
 pub(crate) fn option(name: &str, row: Option<&Row>, engine: &str) -> Problem {
     let at = 0..name.len();
     if let Some(row) = row {
@@ -27,16 +27,16 @@ pub(crate) fn option(name: &str, row: Option<&Row>, engine: &str) -> Problem {
     }
 }
 
-/// Why fio's option is not in Fathom.
+/// Reason why an option of fio is not in Fathom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// fio refuses it as well.
+    /// fio refuses it, too.
     Gone(&'static str),
-    /// What it is for needs this library or device.
+    /// Its purpose needs this library or device.
     Needs(&'static str),
-    /// It is an option of these engines, which are not there yet.
+    /// It belongs to these engines, which are not implemented.
     Engines(String),
-    /// It belongs to this, which is not there yet.
+    /// It belongs to this feature, which is not implemented.
     NotYet(&'static str),
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why this option, which is not in the table, is refused.
+/// Returns the reason to refuse an option that is not in the table.
 pub(crate) fn reason(known: &Known) -> Reason {
     if let Some(why) = gone(known.name) {
         return Reason::Gone(why);
@@ -79,7 +79,7 @@ pub(crate) fn reason(known: &Known) -> Reason {
     }
 }
 
-/// The device that an option of every engine is for.
+/// Returns the device that an engine-independent option needs.
 fn needs(name: &str) -> Option<&'static str> {
     match name {
         "fdp" | "dataplacement" | "plid_select" | "plids" | "dp_scheme" => {
@@ -91,7 +91,7 @@ fn needs(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What an option belongs to that is not there yet.
+/// Returns the unimplemented feature that an option belongs to.
 fn part(name: &str) -> &'static str {
     let begins = |with: &str| name.starts_with(with);
     if begins("verify") || begins("experimental_verify") {

@@ -49,8 +49,8 @@ impl Reporter {
         }
     }
 
-    /// Reports an error of a job whose options are valid one by one. fio detects these only when the
-    /// job is about to run.
+    /// Reports an error of a job whose options are valid one by one. fio detects these only when
+    /// the job is about to run.
     pub(crate) fn job_error(&mut self, spot: &Spot, problem: Problem) {
         let diagnostic = Diagnostic::at(self.severity(&problem), spot, problem);
         self.diagnostics.push(diagnostic.of_whole_job());

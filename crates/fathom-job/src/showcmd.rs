@@ -1,12 +1,12 @@
-//! `--showcmd`: a plan as command lines that mean the same.
+//! `--showcmd`: a plan as equivalent command lines.
 
 use std::sync::Arc;
 
 use crate::names;
 use crate::plan::{Job, Plan, Typed};
 
-/// The command lines: one for the jobs of the command line, and one for each job file, be there
-/// a job in it or not.
+/// Returns the command lines: one for the jobs of the command line, and one for each job file, even
+/// one without jobs.
 pub(crate) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     let mut before: Option<&Job> = None;
@@ -30,7 +30,7 @@ fn begin_line(text: &mut String) {
     text.push_str(if text.is_empty() { "fio" } else { "\nfio" });
 }
 
-/// Lines for the job files with nothing but `[global]` that stand before a job.
+/// Returns lines for the job files without jobs that precede a job.
 fn push_jobless(text: &mut String, plan: &Plan, at: usize) {
     for (_, options) in plan.jobless.iter().filter(|(before, _)| *before == at) {
         begin_line(text);
@@ -40,7 +40,7 @@ fn push_jobless(text: &mut String, plan: &Plan, at: usize) {
     }
 }
 
-/// A file that is named twice begins anew at its first section.
+/// A file that is named twice starts over at its first section.
 fn of_one_file(before: &Job, job: &Job) -> bool {
     let (before, job) = (&before.origin, &job.origin);
     before.file == job.file && (before.line, before.column) < (job.line, job.column)
@@ -49,7 +49,7 @@ fn of_one_file(before: &Job, job: &Job) -> bool {
 fn push_job(line: &mut String, before: Option<&Job>, job: &Job) {
     let known: &[Typed] = before.map_or(&[], |before| &before.inherited);
     if before.is_some_and(|before| !Arc::ptr_eq(&before.inherited, &job.inherited)) {
-        // What follows a job's name would be that job's.
+        // Options after the job's name would belong to that job.
         push(line, "name", "global");
     }
     let same = |one: &Typed, other: &Typed| (&one.name, &one.value) == (&other.name, &other.value);
@@ -70,8 +70,8 @@ fn push_job(line: &mut String, before: Option<&Job>, job: &Job) {
     }
 }
 
-/// The form of the file names where they are not those of a job begun by `--name`: a section's
-/// files keep the section's name when a `name` inside it renames the job.
+/// Returns the `filename_format` that a job needs on the command line: the files of a section keep
+/// the name of the section if a `name` inside it renames the job.
 fn format_of_section(job: &Job) -> Option<String> {
     let options = &job.options;
     if job.name == job.section || options.filename.is_some() || options.files.opendir.is_some() {
@@ -89,7 +89,7 @@ fn push(line: &mut String, name: &str, value: &str) {
     }
 }
 
-/// As a shell takes it: in double quotes, as fio prints it, unless those leave something special.
+/// Quotes a value for a shell: in double quotes, as fio does, unless they leave special characters.
 fn quoted(value: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+%@".contains(letter);
     if value.chars().all(plain) {

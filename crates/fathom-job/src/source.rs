@@ -17,7 +17,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns the place of these bytes of `text`, the content of `file`, cut at the end of the line.
+    /// Returns the place of these bytes of `text`, the content of `file`, cut at the end of the
+    /// line.
     #[must_use]
     pub fn in_text(file: &str, text: &str, range: Range<usize>) -> Self {
         let from = boundary(text, range.start.min(text.len()));

@@ -1,18 +1,18 @@
-//! What is replaced in a job file's values: `${VARIABLE}`, `$ncpus`, `$pagesize`, `$mb_memory`.
+//! Substitution in values of job files: `${VARIABLE}`, `$ncpus`, `$pagesize`, `$mb_memory`.
 
 use crate::Environment;
 use crate::arithmetic::calculate;
 
-/// A value with everything replaced.
+/// A value after substitution.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Substituted {
     pub(crate) text: String,
-    /// Variables that are not set; they became nothing.
+    /// Variables that are not set; they expand to nothing.
     pub(crate) unset: Vec<String>,
 }
 
-/// Replaces what there is to replace; `None` if there is nothing. Where a keyword was replaced in a
-/// number, arithmetic without parentheses is done too, as fio has `bc` do it.
+/// Substitutes variables and keywords; `None` if there are none. A number with a keyword may
+/// contain arithmetic without parentheses, which fio passes to `bc`.
 pub(crate) fn substitute(
     text: &str,
     numeric: bool,

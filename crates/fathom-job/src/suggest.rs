@@ -1,6 +1,6 @@
-//! "Did you mean": the known word nearest to a misspelt one.
+//! "Did you mean": the known word closest to a misspelt one.
 
-/// The candidate at most half the word's length of edits away, the nearest first, as fio does it.
+/// Returns the closest candidate within an edit distance of half the word's length, as fio does.
 #[must_use]
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
@@ -10,7 +10,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let word = word.to_ascii_lowercase();
     candidates
         .into_iter()
-        // So many letters more or less are as many edits, without counting the others.
+        // The difference in length is a lower bound of the distance.
         .filter(|candidate| candidate.len().abs_diff(length) <= length / 2)
         .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
         .filter(|(distance, _)| *distance <= length / 2)
@@ -18,7 +18,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// No option's name is longer.
+/// No option name is longer.
 const LENGTH_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reads the values of the command line's switches.
+//! Values of command-line switches.
 
 use fathom_core::{Nanos, OutputFormat};
 
@@ -102,7 +102,7 @@ pub(crate) fn status_interval(text: &str, findings: &mut Findings) -> Result<Nan
     Ok(span)
 }
 
-/// `--idle-prof`; `None` to measure the unit of work alone.
+/// `--idle-prof`; `None`: only measure the unit of work.
 pub(crate) fn idle_profile(text: &str) -> Result<Option<IdleProfile>, Problem> {
     match text {
         "system" => Ok(Some(IdleProfile::System)),
@@ -117,7 +117,7 @@ pub(crate) fn idle_profile(text: &str) -> Result<Option<IdleProfile>, Problem> {
     }
 }
 
-/// `--crctest`, `--memcpytest`: names with commas between them; none for all.
+/// `--crctest`, `--memcpytest`: comma-separated names; none for all.
 pub(crate) fn names(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim);
     names

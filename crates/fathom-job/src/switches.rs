@@ -1,18 +1,18 @@
-//! fio's command-line switches: what is no option of a job.
+//! fio's command-line switches, as opposed to job options.
 
-/// A switch.
+/// A command-line switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
     pub(crate) name: &'static str,
-    /// Its letter, or `NO_LETTER`.
+    /// One-letter name, or `NO_LETTER`.
     pub(crate) short: char,
     pub(crate) argument: Argument,
     pub(crate) action: Action,
-    /// What it does, in a few words.
+    /// Help text; see STYLE.md for the template.
     pub(crate) help: &'static str,
 }
 
-/// Whether a switch takes an argument.
+/// Argument of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Argument {
     None,
@@ -21,7 +21,7 @@ pub(crate) enum Argument {
     Required(&'static str),
 }
 
-/// What a switch does.
+/// Effect of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Output,
@@ -56,30 +56,30 @@ pub(crate) enum Action {
     Machine,
     Seeks,
     SaveDistribution,
-    /// Not in Fathom, and what to do instead.
+    /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
     Ignored,
-    /// fio has it; Fathom not yet.
+    /// Not implemented yet.
     NotYet,
 }
 
-/// The switch of this name.
+/// Returns the switch with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Switch> {
     SWITCHES.iter().find(|switch| switch.name == name)
 }
 
-/// The switch of this letter.
+/// Returns the switch with this letter.
 pub(crate) fn find_short(letter: char) -> Option<&'static Switch> {
     SWITCHES
         .iter()
         .find(|switch| switch.short == letter && letter != NO_LETTER)
 }
 
-/// In place of the letter of a switch that has none.
+/// Stands for the letter of a switch without one.
 pub(crate) const NO_LETTER: char = '\0';
 
-/// All of them, in fio's order.
+/// All entries, in fio's order.
 #[rustfmt::skip]
 pub(crate) const SWITCHES: &[Switch] = &[
     switch("output", 'o', Required("file"), Output, "Write the report and messages to a file"),

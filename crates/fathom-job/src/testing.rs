@@ -1,11 +1,11 @@
-//! A made-up machine without files, for tests.
+//! Environment of tests: an invented machine without files.
 
 use std::collections::HashMap;
 use std::io;
 
 use crate::Environment;
 
-/// Variables as a test wants them; 4 processors, 8 GiB.
+/// Variables set by the test, 4 CPUs and 8 GiB of memory.
 #[derive(Default)]
 pub(crate) struct World {
     variables: HashMap<String, String>,

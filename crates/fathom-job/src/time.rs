@@ -1,4 +1,4 @@
-//! Times: `30`, `500ms`, `(2*30s)`. The unit of a bare number is the option's own.
+//! Times: `30`, `500ms`, `(2*30s)`. The unit of a bare number depends on the option.
 
 use fathom_core::Nanos;
 
@@ -8,7 +8,7 @@ use crate::number::{Number, digits_and_suffix, operator, signed, too_large};
 use crate::problem::{Piece, Problem};
 use crate::reading;
 
-/// What a number without a unit counts.
+/// Unit of a bare number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bare {
     /// Seconds: `runtime`, `ramp_time`, `startdelay`…
@@ -44,7 +44,7 @@ pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
         .ok_or_else(|| too_large(piece).fix("write a time of less than 584 years"))
 }
 
-/// Reads a time that is a part of a value; of a text that is none, what fio takes it for.
+/// Reads a time that is part of a value, or fio's reading of a text that is not a time.
 pub(crate) fn settled(
     piece: Piece<'_>,
     bare: Bare,
@@ -54,7 +54,8 @@ pub(crate) fn settled(
     findings.settle_one(|_| time(piece, bare), fio)
 }
 
-/// In an expression bare numbers are microseconds, whatever the option: only told where it matters.
+/// Reads an expression, in which bare numbers are microseconds for every option. That is an error
+/// for options in seconds.
 fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
     let (micros, unit) = arithmetic::evaluate(piece, &literal)?;
     if unit || micros == 0 || bare == Bare::Microseconds {
@@ -68,7 +69,7 @@ fn expression(piece: Piece<'_>, bare: Bare) -> Result<i128, Problem> {
     .fix("add a unit to at least one number, as in `(2*30s)`"))
 }
 
-/// One number, in microseconds if it has a unit.
+/// Reads one number, in microseconds if it has a unit.
 fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
     let (sign, body) = signed(piece)?;
     if body.text.starts_with("0x") || body.text.starts_with("0X") {
@@ -153,7 +154,7 @@ fn whole_time(piece: Piece<'_>, mut problem: Problem) -> Problem {
     problem
 }
 
-/// In microseconds.
+/// One second in microseconds.
 const SECOND: i128 = 1_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Options of the workload that belong together.
+//! Groups of workload options: files, zones, buffers, offload.
 
 use crate::plan::Size;
 
-/// `file_service_type`: which file the next op goes to.
+/// `file_service_type`: selection of the file of the next op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FileService {
     /// `roundrobin[:N]`.
@@ -48,22 +48,22 @@ impl Default for ZoneOptions {
 pub enum ZoneMode {
     /// No zones.
     None,
-    /// `zonesize` bytes in each, one after the other.
+    /// `zonesize` bytes per zone, zone after zone.
     Strided,
-    /// Those of a zoned device.
+    /// The zones of a zoned device.
     Zbd,
 }
 
 /// One part of `random_distribution=zoned:…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessZone {
-    /// Its share of the ops, percent.
+    /// Share of ops, percent.
     pub access: u8,
-    /// How long it is.
+    /// Length.
     pub length: ZoneLength,
 }
 
-/// How long a part is.
+/// Length of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneLength {
     /// Percent of the range.
@@ -72,14 +72,14 @@ pub enum ZoneLength {
     Bytes(u64),
 }
 
-/// What written buffers hold, beside the plain ways.
+/// Compressibility and duplication of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentOptions {
-    /// `buffer_compress_percentage`; `None` where it was not given.
+    /// `buffer_compress_percentage`; `None` if not given.
     pub compress_percentage: Option<u8>,
     /// `buffer_compress_chunk`, bytes; 0 for the whole op.
     pub compress_chunk: u32,
-    /// `dedupe_percentage`; `None` where it was not given.
+    /// `dedupe_percentage`; `None` if not given.
     pub dedupe_percentage: Option<u8>,
     /// `dedupe_mode`.
     pub dedupe_mode: DedupeMode,
@@ -105,18 +105,18 @@ impl Default for ContentOptions {
 /// `dedupe_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DedupeMode {
-    /// The last new buffer comes again.
+    /// Repeat the previous unique buffer.
     Repeat,
-    /// Any buffer of a fixed set comes again.
+    /// Repeat any buffer of a fixed working set.
     WorkingSet,
 }
 
-/// Where the buffers lie.
+/// Memory of the I/O buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
     /// `mem`, without its file.
     pub kind: MemoryKind,
-    /// The file behind `mem=mmap:`, `mmapshared:` and `mmaphuge:`.
+    /// The file of `mem=mmap:`, `mmapshared:` and `mmaphuge:`.
     pub file: Option<String>,
     /// `iomem_align`, bytes.
     pub align: u32,
@@ -135,20 +135,20 @@ impl Default for MemoryOptions {
     }
 }
 
-/// `offload_kick`: when a job with workers wakes one.
+/// `offload_kick`: time at which a job wakes a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadKick {
-    /// Once for each batch.
+    /// Once per batch.
     Batch,
-    /// Once for each op.
+    /// Once per op.
     Each,
-    /// Once for each batch, by a timer that goes off at once.
+    /// Once per batch, from a timer that expires immediately.
     Delayed,
-    /// When it reaps.
+    /// As the job reaps completions.
     Reap,
 }
 
-/// What kind of memory.
+/// Type of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// `malloc`, `mmap`.
@@ -161,7 +161,7 @@ pub enum MemoryKind {
     SharedHuge,
 }
 
-/// Which files there are, where a job begins in them, and what the kernel is told of them.
+/// Files of a job, and advice on them to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
     /// `opendir`.
@@ -172,7 +172,7 @@ pub struct FileOptions {
     pub append: bool,
     /// `fadvise_hint`.
     pub fadvise_hint: FadviseHint,
-    /// `write_hint`, as the kernel counts; 0 to say nothing.
+    /// `write_hint`, as numbered by the kernel; 0: no hint.
     pub write_hint: u8,
     /// `sync_file_range`.
     pub sync_range: Option<RangeSync>,
@@ -187,9 +187,9 @@ pub struct FileOptions {
 /// `sync_file_range`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeSync {
-    /// As the kernel has them: 1 waits before, 2 writes, 4 waits after.
+    /// Flags as in the kernel: 1 waits before, 2 writes, 4 waits after.
     pub flags: u8,
-    /// After so many writes; ≥ 1.
+    /// Number of writes between calls; ≥ 1.
     pub every: u32,
 }
 
@@ -223,9 +223,9 @@ impl Default for FileOptions {
 /// `fadvise_hint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FadviseHint {
-    /// `1`: as `rw` says.
+    /// `1`: derived from `rw`.
     ByOrder,
-    /// `0`: nothing.
+    /// `0`: no advice.
     None,
     /// `sequential`.
     Sequential,

@@ -1,5 +1,5 @@
-//! Texts that are no documented values and that fio takes for something: under its name they mean
-//! the same and are noted, under the name `fathom` they are errors, and lint warns of them.
+//! Undocumented values that fio accepts: under its name they mean the same, with a note; under the
+//! name `fathom` they are errors, and lint warns.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! The same job files given to an installed fio: what it makes of them is what we make of them.
+//! Comparison with an installed fio: the same job files and values, and the same reading.
 
 mod world;
 
@@ -162,7 +162,7 @@ fn typed_options_are_those_of_fios_json() {
     }
 }
 
-/// Whether fio and Fathom accept a command line.
+/// Returns whether fio and Fathom accept a command line.
 fn both(line: &str) -> Option<(bool, bool)> {
     let args: Vec<_> = line.split_whitespace().collect();
     let theirs = fio(&args, "")?.status.success();
@@ -213,9 +213,9 @@ fn command_lines_are_accepted_as_by_fio() {
     }
 }
 
-/// What fio's parser says of an option with each of these texts: the numbers that it read, or
-/// `None` where it refuses the text. All are in one command line, a job each, as fio takes a while
-/// to start; where it refuses that, each is asked about alone.
+/// Returns fio's reading of each text as a value of an option: the numbers it reads, or `None` if
+/// it refuses the text. All texts are in one command line, one job each, because fio starts slowly;
+/// if fio refuses that, each text is tried alone.
 fn read_by_fio(option: &str, texts: &[&str]) -> Option<Vec<Option<Vec<u64>>>> {
     let mut args = vec!["--debug=parse".to_owned(), "--parse-only".to_owned()];
     for text in texts {

@@ -1,4 +1,4 @@
-//! What the values of options mean that are about files, memory and content.
+//! Values of options on files, memory and content.
 
 mod world;
 

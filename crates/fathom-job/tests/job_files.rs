@@ -1,4 +1,4 @@
-//! Job files: sections, inheritance, includes, variables, and everything that can be wrong.
+//! Job files: sections, inheritance, includes, variables, and errors.
 
 mod world;
 

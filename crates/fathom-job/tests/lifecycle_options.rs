@@ -1,4 +1,4 @@
-//! What the options of groups, starts and ends mean, and which values are refused.
+//! Values of options on groups, starts and ends, accepted and refused.
 
 mod world;
 

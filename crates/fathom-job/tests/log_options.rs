@@ -1,4 +1,4 @@
-//! What the options of I/O logs mean, and which values are refused.
+//! Values of I/O log options, accepted and refused.
 
 mod world;
 

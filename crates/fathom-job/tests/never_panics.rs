@@ -1,4 +1,4 @@
-//! Whatever is typed, the parser answers.
+//! The parser answers any input without a panic.
 
 mod world;
 

@@ -1,5 +1,4 @@
-//! What each option's values mean, and which are refused, option by option: those of the job as a
-//! whole, its pace, its queue and what is measured.
+//! Values of options on the job as a whole, its rate, queue and measurement, accepted and refused.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! What the values of options mean that say which ops there are and where they go.
+//! Values of options on the I/O pattern.
 
 mod world;
 

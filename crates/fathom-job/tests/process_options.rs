@@ -1,4 +1,4 @@
-//! Options of a job's thread, and those that are read and do nothing.
+//! Options of a job's thread, and options without effect.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! Options of syncs, shared files, given orders and the engines' own, and which are refused.
+//! Values of options on syncing, shared files, block sequences and engines, accepted and refused.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! Sizes of ops and files: `bs`, `bsrange`, `bssplit`, `filesize`.
+//! Block and file sizes: `bs`, `bsrange`, `bssplit`, `filesize`.
 
 use fathom_core::{Direction, PerDirection};
 
@@ -10,7 +10,7 @@ use crate::plan::{BlockSize, Options};
 use crate::problem::{Piece, Problem};
 use crate::reading::{self, Reading, Shown};
 
-/// Replaces the sizes that were given.
+/// Sets the sizes of the directions that were given.
 pub(super) fn set_sizes(options: &mut Options, sizes: PerDirection<Option<BlockSize>>) {
     for direction in Direction::ALL {
         if let Some(size) = &sizes[direction] {
@@ -41,14 +41,14 @@ pub(super) fn bsrange(
     Ok(())
 }
 
-/// fio's reading: of each entry the first two sizes. One without a second size leaves its direction
-/// as it was.
+/// Returns fio's reading: the first two sizes of each entry. An entry without a second size leaves
+/// its direction unchanged.
 fn ranges_in_fio(text: &str, kb_base: u64) -> Option<PerDirection<Option<(u64, u64)>>> {
     let size = |text: &str| reading::count(text, kb_base);
     let range = |entry: &str| {
         let (low, high) = entry.split_once(['-', ':'])?;
         let (low, high) = (size(low)?, size(high)?);
-        // 0 at either end stands for the size that there is without a range.
+        // fio replaces 0 at either end by the default block size.
         let (low, high) = (low.min(high), low.max(high));
         let sized = |size| if size == 0 { SIZE_DEFAULT } else { size };
         Some((sized(low), sized(high).max(sized(low))))
@@ -57,7 +57,7 @@ fn ranges_in_fio(text: &str, kb_base: u64) -> Option<PerDirection<Option<(u64, u
     ranges.iter().any(Option::is_some).then(|| spread(&ranges))
 }
 
-/// `a-b` or `a:b`, at least 1, the smaller first.
+/// Reads `a-b` or `a:b`, at least 1, and returns the smaller first.
 fn size_range(
     piece: Piece<'_>,
     kb_base: u64,
@@ -95,7 +95,7 @@ fn size_range(
     Ok((low.min(high), low.max(high)))
 }
 
-/// `25` or `25:…`: what follows the slash of a size with a share.
+/// Returns whether this is `25` or `25:…`: the text after the slash of a size with a percentage.
 fn is_share(text: &str) -> bool {
     let digits = text.split(':').next().unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -108,7 +108,7 @@ pub(super) fn filesize(
 ) -> Result<(), Problem> {
     let mut piece = Piece::whole(text).trim();
     if piece.text.ends_with(')') && !piece.text.contains('(') {
-        // So writes one of the scripts that fio is tested with.
+        // One of fio's own test scripts writes it like this.
         let end = piece.text.len() - 1;
         let problem = Problem::new("stray-parenthesis", end..end + 1, "unmatched `)`");
         findings.warn(problem.fio("ignores it too").fix("remove it"));
@@ -157,8 +157,8 @@ pub(super) fn bssplit(
     Ok(())
 }
 
-/// `size/percent:…` of one direction; what is left goes to those without a percentage in equal
-/// shares, and to the last one if all have theirs.
+/// Reads `size/percent:…` of one direction. The rest is divided equally among sizes without a
+/// percentage, or goes to the last size if all have one.
 fn one_split(
     piece: Piece<'_>,
     kb_base: u64,
@@ -194,7 +194,7 @@ fn one_split(
     share_rest(piece, entries, findings)
 }
 
-/// A percentage; `None` where fio takes the text for none, and gives the size a part of the rest.
+/// Reads a percentage; `None` if fio ignores the text and gives the size a share of the rest.
 fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32>, Problem> {
     let digits = piece.trim();
     let text = digits.text.strip_suffix('%').unwrap_or(digits.text);
@@ -275,5 +275,5 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
 /// fio's limit of sizes in a `bssplit`.
 const SPLIT_MAX: usize = 64;
 
-/// `bs` where nothing is said.
+/// The default of `bs`.
 const SIZE_DEFAULT: u64 = 4096;

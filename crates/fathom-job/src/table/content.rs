@@ -1,4 +1,4 @@
-//! How well what is written compresses, and how much of it was written before.
+//! Options on compression and deduplication of written data.
 
 use super::general::{U32, choice};
 use super::read::{byte, narrow};
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
             max: 100,
             set: |o, v| {
                 o.content.dedupe_percentage = Some(byte(v));
-                // As in fio, 0 too; a `refill_buffers` behind it has the last word.
+                // As in fio, even for 0; a later `refill_buffers` overrides it.
                 o.refill_buffers = true;
             },
         },

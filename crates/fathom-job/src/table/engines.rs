@@ -1,4 +1,4 @@
-//! Options that only some engines have.
+//! Options of single engines.
 
 use super::general::U32;
 use super::read::{byte, narrow};

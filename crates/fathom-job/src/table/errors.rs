@@ -1,10 +1,10 @@
-//! Errors by name, for `ignore_error`.
+//! The option `ignore_error`, with errno names.
 
 use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 
-/// `READ_LIST,WRITE_LIST,VERIFY_LIST`, each of names or numbers with colons between them.
+/// Reads `READ_LIST,WRITE_LIST,VERIFY_LIST`, each a colon-separated list of names or numbers.
 pub(super) fn ignore_error(
     options: &mut Options,
     text: &str,
@@ -22,7 +22,7 @@ pub(super) fn ignore_error(
             errors.push(errno(piece)?);
         }
     }
-    // Those of a list are gone past without `continue_on_error`, as in fio.
+    // Listed errors are tolerated without `continue_on_error`, as in fio.
     let tolerate = &mut options.continue_on_error;
     tolerate.read |= !errors[0].is_empty();
     tolerate.write |= !errors[1].is_empty();
@@ -43,7 +43,7 @@ fn errno(piece: Piece<'_>) -> Result<u32, Problem> {
     })
 }
 
-/// Linux's names and numbers of what reads, writes and syncs may end with.
+/// Names and numbers on Linux of the errors of reads, writes and syncs.
 #[rustfmt::skip]
 const ERRORS: &[(&str, u32)] = &[
     ("EPERM", 1), ("ENOENT", 2), ("EINTR", 4), ("EIO", 5), ("ENXIO", 6), ("EBADF", 9),

@@ -1,4 +1,4 @@
-//! Which files there are, which of them the next op goes to, and what the kernel is told of them.
+//! Options on the selection of files, and on advice about them to the kernel.
 
 use super::general::{U32, choice};
 use super::random::law;
@@ -147,7 +147,7 @@ fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> R
                 RandomDistribution::Zipf(theta, _) => FileService::Zipf(theta),
                 RandomDistribution::Pareto(h, _) => FileService::Pareto(h),
                 RandomDistribution::Normal(deviation, _) => FileService::Normal(deviation),
-                // Not reached: the word was one of those above.
+                // Unreachable: the word was one of those above.
                 _ => FileService::Random(1),
             };
             return Ok(());

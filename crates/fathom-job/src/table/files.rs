@@ -1,4 +1,4 @@
-//! Which files, how they are laid out, and what is done to them besides reading and writing.
+//! Options on files: names, layout, syncing and removal.
 
 use super::general::choice;
 use super::read::narrow;
@@ -217,9 +217,9 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Adds to the files that are there, from `[global]` or from the same section, as fio does.
-/// The files lie in the directory that is known by now (the first of several): in a section that
-/// is read first, on a command line a `directory` that follows is too late.
+/// Adds to files given before, in `[global]` or in the same section, as fio does. The files are in
+/// the directory known at this point (the first of several): in a section `directory` is read
+/// first, on a command line a later one has no effect.
 fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let directory = options.directory.as_ref().and_then(|all| all.first());
     let new = listed(text)?;
@@ -252,7 +252,7 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
     Ok(())
 }
 
-/// The names, or the first of many.
+/// Joins the names, or the first of many.
 fn some_of(names: &[String]) -> String {
     match names.get(..SHOWN_MAX) {
         Some(first) if names.len() > SHOWN_MAX => format!("{}:…", first.join(":")),
@@ -276,8 +276,8 @@ fn listed(text: &str) -> Result<Vec<String>, Problem> {
     Ok(names)
 }
 
-/// Names that a message shows.
+/// Number of names shown in a message.
 const SHOWN_MAX: usize = 4;
 
-/// Each file costs memory and a descriptor; more has not been tried.
+/// Limit of files per job: each takes memory and a descriptor; more was not tested.
 const FILES_MAX: u64 = 1 << 20;

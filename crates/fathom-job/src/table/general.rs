@@ -1,4 +1,4 @@
-//! What a job is, how often it runs, for how long, in what order and under which identity.
+//! General options: name, duration, repetition, order, clock and CPUs of a job.
 
 use fathom_core::Nanos;
 
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         "Job name; starts a new job on the command line; in a job file it does not change file \
          names",
         "name=random-read",
-        // The job's name is no option of the plan: the parser takes it.
+        // The name is not among the options of the plan: the builder takes it.
         ValueKind::Text(|_, _| {}),
     )
     .different(
@@ -238,7 +238,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// A word, what it means, and what it sets.
+/// Creates a choice: word, meaning and setter.
 pub(super) const fn choice(
     word: &'static str,
     help: &'static str,
@@ -268,7 +268,7 @@ fn startdelay(options: &mut Options, text: &str, findings: &mut Findings) -> Res
     Ok(())
 }
 
-/// A text that has more than two ends.
+/// Returns the problem of a text that is not a range.
 pub(super) fn not_a_range(text: &str, example: &str) -> Problem {
     Problem::new(
         "bad-range",
@@ -320,8 +320,8 @@ fn processors(text: &str) -> Result<Vec<u32>, Problem> {
     Ok(cpus)
 }
 
-/// fio's reading: up to the first empty entry, and of each end its digits, or 0 without any.
-/// `None` where that leaves the job no processor, with which fio does not run it.
+/// Returns fio's reading: entries up to the first empty one, and the leading digits of each end, or
+/// 0. `None` if that leaves the job no CPU; fio then does not run it.
 fn processors_in_fio(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for entry in text.split(',').take_while(|entry| !entry.is_empty()) {
@@ -348,11 +348,11 @@ fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {
     }
 }
 
-/// No machine has more processors than this (the kernel's limit is 8192).
+/// The kernel's limit of CPUs.
 const CPUS_MAX: u32 = 8192;
 
 pub(super) const TIMES: &str = "flags fractions (`1.5s`), which fio truncates, and unknown units \
                                 (`min`, `sec`), which fio reads as microseconds";
 
-/// The largest number of fio's 32-bit options.
+/// Maximum of fio's 32-bit options.
 pub(super) const U32: u64 = u32::MAX as u64;

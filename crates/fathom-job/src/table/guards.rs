@@ -1,4 +1,4 @@
-//! When a job ends by itself, and how it takes turns with others.
+//! Options that limit a job or coordinate it with others: latency targets, flows, steady state.
 
 use fathom_core::{Nanos, PerDirection};
 
@@ -154,7 +154,8 @@ pub(super) const ROWS: &[Row] = &[
     .stricter(TIMES),
 ];
 
-/// A weight; of negative ones, which once had a meaning, fio makes numbers that nobody reaches.
+/// Reads a weight. fio turns negative ones, which once had a meaning, into unreachably large
+/// weights.
 fn flow(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let kb_base = options.kb_base;
     let documented = |findings: &mut Findings| {
@@ -197,7 +198,7 @@ fn percent(piece: Piece<'_>) -> Result<f64, Problem> {
     }
 }
 
-/// Digits, with a fraction or without.
+/// Reads digits with an optional fraction.
 fn number_of(piece: Piece<'_>) -> Option<f64> {
     let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let value = piece.text.bytes().all(plain).then(|| piece.text.parse())?;

@@ -1,43 +1,43 @@
-//! Every option that fio has, so that one that Fathom has not yet is refused by its name, and never
-//! skipped. The names stand in `known.tsv`, after fio 3.42's option table.
+//! All options of fio, so that one that Fathom does not implement is refused by name, never
+//! skipped. The names are in `known.tsv`, from the documentation of fio 3.42.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// An option of fio's.
+/// An option of fio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) name: &'static str,
     aliases: &'static str,
     engines: &'static str,
-    /// `A`: most job files use it … `D`: needs special hardware.
+    /// From `A`, common, to `D`, special hardware.
     pub(crate) tier: &'static str,
 }
 
 impl Known {
-    /// Its name and aliases.
+    /// Returns its name and aliases.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(words(self.aliases))
     }
 
-    /// The engines (or profiles) that have it; none for all.
+    /// Returns the engines or profiles that have it; none if all do.
     pub(crate) fn engines(&self) -> impl Iterator<Item = &'static str> + use<> {
         words(self.engines)
     }
 
-    /// Whether every job can have it.
+    /// Returns whether it is independent of the engine.
     pub(crate) const fn is_general(&self) -> bool {
         self.engines.is_empty()
     }
 }
 
-/// All of them, in fio's order.
+/// All entries, in fio's order.
 pub(crate) fn all() -> &'static [Known] {
     static ALL: OnceLock<Vec<Known>> = OnceLock::new();
     ALL.get_or_init(|| TEXT.lines().filter_map(known).collect())
 }
 
-/// The option of this name or alias.
+/// Returns the option with this name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Known>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Who starts after whom, and who ends with whom.
+//! Start and end conditions.
 
 use super::errors::ignore_error;
 use super::general::choice;

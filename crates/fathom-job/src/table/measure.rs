@@ -1,4 +1,4 @@
-//! What is counted and how it is shown.
+//! Options on measurement, reports and error tolerance.
 
 use super::general::choice;
 use super::read::narrow;
@@ -178,7 +178,7 @@ fn percentile_list(
             list.extend(read);
             continue;
         };
-        // fio reads the list up to here; without a number at its head it refuses it.
+        // fio reads the list up to here, and refuses one that does not start with a number.
         if list.is_empty() && read.is_none() {
             return Err(problem);
         }
@@ -197,7 +197,7 @@ fn percentile_list(
     Ok(())
 }
 
-/// A percentile, or what fio takes it for and what is wrong with it; `before` are in the list.
+/// Reads a percentile, or fio's reading with the problem; `before` is the number of entries so far.
 fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>) {
     if before >= PERCENTILES_MAX {
         let why = format!("more than {PERCENTILES_MAX} percentiles");
@@ -225,5 +225,5 @@ fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>)
 /// fio's limit.
 const PERCENTILES_MAX: usize = 20;
 
-/// More cannot be told apart in a histogram anyway.
+/// A histogram cannot resolve more.
 const DECIMALS_MAX: usize = 12;

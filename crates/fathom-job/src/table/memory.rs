@@ -1,4 +1,4 @@
-//! Where the buffers lie.
+//! Memory of the I/O buffers.
 
 use super::general::U32;
 use super::read::{narrow, unknown_word};

@@ -1,5 +1,13 @@
-//! The option table: one row an option, from which parser, help, error texts and documentation
-//! are drawn. The rows stand in the modules below, by subject.
+//! The option table: one [`Row`] per option, by subject in the modules below.
+//!
+//! The parser, `--cmdhelp`, error texts, docs/COMPATIBILITY.md and the fuzzer's input all come from
+//! it, so that they cannot disagree. To add an option, add its row and its field in `Options`,
+//! remove it from the refused ones if it was there, and regenerate the document; a test checks that
+//! every option of fio has a row or a reason for refusal.
+//!
+//! Rows are constants with function pointers as setters. Rejected: a derive macro on `Options`,
+//! because a third of the options have a syntax of their own, and a match on names, because help
+//! and documents would be second copies.
 
 mod block_sizes;
 mod content;
@@ -34,17 +42,17 @@ use std::sync::OnceLock;
 
 pub(crate) use row::{ALL_OTHERS, Row, ValueKind};
 
-/// All options, in the order they are documented.
+/// Returns all options in the order of the documentation.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     GROUPS.iter().flat_map(|(_, rows)| rows.iter())
 }
 
-/// The options by subject.
+/// Returns the options by subject.
 pub(crate) fn groups() -> &'static [(&'static str, &'static [Row])] {
     GROUPS
 }
 
-/// The option of this name or alias.
+/// Returns the option with this name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
@@ -85,7 +93,7 @@ mod tests {
     use crate::findings::Findings;
 
     #[test]
-    fn no_name_stands_twice() {
+    fn names_are_unique() {
         let mut names: Vec<_> = rows().flat_map(Row::names).collect();
         names.sort_unstable();
         let count = names.len();

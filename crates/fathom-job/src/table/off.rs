@@ -1,9 +1,9 @@
-//! Options whose work is not there yet, at the values that ask for none of it: a job file that only
-//! says so runs.
+//! Options that are not implemented, accepted at the value that disables them, so that job files
+//! that set it run.
 
 use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
-/// An option that can only be left off.
+/// Creates the row of an option that is accepted only when off.
 const fn row(
     name: &'static str,
     help: &'static str,

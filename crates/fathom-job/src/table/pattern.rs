@@ -1,4 +1,4 @@
-//! What a job does: directions, sizes, offsets.
+//! Options on the I/O pattern: directions, sizes, offsets.
 
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
 use super::general::{U32, choice};
@@ -225,7 +225,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// As in fio, more than one range is refused where the engine takes only one.
+/// Refuses more than one range, which no engine supports, as in fio.
 fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let ranges = number::settled(Piece::whole(text), options.kb_base, 0, 256, findings)?;
     if ranges > 1 {
@@ -293,10 +293,10 @@ fn sequencer(
         }
     };
     let fio = || match reading::count(piece.text, kb_base) {
-        // Kept in 32 bits.
+        // fio keeps it in 32 bits.
         Some(number) if random => Some((number & U32).cast_signed()),
         Some(number) => Some(number.cast_signed()),
-        // With 0 a random pattern draws no offset ever, in fio too.
+        // With 0 a random pattern never draws an offset, as in fio.
         None if random => Some(0),
         None => None,
     };

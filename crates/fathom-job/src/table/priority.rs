@@ -1,4 +1,4 @@
-//! How urgent a job's ops are for the kernel, and the scheduler that acts on it.
+//! Options on I/O priorities and the I/O scheduler.
 
 use fathom_core::{Direction, IoPriority, PerDirection};
 
@@ -146,7 +146,7 @@ fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     Ok(())
 }
 
-/// `bs/percent[/class/level[/hint]]:…` of one direction.
+/// Reads `bs/percent[/class/level[/hint]]:…` of one direction.
 fn one_list(
     piece: Piece<'_>,
     kb_base: u64,
@@ -157,7 +157,7 @@ fn one_list(
         let parts = entry.split(&['/']);
         let percent = parts.get(1).map_or("", |percent| percent.text.trim());
         if !percent.starts_with(|digit: char| digit.is_ascii_digit()) && parts.len() < 3 {
-            // fio's percentage is 0 then: no op gets a priority.
+            // fio's percentage is then 0: no op gets a priority.
             findings.misread(bad_entry(entry), reading::NOTHING)?;
             continue;
         }
@@ -195,7 +195,7 @@ fn one_entry(
         _ => return Err(bad_entry(entry)),
     };
     let bytes = number::settled(size, kb_base, 1, u64::MAX, findings)?;
-    // fio lowers what is too large.
+    // fio reduces values that are too large.
     let mut number = |piece: Piece<'_>, min, max| {
         let fio =
             || Some(reading::count(piece.text.trim(), kb_base)?.min(max)).filter(|n| *n >= min);
@@ -228,8 +228,8 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
     Problem::new("bad-split", entry.range(), why).fix("write it like `4k/60` or `4k/60/2/3`")
 }
 
-/// The engines that hand an op's priority to the kernel.
+/// Engines that pass the priority of an op to the kernel.
 const ENGINES: &[&str] = &["io_uring", "libaio"];
-/// <linux/ioprio.h>: three bits of level, ten of hint.
+/// Limits of <linux/ioprio.h>: three bits of level, ten bits of hint.
 const LEVEL_MAX: u64 = 7;
 const HINT_MAX: u64 = 1023;

@@ -1,4 +1,4 @@
-//! Who a job's thread is, where its memory lies, and what holds it back.
+//! Options on the thread of a job: identity, placement, memory, control group.
 
 use super::general::U32;
 use super::read::{narrow, unknown_word};
@@ -148,7 +148,7 @@ fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     Ok(())
 }
 
-/// `0-1,3` or `all`.
+/// Reads `0-1,3` or `all`.
 fn nodes(list: Piece<'_>) -> Result<Nodes, Problem> {
     if list.text.trim() == "all" {
         return Ok(Nodes::All);
@@ -220,5 +220,5 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
 
 const POLICIES: [&str; 5] = ["default", "local", "prefer", "bind", "interleave"];
 
-/// No machine has more nodes than this (the kernel's limit is 1024).
+/// The kernel's limit of NUMA nodes.
 const NODES_MAX: u32 = 1024;

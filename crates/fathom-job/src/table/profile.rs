@@ -1,8 +1,9 @@
-//! Options of fio's built-in workloads (`--profile`). In job files they are read, and do nothing.
+//! Options of fio's built-in workloads (`--profile`). In job files they are accepted without
+//! effect.
 
 use super::row::{Row, ValueKind};
 
-/// An option of a profile.
+/// Creates the row of an option of a profile.
 const fn row(name: &'static str, profile: &'static str, example: &'static str) -> Row {
     let why = match profile.as_bytes() {
         b"act" => "belongs to fio's profile `act` and has no effect in a job, as in fio",

@@ -1,4 +1,4 @@
-//! How ops reach the kernel.
+//! Options on the engine and the queue.
 
 use super::general::{U32, choice};
 use super::read::narrow;
@@ -204,5 +204,5 @@ fn refused(piece: Piece<'_>) -> Problem {
     }
 }
 
-/// Slots are memory; io_uring's own limit is 32768 entries.
+/// Limit of the queue depth: slots take memory, and io_uring allows 32768 entries.
 const DEPTH_MAX: u64 = 1 << 16;

@@ -1,4 +1,4 @@
-//! Where random ops go.
+//! Options on random offsets.
 
 use super::general::choice;
 use super::read::{byte, unknown_word};
@@ -128,7 +128,7 @@ fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> R
     Ok(())
 }
 
-/// A distribution by name, with its parameter and its center.
+/// Reads a distribution with its parameter and center.
 pub(super) fn law(
     whole: Piece<'_>,
     findings: &mut Findings,

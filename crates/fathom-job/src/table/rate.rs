@@ -1,4 +1,4 @@
-//! How fast a job goes.
+//! Options on rates and think time.
 
 use fathom_core::{Nanos, PerDirection};
 
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Values that were given replace those that are there; 0 means no limit.
+/// Replaces the limits of the directions that were given; 0 means no limit.
 fn overlay(limits: &mut PerDirection<Option<u64>>, values: PerDirection<Option<u64>>) {
     for (direction, value) in values.iter() {
         if let Some(value) = *value {

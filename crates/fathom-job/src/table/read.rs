@@ -1,4 +1,4 @@
-//! Reads an option's value as its row says, and sets it.
+//! Reading of values by row.
 
 use std::ops::Range;
 
@@ -15,7 +15,8 @@ use crate::time;
 use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
 impl Row {
-    /// Reads `value` (`None` for a bare name) and sets the option.
+    /// Reads `value` (`None` for a bare name) and sets the option. The documented reading is tried
+    /// first, then fio's.
     // tidy: long: an arm for each kind of value
     pub(crate) fn apply(
         &self,
@@ -94,12 +95,12 @@ impl Row {
         Ok(())
     }
 
-    /// The limits that fio has, where they are wider.
+    /// Returns fio's limits, if they are wider.
     fn fio_range(&self, min: u64, max: u64) -> (u64, u64) {
         self.fio.unwrap_or((min, max))
     }
 
-    /// A bare name, which asks for what can only be left off.
+    /// Returns the problem of a bare option that is accepted only when off.
     fn not_yet(&self) -> Problem {
         let why = format!("`{}` exists in fio, but not yet in Fathom", self.name);
         Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or remove it", self.example))
@@ -111,8 +112,9 @@ impl Row {
     }
 }
 
-/// Values for reads, writes and trims. Missing later values copy the last one only if nothing
-/// follows: `8k` sets all, `8k,16k` sets trims to 16k too, `8k,` sets reads, `,8k` all but reads.
+/// Reads values for reads, writes and trims. The last value is copied to missing later ones unless
+/// a separator follows it: `8k` sets all, `8k,16k` sets trims to 16k, `8k,` sets only reads, `,8k`
+/// all but reads.
 pub(crate) fn per_direction<T: Clone>(
     name: &str,
     piece: Piece<'_>,
@@ -133,8 +135,8 @@ pub(crate) fn per_direction<T: Clone>(
     Ok(values)
 }
 
-/// One to three values with commas between them, for reads, writes and trims; any may be empty.
-/// `what` they are, for people.
+/// Reads one to three comma-separated values for reads, writes and trims; any may be empty. `what`
+/// names them in messages.
 pub(crate) fn up_to_three<T: Clone>(
     text: &str,
     what: &str,
@@ -161,7 +163,7 @@ fn three<T: Clone>(
     Ok(spread(&values.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// One to three values put in their places.
+/// Assigns one to three values to the directions.
 pub(crate) fn spread<T: Clone>(values: &[Option<T>]) -> PerDirection<Option<T>> {
     let value = |index: usize| values.get(index).cloned().flatten();
     match values.len() {
@@ -184,14 +186,14 @@ fn separator_trap(name: &str, piece: Piece<'_>) -> Problem {
     }
 }
 
-/// Sets what there is to set.
+/// Sets a value, if there is one.
 fn given<T>(value: Option<T>, options: &mut Options, set: fn(&mut Options, T)) {
     if let Some(value) = value {
         set(options, value);
     }
 }
 
-/// `0` or `1`.
+/// Accepts `0` or `1`.
 fn boolean(piece: Piece<'_>) -> Result<bool, Problem> {
     let text = piece.text;
     if matches!(text, "0" | "1") {
@@ -219,7 +221,7 @@ fn signed(piece: Piece<'_>, kb_base: u64, min: i64, max: i64) -> Result<i64, Pro
     }
 }
 
-/// The choice this word means.
+/// Returns the choice with this word.
 fn choose(
     row: &Row,
     choices: &'static [Choice],
@@ -247,7 +249,7 @@ pub(crate) fn needless(piece: Piece<'_>, word: &str) -> Problem {
     Problem::new("needless-value", rest.range(), why).fix(format!("write `{word}`"))
 }
 
-/// A word that is none of `words`; `later` are those that fio has besides.
+/// Returns the problem of a word that is none of `words`; `later` are words that only fio has.
 pub(crate) fn unknown_word(
     name: &str,
     piece: Piece<'_>,
@@ -275,12 +277,12 @@ pub(crate) fn unknown_word(
     }
 }
 
-/// A number already known to fit, as a `u32`.
+/// Converts a number that is known to fit to `u32`.
 pub(crate) fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// A number already known to fit, as a `u8`.
+/// Converts a number that is known to fit to `u8`.
 pub(crate) fn byte(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the table knows about one option.
+//! Type of the rows of the option table.
 
 use fathom_core::{Nanos, PerDirection};
 
@@ -8,51 +8,55 @@ use crate::problem::Problem;
 use crate::reading::Counts;
 use crate::time::Bare;
 
-/// One option.
+/// One option: name, syntax, setter, help, and its relation to fio.
+///
+/// A row is a constant built with [`Row::new`] and the methods below. It holds texts and function
+/// pointers only, so the table costs no start-up time. [`Row::apply`] reads a value and sets the
+/// option; everything else describes.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
-    /// fio's name for it.
+    /// fio's name.
     pub(crate) name: &'static str,
-    /// Other names that mean the same.
+    /// Alternative names.
     pub(crate) aliases: &'static [&'static str],
-    /// How its value is read, and what it sets.
+    /// Syntax of its value, with the setter.
     pub(crate) kind: ValueKind,
-    /// Its value when nobody says anything, in words where it depends on others; empty for none.
+    /// Default value, in words if it depends on other options; empty for none.
     pub(crate) default: &'static str,
-    /// What it does, in a few words.
+    /// Help text; see STYLE.md for the template.
     pub(crate) help: &'static str,
-    /// How it is written.
+    /// An example that a test parses.
     pub(crate) example: &'static str,
-    /// The engines that have it; empty for all.
+    /// Engines that have it; empty for all.
     pub(crate) engines: &'static [&'static str],
-    /// Values that fio knows and Fathom not yet.
+    /// Values that only fio supports.
     pub(crate) later: &'static [&'static str],
-    /// fio's limits, where they are wider than those of the kind.
+    /// fio's limits, if they are wider than those of `kind`.
     pub(crate) fio: Option<(u64, u64)>,
-    /// The value that fio keeps when several are given for one.
+    /// The value that fio uses if several are given.
     pub(crate) counts: Counts,
-    /// Its value is a number though its form is its own: arithmetic on keywords makes sense.
+    /// Set if a [`ValueKind::Special`] value is a number, so that arithmetic on keywords applies.
     pub(crate) numeric: bool,
-    /// What Fathom refuses and fio takes for something else; empty where there is none.
+    /// Values that Fathom flags and fio accepts silently; empty if none.
     pub(crate) stricter: &'static str,
-    /// What Fathom does in another way; empty where it does the same.
+    /// Differences in effect from fio; empty if none.
     pub(crate) different: &'static str,
 }
 
-/// How an option's value is read, and the setter for it.
+/// Syntax of the value of an option, with the setter.
 #[derive(Clone, Copy)]
 pub(crate) enum ValueKind {
     /// Bare, `=0` or `=1`.
     Flag(fn(&mut Options, bool)),
-    /// `0` or `1`.
+    /// Accepts `0` or `1`.
     Bool(fn(&mut Options, bool)),
-    /// A whole number.
+    /// An integer.
     Int {
         min: u64,
         max: u64,
         set: fn(&mut Options, u64),
     },
-    /// A whole number that may be negative.
+    /// An integer that may be negative.
     Signed {
         min: i64,
         max: i64,
@@ -68,35 +72,35 @@ pub(crate) enum ValueKind {
         bare: Bare,
         set: fn(&mut Options, Nanos),
     },
-    /// Numbers for reads, writes and trims; `None` where none was given.
+    /// Numbers for reads, writes and trims; `None` if not given.
     PerDirection {
         min: u64,
         max: u64,
         set: fn(&mut Options, PerDirection<Option<u64>>),
     },
-    /// One of some words.
+    /// One of several words.
     Choice(&'static [Choice]),
     /// Any text.
     Text(fn(&mut Options, &str)),
-    /// Any text; in a job file also none.
+    /// Any text; in a job file it may be empty.
     OptionalText(fn(&mut Options, &str)),
-    /// A form of its own.
+    /// A syntax of its own.
     Special {
-        /// What it looks like.
+        /// Description of the syntax.
         form: &'static str,
         read: fn(&mut Options, &str, &mut Findings) -> Result<(), Problem>,
     },
-    /// Taken and left alone, as in fio; why, behind its name.
+    /// Accepted without effect, as in fio; with the reason, to follow the name.
     Ignored(&'static str),
 }
 
-/// Where fio knows any value that Fathom does not.
+/// Stands for all values other than those listed.
 pub(crate) const ALL_OTHERS: &[&str] = &["all other values"];
 
-/// Why an option does nothing that once did something.
+/// Reason to ignore an option that fio no longer uses.
 pub(crate) const GIVEN_UP: &str = "has no effect, as in fio";
 
-/// A word an option can have for its value.
+/// One word of an option with a fixed set of values.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
     pub(crate) word: &'static str,
@@ -164,22 +168,22 @@ impl Row {
         Self { different, ..self }
     }
 
-    /// Its name and aliases.
+    /// Returns its name and aliases.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Whether a job with this engine can have it.
+    /// Returns whether jobs with this engine have it.
     pub(crate) fn belongs_to(&self, engine: &str) -> bool {
         self.engines.is_empty() || self.engines.contains(&engine)
     }
 
-    /// Whether it needs no value.
+    /// Returns whether it needs no value.
     pub(crate) const fn is_flag(&self) -> bool {
         matches!(self.kind, ValueKind::Flag(_))
     }
 
-    /// Whether its value is a number, so that arithmetic on keywords makes sense.
+    /// Returns whether its value is a number, so that arithmetic on keywords applies.
     pub(crate) const fn is_numeric(&self) -> bool {
         self.numeric
             || matches!(
@@ -198,7 +202,7 @@ impl Row {
             || matches!(self.name, "filename" | "directory" | "opendir")
     }
 
-    /// Whether its value is 0 or 1.
+    /// Returns whether its value is 0 or 1.
     pub(crate) const fn is_boolean(&self) -> bool {
         matches!(self.kind, ValueKind::Flag(_) | ValueKind::Bool(_))
     }
@@ -208,7 +212,7 @@ impl Row {
         self.name == "filename"
     }
 
-    /// Options of a lower rank in a section are read first, wherever they stand.
+    /// Returns its rank: options of a section are applied in the order of their ranks.
     pub(crate) fn rank(&self) -> u8 {
         match self.name {
             "kb_base" | "unit_base" | "cpus_allowed_policy" => 0,
@@ -220,7 +224,7 @@ impl Row {
 }
 
 impl ValueKind {
-    /// The kind of value, in fio's words.
+    /// Returns the type of its value, as fio names it.
     pub(crate) const fn words(&self) -> &'static str {
         match self {
             Self::Flag(_) => "empty or boolean value ([0|1])",

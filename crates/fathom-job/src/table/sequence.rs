@@ -1,4 +1,4 @@
-//! `random_distribution=sequence:…`: blocks in a given order.
+//! `random_distribution=sequence:…`: an explicit sequence of blocks.
 
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[Row::new(
     ValueKind::Bool(|o, v| o.random_sequence_stride = v),
 )];
 
-/// Numbers of blocks with commas between them.
+/// Reads a comma-separated list of block numbers.
 pub(super) fn sequence(
     options: &mut Options,
     list: Piece<'_>,
@@ -35,5 +35,5 @@ pub(super) fn sequence(
     Ok(())
 }
 
-/// More than a line has room for.
+/// Limit of the sequence; a line has room for less.
 const BLOCKS_MAX: usize = 1 << 16;

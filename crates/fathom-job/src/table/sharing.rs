@@ -1,4 +1,4 @@
-//! What becomes durable when, and how jobs share files.
+//! Options on durability and on files shared between jobs.
 
 use super::general::{U32, choice};
 use super::read::{narrow, unknown_word};
@@ -112,8 +112,8 @@ fn flag(word: &str) -> Option<u8> {
     Some(1 << at)
 }
 
-/// fio's reading: a word with a number counts at the end alone, unknown ones are passed over, and
-/// the number is the first one from the last known word on.
+/// Returns fio's reading: a word with a number is recognised only at the end, unknown words are
+/// skipped, and the number is the first one after the last known word.
 fn range_in_fio(text: &str, kb_base: u64) -> Option<RangeSync> {
     let (mut flags, mut number, mut at) = (0, None, 0);
     for word in text.split(',') {

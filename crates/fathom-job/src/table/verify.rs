@@ -1,4 +1,4 @@
-//! What is written, and whether it is read back and compared.
+//! Options on written data and its verification.
 
 use super::general::choice;
 use super::row::{GIVEN_UP, Row, ValueKind};
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// The bytes of a pattern, and its text if it names a file: what is in that is read when the job is
+/// Returns the bytes of a pattern, and its text if it names a file, which is read when the job is
 /// complete.
 fn pattern(
     text: &str,
@@ -138,7 +138,7 @@ fn buffer_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result
     options.buffer_pattern_text = names_a_file;
     options.scramble_buffers = Some(false);
     options.zero_buffers = false;
-    // As in fio, whatever was said before.
+    // As in fio, whatever was given before.
     options.refill_buffers = options.content.compress_percentage.unwrap_or(0) > 0;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Working through a file zone by zone, and giving parts of it shares of the random ops.
+//! Options on zones and on the share of random ops in parts of a file.
 
 use fathom_core::PerDirection;
 
@@ -120,12 +120,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// A flag that only `zonemode=zbd`, which is refused, would look at.
+/// Creates the row of a boolean used only by `zonemode=zbd`, which is refused.
 const fn zbd(name: &'static str, help: &'static str, example: &'static str) -> Row {
     Row::new(name, "0", help, example, ValueKind::Bool(|_, _| {}))
 }
 
-/// A number of zones, likewise.
+/// Creates the row of a number of zones, likewise.
 const fn open_zones(name: &'static str, help: &'static str, example: &'static str) -> Row {
     let kind = ValueKind::Int {
         min: 0,
@@ -135,7 +135,7 @@ const fn open_zones(name: &'static str, help: &'static str, example: &'static st
     Row::new(name, "0", help, example, kind)
 }
 
-/// A number from 0 to 1, likewise.
+/// Creates the row of a number from 0 to 1, likewise.
 const fn share(name: &'static str, help: &'static str, example: &'static str) -> Row {
     let kind = ValueKind::Special {
         form: "number from 0 to 1",
@@ -155,7 +155,7 @@ const fn share(name: &'static str, help: &'static str, example: &'static str) ->
     Row::new(name, "", help, example, kind)
 }
 
-/// `zoned:access/size…` and `zoned_abs:access/bytes…`, with commas between directions.
+/// Reads `zoned:access/size…` and `zoned_abs:access/bytes…`, comma-separated for the directions.
 pub(super) fn zoned(
     options: &mut Options,
     piece: Piece<'_>,
@@ -233,7 +233,7 @@ fn one_list(
     Ok(zones.into_iter().map(zone).collect())
 }
 
-/// Without its `%`.
+/// Returns a number without its `%`.
 fn percentage(piece: Piece<'_>) -> Piece<'_> {
     let piece = piece.trim();
     match piece.text.strip_suffix('%') {
