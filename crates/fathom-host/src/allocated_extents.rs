@@ -1,21 +1,21 @@
-//! Whether a run's files hold data: reads of holes, and of room that was never written, give zeros
-//! without going to the device.
+//! Allocated bytes of a run's files: reads of holes and of unwritten extents return zeros without
+//! reaching the device.
 
 use std::path::Path;
 
 use fathom_sys::files::{self, Access, Kind};
 
-/// How much of some files holds data.
+/// Share of some files' bytes that is allocated and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedBytes {
-    /// Bytes of the files that could be asked about.
+    /// Bytes of the files whose extents could be queried.
     pub total_bytes: u64,
-    /// How many of these hold data.
+    /// Bytes in extents that hold data.
     pub data_bytes: u64,
 }
 
 impl AllocatedBytes {
-    /// Bytes that are read without the device.
+    /// Returns the bytes that are read without the device.
     #[must_use]
     pub const fn hole_bytes(self) -> u64 {
         self.total_bytes.saturating_sub(self.data_bytes)
@@ -33,8 +33,8 @@ impl AllocatedBytes {
     }
 }
 
-/// Asks about the first `length` bytes of each regular file; anything else counts for nothing. To
-/// be asked after dirty pages were written: before, some file systems take their room for holes.
+/// Sums the first `length` bytes of each regular file; other kinds are skipped. Call it after dirty
+/// pages were written back: before that, some file systems report delayed allocations as holes.
 #[must_use]
 pub fn allocated_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> AllocatedBytes {
     let mut sum = AllocatedBytes::default();
@@ -58,7 +58,8 @@ fn filled_of(path: &Path, length: u64) -> Option<(u64, u64)> {
     Some((total, files::data_bytes(&file, total, EXTENTS_MAX).ok()?))
 }
 
-/// A file in more pieces than this is not sparse in a way that matters; asking takes 2 ms at most.
+/// Extents queried per file. Bounds the query to 2 ms; a file in more pieces counts as data from
+/// there on.
 const EXTENTS_MAX: u32 = 1024;
 
 /// Below this, the metadata of a file system may be taken for holes (guess).

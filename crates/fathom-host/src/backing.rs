@@ -1,4 +1,4 @@
-//! The storage at the bottom of a file: down through overlays, loop devices and stacked devices.
+//! Storage that backs a file, found by descending overlays, loop devices and stacked devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,32 @@ use fathom_sys::files::{DeviceNumber, Kind};
 use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
 use crate::storage::{is_in_memory, nearest_existing};
 
-/// Findings on the way down from a file.
+/// Findings of a descent from a file to its storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackingStorage {
-    /// The layer at which data stay in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
+    /// Path to the layer that keeps data in memory: `tmpfs`, `overlay on tmpfs`, `loop0 on tmpfs`.
     pub memory: Option<String>,
-    /// A loop device that goes through the page cache of the file behind it.
+    /// First loop device that uses the page cache of its backing file (no direct I/O).
     pub cached_loop: Option<String>,
-    /// Every device on the way, disks beside their partitions.
+    /// Every device passed, partitions with their disks.
     pub devices: Vec<BlockDevice>,
 }
 
-/// Storage beneath the files of one job.
+/// Storage that backs the files of one job.
 #[derive(Clone, Debug, Default)]
 pub struct JobBacking {
     /// Number of files.
     pub files: u32,
     /// Number of files in memory, and the layer that holds the first.
     pub memory: Option<(u32, String)>,
-    /// The first loop device that goes through the page cache of the file behind it.
+    /// First loop device that uses the page cache of its backing file.
     pub cached_loop: Option<String>,
-    /// All devices.
+    /// Every device below any file.
     pub devices: Vec<BlockDevice>,
 }
 
 impl JobBacking {
-    /// Adds what is beneath one more file.
+    /// Adds the storage of one more file.
     pub fn add(&mut self, found: &BackingStorage) {
         self.files += 1;
         if let Some(memory) = &found.memory {
@@ -56,7 +56,7 @@ impl JobBacking {
     }
 }
 
-/// Looks beneath `path`; a file that is missing lies where its folder does.
+/// Descends from `path`. A missing file is taken to lie where its folder does.
 pub fn backing_storage(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> BackingStorage {
     let mut descent = Descent {
         tree,
@@ -72,7 +72,7 @@ struct Descent<'a> {
     tree: &'a BlockTree,
     mounts: &'a [Mount],
     found: BackingStorage,
-    /// Layers passed through, from the top.
+    /// Layers above the current one, from the top.
     above: Vec<String>,
 }
 
@@ -133,7 +133,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Goes on below `name`, unless that is deeper than anybody stacks things.
+    /// Descends one layer below `name`, up to `LAYERS_MAX` layers.
     fn through(&mut self, name: &str, go: impl FnOnce(&mut Self)) {
         if self.above.len() < LAYERS_MAX {
             self.above.push(name.to_owned());
@@ -149,7 +149,8 @@ impl Descent<'_> {
     }
 }
 
-/// The file of an overlay's layer that `path` is, or the upper layer where a file is made anew.
+/// Returns the file of an overlay's layers that `path` resolves to; for a new file, its place in
+/// the upper layer.
 fn layer(mount: &Mount, path: &Path) -> Option<PathBuf> {
     let inside = path.strip_prefix(&mount.point).ok()?;
     let option = |name: &str| {
@@ -166,15 +167,15 @@ fn layer(mount: &Mount, path: &Path) -> Option<PathBuf> {
     there.or_else(|| Some(PathBuf::from(upper?)))
 }
 
-/// Returns whether `name` is `of` and a number.
+/// Returns whether `name` is `of` followed by a number.
 fn is_numbered(name: &str, of: &str) -> bool {
     let number = name.strip_prefix(of).unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Disks whose data lie in memory, by the names of their drivers.
+/// Drivers whose disks are in memory.
 const IN_MEMORY: [&str; 2] = ["ram", "zram"];
-/// The kernel's own limits for overlays and nested loops are lower.
+/// Higher than the kernel's own limits for nested overlays and loop devices.
 const LAYERS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -12,16 +12,20 @@ use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{self, Access, DeviceNumber, FileId, Kind};
 
-/// Where the kernel shows its devices; tests put a made-up tree in its place.
+/// View of the block devices, mounts and swap areas in sysfs and procfs.
+///
+/// `default()` reads this host. [`at`](Self::at) reads a tree under other folders, for tests; its
+/// devices are never opened. Nothing is cached: each method reads the files again, so a caller that
+/// judges several paths keeps the lists it needs.
 #[derive(Clone, Debug)]
 pub struct BlockTree {
     sys: PathBuf,
     proc: PathBuf,
-    /// The devices may be opened: they are this machine's.
+    /// False for trees of tests, whose device numbers belong to devices of the real host.
     is_real: bool,
 }
 
-/// A block device or a regular file, by its identity instead of one of its names.
+/// Identity of a block device or a regular file, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Store {
     /// A block device.
@@ -31,7 +35,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// Identity of what `metadata` describes; `None` for what is neither.
+    /// Returns the identity of the file that `metadata` describes; `None` for other kinds.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
         match Kind::of(metadata) {
@@ -52,7 +56,7 @@ impl Default for BlockTree {
 }
 
 impl BlockTree {
-    /// The trees under these folders instead of /sys and /proc; no device of theirs is opened.
+    /// Reads these folders instead of /sys and /proc.
     pub fn at(sys: impl Into<PathBuf>, proc: impl Into<PathBuf>) -> Self {
         Self {
             sys: sys.into(),
@@ -61,14 +65,14 @@ impl BlockTree {
         }
     }
 
-    /// The block device with this number.
+    /// Looks up a block device by number.
     #[must_use]
     pub fn device(&self, number: DeviceNumber) -> Option<BlockDevice> {
         let link = self.sys.join("dev/block").join(number.to_string());
         BlockDevice::at(fs::canonicalize(link).ok()?)
     }
 
-    /// The block device of this name, partitions included.
+    /// Looks up a block device or partition by name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<BlockDevice> {
         // Names with a slash (`cciss/c0d0`) have an exclamation mark in sysfs.
@@ -76,7 +80,8 @@ impl BlockTree {
         BlockDevice::at(fs::canonicalize(folder).ok()?)
     }
 
-    /// The block device that a character device drives too: `sg0` of `sda`, `ng0n1` of `nvme0n1`.
+    /// Returns the block device behind a passthrough character device: `sda` for `sg0`, `nvme0n1`
+    /// for `ng0n1`.
     #[must_use]
     pub fn behind_character_device(&self, number: DeviceNumber) -> Option<BlockDevice> {
         let folder = self.character_device(number)?;
@@ -87,13 +92,13 @@ impl BlockTree {
         self.named(&format!("nvme{name}"))
     }
 
-    /// The folder in sysfs of a character device.
+    /// Returns the sysfs folder of a character device.
     pub fn character_device(&self, number: DeviceNumber) -> Option<PathBuf> {
         let link = self.sys.join("dev/char").join(number.to_string());
         fs::canonicalize(link).ok()
     }
 
-    /// Mounts that this process sees, in mounting order.
+    /// Lists the mounts of this process's namespace, in mounting order.
     #[must_use]
     pub fn mounts(&self) -> Vec<Mount> {
         let text = fs::read(self.proc.join("self/mountinfo")).unwrap_or_default();
@@ -101,7 +106,7 @@ impl BlockTree {
         text.lines().filter_map(Mount::parse).collect()
     }
 
-    /// Files and devices that are in use as swap.
+    /// Lists the files and devices in use as swap.
     #[must_use]
     pub fn swaps(&self) -> Vec<Store> {
         let text = fs::read_to_string(self.proc.join("swaps")).unwrap_or_default();
@@ -113,7 +118,7 @@ impl BlockTree {
         stores.flatten().collect()
     }
 
-    /// Devices that a mounted btrfs spans; its mount names only one of them.
+    /// Lists the members of mounted btrfs file systems, whose mounts name only one device each.
     #[must_use]
     pub fn btrfs_members(&self) -> Vec<BlockDevice> {
         let filesystems = self.sys.join("fs/btrfs");
@@ -123,7 +128,7 @@ impl BlockTree {
         members.filter_map(|name| self.named(&name)).collect()
     }
 
-    /// Loop devices, each with the file or device behind it.
+    /// Lists the loop devices, each with its backing file or device.
     #[must_use]
     pub fn loops(&self) -> Vec<(BlockDevice, Store)> {
         let devices = names_in(&self.sys.join("class/block"));
@@ -138,7 +143,7 @@ impl BlockTree {
             .collect()
     }
 
-    /// The tree is this machine's, and its devices can be opened.
+    /// Returns whether this is the host's own tree, whose devices can be opened.
     pub const fn is_real(&self) -> bool {
         self.is_real
     }
@@ -156,14 +161,14 @@ impl BlockTree {
         files::open(&node, access)
     }
 
-    /// Asks the loop driver, which knows the identity of what it opened. The path in sysfs may be
-    /// another file's by now, or one of another mount namespace.
+    /// Asks the loop driver for the identity of its backing file. The path in sysfs may name
+    /// another file by now, or belong to another mount namespace.
     fn behind_loop(&self, device: &BlockDevice, path: &Path) -> Option<Store> {
         let backing = files::loop_backing(self.open(device, Access::default()).ok()?).ok()?;
         let is_regular = match backing.device {
             None => true,
             Some(_) if !backing.is_ambiguous => false,
-            // The safe assumption about a file that its path no longer leads to is a device.
+            // If the path no longer leads to the file, assume a device, which is protected better.
             Some(_) => fs::metadata(path).is_ok_and(|found| {
                 Kind::of(&found) == Kind::Regular && FileId::of(&found) == backing.file
             }),
@@ -174,7 +179,8 @@ impl BlockTree {
         }
     }
 
-    /// The file or device at a path that the kernel gives; its devices are known without a node.
+    /// Returns the identity of a path that the kernel printed. Devices are found by name, with or
+    /// without a node in /dev.
     pub fn store_at(&self, path: &Path) -> Option<Store> {
         let found = || Store::of(&fs::metadata(path).ok()?);
         let named = || {
@@ -188,12 +194,12 @@ impl BlockTree {
     }
 }
 
-/// One block device: a whole disk, a partition, or one that is made of others.
+/// A block device: a whole disk, a partition or a stacked device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// Its name, without /dev: `vda`, `nvme0n1p2`, `dm-0`.
+    /// Name without `/dev/`: `vda`, `nvme0n1p2`, `dm-0`.
     pub name: String,
-    /// Its number.
+    /// Device number.
     pub number: DeviceNumber,
     folder: PathBuf,
 }
@@ -214,19 +220,19 @@ impl BlockDevice {
         })
     }
 
-    /// Its folder in sysfs.
+    /// Returns the device's folder in sysfs.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Text of one attribute, without the line feed.
+    /// Reads one sysfs attribute, without trailing white space.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         Some(text.trim_end().to_owned())
     }
 
-    /// The disk that a partition is part of; itself for anything else.
+    /// Returns the disk of a partition; for other devices the device itself.
     #[must_use]
     pub fn whole(&self) -> Self {
         if !self.folder.join("partition").exists() {
@@ -236,7 +242,7 @@ impl BlockDevice {
         disk.and_then(Self::at).unwrap_or_else(|| self.clone())
     }
 
-    /// Its partitions.
+    /// Lists the device's partitions.
     #[must_use]
     pub fn partitions(&self) -> Vec<Self> {
         let inside = names_in(&self.folder)
@@ -246,13 +252,13 @@ impl BlockDevice {
         partitions.filter_map(Self::at).collect()
     }
 
-    /// Devices that are made of this one.
+    /// Lists the stacked devices built on this one.
     #[must_use]
     pub fn holders(&self) -> Vec<Self> {
         self.linked("holders")
     }
 
-    /// Devices that this one is made of.
+    /// Lists the devices that back this one.
     #[must_use]
     pub fn slaves(&self) -> Vec<Self> {
         self.linked("slaves")
@@ -269,18 +275,18 @@ impl BlockDevice {
     }
 }
 
-/// One line of mountinfo.
+/// A mount, from one line of `mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The device's number; major 0 where there is no one device behind it.
+    /// Device number; major 0 if the file system is not on a single device.
     pub device: DeviceNumber,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
-    /// `ext4`, `tmpfs`…
+    /// Type: `ext4`, `tmpfs`.
     pub filesystem: String,
-    /// What is mounted: `/dev/sda1`, or whatever the file system calls it.
+    /// Source: `/dev/sda1`, or a name of the file system's choice.
     pub source: String,
-    /// Options of the file system itself: an overlay's layers are among them.
+    /// Options of the superblock; an overlay's layers are among them.
     pub options: String,
 }
 
@@ -305,7 +311,8 @@ impl Mount {
         })
     }
 
-    /// The device it stands on, also where the file system hides it behind a number of its own.
+    /// Returns the number of the device below, also where the file system shows an anonymous number
+    /// of its own (btrfs).
     #[must_use]
     pub fn device_number(&self) -> DeviceNumber {
         if self.device.major != 0 || !self.source.starts_with("/dev/") {
@@ -317,15 +324,15 @@ impl Mount {
     }
 }
 
-/// The mount that an absolute path without links lies on: the longest mount point that leads to
-/// it, and of those mounted over one another the last.
+/// Returns the mount of an absolute path without symbolic links: the longest mount point that is a
+/// prefix of it; of mounts stacked on one point, the last.
 #[must_use]
 pub fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
     let leading = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     leading.max_by_key(|mount| mount.point.components().count())
 }
 
-/// Names in a folder, sorted; none if there is no such folder.
+/// Lists the names in a folder, sorted; empty if the folder is missing.
 fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -336,7 +343,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The kernel writes space, tab, line feed and backslash as a backslash and three octal digits.
+/// Decodes the kernel's octal escapes of space, tab, line feed and backslash.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

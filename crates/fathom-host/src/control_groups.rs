@@ -1,5 +1,4 @@
-//! Limits of the control groups that this process is in, versions 1 and 2: what may be used, and
-//! how often it was held back.
+//! Limits of this process's control groups (v1 and v2), and the throttling they caused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,30 +6,30 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::DeviceNumber;
 use fathom_sys::system;
 
-/// A control group's folder, and those above it up to the hierarchy's root.
+/// One hierarchy: the group's folder and its ancestors'.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
-    /// Controllers of version 1; empty for version 2, which has all of them.
+    /// Controllers of a v1 hierarchy; empty for v2, which has all of them.
     controllers: Vec<String>,
-    /// From the group up.
+    /// From the group to the root of the mount.
     folders: Vec<PathBuf>,
 }
 
-/// The groups that this process is in.
+/// Control groups of this process, one per hierarchy.
 #[derive(Clone, Debug, Default)]
 pub struct ControlGroups(Vec<Hierarchy>);
 
-/// Memory available, and the source of that figure.
+/// Memory available to this process, and the source of the figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// Bytes; 0 where it is not known.
+    /// Bytes; 0 if unknown.
     pub bytes: u64,
-    /// A control group has less than the machine.
+    /// The figure is a control group's limit, below the host's memory.
     pub is_of_group: bool,
 }
 
 impl MemoryLimit {
-    /// Returns the memory that this process may use.
+    /// Reads the memory of the host and the limits of the groups.
     pub fn detect() -> Self {
         Self::within(system::memory_bytes(), &ControlGroups::of_this_process())
     }
@@ -48,7 +47,7 @@ impl MemoryLimit {
         }
     }
 
-    /// `the machine's`, `the control group's`.
+    /// Returns the owner of the limit, for messages: `the machine's`, `the control group's`.
     pub const fn owner(self) -> &'static str {
         if self.is_of_group {
             "the control group's"
@@ -58,24 +57,24 @@ impl MemoryLimit {
     }
 }
 
-/// Effect of a control group's CPU limit on its processes.
+/// CPU limit of a control group, and its effect so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuLimit {
-    /// As many processors as the narrowest of the groups may use.
+    /// Quota of the tightest group, in processors.
     pub cpus: f64,
-    /// Time that groups have waited for their next period so far.
+    /// Total time for which groups were throttled.
     pub throttled_us: u64,
 }
 
 impl ControlGroups {
-    /// Those of this process.
+    /// Reads the groups of this process.
     pub fn of_this_process() -> Self {
         let text = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name));
         let own = text("cgroup").unwrap_or_default();
         Self::parse(&own, &text("mountinfo").unwrap_or_default())
     }
 
-    /// `cgroup` says which groups, `mountinfo` where their hierarchies are mounted.
+    /// Combines `/proc/self/cgroup`, the groups, with `mountinfo`, the mounts of their hierarchies.
     fn parse(cgroup: &str, mountinfo: &str) -> Self {
         let hierarchies = mountinfo.lines().filter_map(|line| {
             let (left, right) = line.split_once(" - ")?;
@@ -102,7 +101,7 @@ impl ControlGroups {
         Self(hierarchies.collect())
     }
 
-    /// Folders of the groups that have a controller, and whether they are of version 2.
+    /// Lists the folders of groups with this controller; the flag is true for v2.
     fn with<'a>(&'a self, controller: &'a str) -> impl Iterator<Item = (&'a Path, bool)> {
         let own = self.0.iter().filter(move |hierarchy| {
             let names = &hierarchy.controllers;
@@ -117,7 +116,7 @@ impl ControlGroups {
         })
     }
 
-    /// The smallest limit of memory, bytes.
+    /// Returns the smallest memory limit, in bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
         let limits = self.with("memory").flat_map(|(folder, is_2)| {
             let files: &[&str] = match is_2 {
@@ -129,7 +128,7 @@ impl ControlGroups {
         limits.filter(|&limit| limit < NO_LIMIT).min()
     }
 
-    /// The limit of processor time, if there is one.
+    /// Returns the tightest CPU quota, if there is one.
     pub fn cpu_limit(&self) -> Option<CpuLimit> {
         let mut found: Option<CpuLimit> = None;
         for (folder, is_2) in self.with("cpu") {
@@ -138,7 +137,7 @@ impl ControlGroups {
                 let mut words = text.split_whitespace().map(|word| word.parse().ok());
                 (words.next().flatten(), words.next().flatten())
             } else {
-                // A quota of −1 is none.
+                // A quota of −1 (no limit) does not parse as unsigned.
                 let quota = number(folder, "cpu.cfs_quota_us");
                 (quota, number(folder, "cpu.cfs_period_us"))
             };
@@ -184,8 +183,8 @@ impl ControlGroups {
     }
 }
 
-/// The folders of the group `path`, from it up to the root of what is mounted at `point`, which is
-/// the group `root`. Of a group that lies beside it only the root's limits can be seen.
+/// Lists the folders of the group `path` up to the group `root`, which is mounted at `point`. If
+/// `path` is outside `root` (a namespace), only the limits of `root` are visible.
 fn folders(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
     let inside = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
     let groups = inside.ancestors().map(|group| point.join(group));
@@ -210,7 +209,7 @@ fn number(folder: &Path, file: &str) -> Option<u64> {
     read(folder, file)?.trim().parse().ok()
 }
 
-/// Version 1 writes no limit as the largest multiple of a page that it can hold.
+/// In v1 "no limit" is the largest multiple of the page size; anything above this counts as none.
 const NO_LIMIT: u64 = 1 << 62;
 
 const THROTTLES: [&str; 4] = [

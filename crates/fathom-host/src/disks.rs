@@ -1,4 +1,4 @@
-//! What the devices under the files did during the run, from /sys/block/*/stat.
+//! Statistics of the devices under a run's files, from `/sys/block/*/stat`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use fathom_record::DiskRecord;
 use crate::block_tree::{BlockDevice, BlockTree};
 use crate::storage::disks_under;
 
-/// The devices under a run's files, and what their counters were when it began.
+/// Devices under a run's files, with their counters at its start.
 #[derive(Debug)]
 pub struct DiskWatch {
     disks: Vec<(BlockDevice, Counters)>,
@@ -16,8 +16,8 @@ pub struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Notes the counters of every disk under these files: whole disks, and under a stacked device
-    /// (`dm-0`, `md0`) those that it is made of, each once.
+    /// Reads the counters of every disk under these files, each once: whole disks, and the members
+    /// of a stacked device (`dm-0`, `md0`).
     #[must_use]
     pub fn start<'a>(
         files: impl IntoIterator<Item = &'a Path>,
@@ -31,7 +31,7 @@ impl DiskWatch {
         Self { disks, since: now }
     }
 
-    /// What each disk did since; a disk that has gone meanwhile is left out.
+    /// Returns each disk's activity since the start. A disk that was removed meanwhile is left out.
     #[must_use]
     pub fn finish(&self, now: Tick) -> Vec<DiskRecord> {
         let wall_ms = (now - self.since).as_millis();
@@ -61,12 +61,12 @@ fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>)
     }
 }
 
-/// The whole disks that a stacked device is made of.
+/// Returns the whole disks that back a stacked device.
 fn parts(disk: &BlockDevice) -> impl Iterator<Item = BlockDevice> {
     disk.slaves().into_iter().map(|slave| slave.whole())
 }
 
-/// The numbers of a `stat` file that are used, in its order; times in ms.
+/// Fields of a `stat` file that are reported, in the file's order; times in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
     read_ios: u64,
@@ -98,7 +98,7 @@ impl Counters {
             write_merges: next()?,
             write_sectors: next()?,
             write_ticks: next()?,
-            // The ninth number, ops in flight, is a state and not a count.
+            // The ninth field, requests in flight, is a gauge and not a counter.
             busy_ticks: {
                 let _in_flight: u64 = next()?;
                 next()?
@@ -140,16 +140,16 @@ impl Counters {
     }
 }
 
-/// The kernel prints the times as 32-bit numbers, which come round after 49 days.
+/// Growth of a counter. The kernel prints times as 32-bit values, which wrap after 49 days.
 fn grown(before: u64, after: u64) -> u64 {
     after
         .checked_sub(before)
         .unwrap_or_else(|| (after + (1 << 32)).saturating_sub(before))
 }
 
-/// At most 100: the two clocks are not read at one moment.
+/// Capped at 100: the two clocks are not read at the same moment.
 fn percent(part: u64, whole: u64) -> f64 {
-    // Hundredths, so that the division is one of integers as far as is printed.
+    // Integer hundredths, which is what is printed.
     let share = (part.saturating_mul(10_000))
         .checked_div(whole)
         .unwrap_or(0)

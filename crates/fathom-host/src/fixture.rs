@@ -1,4 +1,4 @@
-//! A made-up machine for tests.
+//! A synthetic host for tests.
 #![allow(clippy::unwrap_used, reason = "only tests use it")]
 
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::block_tree::BlockTree;
 
-/// A made-up /sys and /proc in a folder that is removed when the test ends.
+/// A synthetic /sys and /proc in a temporary folder, removed on drop.
 pub struct FakeHost {
     root: PathBuf,
 }
 
 impl FakeHost {
-    /// Creates an empty machine; `name` is unique among the tests of a process.
+    /// Creates a host without devices; `name` must be unique among the tests of a process.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let name = format!("fathom-run-tree-{}-{name}", std::process::id());
@@ -29,13 +29,13 @@ impl FakeHost {
         Self { root }
     }
 
-    /// Returns the block devices of this machine.
+    /// Returns the host's block devices.
     #[must_use]
     pub fn tree(&self) -> BlockTree {
         BlockTree::at(self.root.join("sys"), self.root.join("proc"))
     }
 
-    /// A device; `path` is `sda` or `sda/sda1` for a partition.
+    /// Adds a block device; `path` is `sda`, or `sda/sda1` for a partition.
     pub fn device(&self, path: &str, number: &str) -> &Self {
         let folder = self.root.join("sys/devices").join(path);
         let name = folder.file_name().unwrap().to_owned();
@@ -50,7 +50,7 @@ impl FakeHost {
         self
     }
 
-    /// A character device of a class.
+    /// Adds a character device of a class.
     pub fn character(&self, name: &str, number: &str, class: &str) -> &Self {
         let folder = self.root.join("sys/devices").join(name);
         let (links, class) = (self.root.join("sys/dev/char"), self.root.join(class));
@@ -62,7 +62,7 @@ impl FakeHost {
         self
     }
 
-    /// `upper` is made of `lower`.
+    /// Stacks `upper` on `lower`.
     pub fn stack(&self, upper: &str, lower: &str) -> &Self {
         let devices = self.root.join("sys/devices");
         let name = |path: &str| Path::new(path).file_name().unwrap().to_owned();
@@ -81,7 +81,7 @@ impl FakeHost {
         self
     }
 
-    /// A regular file that devices may be made of.
+    /// Creates a regular file that can back devices.
     pub fn file(&self, name: &str) -> PathBuf {
         let path = self.root.join(name);
         fs::write(&path, name).unwrap();

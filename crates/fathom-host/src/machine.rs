@@ -1,10 +1,10 @@
-//! Where a run took place.
+//! Description of the host for the record.
 
 use fathom_record::{Machine, Storage};
 use fathom_sys::clock::Clock;
 use fathom_sys::system;
 
-/// This machine, with the clock that a run used and what was under its files.
+/// Describes this host: kernel, processors, memory, the run's clock and the storage of its files.
 #[must_use]
 pub fn machine(clock: &Clock, storage: Vec<Storage>, engine_features: Vec<String>) -> Machine {
     let kernel = system::kernel();

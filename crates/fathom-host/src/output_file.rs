@@ -1,18 +1,18 @@
-//! Output files: the one way in which the program writes a file that its user named.
+//! Output files: the only way in which the program writes a file that its user named.
 //!
-//! | the name leads to | the output |
+//! | the name refers to | the output |
 //! |---|---|
-//! | nothing, or a regular file | goes into a new file beside it, which is renamed |
-//! | a regular file that renaming would change | the same, then is copied into the file |
-//! | a regular file whose directory takes no new one | is written in place |
-//! | a regular file by way of `/proc/PID/fd` | is written in place |
-//! | a pipe or a character device | goes into it; it is never removed or replaced |
+//! | nothing, or a regular file | goes to a temporary file beside it, which is renamed |
+//! | a regular file that a rename would alter | the same, but is then copied into the file |
+//! | a regular file in a directory that is not writable | is written in place |
+//! | a regular file through `/proc/PID/fd` | is written in place |
+//! | a pipe or a character device | is written to it; it is never removed or replaced |
 //! | a directory, a block device, a socket | is refused |
 //!
-//! Renaming would change a file of another owner, with other hard links, or mounted by itself.
-//! Symbolic links are followed and stay. Until [`OutputFile::place`], readers see the earlier
-//! content, or none; what was not placed leaves nothing behind. Logs of a run are written in place
-//! instead (`logs/open.rs`), as they are read while they grow.
+//! A rename would alter a file that has another owner or other hard links, or is a mount point.
+//! Symbolic links are followed and kept. Until [`OutputFile::place`], readers see the earlier
+//! content; output that was never placed leaves nothing behind. Logs of a run are written in place
+//! instead, because they are read while they grow.
 
 mod destination;
 mod stream;
@@ -27,11 +27,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use destination::Destination;
 pub use stream::Stream;
 
-/// An output file that is being written.
+/// An output file under construction.
 ///
-/// Create it with [`create`](Self::create), write it, and put it in place with
-/// [`finish`](Self::finish). If it is dropped before, the name leads to what it led to before,
-/// except where the file had to be written in place.
+/// Create it with [`create`](Self::create), write to it, and publish it with
+/// [`finish`](Self::finish). If it is dropped before, the earlier file is unchanged, except where
+/// the file had to be written in place.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -41,27 +41,27 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Place {
-    /// A new file, to be given the target's name.
+    /// A temporary file, to be renamed to the target's name.
     Beside { part: Part, target: Target },
-    /// The file itself, written from its beginning.
+    /// The target itself, written from its start.
     Direct(File),
     /// A pipe or a device.
     Stream(Stream),
 }
 
-/// The regular file that a new one takes the place of.
+/// The regular file to be replaced.
 #[derive(Debug)]
 struct Target {
     path: PathBuf,
-    /// Renaming would change more than the content.
+    /// A rename would alter more than the content.
     must_stay: bool,
 }
 
 impl OutputFile {
-    /// Begins an output file; waits for the reader of a pipe, unless asked to stop.
+    /// Starts an output file. Waits for the reader of a FIFO, unless asked to stop.
     ///
     /// # Errors
-    /// Why the file cannot be written; then nothing was changed.
+    /// The error that prevents writing; nothing was changed.
     pub fn create(path: &Path, stop: &Stop) -> io::Result<Self> {
         let place = match Destination::of(path)? {
             Destination::Missing(target) => Place::Beside {
@@ -82,10 +82,11 @@ impl OutputFile {
         })
     }
 
-    /// Puts what was written so far in place; what is written after this is added to it there.
+    /// Publishes everything written so far; later writes append to it in place.
     ///
     /// # Errors
-    /// The failed system call's. The earlier content is kept unless it had to be overwritten.
+    /// The error of the failed system call. The earlier content is kept unless it had to be
+    /// overwritten.
     pub fn place(&mut self, durably: bool) -> io::Result<()> {
         if let Place::Beside { part, target } = &mut self.place {
             if durably {
@@ -103,7 +104,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Puts all of it in place, durably.
+    /// Publishes the whole file durably (`fsync`).
     ///
     /// # Errors
     /// As [`place`](Self::place).
@@ -111,7 +112,7 @@ impl OutputFile {
         self.place(true)
     }
 
-    /// Returns whether the name still leads to what was put in place: files are rotated and
+    /// Returns whether the name still refers to the published file, which may have been rotated or
     /// removed.
     #[must_use]
     pub fn is_there(&self) -> bool {
@@ -153,11 +154,11 @@ pub fn write(path: &Path, bytes: &[u8], stop: &Stop) -> io::Result<()> {
     file.finish()
 }
 
-/// Finds out before a long run whether an output file can be written after it. Changes nothing;
-/// a pipe or a device is not opened, which its reader would notice.
+/// Checks before a long run that an output file can be written after it. Changes nothing; a pipe
+/// or a device is not opened, because its reader would notice.
 ///
 /// # Errors
-/// Why the file cannot be written.
+/// The error that would prevent writing.
 pub fn check(path: &Path) -> io::Result<()> {
     match Destination::of(path)? {
         Destination::Missing(target) => Part::beside(&target).map(drop),
@@ -167,30 +168,30 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether two names lead to one file, whatever links lie between.
+/// Returns whether two paths refer to the same file, links followed.
 #[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let found = fs::metadata(a).ok().zip(fs::metadata(b).ok());
     found.is_some_and(|(a, b)| is_same(&a, &b))
 }
 
-/// A request to stop, which ends the wait for the other end of a pipe.
+/// A request to stop, which ends a wait for the other end of a pipe.
 #[derive(Clone)]
 pub struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Stop {
-    /// Never asked: signals end the process by themselves.
+    /// Creates a request that never comes: signals keep their default action.
     #[must_use]
     pub fn never() -> Self {
         Self::when(|| false)
     }
 
-    /// Asked for as soon as `is_asked` says so.
+    /// Creates a request that is pending once `is_asked` returns true.
     pub fn when(is_asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_asked))
     }
 
-    /// Returns whether to stop.
+    /// Returns whether the stop was requested.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         (self.0)()
@@ -203,7 +204,7 @@ impl std::fmt::Debug for Stop {
     }
 }
 
-/// A file under a name of its own, removed unless it is renamed.
+/// A temporary file, removed on drop unless it was renamed.
 #[derive(Debug)]
 struct Part {
     file: File,
@@ -212,12 +213,12 @@ struct Part {
 }
 
 impl Part {
-    /// A new file in the directory of `target`.
+    /// Creates a temporary file in the directory of `target`.
     fn beside(target: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
-            // Relaxed: a number of its own is all that is wanted. A killed process of the same
-            // number may have left one behind; short, as the target's name may be the longest.
+            // Relaxed: only uniqueness is needed. The loop skips files left by a killed process of
+            // the same PID. The name is short because the target's may already have NAME_MAX bytes.
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".fathom-{}-{number}.part", std::process::id());
             let path = target.with_file_name(name);
@@ -235,7 +236,7 @@ impl Part {
         }
     }
 
-    /// Takes over owner and rights of an earlier file, before there is anything to read.
+    /// Copies owner and mode of the earlier file while this one is still empty.
     fn adopt(&self, earlier: &Metadata) -> io::Result<()> {
         let own = self.file.metadata()?;
         if (own.uid(), own.gid()) != (earlier.uid(), earlier.gid()) {
@@ -246,8 +247,8 @@ impl Part {
         self.file.set_permissions(mode)
     }
 
-    /// Gives the file the target's name, or the target its content; returns the file that the
-    /// name leads to now, at its end.
+    /// Renames the file to the target, or copies it there. Returns the target's current file,
+    /// positioned at its end.
     fn replace(&mut self, target: &Target) -> io::Result<File> {
         if !target.must_stay
             && let Some(path) = &self.path
@@ -257,7 +258,7 @@ impl Part {
                     self.path = None;
                     return self.file.try_clone();
                 }
-                // A mount point is no name to be taken over; whatever else it is will come again.
+                // A mount point cannot be replaced (EBUSY): copy. Any other error recurs below.
                 Err(error) if fs::metadata(&target.path).is_err() => return Err(error),
                 Err(_) => {}
             }
@@ -272,15 +273,16 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Its name is ours alone; if it cannot be removed there is nothing else to try.
+            // If it cannot be removed there is nothing else to try.
             let _left = fs::remove_file(path);
         }
     }
 }
 
-/// A new file beside a regular one, or that one itself where the directory takes no new file.
+/// Creates a temporary file beside a regular one, or opens that one if its directory is not
+/// writable.
 fn beside_or_in(target: PathBuf, metadata: &Metadata) -> io::Result<Place> {
-    // A file that may not be written is not to be replaced either.
+    // A read-only file must not be replaced either.
     let there = open_there(&target)?;
     let Ok(part) = Part::beside(&target) else {
         return Ok(Place::Direct(there));
@@ -293,7 +295,7 @@ fn beside_or_in(target: PathBuf, metadata: &Metadata) -> io::Result<Place> {
     Ok(Place::Beside { part, target })
 }
 
-/// Opens a regular file where it is, with what it holds.
+/// Opens an existing regular file without truncating it.
 fn open_there(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }

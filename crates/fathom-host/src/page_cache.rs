@@ -1,21 +1,21 @@
-//! How much of a run's files lies in the page cache: reads from there do not reach the device.
+//! Cached bytes of a run's files: buffered reads of them do not reach the device.
 
 use std::fs::File;
 use std::path::Path;
 
 use fathom_sys::files::{self, Access, Kind};
 
-/// How much of some files lies in the page cache.
+/// Share of some files' bytes that is in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CachedBytes {
-    /// Bytes of the files that could be asked about.
+    /// Bytes of the files whose pages could be queried.
     pub total_bytes: u64,
-    /// How many of these are in the page cache.
+    /// Bytes in the page cache.
     pub cached_bytes: u64,
 }
 
 impl CachedBytes {
-    /// Percent of the bytes that are cached; 0 of nothing.
+    /// Returns the cached percentage; 0 if there are no bytes.
     #[must_use]
     pub fn percent(self) -> f64 {
         let permille = (u128::from(self.cached_bytes) * 1_000)
@@ -25,8 +25,8 @@ impl CachedBytes {
     }
 }
 
-/// Asks about the first `length` bytes of each file. A file that is missing, cannot be opened or
-/// has no cache of its own (a character device) counts for nothing.
+/// Sums the first `length` bytes of each file. Files that are missing, cannot be opened or have no
+/// page cache (character devices) are skipped.
 #[must_use]
 pub fn cached_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> CachedBytes {
     let mut sum = CachedBytes::default();
@@ -41,7 +41,7 @@ pub fn cached_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Cac
 }
 
 fn cached_of(path: &Path, length: u64) -> Option<(u64, u64)> {
-    // Asked before it is opened: opening a pipe would wait for its other end.
+    // Before the open: opening a FIFO would wait for its other end.
     let kind = Kind::of(&path.metadata().ok()?);
     if !matches!(kind, Kind::Regular | Kind::Block) {
         return None;

@@ -1,9 +1,10 @@
-//! Keeps a run from destroying what it was not asked to: devices in use, files that devices in use
-//! are made of, interfaces to the kernel, and names under /dev that are not devices.
+//! Write safety: refuses devices in use, files that back such devices, kernel interfaces, harmful
+//! character devices, and names under /dev that are not devices.
 //!
-//! A device is in use if it, its disk, one of its partitions, what it is made of, or anything that
-//! is made of these (a logical volume, a RAID, a loop device) is mounted or swapped to; and beyond
-//! what the tables say, if the kernel has granted somebody the exclusive right to it.
+//! A device is in use if it, its disk, one of its partitions, a device that backs it, or any device
+//! stacked on these (a logical volume, a RAID, a loop device) is mounted or used as swap. Claims
+//! that no list shows, such as those of another mount namespace, are found by opening the device
+//! exclusively (`O_EXCL`).
 
 mod characters;
 mod in_use;
@@ -21,78 +22,78 @@ pub use self::kernel_files::kernel_filesystem;
 use crate::block_tree::{BlockTree, Mount, Store, mount_of};
 use crate::storage::nearest_existing;
 
-/// Why a file is not touched.
+/// Reason why a file is not touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// No such name under /dev, where a new file would be stored in RAM.
     NoSuchDevice {
-        /// The name.
+        /// The path as given.
         path: PathBuf,
     },
-    /// A regular file under /dev, which lies in memory.
+    /// A regular file under /dev, which is stored in RAM.
     FileAmongDevices {
-        /// The name.
+        /// The path as given.
         path: PathBuf,
     },
-    /// A block device that is in use, or a file that such a device is made of.
+    /// A block device in use, or a file that backs one.
     InUse {
         /// The device or file that would be written.
         path: PathBuf,
-        /// The use it is in.
+        /// Its current use.
         usage: Usage,
     },
     /// A character device that is not known to be safe.
     Harmful {
         /// The device.
         path: PathBuf,
-        /// Its kind.
+        /// Description of the device: `a watchdog`.
         what: String,
-        /// The job writes; else not even opening or reading the device is safe.
+        /// Only writing is refused; otherwise even opening or reading is unsafe.
         writes: bool,
     },
-    /// A file of procfs, sysfs or the like.
+    /// A file of procfs, sysfs or another file system that is a kernel interface.
     KernelInterface {
         /// The file that would be written or created.
         path: PathBuf,
         /// Its file system.
         filesystem: &'static str,
     },
-    /// A pipe or a socket: there are no offsets in it.
+    /// A pipe or a socket, which has no offsets.
     NoOffsets {
-        /// The name.
+        /// The path as given.
         path: PathBuf,
     },
 }
 
-/// How a block device is used.
+/// Use of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// `device` is mounted at `point`.
     Mounted {
-        /// The device itself, or one that holds it or is part of it.
+        /// The device itself, one stacked on it, or one that backs it.
         device: String,
-        /// Where it is mounted.
+        /// Mount point.
         point: PathBuf,
     },
-    /// `device` is swapped to.
+    /// `device` is used as swap.
     Swap {
-        /// The device itself, or one that holds it or is part of it.
+        /// The device itself, one stacked on it, or one that backs it.
         device: String,
     },
-    /// `device` belongs to a mounted file system of several devices.
+    /// `device` is a member of a mounted multi-device file system.
     Member {
-        /// The device itself, or one that holds it or is part of it.
+        /// The device itself, one stacked on it, or one that backs it.
         device: String,
     },
-    /// It is opened exclusively (O_EXCL), and the tables do not say by whom.
+    /// It is opened exclusively (`O_EXCL`), by a user that no list shows.
     Exclusive,
-    /// `device`, which is made of it or holds it, is opened exclusively.
+    /// `device`, which is stacked on it or backs it, is opened exclusively.
     Claimed {
         /// The device.
         device: String,
     },
-    /// The loop device `device` is made of it and cannot be opened to find out more.
+    /// The loop device `device` is backed by it and cannot be opened for a check.
     Unknown {
         /// The device.
         device: String,
@@ -100,7 +101,7 @@ pub enum Usage {
 }
 
 impl Refusal {
-    /// A stable name.
+    /// Returns a stable name, for records and tests.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -113,7 +114,7 @@ impl Refusal {
         }
     }
 
-    /// What helps, in the imperative.
+    /// Returns the remedy, in the imperative.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -193,17 +194,21 @@ impl fmt::Display for Usage {
     }
 }
 
-/// Judge of files and devices by what the machine looks like at one moment.
+/// Checks files and devices against a snapshot of the host.
+///
+/// Create one per decision: mounts are read by [`new`](Self::new), devices in use when first
+/// needed, and neither again. A run asks a new guard before each section starts, because a device
+/// may have been mounted meanwhile. The check is not atomic with the open that follows it.
 #[derive(Debug)]
 pub struct Guard {
     tree: BlockTree,
     mounts: Vec<Mount>,
-    /// Read when it is first needed: most runs write no device, and no file that is one's backing.
+    /// Read on first use: most runs write neither a device nor a file that backs one.
     in_use: OnceCell<InUse>,
 }
 
 impl Guard {
-    /// Takes the machine as it is now.
+    /// Reads the mounts of the host.
     #[must_use]
     pub fn new(tree: BlockTree) -> Self {
         Self {
@@ -213,11 +218,11 @@ impl Guard {
         }
     }
 
-    /// Says whether a job may use `path`; `writes` covers trims, lengthening and removal. Writes
+    /// Checks that a job may use `path`; `writes` covers trims, extension and removal. Modifies
     /// nothing.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason for the refusal.
     pub fn check(
         &self,
         path: &Path,
@@ -256,11 +261,11 @@ impl Guard {
         }
     }
 
-    /// Says whether `path` is free to be overwritten: no device in use, and no file that one is
-    /// made of. It may be of any other kind, or missing.
+    /// Checks that `path` may be overwritten: that it is neither a device in use nor a file that
+    /// backs one. Other kinds and missing files pass.
     ///
     /// # Errors
-    /// The use it is in.
+    /// Its current use.
     pub fn check_free(&self, path: &Path) -> Result<(), Refusal> {
         let Some(store) = fs::metadata(path).ok().and_then(|found| Store::of(&found)) else {
             return Ok(());
@@ -274,12 +279,11 @@ impl Guard {
         }
     }
 
-    /// Says whether a report or a log may go to `path`: to a regular file that no device in use is
-    /// made of, a pipe, a terminal, or a character device that is known to be safe. Whether it can
-    /// be written is another question.
+    /// Checks that a report or a log may go to `path`: a regular file that backs no device in use,
+    /// a pipe, a terminal, or a character device known to be safe. Permission is not checked.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason for the refusal.
     pub fn check_output(&self, path: &Path) -> Result<(), Refusal> {
         let Ok(metadata) = fs::metadata(path) else {
             return self.check_missing(path);
@@ -305,7 +309,7 @@ impl Guard {
         }
     }
 
-    /// A file that would be created.
+    /// Checks a file that would be created.
     fn check_missing(&self, path: &Path) -> Result<(), Refusal> {
         let target = link_target(path);
         if self.is_among_devices(&target) {
@@ -324,7 +328,7 @@ impl Guard {
         self.in_use.get_or_init(look)
     }
 
-    /// Under /dev, and not on something that is mounted below it (/dev/shm, /dev/hugepages).
+    /// Returns whether `path` is under /dev and not on a mount below it (/dev/shm, /dev/hugepages).
     fn is_among_devices(&self, path: &Path) -> bool {
         let Some(there) = nearest_existing(path) else {
             return false;
@@ -334,7 +338,7 @@ impl Guard {
     }
 }
 
-/// `at` is the file, or the folder in which it would be created.
+/// Checks `at`, the file itself or the folder in which it would be created.
 fn refuse_kernel_interface(path: &Path, at: &Path) -> Result<(), Refusal> {
     match kernel_filesystem(at) {
         Some(filesystem) => Err(Refusal::KernelInterface {
@@ -345,14 +349,14 @@ fn refuse_kernel_interface(path: &Path, at: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The name that a chain of links whose end is missing leads to.
+/// Follows a chain of symbolic links whose end does not exist.
 fn link_target(path: &Path) -> PathBuf {
     let mut target = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let Ok(next) = fs::read_link(&target) else {
             break;
         };
-        // Beginning with a slash it replaces all that was before.
+        // `join` with an absolute target replaces the whole path.
         target = target.parent().unwrap_or(Path::new("")).join(next);
     }
     target

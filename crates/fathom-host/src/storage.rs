@@ -1,4 +1,4 @@
-//! What is under a file: mount, file system, block device and the limits of its queue.
+//! Storage under a file: mount, file system, block device and the limits of its queue.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,15 +9,15 @@ use fathom_sys::files::{DeviceNumber, Kind};
 
 use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
 
-/// What is under `path`; of a file that is missing, what is under the folder it would be in.
-/// Whatever cannot be found out stays empty.
+/// Describes the storage under `path`; for a missing file, under the folder it would be created
+/// in. Unknown fields stay empty.
 #[must_use]
 pub fn storage_under(path: &Path, tree: &BlockTree) -> Storage {
     describe(path, tree, &tree.mounts())
 }
 
-/// What is under these files: one entry for each mount and device, named after its first file, so
-/// that a job of ten thousand files does not fill its record with them.
+/// Describes the storage under these files: one entry per mount and device, named after its first
+/// file, so that a job with ten thousand files does not fill its record.
 #[must_use]
 pub fn storages_under<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
@@ -40,7 +40,7 @@ pub fn storages_under<'a>(
     all
 }
 
-/// Whole disks under these files, each once, without those that a stacked device is made of.
+/// Lists the whole disks under these files, each once, without the members of stacked devices.
 pub fn disks_under<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     tree: &BlockTree,
@@ -60,8 +60,8 @@ pub fn disks_under<'a>(
     disks
 }
 
-/// Which device a file is or lies on, as cheaply as it can be told. A file system may hide several
-/// mounts behind one number only if they are of one file system.
+/// Returns the number of the device that a file is (`true`) or lies on, with one `stat`. Mounts
+/// share a number only if they are of one file system, so it identifies the storage well enough.
 pub fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     let metadata = fs::metadata(path).ok();
     let metadata = metadata.or_else(|| fs::metadata(nearest_existing(path)?).ok())?;
@@ -113,7 +113,7 @@ fn mount_and_device<'a>(
     (mount, device)
 }
 
-/// The path itself, or the first of its parents that exists; absolute and without links.
+/// Returns the path itself or its nearest existing ancestor, absolute and without symbolic links.
 #[must_use]
 pub fn nearest_existing(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
@@ -122,12 +122,12 @@ pub fn nearest_existing(path: &Path) -> Option<PathBuf> {
         .find_map(|part| fs::canonicalize(part).ok())
 }
 
-/// Whether a file system of this kind keeps its files in memory.
+/// Returns whether this file system type keeps its files in memory.
 pub fn is_in_memory(filesystem: &str) -> bool {
     matches!(filesystem, "tmpfs" | "ramfs" | "hugetlbfs")
 }
 
-/// A partition shares the queue of its disk.
+/// Fills in the queue's limits. A partition shares the queue of its disk.
 fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
     let disk = device.whole();
     let number = |name: &str| {
@@ -143,7 +143,7 @@ fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
     storage.rotational = number("rotational") == 1;
 }
 
-/// `mq-deadline kyber [none]`: the one in brackets; without brackets the text itself.
+/// Returns the bracketed scheduler of `mq-deadline kyber [none]`; without brackets the whole text.
 pub fn scheduler_in_force(text: &str) -> &str {
     let bracketed = text
         .split_once('[')

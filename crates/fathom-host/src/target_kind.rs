@@ -1,4 +1,4 @@
-//! What lies under a path before the run begins.
+//! Kind and size of a job's target before the run begins.
 
 use std::fs;
 use std::io;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::{self, Access, Kind};
 use fathom_sys::system;
 
-/// What lies under a path.
+/// Kind of a target, with its size where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Nothing.
+    /// No file of this name.
     Missing,
-    /// A regular file of so many bytes.
+    /// A regular file, with its size in bytes.
     Regular(u64),
     /// A block device.
     Block {
-        /// Its size.
+        /// Size of the device.
         bytes: u64,
-        /// Its logical block, which direct ops must be multiples of.
+        /// Logical block size in bytes, of which direct ops must be multiples.
         logical_block: u32,
     },
     /// A character device, a pipe, a socket.
@@ -28,7 +28,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// Its size, where it has one.
+    /// Returns the size in bytes, if this kind has one.
     pub fn bytes(self) -> Option<u64> {
         match self {
             Self::Regular(bytes) | Self::Block { bytes, .. } => Some(bytes),
@@ -36,29 +36,31 @@ impl TargetKind {
         }
     }
 
-    /// Whether it is a file, or would become one.
+    /// Returns whether the target is a regular file, or would be created as one.
     pub fn is_file_or_missing(self) -> bool {
         matches!(self, Self::Missing | Self::Regular(_))
     }
 }
 
-/// Who looks: the file system, or a table in tests.
+/// Source of file metadata: the host's file system, a modelled machine, or a table in tests.
+///
+/// A plan is translated through this trait alone, so it can be judged without touching its files.
 pub trait FileSystemProbe {
-    /// What lies under `path`, links followed.
+    /// Returns the kind of `path`, links followed.
     fn kind(&self, path: &str) -> io::Result<TargetKind>;
 
-    /// How many cycles the processor has in a second.
+    /// Returns the frequency that converts `thinkcycles` to time.
     fn cycles_hz(&self) -> u64 {
         1_000_000_000
     }
 
-    /// The regular files in a directory and in those below it, in the order of their names.
+    /// Lists the regular files in a directory and its subdirectories, sorted by name.
     fn files_in(&self, _directory: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
 }
 
-/// The file system.
+/// The file system of this host.
 pub struct HostFileSystem;
 
 impl FileSystemProbe for HostFileSystem {
@@ -85,7 +87,7 @@ impl FileSystemProbe for HostFileSystem {
     }
 
     fn cycles_hz(&self) -> u64 {
-        // Where the kernel does not say, a cycle is taken for a nanosecond.
+        // Not reported by every architecture and hypervisor; a cycle then counts as 1 ns.
         system::cpu_hz().unwrap_or(1_000_000_000)
     }
 

@@ -1,13 +1,13 @@
-//! The raw maximum of a device or of the kernel's path: the engines of a run with the workload
+//! Raw maximum of a device or of the kernel's I/O path: the engines of a run, with the workload
 //! reduced to a random block number.
 //!
 //! ```text
-//! config → targets looked at → threads: engine, files, gate, spin … stop → outcome
-//!                               the caller's thread: once a second, what was done
+//! config → targets checked → threads: engine, files, barrier, spin … stop → outcome
+//!                            caller's thread: one interval per second
 //! ```
 //!
-//! There is no worker here, no schedule and no verification: what is left is what a loop around an
-//! engine can do at most. Times are kept only where latency is asked for.
+//! Without worker, schedule and verification, this is the most that a loop around an engine can do.
+//! Times are recorded only if latency is requested.
 
 #![forbid(unsafe_code)]
 
@@ -23,28 +23,28 @@ use std::path::PathBuf;
 use fathom_core::Nanos;
 use fathom_stats::Latency;
 
-/// What is to be measured. Numbers of ops hold for each thread.
+/// Configuration of a measurement. Numbers of ops are per thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeakConfig {
-    /// Files and devices; none with `nops`.
+    /// Files and block devices; empty with `nops`.
     pub targets: Vec<PathBuf>,
-    /// What does the ops.
+    /// Engine that performs the ops.
     pub engine: PeakEngine,
-    /// Ops in flight at most, ≥ 1.
+    /// Queue depth, ≥ 1.
     pub depth: u32,
-    /// Ops handed over in one system call, 1 to `depth`.
+    /// Ops per submission, 1 to `depth`.
     pub submit: u32,
-    /// Completions waited for when no more can be handed over, 1 to `depth`.
+    /// Completions to wait for when the queue is full, 1 to `depth`.
     pub complete: u32,
-    /// Bytes of an op, ≥ 1.
+    /// Size of an op, ≥ 1.
     pub block_bytes: u32,
-    /// Threads, each with an engine of its own, ≥ 1.
+    /// Threads, each with its own engine, ≥ 1.
     pub threads: u32,
-    /// Completions are polled for instead of coming by interrupt.
+    /// Poll for completions instead of waiting for interrupts.
     pub polled: bool,
-    /// Block after block instead of random ones.
+    /// Access blocks in order instead of at random.
     pub sequential: bool,
-    /// Through the page cache.
+    /// Go through the page cache instead of using `O_DIRECT`.
     pub buffered: bool,
     /// Register the buffers.
     pub fixed_buffers: bool,
@@ -52,31 +52,31 @@ pub struct PeakConfig {
     pub fixed_files: bool,
     /// Register the ring's own descriptor.
     pub register_ring: bool,
-    /// Ops that do nothing.
+    /// Issue no-ops, to measure the ring alone.
     pub nops: bool,
     /// Write instead of read.
     pub write: bool,
-    /// The first thread's processor; the others take those that follow.
+    /// CPU of the first thread; the other threads take the following ones.
     pub cpu: Option<u32>,
-    /// Keep the latency of each op.
+    /// Record the latency of each op.
     pub latency: bool,
-    /// How long, s, ≥ 1.
+    /// Duration, ≥ 1.
     pub seconds: u32,
 }
 
-/// The engines that are worth asking for their maximum.
+/// Engines that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeakEngine {
-    /// A ring shared with the kernel.
+    /// io_uring.
     Uring,
-    /// Linux's native asynchronous I/O.
+    /// Linux native AIO.
     Libaio,
-    /// One `pread` or `pwrite` for each op.
+    /// `pread` and `pwrite`.
     Sync,
 }
 
 impl PeakEngine {
-    /// The engine's name in job files.
+    /// Returns the engine's name in job files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,43 +87,43 @@ impl PeakEngine {
     }
 }
 
-/// What was done in one second, by all threads.
+/// Work of all threads in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
-    /// Ops that completed.
+    /// Completed ops.
     pub ops: u64,
-    /// System calls that were made for them.
+    /// System calls made.
     pub calls: u64,
-    /// How long it was in truth.
+    /// Measured length of the interval, nominally one second.
     pub span: Nanos,
 }
 
-/// What came of it.
+/// Result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PeakOutcome {
-    /// Second by second; the last may be shorter.
+    /// One per second; the last may be shorter.
     pub intervals: Vec<Interval>,
-    /// From the first interval's start to the last one's end.
+    /// Sum over all intervals.
     pub total: Interval,
-    /// From the moment before an op was laid down to the moment it was found complete.
+    /// Latency from just before an op is prepared until it is reaped.
     pub latency: Option<Latency>,
-    /// What of the kernel's optional features was in use.
+    /// Optional kernel features in use.
     pub features: Vec<String>,
-    /// It was told to stop before its time.
+    /// A stop request ended the measurement early.
     pub interrupted: bool,
 }
 
-/// Measures. `tell` is called once a second; `stops` says how often the user asked to stop.
+/// Runs a measurement. Calls `tell` once per second; `stops` returns the number of stop requests.
 ///
 /// # Errors
-/// What is wrong with the configuration or the targets, or what an engine or an op failed with.
+/// The configuration or a target is unsuitable, or an engine or an op failed.
 pub fn peak(
     config: &PeakConfig,
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
 ) -> Result<PeakOutcome, PeakError> {
     limits::check(config)?;
-    let targets = targets::look_at(config)?;
+    let targets = targets::check(config)?;
     threads::run(config, &targets, tell, stops)
 }
 

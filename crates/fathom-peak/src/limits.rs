@@ -1,4 +1,4 @@
-//! What can be seen to be wrong before a kernel is asked, and what its refusals mean.
+//! Checks of a configuration before any system call, and hints for the kernel's refusals.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use fathom_sys::uring::RING_ENTRIES_MAX;
 
 use crate::{PeakConfig, PeakEngine, PeakError};
 
-/// Refuses numbers that make no sense, and those of which the kernel's limit is known.
+/// Refuses contradictory settings and values beyond known kernel limits.
 pub(crate) fn check(config: &PeakConfig) -> Result<(), PeakError> {
     check_numbers(config)?;
     check_combination(config)?;
@@ -121,7 +121,7 @@ fn check_processors(config: &PeakConfig) -> Result<(), PeakError> {
         return Ok(());
     };
     let allowed = thread::allowed_cpus().unwrap_or_default();
-    // Wider than the switch: the last thread's processor may be beyond what it can hold.
+    // u64: the last thread's CPU number may exceed u32.
     let mut wanted = (0..config.threads).map(|number| u64::from(first) + u64::from(number));
     let is_missing = |cpu: &u64| !allowed.iter().any(|&allowed| u64::from(allowed) == *cpu);
     wanted.find(is_missing).map_or(Ok(()), |cpu| {
@@ -197,8 +197,8 @@ fn sysctl(name: &str) -> String {
 /// `IORING_MAX_REG_BUFFERS` of the kernel.
 const FIXED_BUFFERS_MAX: u32 = 16_384;
 
-/// What one system call moves at most is 2 GiB less a page; a power of two below it.
+/// A system call moves at most 2 GiB less a page; the largest power of two below that.
 const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
-/// A guess at what nobody exceeds on purpose; processors of the largest machines.
+/// CPUs of the largest machines (guess).
 const THREADS_MAX: u32 = 4_096;

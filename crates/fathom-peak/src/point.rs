@@ -1,15 +1,15 @@
-//! From counts to rates, and the steps of a sweep.
+//! Rates of a measurement, and the depths of a sweep.
 
 use fathom_record::{PeakLatency, PeakPoint};
 
 use crate::{Interval, PeakConfig, PeakOutcome};
 
-/// The depths of a sweep.
+/// Queue depths of a sweep.
 pub const SWEEP_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 impl PeakConfig {
-    /// This as a step of a sweep: a batch of a quarter of the depth from 8 on, else of one, and
-    /// latencies kept.
+    /// Returns this configuration as one step of a sweep: with latency, and from depth 8 with
+    /// batches of a quarter of the depth, else of one.
     #[must_use]
     pub fn at_depth(self, depth: u32) -> Self {
         let batch = if depth < 8 { 1 } else { depth / 4 };
@@ -24,7 +24,7 @@ impl PeakConfig {
 }
 
 impl Interval {
-    /// Ops per second.
+    /// Returns the ops per second.
     #[must_use]
     pub fn iops(&self) -> f64 {
         float(self.ops) * 1e9 / float(self.span.get().max(1))
@@ -32,12 +32,12 @@ impl Interval {
 }
 
 impl PeakOutcome {
-    /// What it came to, for the record.
+    /// Converts the result for the record.
     #[must_use]
     pub fn into_point(self, config: &PeakConfig) -> PeakPoint {
         let (total, mean) = (self.total, self.total.iops());
         let block = if config.nops { 0 } else { config.block_bytes };
-        // A last part of a second is too short to be the best one.
+        // The last interval may be too short to be the best one.
         let whole = |interval: &&Interval| interval.span.get() >= SECOND_NS_MIN;
         let best = self.intervals.iter().filter(whole).map(Interval::iops);
         PeakPoint {
@@ -61,7 +61,7 @@ const fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// What counts as a second: half of one.
+/// Shortest interval that counts for the maximum: half a second.
 const SECOND_NS_MIN: u64 = 500_000_000;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The loop: lay down a batch, hand it over, take what has completed.
+//! The loop: prepare a batch, submit it, reap completions.
 //!
-//! With latency, one clock read a turn serves as the end of what was reaped and as the start of
-//! what is laid down next; without it the engine's clock stands still and costs nothing.
+//! With latency, one clock read per turn is both the completion time of the reaped ops and the
+//! start time of the next batch; without it the engine's clock is stopped and costs nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,64 +11,67 @@ use fathom_core::{
 };
 use fathom_stats::Latency;
 
-/// What one thread's loop does.
+/// Configuration of one thread's loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// Ops in flight at most.
+    /// Limit of ops in flight.
     pub(crate) depth: u32,
-    /// Ops of a batch.
+    /// Ops per batch.
     pub(crate) submit: u32,
-    /// Completions waited for.
+    /// Completions to wait for when no further batch fits.
     pub(crate) complete: u32,
-    /// Bytes of an op.
+    /// Size of an op.
     pub(crate) block_bytes: u32,
-    /// What a good op's result is.
+    /// Result of a successful op.
     pub(crate) expected: i32,
-    /// Read or write.
+    /// Direction of all ops.
     pub(crate) direction: Direction,
-    /// Blocks in order.
+    /// Access blocks in order instead of at random.
     pub(crate) sequential: bool,
-    /// Blocks of each file, ≥ 1.
+    /// Number of blocks in each file, ≥ 1.
     pub(crate) blocks: Vec<u64>,
-    /// Of the block numbers.
+    /// Seed of the block numbers.
     pub(crate) seed: u64,
 }
 
-/// What a loop tells the watcher, in a cache line of its own.
+/// Progress of one loop, padded to its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Cell {
+pub(crate) struct ProgressCell {
     pub(crate) ops: AtomicU64,
     pub(crate) calls: AtomicU64,
 }
 
-/// An op that did not do what it was to do.
+/// A failed or short op.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) file: FileIndex,
     pub(crate) result: i32,
 }
 
-/// Why a loop ended before it was told to.
+/// Reason why a loop ended early.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum LoopError {
     Op(Failure),
     Engine(EngineError),
 }
 
-/// One thread's loop.
+/// Closed loop of one thread: keeps `depth` ops in flight until it is stopped.
+///
+/// Deliberately less than `fathom-workload`'s worker: no schedule, no verification, no retry. The
+/// first failed op ends the measurement. All memory is reserved by [`new`](Self::new).
 pub(crate) struct Spinner {
     task: Task,
-    /// Slots not in flight: the first `free_count`. The last one back is the first to go out, so
-    /// that few buffers are in use and stay in the processor's cache.
+    /// Slots not in flight: the first `free_count`. Last in, first out, so that few buffers are in
+    /// use and stay in the CPU's cache.
     free: Box<[Slot]>,
     free_count: usize,
     out: Box<[Completion]>,
-    /// When each slot's op was laid down; used with `TIMED` only.
+    /// Start time of each slot's op; used with `TIMED` only.
     starts: Box<[Tick]>,
     latency: Latency,
     random: Xoshiro256,
-    /// The next block of each file, where they come in order.
+    /// Next block of each file, for sequential access.
     next: Vec<u64>,
     file: usize,
 }
@@ -89,22 +92,22 @@ impl Spinner {
         }
     }
 
-    /// Goes on until it is told to stop. `calls` reads the engine's count of system calls.
+    /// Runs until `stop` is set. `calls` reads the engine's count of system calls.
     ///
-    /// A function of its own for each engine: as one of six in its caller it is short of registers.
+    /// Not inlined: as one of six copies in its caller, the loop would spill registers.
     #[inline(never)]
     pub(crate) fn run<E: Engine, const TIMED: bool>(
         &mut self,
         engine: &mut E,
         calls: impl Fn(&E) -> u64,
         stop: &AtomicBool,
-        cell: &Cell,
+        cell: &ProgressCell,
         mut now: Tick,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), LoopError> {
         let mut ops = 0;
         // Relaxed, here and below: the flag and the counters guard no other memory.
         while !stop.load(Ordering::Relaxed) {
-            self.lay_down::<E, TIMED>(engine, now);
+            self.prepare_batch::<E, TIMED>(engine, now);
             let want = self.want();
             match engine.submit(want) {
                 Submitted::Issued { now: after, .. } => now = after,
@@ -115,7 +118,7 @@ impl Spinner {
                 Self::wait(engine, now)?;
                 continue;
             }
-            self.take::<TIMED>(count, now).map_err(Ended::Op)?;
+            self.take::<TIMED>(count, now).map_err(LoopError::Op)?;
             ops += count as u64;
             cell.ops.store(ops, Ordering::Relaxed);
             cell.calls.store(calls(engine), Ordering::Relaxed);
@@ -123,19 +126,20 @@ impl Spinner {
         Ok(())
     }
 
-    /// What was measured.
+    /// Returns the recorded latencies.
     pub(crate) fn into_latency(self) -> Latency {
         self.latency
     }
 
-    /// Lays down a batch of one file, as far as there are slots.
+    /// Prepares a batch on one file, as far as slots are free.
     #[inline(always)]
-    fn lay_down<E: Engine, const TIMED: bool>(&mut self, engine: &mut E, now: Tick) {
+    fn prepare_batch<E: Engine, const TIMED: bool>(&mut self, engine: &mut E, now: Tick) {
         let (file, blocks) = (self.file, self.task.blocks[self.file]);
-        // A loop for each, with copies that live in registers while the engine writes to memory.
+        // Separate loops on copies of the state, which stay in registers while the engine writes
+        // to memory.
         if self.task.sequential {
             let mut next = self.next[file];
-            self.lay_down_blocks::<E, TIMED>(engine, now, || {
+            self.prepare_blocks::<E, TIMED>(engine, now, || {
                 let block = next;
                 next = if block + 1 == blocks { 0 } else { block + 1 };
                 block
@@ -143,7 +147,7 @@ impl Spinner {
             self.next[file] = next;
         } else {
             let mut random = self.random.clone();
-            self.lay_down_blocks::<E, TIMED>(engine, now, || random.below(blocks));
+            self.prepare_blocks::<E, TIMED>(engine, now, || random.below(blocks));
             self.random = random;
         }
         self.file = if file + 1 == self.task.blocks.len() {
@@ -154,7 +158,7 @@ impl Spinner {
     }
 
     #[inline(always)]
-    fn lay_down_blocks<E: Engine, const TIMED: bool>(
+    fn prepare_blocks<E: Engine, const TIMED: bool>(
         &mut self,
         engine: &mut E,
         now: Tick,
@@ -178,12 +182,12 @@ impl Spinner {
             offset: 0,
             sequence: 0,
         };
-        // Cannot overflow: the block lies in a file.
+        // Cannot overflow: the block is within a file.
         engine.prepare_many(&op, batch, || block() * u64::from(block_bytes));
         self.free_count -= count;
     }
 
-    /// How many completions to wait for: none while another whole batch has room.
+    /// Returns the completions to wait for: none while another whole batch fits.
     #[inline(always)]
     fn want(&self) -> u32 {
         if self.free_count >= self.task.submit as usize {
@@ -193,14 +197,14 @@ impl Spinner {
         u32::try_from(in_flight).map_or(1, |in_flight| in_flight.min(self.task.complete))
     }
 
-    /// Takes `count` completions back. Ops of a batch that come back together have the same
-    /// latency, which is recorded once for all of them.
+    /// Processes `count` completions. Ops of a batch that complete together have the same latency,
+    /// which is recorded once for all of them.
     #[inline(always)]
     fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), Failure> {
         let done = &self.out[..count];
         let places = &mut self.free[self.free_count..][..count];
         let expected = self.task.expected;
-        let (mut start, mut alike) = (Tick::ZERO, 0);
+        let (mut start, mut same_count) = (Tick::ZERO, 0);
         for index in 0..count {
             let completion = done[index];
             if completion.result != expected {
@@ -210,14 +214,14 @@ impl Spinner {
             if TIMED {
                 let own = self.starts[completion.slot.index()];
                 if own != start {
-                    record(&mut self.latency, now - start, alike);
-                    (start, alike) = (own, 0);
+                    record(&mut self.latency, now - start, same_count);
+                    (start, same_count) = (own, 0);
                 }
-                alike += 1;
+                same_count += 1;
             }
         }
         if TIMED {
-            record(&mut self.latency, now - start, alike);
+            record(&mut self.latency, now - start, same_count);
         }
         self.free_count += count;
         Ok(())
@@ -225,22 +229,22 @@ impl Spinner {
 
     #[cold]
     fn failure(&self, result: i32) -> Failure {
-        // With several files it may be another one's; the one asked last is the best guess.
+        // A completion does not name its file; with several files the last one is a guess.
         let file = file_index((self.file + self.task.blocks.len() - 1) % self.task.blocks.len());
         Failure { file, result }
     }
 
-    /// A signal, a device that takes its time, or a ring that is broken: `wait` will tell.
+    /// Waits after an empty reap: a signal, a slow device, or a broken ring, which `wait` reports.
     #[cold]
-    fn wait<E: Engine>(engine: &mut E, now: Tick) -> Result<(), Ended> {
-        // A clock that stands still stands at its origin, and so does `now`.
-        let waited = engine.wait(1, Some(now + LOOK_AROUND));
-        waited.map_err(Ended::Engine)
+    fn wait<E: Engine>(engine: &mut E, now: Tick) -> Result<(), LoopError> {
+        // A stopped clock stands at its origin, and so does `now`.
+        let waited = engine.wait(1, Some(now + STOP_CHECK));
+        waited.map_err(LoopError::Engine)
     }
 }
 
-/// Records the latency of so many ops. One alone is the most frequent where each goes by itself,
-/// and is cheaper to record.
+/// Records one latency for `times` ops. A single op is the common case without batches, and
+/// cheaper.
 #[inline]
 fn record(latency: &mut Latency, span: Nanos, times: u64) {
     match times {
@@ -255,8 +259,8 @@ fn file_index(index: usize) -> FileIndex {
     FileIndex::new(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// The longest wait after which a request to stop is looked for.
-const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+/// Interval between checks for a stop request while waiting.
+const STOP_CHECK: Nanos = Nanos::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -265,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    /// An engine that ends the loop by itself: stops after so many turns.
+    /// An engine that stops the loop after a number of turns.
     struct Stopping<'a> {
         engine: Null,
         turns: u32,
@@ -314,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Offsets, ops counted, and latencies of so many turns.
+    /// Returns offsets, counted ops and latencies of a number of turns.
     fn turns(count: u32, sequential: bool, expected: i32) -> Result<(Vec<u64>, u64, u64), Failure> {
         let config = EngineConfig {
             name: "null".into(),
@@ -329,7 +333,7 @@ mod tests {
         let Ok(AnyEngine::Null(engine)) = start(config) else {
             panic!("the null engine always starts");
         };
-        let (stop, cell) = (AtomicBool::new(false), Cell::default());
+        let (stop, cell) = (AtomicBool::new(false), ProgressCell::default());
         let mut engine = Stopping {
             engine,
             turns: count,
@@ -350,8 +354,8 @@ mod tests {
         let ended = spinner.run::<_, true>(&mut engine, |_| 7, &stop, &cell, Tick::ZERO);
         match ended {
             Ok(()) => {}
-            Err(Ended::Op(failure)) => return Err(failure),
-            Err(Ended::Engine(error)) => panic!("{error}"),
+            Err(LoopError::Op(failure)) => return Err(failure),
+            Err(LoopError::Engine(error)) => panic!("{error}"),
         }
         assert_eq!(cell.calls.load(Ordering::Relaxed), 7);
         let latency = spinner.into_latency();

@@ -1,4 +1,4 @@
-//! The files and devices that are measured: looked at before anything is opened for good.
+//! Checks of the measured files and devices before any engine opens them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use fathom_sys::files::{self, Access, Kind};
 
 use crate::{PeakConfig, PeakError};
 
-/// One target that can be measured.
+/// A checked target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) path: PathBuf,
-    /// Whole blocks in it, ≥ 1.
+    /// Number of whole blocks, ≥ 1.
     pub(crate) blocks: u64,
 }
 
-/// Looks at every target.
-pub(crate) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
+/// Checks every target.
+pub(crate) fn check(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
     let tree = BlockTree::default();
     let guard = Guard::new(tree.clone());
     let targets = config.targets.iter();
@@ -27,12 +27,12 @@ pub(crate) fn look_at(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
         .map(|path| {
             let judged = guard.check(path, config.write, false);
             judged.map_err(PeakError::Refused)?;
-            look_at_one(path, config, &tree)
+            check_one(path, config, &tree)
         })
         .collect()
 }
 
-fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, PeakError> {
+fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, PeakError> {
     let failed = |what| {
         move |source| PeakError::Target {
             what,
@@ -86,7 +86,7 @@ fn look_at_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Tar
     })
 }
 
-/// The smallest block that direct I/O to `path` takes, as far as can be found out; 512 at least.
+/// Returns the smallest block size for direct I/O to `path`, if known, and at least 512.
 #[must_use]
 pub fn block_of(path: &Path) -> u32 {
     let bytes = storage_under(path, &BlockTree::default()).logical_block_bytes;
@@ -95,5 +95,5 @@ pub fn block_of(path: &Path) -> u32 {
         .max(BLOCK_BYTES_MIN)
 }
 
-/// A sector, as block layers count.
+/// The block layer's sector.
 const BLOCK_BYTES_MIN: u32 = 512;

@@ -1,4 +1,4 @@
-//! The threads of a measurement, and the caller's who watches them.
+//! Measuring threads, and the caller's thread that watches them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::{signals, thread};
 
 use crate::limits::explain;
-use crate::spin::{Cell, Ended, Failure, Spinner, Task};
+use crate::spin::{Failure, LoopError, ProgressCell, Spinner, Task};
 use crate::targets::Target;
 use crate::{Interval, PeakConfig, PeakError, PeakOutcome};
 
-/// Starts the threads, watches them, and brings home what they measured.
+/// Starts the threads, watches them and collects their results.
 pub(crate) fn run(
     config: &PeakConfig,
     targets: &[Target],
@@ -32,14 +32,17 @@ pub(crate) fn run(
         stop: AtomicBool::new(false),
         clock: Clock::calibrated(),
     };
-    let cells: Vec<Cell> = (0..config.threads).map(|_| Cell::default()).collect();
+    let cells: Vec<ProgressCell> = (0..config.threads)
+        .map(|_| ProgressCell::default())
+        .collect();
     scope(|scope| {
         let (sender, receiver) = channel();
         let mut handles = Vec::new();
         for (number, cell) in (0..).zip(&cells) {
             let (shared, sender) = (&shared, sender.clone());
             let builder = Builder::new().name(format!("peak {number}"));
-            let spawned = builder.spawn_scoped(scope, move || one(number, shared, cell, &sender));
+            let spawned =
+                builder.spawn_scoped(scope, move || measure_thread(number, shared, cell, &sender));
             match spawned {
                 Ok(handle) => handles.push(handle),
                 Err(source) => {
@@ -50,7 +53,7 @@ pub(crate) fn run(
             }
         }
         drop(sender);
-        // Each says one thing before the gate: its features, or that it failed.
+        // Each thread reports once before the barrier: its features, or `None` if it failed.
         let ready: Vec<Option<Vec<String>>> = receiver.iter().take(cells.len()).collect();
         let mut outcome = PeakOutcome::default();
         if ready.iter().all(Option::is_some) {
@@ -66,7 +69,7 @@ pub(crate) fn run(
     })
 }
 
-/// What all threads see.
+/// State shared by all threads.
 struct Shared<'a> {
     config: &'a PeakConfig,
     targets: &'a [Target],
@@ -77,16 +80,16 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Lets the threads start; of no effect if they have.
+    /// Lets the threads start; no effect if they have started.
     fn release(&self) {
         self.start.get_or_init(|| ());
     }
 }
 
-/// Once a second: what was done since. Ends with the time, a request to stop, or a thread's end.
+/// Records an interval per second, until the time is over, a stop is requested or a thread ends.
 fn watch(
     shared: &Shared<'_>,
-    cells: &[Cell],
+    cells: &[ProgressCell],
     outcome: &mut PeakOutcome,
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
@@ -98,7 +101,7 @@ fn watch(
     for second in 1..=u64::from(shared.config.seconds) {
         let until = begun + Nanos::from_secs(second);
         while clock.now() < until && stops() == 0 && !failed() {
-            sleep_until(&clock, until.min(clock.now() + LOOK_AROUND));
+            sleep_until(&clock, until.min(clock.now() + STOP_CHECK));
         }
         let (ops, calls) = count(cells);
         let now = clock.now();
@@ -125,9 +128,9 @@ fn watch(
     }
 }
 
-/// Ops and system calls of all threads so far.
-fn count(cells: &[Cell]) -> (u64, u64) {
-    // Relaxed: they are counts and guard nothing.
+/// Sums the ops and system calls of all threads.
+fn count(cells: &[ProgressCell]) -> (u64, u64) {
+    // Relaxed: counts that guard no other memory.
     let both = cells.iter().map(|cell| {
         let ops = cell.ops.load(Ordering::Relaxed);
         (ops, cell.calls.load(Ordering::Relaxed))
@@ -135,7 +138,7 @@ fn count(cells: &[Cell]) -> (u64, u64) {
     both.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-/// Everybody's latencies, or the first failure.
+/// Merges the threads' latencies, or returns the first failure.
 fn gather(
     handles: Vec<ScopedJoinHandle<'_, Result<Latency, PeakError>>>,
     config: &PeakConfig,
@@ -159,16 +162,16 @@ fn gather(
     Ok(outcome)
 }
 
-/// One thread, from its processor to its last op.
-fn one(
+/// Body of one measuring thread.
+fn measure_thread(
     number: u32,
     shared: &Shared<'_>,
-    cell: &Cell,
+    cell: &ProgressCell,
     sender: &Sender<Option<Vec<String>>>,
 ) -> Result<Latency, PeakError> {
     let config = shared.config;
     let targets = share(shared.targets, number, config.threads);
-    let ready = settle(number, config).and_then(|()| {
+    let ready = prepare_thread(number, config).and_then(|()| {
         let mut engine = start(engine_config(config, &targets, shared.clock))?;
         for file in (0..targets.len()).filter_map(|file| u32::try_from(file).ok()) {
             engine.as_dyn().open(FileIndex::new(file))?;
@@ -176,7 +179,7 @@ fn one(
         Ok(engine)
     });
     let told = ready.as_ref().ok().map(AnyEngine::features);
-    // The watcher listens until everybody has said this.
+    // The watcher receives until every thread has reported.
     let _heard = sender.send(told);
     let engine = ready.map_err(|error| explain(error, config))?;
     let task = task(number, config, &targets);
@@ -190,20 +193,20 @@ fn one(
         }
     }
     .map_err(|ended| match ended {
-        Ended::Op(failure) => op_failed(failure, &targets, config),
-        Ended::Engine(error) => explain(error, config),
+        LoopError::Op(failure) => op_failed(failure, &targets, config),
+        LoopError::Engine(error) => explain(error, config),
     })
 }
 
-/// Signals and the processor of a thread.
-fn settle(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
+/// Blocks signals in this thread and pins it to its CPU.
+fn prepare_thread(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
     let failed = |what, error: std::io::Error| EngineError {
         what,
         target: format!("thread {number}"),
         errno: error.raw_os_error().unwrap_or(0),
         hint: String::new(),
     };
-    // Signals are the watcher's.
+    // The watcher handles signals.
     signals::block_in_this_thread().map_err(|error| failed("sigmask", error))?;
     config.cpu.map_or(Ok(()), |first| {
         thread::set_allowed_cpus(&[first + number]).map_err(|error| failed("--cpu", error))
@@ -215,8 +218,8 @@ fn spin<E: Engine>(
     calls: impl Fn(&E) -> u64,
     task: Task,
     shared: &Shared<'_>,
-    cell: &Cell,
-) -> Result<Latency, Ended> {
+    cell: &ProgressCell,
+) -> Result<Latency, LoopError> {
     let mut spinner = Spinner::new(task);
     let (stop, now) = (&shared.stop, shared.clock.now());
     if shared.config.latency {
@@ -228,7 +231,7 @@ fn spin<E: Engine>(
     Ok(spinner.into_latency())
 }
 
-/// The targets of one thread: each target has a thread, each thread has a target.
+/// Returns the targets of one thread. Every target gets a thread, every thread a target.
 fn share(targets: &[Target], number: u32, threads: u32) -> Vec<Target> {
     let (number, threads) = (number as usize, threads as usize);
     if targets.is_empty() {
@@ -259,7 +262,7 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
         })
         .collect();
     if config.nops {
-        // Named by every op, opened by none.
+        // Every op names file 0, but no-ops never open it.
         files.push(EngineFile::default());
     }
     EngineConfig {
@@ -306,7 +309,7 @@ fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
         } else {
             Direction::Read
         },
-        // A no-op goes nowhere, so no place is drawn for it.
+        // A no-op has no offset, so none is drawn.
         sequential: config.sequential || config.nops,
         blocks,
         seed: stream_seed(SEED, u64::from(number)),
@@ -345,8 +348,8 @@ fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> PeakE
     }
 }
 
-/// What is measured depends on the machine, the order of blocks should not.
+/// Fixed, so that the order of blocks is the same in every measurement.
 const SEED: u64 = 0x0066_6174_686f_6d00;
 
-/// The longest sleep after which a failed thread is seen.
-const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+/// Interval between checks for failed threads and stop requests.
+const STOP_CHECK: Nanos = Nanos::from_millis(100);

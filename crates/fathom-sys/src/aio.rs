@@ -16,8 +16,8 @@ use crate::memory::{Buffers, Memory};
 
 use ring::EventRing;
 
-/// Whether this kernel makes contexts for us, found out without making one: to give one up takes
-/// it tens of milliseconds. How many ops it has room for is another matter (`fs.aio-max-nr`).
+/// Returns whether this kernel has native AIO, without creating a context, whose destruction takes
+/// tens of milliseconds. Room for ops (`fs.aio-max-nr`) is not checked.
 #[must_use]
 pub fn is_permitted() -> bool {
     let mut id: libc::c_ulong = 0;
@@ -27,50 +27,54 @@ pub fn is_permitted() -> bool {
     failed != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
 }
 
-/// Returns the number of contexts. The kernel lets a process that has one go only when the ops that
-/// it has in flight have completed.
+/// Returns the number of open contexts. The kernel delays the exit of a process that has one until
+/// its ops in flight have completed.
 pub(crate) fn contexts() -> u32 {
-    // Relaxed: the number guards no other memory.
+    // Relaxed: a count that guards no other memory.
     CONTEXTS.load(Ordering::Relaxed)
 }
 
 static CONTEXTS: AtomicU32 = AtomicU32::new(0);
 
-/// One context.
+/// An AIO context with the buffers and the in-flight table of one worker.
 ///
-/// An op owns its slot's buffer from `push` until `reap` has given out its completion.
+/// `push` queues an op, `submit` hands all queued ops to the kernel in one system call, `reap`
+/// collects completions. An op owns its slot's buffer from `push` until `reap` has returned its
+/// completion. Completions are taken from the mapped ring without a system call where its layout is
+/// known. All memory is allocated by the constructor. Dropping a busy context waits up to 30 s,
+/// then leaks the memory that the kernel may still write to.
 pub struct Context {
     id: libc::c_ulong,
-    /// The kernel's ring of events, where it is laid out as we know it.
+    /// The kernel's event ring, if its layout is the known one.
     ring: Option<EventRing>,
     flags: RwFlags,
     /// Freed by `drop` once nothing is in flight, else leaked.
     buffers: ManuallyDrop<Buffers>,
-    /// One for each slot; the kernel copies it while it is submitted.
+    /// One per slot; the kernel copies it during submission.
     blocks: Box<[ControlBlock]>,
-    /// Likewise, where ops are vectors of one; else none.
+    /// One per slot if ops use vectors; else empty.
     vectors: Box<[libc::iovec]>,
-    /// Slots laid down and not yet submitted, in order.
+    /// Slots queued and not yet submitted, in order.
     queue: Vec<Slot>,
-    /// What `io_submit` is given: room for one address per slot.
+    /// Argument of `io_submit`: one address per slot.
     addresses: Vec<*mut ControlBlock>,
     in_flight: InFlight,
-    /// How many.
+    /// Number of slots.
     count: u32,
-    /// Completions that were taken from the kernel, or never got there.
+    /// Completions taken from the kernel, or made without it.
     ready: Ready,
-    /// What `io_getevents` fills.
+    /// Output of `io_getevents`.
     events: Box<[Event]>,
-    /// Calls of `io_submit` and `io_getevents`.
+    /// Number of calls of `io_submit` and `io_getevents`.
     calls: u64,
 }
 
 impl Context {
-    /// A context for `slots` ops, each with a buffer of `buffer_bytes`.
+    /// Creates a context for `slots` ops, each with a buffer of `buffer_bytes`.
     ///
     /// # Errors
-    /// The step that failed, `io_setup` or `map buffers`, and what was said: EAGAIN when the
-    /// system's limit of `fs.aio-max-nr` is reached.
+    /// The failed step, `io_setup` or `map buffers`, and its error: EAGAIN if the system-wide limit
+    /// `fs.aio-max-nr` is reached.
     ///
     /// # Panics
     /// If there are no slots or no bytes.
@@ -113,22 +117,22 @@ impl Context {
         })
     }
 
-    /// Whether ops are vectors of one.
+    /// Returns whether ops use vectors of one.
     #[must_use]
     pub const fn is_vectored(&self) -> bool {
         !self.vectors.is_empty()
     }
 
-    /// Whether completions are taken from the ring without a system call.
+    /// Returns whether completions are taken from the ring without a system call.
     #[must_use]
     pub const fn reaps_in_user_space(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// Lays a read or a write down.
+    /// Queues a read or a write.
     ///
     /// # Panics
-    /// If it is neither, its slot is in flight, or its data do not lie in the slot's buffer.
+    /// If the op is neither, its slot is in flight, or its data are outside the slot's buffer.
     #[inline]
     pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
         let opcode = match op.kind {
@@ -162,7 +166,7 @@ impl Context {
         self.queue.push(op.slot);
     }
 
-    /// Makes a block that was laid down one with a vector.
+    /// Converts a queued block to the vectored opcode.
     fn make_vector(&mut self, op: &Op) {
         let vector = &mut self.vectors[op.slot.index()];
         *vector = libc::iovec {
@@ -178,16 +182,16 @@ impl Context {
         block.bytes = 1;
     }
 
-    /// An op was done by other means: its completion comes with the others.
+    /// Adds the completion of an op performed by other means.
     pub fn complete(&mut self, slot: Slot, result: i32) {
         let data = self.in_flight.begin(slot);
         self.ready.push(self.in_flight.end(data), result);
     }
 
-    /// Hands over all that is laid down. Ops that the kernel refuses complete with its error.
+    /// Submits all queued ops. Ops that the kernel refuses complete with its error.
     ///
     /// # Errors
-    /// What `io_submit(2)` or `io_getevents(2)` said of the context itself; it can no longer be
+    /// The error of `io_submit(2)` or `io_getevents(2)` of the context itself; it can no longer be
     /// used.
     pub fn submit(&mut self) -> io::Result<()> {
         self.addresses.clear();
@@ -199,12 +203,12 @@ impl Context {
         self.addresses.extend(places);
         let mut next = 0;
         let done = self.submit_all(&mut next);
-        // What the kernel did not take stays laid down, so that nobody waits for it.
+        // Ops that the kernel did not take stay queued, so that `wait` does not count them.
         self.queue.drain(..next);
         done
     }
 
-    /// Hands over from the `next`th of the queue on, which is moved along.
+    /// Submits from index `next` of the queue on, and advances it.
     #[inline]
     fn submit_all(&mut self, next: &mut usize) -> io::Result<()> {
         let mut retries = RETRIES;
@@ -213,11 +217,11 @@ impl Context {
                 Ok(taken) => *next += taken,
                 Err(libc::EINTR) => {}
                 Err(libc::EAGAIN) if self.with_kernel(*next) > 0 => {
-                    // Out of requests: one that comes back makes room.
+                    // Out of requests: a completion makes room.
                     self.fetch(1, Some(RETRY))?;
                 }
                 Err(libc::EAGAIN) if retries > 0 => {
-                    // Nothing of ours can make room: not for ever.
+                    // No op of ours can make room: give up after a while.
                     retries -= 1;
                     clock::sleep(RETRY);
                 }
@@ -236,10 +240,10 @@ impl Context {
         Ok(())
     }
 
-    /// Collects completions without waiting; returns how many entries of `out` are filled.
+    /// Collects completions without waiting and returns the number of entries filled in `out`.
     ///
     /// # Errors
-    /// What `io_getevents(2)` said; the context can no longer be used.
+    /// The error of `io_getevents(2)`; the context can no longer be used.
     ///
     /// # Panics
     /// If the kernel completes an op that is not in flight.
@@ -260,11 +264,11 @@ impl Context {
         Ok(count)
     }
 
-    /// Sleeps until `min` completions can be reaped, `span` has passed or a signal has come;
-    /// `None` is without end.
+    /// Sleeps until `min` completions can be reaped, `span` has passed or a signal arrives;
+    /// `None` waits indefinitely.
     ///
     /// # Errors
-    /// What `io_getevents(2)` said; the context can no longer be used.
+    /// The error of `io_getevents(2)`; the context can no longer be used.
     pub fn wait(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
         let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
         let min = min.saturating_sub(ready).min(self.with_kernel(0));
@@ -275,46 +279,46 @@ impl Context {
         self.fetch(min, span)
     }
 
-    /// The buffer of a slot that is not in flight.
+    /// Returns the buffer of a slot that is not in flight.
     ///
     /// # Panics
-    /// If it is in flight.
+    /// If the slot is in flight.
     #[inline]
     pub fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
         self.buffers.get(slot)
     }
 
-    /// Lets another thread have its turn with the buffer of a slot that is not in flight.
+    /// Releases the buffer of a slot that is not in flight to other threads.
     ///
     /// # Panics
-    /// If it is in flight.
+    /// If the slot is in flight.
     pub fn let_go(&mut self, slot: Slot) {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
         self.buffers.let_go(slot);
     }
 
-    /// How often the kernel was entered since the context was made.
+    /// Returns the number of system calls since the context was created.
     #[must_use]
     #[inline]
     pub const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Ops between `push` and `reap`.
+    /// Returns the number of ops between `push` and `reap`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.count
     }
 
-    /// Those of the ops in flight that the kernel has, when `taken` of the queue were taken.
+    /// Returns the ops held by the kernel after it took `taken` of the queue.
     fn with_kernel(&self, taken: usize) -> u32 {
         let waiting = self.queue.len() - taken;
         self.count - u32::try_from(waiting).unwrap_or(u32::MAX)
     }
 
-    /// `io_submit(2)` from the `next`th of the queue on: how many were taken, or the errno that
-    /// the first of them met.
+    /// Calls `io_submit(2)` from index `next` of the queue on; returns the number of ops taken, or
+    /// the errno of the first.
     fn submit_from(&mut self, next: usize) -> Result<usize, i32> {
         self.calls += 1;
         let rest = &mut self.addresses[next..];
@@ -324,7 +328,7 @@ impl Context {
         let taken =
             unsafe { libc::syscall(libc::SYS_io_submit, self.id, rest.len(), rest.as_mut_ptr()) };
         match usize::try_from(taken) {
-            // Zero for a list that is not empty is not foreseen; it must not become a loop.
+            // Zero is undocumented for a non-empty list; it must not become an endless loop.
             Ok(0) => Err(libc::EAGAIN),
             Ok(taken) => Ok(taken),
             Err(_negative) => Err(io::Error::last_os_error()
@@ -333,7 +337,7 @@ impl Context {
         }
     }
 
-    /// `io_getevents(2)`: waits for `min` and takes what is there into `ready`.
+    /// Calls `io_getevents(2)`: waits for `min` events and moves all available ones to `ready`.
     fn fetch(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
         self.calls += 1;
         let time = clock::timespec(span.map_or(0, Nanos::get));
@@ -369,7 +373,7 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all that the kernel has; false if it would not give it back.
+    /// Waits for all ops in the kernel; false if they did not complete in time.
     fn drain(&mut self) -> bool {
         let mut out = [Completion::default(); 64];
         for _ in 0..DRAIN_WAITS {
@@ -396,7 +400,7 @@ impl Drop for Context {
         // SAFETY: the field is not used again: this is the end of the context.
         let buffers = unsafe { ManuallyDrop::take(&mut self.buffers) };
         if !drained {
-            // The kernel may yet write to them, so they are never used for anything else.
+            // The kernel may still write to the buffers, so they are leaked.
             buffers.leak();
         }
     }
@@ -460,15 +464,14 @@ const NO_VECTOR: libc::iovec = libc::iovec {
     iov_len: 0,
 };
 
-/// How long to wait for a completion before trying again when the kernel was out of requests:
-/// long against an op, short against a person.
+/// Wait for a completion before the next try when the kernel is out of requests: long for an op,
+/// short for a user.
 const RETRY: Nanos = Nanos::from_millis(10);
 
-/// Tries of one submission while nothing of ours is with the kernel: a second in all (a guess:
-/// memory that other programs give back comes sooner, or not soon).
+/// Tries of one submission while none of our ops is in the kernel: one second in all (guess: memory
+/// that other programs free comes sooner, or not soon).
 const RETRIES: u32 = 100;
 
-/// A drop waits for the kernel in steps, 30 s in all: as long as a disk's own time-out for a
-/// request.
+/// Steps in which a drop waits for the kernel, 30 s in all, the usual timeout of a disk's request.
 const DRAIN_STEP: Nanos = Nanos::from_millis(100);
 const DRAIN_WAITS: u32 = 300;

@@ -1,6 +1,6 @@
-//! Counts heap allocations: proof that a hot path makes none.
+//! Allocation counter, with which tests prove that a hot path allocates nothing.
 //!
-//! A test file makes `CountingAllocator` its global allocator; nothing else does.
+//! Only test binaries install `CountingAllocator` as their global allocator.
 //!
 //! ```
 //! use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
@@ -18,7 +18,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator, with a count of the calls that may take memory.
+/// The system's allocator, with a count of the calls that may allocate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
@@ -50,21 +50,21 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Allocations of the whole process so far; 0 for ever where the allocator is not in use.
+/// Returns the process's allocations so far; always 0 unless the allocator is installed.
 #[must_use]
 pub fn allocations() -> u64 {
-    // Relaxed: a number by itself.
+    // Relaxed: a count that guards no other memory.
     ALL.load(Ordering::Relaxed)
 }
 
-/// Allocations of the calling thread so far: what others do does not disturb it.
+/// Returns the calling thread's allocations so far, unaffected by other threads.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     OWN.get()
 }
 
 fn count() {
-    // Relaxed: a number by itself.
+    // Relaxed: a count that guards no other memory.
     ALL.fetch_add(1, Ordering::Relaxed);
     OWN.set(OWN.get() + 1);
 }

@@ -1,6 +1,6 @@
-//! The time of day in words, in the machine's own time zone.
+//! Time of day as text, in the local time zone.
 
-/// Milliseconds since 1970 as `ctime(3)` prints them, without the line feed:
+/// Formats milliseconds since 1970 as `ctime(3)` does, without the line feed:
 /// `Sat Nov 21 21:41:00 2026`.
 #[must_use]
 pub fn ctime(ms: u64) -> String {

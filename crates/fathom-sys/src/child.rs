@@ -1,9 +1,9 @@
-//! Commands of the user's that end when the run does, with all that they have started.
+//! User commands (`exec_prerun`, `exec_postrun`) that end with the run, including all processes
+//! they started.
 //!
-//! Each is the leader of a process group of its own, so that a signal reaches what a shell has
-//! started, too, and so that Ctrl-C on a terminal reaches this program alone, which then ends the
-//! command in order. A second signal, which ends this process at once, kills the groups first (see
-//! `signals`).
+//! Each command leads its own process group. A signal to the group reaches everything that a shell
+//! started, and Ctrl-C on a terminal reaches only this program, which then ends the command in
+//! order. A second signal, which ends this process at once, kills the groups first (see `signals`).
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,35 +15,32 @@ use fathom_core::Nanos;
 
 use crate::clock;
 
-/// A command that runs.
-///
-/// It is killed, with its group, if this goes before it has ended.
+/// A running command, killed with its group on drop.
 #[derive(Debug)]
 pub struct Child {
     child: std::process::Child,
-    /// The entry through which a signal handler finds its group; `None` if there are more commands
-    /// than places.
+    /// Entry through which the signal handler finds the group; `None` if the table is full.
     place: Option<&'static AtomicI32>,
     has_ended: bool,
 }
 
-/// Outcome of waiting for a command.
+/// Result of waiting for a command.
 #[derive(Debug)]
 pub enum Ended<T> {
-    /// It ended by itself.
+    /// The command ended by itself.
     ByItself(T),
-    /// It was ended because it was to stop.
+    /// The command was ended by a stop request.
     Stopped,
 }
 
 impl Child {
-    /// Starts a command as the leader of a group.
+    /// Starts a command as leader of its own process group.
     ///
     /// # Errors
     /// The error of starting it.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        // Not `pre_exec`, which would have the whole address space copied: buffers that the kernel
-        // writes to must not be.
+        // Not `pre_exec`: it would force a fork that copies the address space, including buffers
+        // that the kernel is writing to.
         let child = command.process_group(0).spawn()?;
         let mut started = Self {
             child,
@@ -52,14 +49,14 @@ impl Child {
         };
         let group = started.group();
         started.place = GROUPS.iter().find(|place| {
-            // Relaxed: the number guards no other memory.
+            // Relaxed: a count that guards no other memory.
             let taken = place.compare_exchange(0, group, Ordering::Relaxed, Ordering::Relaxed);
             taken.is_ok()
         });
         Ok(started)
     }
 
-    /// Waits for the command's end, or ends it once `stops` says so.
+    /// Waits for the command, or ends it once `stops` returns true.
     ///
     /// # Errors
     /// The error of `waitid(2)`; the command is killed then.
@@ -76,7 +73,7 @@ impl Child {
         Ok(Ended::ByItself(self.reap()?))
     }
 
-    /// Has the command end: asks it to, and kills it and all that it has started a second later.
+    /// Ends the command: SIGTERM, and after a second SIGKILL to the whole group.
     pub fn end(&mut self) {
         if self.has_ended {
             return;
@@ -88,13 +85,13 @@ impl Child {
             }
             clock::sleep(PAUSE_MAX);
         }
-        // As long as it is not reaped, its number is no other group's.
+        // Until it is reaped, its number cannot become another group's.
         self.signal_group(libc::SIGKILL);
-        // Killed, it ends; what else there is to say of it nobody asks.
+        // A killed command ends; its exit status is of no interest.
         let _status = self.reap();
     }
 
-    /// Returns whether it has ended, without reaping it.
+    /// Returns whether the command has ended, without reaping it.
     fn is_over(&self) -> io::Result<bool> {
         // SAFETY: `siginfo_t` is a plain C struct of integers, for which zeros are a value.
         let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -113,7 +110,7 @@ impl Child {
     }
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
-        // Before the number may become another process's.
+        // Before the number can be reused.
         self.leave_place();
         self.has_ended = true;
         self.child.wait()
@@ -121,7 +118,7 @@ impl Child {
 
     fn leave_place(&mut self) {
         if let Some(place) = self.place.take() {
-            // Relaxed: the number guards no other memory.
+            // Relaxed: a count that guards no other memory.
             place.store(0, Ordering::Relaxed);
         }
     }
@@ -132,7 +129,7 @@ impl Child {
         let _gone = unsafe { libc::kill(-self.group(), signal) };
     }
 
-    /// Its own number, as the leader's is the group's.
+    /// Returns the group's number, which is the leader's PID.
     fn group(&self) -> i32 {
         self.child.id().cast_signed()
     }
@@ -147,10 +144,10 @@ impl Drop for Child {
     }
 }
 
-/// Runs a command to its end and brings home what it prints, or ends it once `stops` says so. It
-/// ends with this process, however that ends.
+/// Runs a command and returns its output, or ends it once `stops` returns true. The command is
+/// killed when this process ends, in any way.
 ///
-/// Only where no job runs: it copies the address space.
+/// Not for use while jobs run: it forks with a copy of the address space.
 ///
 /// # Errors
 /// The error of starting it or of waiting for it.
@@ -177,7 +174,7 @@ pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Res
         let out = scope.spawn(|| text(out));
         let err = scope.spawn(|| text(err));
         let ended = child.wait_unless(stops);
-        // It is over, and with it what held the pipes open.
+        // The group has ended, so nothing holds the pipes open.
         drop(child);
         let (stdout, stderr) = (
             out.join().unwrap_or_default(),
@@ -194,11 +191,11 @@ pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Res
     })
 }
 
-/// All that comes out of a pipe.
+/// Reads a pipe to its end.
 fn text(pipe: Option<impl io::Read>) -> Vec<u8> {
     let mut text = Vec::new();
     if let Some(mut pipe) = pipe {
-        // What was read until then is as much as there is to be had.
+        // On an error, keep what was read until then.
         let _broken = pipe.read_to_end(&mut text);
     }
     text
@@ -207,7 +204,7 @@ fn text(pipe: Option<impl io::Read>) -> Vec<u8> {
 /// Kills all groups; async-signal-safe.
 pub(crate) fn kill_all() {
     for place in &GROUPS {
-        // Relaxed: the number guards no other memory.
+        // Relaxed: a count that guards no other memory.
         let group = place.load(Ordering::Relaxed);
         if group > 0 {
             // SAFETY: async-signal-safe, plain integers. A group leaves its place before its
@@ -217,15 +214,15 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// The groups that run; 0 is a free place. A guess at how many jobs run their commands at once;
-/// more of them than this outlive a process that is killed by a second signal.
+/// Running groups; 0 is a free entry. The size is a guess at the number of commands at once; any
+/// beyond it survive if a second signal ends the process.
 static GROUPS: [AtomicI32; 256] = [const { AtomicI32::new(0) }; 256];
 
-/// Between two looks: short after the start, as most commands are, then longer.
+/// Poll interval: short at first, for short commands, then longer.
 const FIRST_PAUSE: Nanos = Nanos::from_micros(500);
 const PAUSE_MAX: Nanos = Nanos::from_millis(20);
 
-/// A second between SIGTERM and SIGKILL: a guess at what tidying up takes.
+/// Time between SIGTERM and SIGKILL: one second for cleanup (guess).
 const GRACE_PAUSES: u32 = 50;
 
 #[cfg(test)]
@@ -242,14 +239,14 @@ mod tests {
         command
     }
 
-    /// The number that a script writes to a file once what it names runs.
+    /// Waits for the PID that a script writes to a file.
     fn number(path: &Path) -> Option<u32> {
         std::fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
     fn is_alive(process: u32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat"));
-        // A zombie waits for its parent, which is no concern of ours.
+        // A zombie counts as ended; reaping it is its parent's task.
         status.is_ok_and(|status| !status.contains(") Z "))
     }
 
@@ -263,7 +260,7 @@ mod tests {
         assert!(matches!(ended, Ended::ByItself(status) if status.signal() == Some(9)));
     }
 
-    /// Stops a shell once what it has started runs; whether that is alive then.
+    /// Stops a shell once its child runs; returns whether the child is alive then.
     fn survives(name: &str, script: &str) -> bool {
         let path = std::env::temp_dir().join(format!("fathom-child-{}-{name}", std::process::id()));
         let script = format!(
@@ -279,7 +276,7 @@ mod tests {
         assert!(matches!(child.wait_unless(&stops).unwrap(), Ended::Stopped));
         let _gone = std::fs::remove_file(&path);
         let process = found.get().unwrap();
-        // Killed, but perhaps not gone yet.
+        // Killed, but perhaps not yet reaped.
         (0..500).all(|_| {
             clock::sleep(Nanos::from_millis(20));
             is_alive(process)

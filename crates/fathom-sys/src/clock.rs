@@ -1,8 +1,7 @@
-//! The run's clock: nanoseconds since it was made, as cheaply as the machine can tell them.
+//! The run's clock: nanoseconds since its creation, read as cheaply as the machine allows.
 //!
-//! On x86-64 that is the processor's time-stamp counter, calibrated against `CLOCK_MONOTONIC` and
-//! used only where it is invariant, the kernel has not given it up and no processor disagrees with
-//! another. Everywhere else it is `CLOCK_MONOTONIC` itself.
+//! On x86-64 it reads the time-stamp counter, calibrated against `CLOCK_MONOTONIC` and used only if
+//! it is invariant, the kernel trusts it and the CPUs agree. Elsewhere it reads `CLOCK_MONOTONIC`.
 
 mod counter;
 mod shared_clock;
@@ -18,7 +17,10 @@ use shared_clock::Time;
 pub use shared_clock::TimeServer;
 use time_of_day::TimeOfDay;
 
-/// A source of ticks; a plain value that every thread may copy. Its origin is when it was made.
+/// A source of [`Tick`]s: a plain value that every thread may copy.
+///
+/// The origin is the moment of creation. Drivers read it; workers and engines of pure crates are
+/// given ticks. A read costs [`read_cost_ns`](Self::read_cost_ns), some 20 ns for either source.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     source: Source,
@@ -28,13 +30,13 @@ pub struct Clock {
     /// and `Monotonic`.
     multiplier: u64,
     hz: u64,
-    /// Half-width of the calibration's uncertainty.
+    /// Half-width of the calibration's uncertainty, in parts per billion.
     error_ppb: u64,
     read_cost_ns: u64,
 }
 
 impl Clock {
-    /// The processor's counter where it can be trusted, else `CLOCK_MONOTONIC`.
+    /// Creates the cheapest trusted clock: the CPU's counter, else `CLOCK_MONOTONIC`.
     ///
     /// Takes about 3 ms, 10 ms at most.
     #[must_use]
@@ -42,10 +44,10 @@ impl Clock {
         Self::cpu().unwrap_or_else(|_| Self::monotonic())
     }
 
-    /// The processor's counter.
+    /// Creates a clock that reads the CPU's counter.
     ///
     /// # Errors
-    /// Why it cannot be trusted on this machine.
+    /// The reason why the counter cannot be trusted on this machine.
     pub fn cpu() -> Result<Self, Distrust> {
         let calibration = counter::calibrate()?;
         Ok(Self {
@@ -59,14 +61,14 @@ impl Clock {
         .with_read_cost())
     }
 
-    /// `clock_gettime(CLOCK_MONOTONIC)`.
+    /// Creates a clock that reads `clock_gettime(CLOCK_MONOTONIC)`.
     #[must_use]
     pub fn monotonic() -> Self {
         Self::uncalibrated(Source::Monotonic, monotonic_ns(), 1_000_000_000)
     }
 
-    /// `gettimeofday(2)`: microseconds. When the time of day is set, the clock goes on from where
-    /// it was.
+    /// Creates a clock that reads `gettimeofday(2)`, in microseconds. Steps of the time of day are
+    /// removed.
     ///
     /// Leaks the 128 bytes that all copies share, because clocks are copied everywhere.
     #[must_use]
@@ -75,8 +77,7 @@ impl Clock {
         Self::uncalibrated(Source::Wall(Box::leak(Box::new(shared))), 0, 1_000_000)
     }
 
-    /// A clock that stands still at its origin and costs nothing to read: for loops that keep no
-    /// times.
+    /// Creates a clock that is stopped at its origin and free to read, for loops without times.
     #[must_use]
     pub const fn stopped() -> Self {
         Self {
@@ -89,13 +90,13 @@ impl Clock {
         }
     }
 
-    /// The time now.
+    /// Returns the current time.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Tick {
-        // Asked first, so that the usual clock costs one branch.
+        // Tested first, so that the usual clock costs one branch.
         if let Source::Counter = self.source {
-            // A counter of another processor may be a few counts behind the origin's.
+            // Another CPU's counter may be a few counts behind the origin.
             let counts = counter::read().saturating_sub(self.origin);
             Tick::new(scale(counts, self.multiplier))
         } else {
@@ -113,8 +114,8 @@ impl Clock {
         }
     }
 
-    /// What is read: `tsc`, `clock_gettime`, `gettimeofday`, or with `gtod_cpu` what another
-    /// thread has read.
+    /// Returns the source's name: `tsc`, `clock_gettime`, `gettimeofday`, or that of the shared
+    /// clock of `gtod_cpu`.
     #[must_use]
     pub const fn source(&self) -> &'static str {
         match self.source {
@@ -126,8 +127,8 @@ impl Clock {
         }
     }
 
-    /// Returns whether it advances by itself: it depends neither on the time of day nor on another
-    /// thread.
+    /// Returns whether the clock advances by itself, independent of the time of day and of other
+    /// threads.
     const fn is_steady(&self) -> bool {
         matches!(self.source, Source::Counter | Source::Monotonic)
     }
@@ -142,20 +143,20 @@ impl Clock {
         }
     }
 
-    /// Counts per second of the source.
+    /// Returns the source's counts per second.
     #[must_use]
     pub const fn hz(&self) -> u64 {
         self.hz
     }
 
-    /// How far the rate may be off, in parts per billion, by the calibration's own bracketing; 0
-    /// where nothing was calibrated.
+    /// Returns the uncertainty of the rate in parts per billion, from the calibration's brackets; 0
+    /// if nothing was calibrated.
     #[must_use]
     pub const fn error_ppb(&self) -> u64 {
         self.error_ppb
     }
 
-    /// What one `now` costs, in nanoseconds, as measured when the clock was made.
+    /// Returns the cost of one `now`, in nanoseconds, measured at creation.
     #[must_use]
     pub const fn read_cost_ns(&self) -> u64 {
         self.read_cost_ns
@@ -173,7 +174,7 @@ impl Clock {
         .with_read_cost()
     }
 
-    /// The best of several rounds, so that an interrupt in one of them does not count.
+    /// Measures the cost of a read: the best of several rounds, which excludes interrupts.
     fn with_read_cost(mut self) -> Self {
         let round = || {
             let start = self.now();
@@ -187,11 +188,11 @@ impl Clock {
     }
 }
 
-/// Sleeps until the clock shows `until`; returns early when a signal was delivered to the thread,
-/// so that a stop request is seen at once.
+/// Sleeps until the clock reads `until`; returns early if the thread receives a signal, so that a
+/// stop request is noticed at once.
 ///
-/// It wakes late by the thread's timer slack plus the scheduler's delay. A clock that is
-/// set back, or stands still, does not lengthen the sleep: the kernel's monotonic clock ends it.
+/// The wake-up is late by the timer slack plus the scheduler's delay. A clock that is set back or
+/// stopped does not lengthen the sleep, which the kernel's monotonic clock ends.
 pub fn sleep_until(clock: &Clock, until: Tick) {
     let limit = Limit::of(until - clock.now());
     loop {
@@ -206,8 +207,7 @@ pub fn sleep_until(clock: &Clock, until: Tick) {
     }
 }
 
-/// Spins until the clock shows `until`, as little impressed by a clock that is set back as
-/// [`sleep_until`].
+/// Spins until the clock reads `until`; bounded as in [`sleep_until`] if the clock is set back.
 pub fn spin_until(clock: &Clock, until: Tick) {
     if clock.is_steady() {
         while clock.now() < until {
@@ -221,24 +221,23 @@ pub fn spin_until(clock: &Clock, until: Tick) {
     }
 }
 
-/// Sleeps for a while by the kernel's monotonic clock; less when a signal was delivered.
+/// Sleeps for a span of the kernel's monotonic clock; less if a signal arrives.
 pub fn sleep(span: Nanos) {
     let _interrupted = sleep_to(monotonic_ns().saturating_add(span.get()));
 }
 
-/// The moment of `CLOCK_MONOTONIC` at which waiting ends, whatever the clock that is waited for
-/// shows.
+/// Deadline on `CLOCK_MONOTONIC` that bounds a wait for any other clock.
 struct Limit(u64);
 
 impl Limit {
-    /// A thousandth later than `left`: no clock that goes at all is so slow.
+    /// Sets the deadline 0.1 % after `left`: no running clock is that slow.
     fn of(left: Nanos) -> Self {
         let most = left.get().saturating_add(left.get() / 1000 + 1_000_000);
         Self(monotonic_ns().saturating_add(most))
     }
 }
 
-/// Sleeps until `CLOCK_MONOTONIC` shows `at_ns`; 0, or the error's number.
+/// Sleeps until `CLOCK_MONOTONIC` reads `at_ns`; returns 0 or the errno.
 fn sleep_to(at_ns: u64) -> i32 {
     let at = timespec(at_ns);
     // SAFETY: `at` lives across the call; the remaining-time pointer may be null.
@@ -252,8 +251,7 @@ fn sleep_to(at_ns: u64) -> i32 {
     }
 }
 
-/// What the kernel's clock of this number (`clock_gettime(2)`) shows, in nanoseconds; never for
-/// measuring.
+/// Reads the kernel's clock with this id (`clock_gettime(2)`), in nanoseconds; not for measuring.
 ///
 /// # Errors
 /// `EINVAL` if there is no such clock.
@@ -268,7 +266,7 @@ pub fn read(id: u32) -> io::Result<u64> {
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// Milliseconds since 1970, for timestamps in reports; never for measuring.
+/// Returns milliseconds since 1970, for timestamps in reports; not for measuring.
 #[must_use]
 pub fn wall_ms() -> u64 {
     timeofday_ns() / 1_000_000
@@ -280,7 +278,7 @@ enum Source {
     Monotonic,
     Wall(&'static TimeOfDay),
     Stopped,
-    /// By a thread on a processor of its own; in nanoseconds since the origin.
+    /// Read by a thread on a dedicated CPU, in nanoseconds since the origin.
     Served(&'static Time),
 }
 
@@ -294,7 +292,7 @@ fn scale(counts: u64, multiplier: u64) -> u64 {
     ((u128::from(counts) * u128::from(multiplier)) >> 32) as u64
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Reads `CLOCK_MONOTONIC`, in nanoseconds.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
@@ -319,7 +317,7 @@ fn timeofday_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1_000
 }
 
-/// As the kernel takes it; times past what it can hold become the latest it can.
+/// Converts to the kernel's type; saturates at its maximum.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: (ns / 1_000_000_000).try_into().unwrap_or(i32::MAX.into()),
@@ -374,8 +372,7 @@ mod tests {
         assert!(scale(year, multiplier).abs_diff(want) < want / 1_000_000_000 + 1);
     }
 
-    /// As a thread that waits for a clock sees it when somebody sets that back: the moment it waits
-    /// for is no nearer for all its waiting.
+    /// A clock that is set back again and again: the awaited time never comes nearer.
     #[test]
     fn a_clock_that_does_not_go_on_keeps_nobody_waiting() {
         let (clock, span) = (Clock::stopped(), Nanos::from_millis(2));

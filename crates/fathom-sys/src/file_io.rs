@@ -1,7 +1,7 @@
-//! The system calls that move data one op at a time, as the kernel says them: the result is bytes
-//! moved, or a negated errno.
+//! System calls that perform one op: the result is bytes moved or a negated errno, as in a
+//! completion.
 //!
-//! A descriptor that is not there is passed on as −1, so that the kernel says EBADF.
+//! A missing descriptor is passed on as −1, so that the kernel returns EBADF.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -10,10 +10,10 @@ use fathom_core::{Completion, Direction, Op, OpKind, SyncKind};
 use crate::files::Kind;
 use crate::memory::Buffers;
 
-/// An open file, or none.
+/// A borrowed open file, or none.
 pub type Descriptor<'a> = Option<BorrowedFd<'a>>;
 
-/// `pread(2)`.
+/// Calls `pread(2)`.
 #[inline]
 pub fn pread(file: Descriptor<'_>, buffer: &mut [u8], offset: u64) -> i32 {
     let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
@@ -21,7 +21,7 @@ pub fn pread(file: Descriptor<'_>, buffer: &mut [u8], offset: u64) -> i32 {
     moved(move || unsafe { libc::pread(raw(file), address, length, offset.cast_signed()) })
 }
 
-/// `pwrite(2)`.
+/// Calls `pwrite(2)`.
 #[inline]
 pub fn pwrite(file: Descriptor<'_>, buffer: &[u8], offset: u64) -> i32 {
     let (address, length) = (buffer.as_ptr().cast(), buffer.len());
@@ -29,7 +29,7 @@ pub fn pwrite(file: Descriptor<'_>, buffer: &[u8], offset: u64) -> i32 {
     moved(move || unsafe { libc::pwrite(raw(file), address, length, offset.cast_signed()) })
 }
 
-/// `lseek(2)` from the file's beginning: 0, or a negated errno.
+/// Calls `lseek(2)` from the start of the file; returns 0 or a negated errno.
 #[inline]
 pub fn seek(file: Descriptor<'_>, offset: u64) -> i32 {
     // SAFETY: plain integers.
@@ -37,7 +37,7 @@ pub fn seek(file: Descriptor<'_>, offset: u64) -> i32 {
     if position < 0 { failure() } else { 0 }
 }
 
-/// `read(2)` at the file's position.
+/// Calls `read(2)` at the file's position.
 #[inline]
 pub fn read(file: Descriptor<'_>, buffer: &mut [u8]) -> i32 {
     let (address, length) = (buffer.as_mut_ptr().cast(), buffer.len());
@@ -45,7 +45,7 @@ pub fn read(file: Descriptor<'_>, buffer: &mut [u8]) -> i32 {
     moved(move || unsafe { libc::read(raw(file), address, length) })
 }
 
-/// `write(2)` at the file's position.
+/// Calls `write(2)` at the file's position.
 #[inline]
 pub fn write(file: Descriptor<'_>, buffer: &[u8]) -> i32 {
     let (address, length) = (buffer.as_ptr().cast(), buffer.len());
@@ -53,7 +53,7 @@ pub fn write(file: Descriptor<'_>, buffer: &[u8]) -> i32 {
     moved(move || unsafe { libc::write(raw(file), address, length) })
 }
 
-/// Flags of one op (`RWF_*`), as `preadv2`, libaio and io_uring take them.
+/// Flags of one op (`RWF_*`) for `preadv2`, libaio and io_uring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RwFlags(i32);
 
@@ -74,7 +74,7 @@ impl RwFlags {
         Self(bits)
     }
 
-    /// Their names as the kernel spells them.
+    /// Returns the kernel's names of the flags.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let table = [
             (libc::RWF_HIPRI, "RWF_HIPRI"),
@@ -85,14 +85,14 @@ impl RwFlags {
         set.map(|row| row.1)
     }
 
-    /// As the kernel takes them.
+    /// Returns the flags as the kernel takes them.
     #[must_use]
     pub const fn bits(self) -> i32 {
         self.0
     }
 }
 
-/// `preadv(2)` with a vector of one, or `preadv2(2)` if there are flags.
+/// Calls `preadv(2)` with a vector of one, or `preadv2(2)` if there are flags.
 #[inline]
 pub fn preadv(file: Descriptor<'_>, buffer: &mut [u8], offset: u64, flags: RwFlags) -> i32 {
     let vector = libc::iovec {
@@ -109,17 +109,17 @@ pub fn preadv(file: Descriptor<'_>, buffer: &mut [u8], offset: u64, flags: RwFla
     }
 }
 
-/// Whether an op on this file can be made to fail rather than wait (`RWF_NOWAIT`). Where it cannot,
-/// io_uring has every op done by a worker thread of the kernel's.
+/// Returns whether ops on this file support `RWF_NOWAIT`. If not, io_uring punts every op to a
+/// kernel worker.
 #[must_use]
 pub fn takes_nowait(file: Descriptor<'_>) -> bool {
-    // Behind the end of any file: the kernel looks at the flag, and there is nothing to read.
+    // Past the end of any file: the kernel checks the flag, and there is nothing to read.
     let offset = i64::MAX.cast_unsigned() - 0xffff;
     let flags = RwFlags::new(false, true, false);
     preadv(file, &mut [0], offset, flags) != -libc::EOPNOTSUPP
 }
 
-/// `pwritev(2)` with a vector of one, or `pwritev2(2)` if there are flags.
+/// Calls `pwritev(2)` with a vector of one, or `pwritev2(2)` if there are flags.
 #[inline]
 pub fn pwritev(file: Descriptor<'_>, buffer: &[u8], offset: u64, flags: RwFlags) -> i32 {
     let vector = libc::iovec {
@@ -136,14 +136,14 @@ pub fn pwritev(file: Descriptor<'_>, buffer: &[u8], offset: u64, flags: RwFlags)
     }
 }
 
-/// `readv(2)` and `writev(2)` over the buffers of several slots; the vectors are allocated once.
+/// Vectors for `readv(2)` and `writev(2)` over the buffers of several slots, allocated once.
 #[derive(Debug)]
 pub struct Vectors {
     list: Vec<libc::iovec>,
 }
 
 impl Vectors {
-    /// Room for runs of `ops` ops, and never more than the kernel takes at once.
+    /// Allocates vectors for `ops` ops, at most the kernel's limit per call.
     #[must_use]
     pub fn new(ops: usize) -> Self {
         Self {
@@ -151,16 +151,16 @@ impl Vectors {
         }
     }
 
-    /// Ops that fit one call.
+    /// Returns the ops that fit one call.
     #[must_use]
     pub fn room(&self) -> usize {
         self.list.capacity().min(VECTORS_MAX)
     }
 
-    /// Moves the data of `run` in one call at the file's position.
+    /// Performs the ops of `run` in one call at the file's position.
     ///
     /// # Panics
-    /// If an op does not lie in its slot's buffer, or there are more of them than `room`.
+    /// If an op's data are outside its slot's buffer, or there are more ops than `room`.
     pub fn transfer(
         &mut self,
         file: Descriptor<'_>,
@@ -187,8 +187,8 @@ impl Vectors {
     }
 }
 
-/// Makes a file durable as `kind` says; of a part of it, `length` bytes from `offset` on. 0, or a
-/// negated errno.
+/// Syncs a file as `kind` says, with a range (`length` bytes from `offset`) where it takes one.
+/// Returns 0 or a negated errno.
 pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i32 {
     let file = raw(file);
     done(move || match kind {
@@ -229,7 +229,7 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
     }
 }
 
-/// A trim or a sync: what moves no data, and what most queues cannot take.
+/// Performs a trim or a sync, which most queues cannot take.
 ///
 /// # Panics
 /// If the op is a read or a write.
@@ -246,25 +246,24 @@ pub(crate) fn raw(file: Descriptor<'_>) -> libc::c_int {
     file.map_or(-1, |file| file.as_raw_fd())
 }
 
-/// Bytes moved, or a negated errno, of a call that is made again where a signal broke it off
-/// before it had moved any.
+/// Makes a call, again after EINTR, and returns bytes moved or a negated errno.
 #[inline]
 fn moved(call: impl Fn() -> isize) -> i32 {
     let mut result = call();
     if result < 0 {
         result = again(call);
     }
-    // The kernel moves at most `TRANSFER_BYTES_MAX` at once.
+    // Fits: the kernel moves at most `TRANSFER_BYTES_MAX` per call.
     i32::try_from(result).unwrap_or(i32::MAX)
 }
 
-/// 0 or a negated errno, likewise.
+/// Makes a call, again after EINTR, and returns 0 or a negated errno.
 #[inline]
 pub(crate) fn done(call: impl Fn() -> libc::c_int) -> i32 {
     moved(move || if call() == 0 { 0 } else { -1 })
 }
 
-/// Repeats a call that a signal interrupted, and returns its result.
+/// Repeats a call while it fails with EINTR, and returns its result.
 #[cold]
 #[inline(never)]
 fn again(call: impl Fn() -> isize) -> isize {
@@ -281,7 +280,7 @@ fn again(call: impl Fn() -> isize) -> isize {
     failure() as isize
 }
 
-/// The negated errno of the call that has just failed.
+/// Returns the negated errno of the call that just failed.
 #[cold]
 pub(crate) fn failure() -> i32 {
     -std::io::Error::last_os_error()
@@ -289,12 +288,12 @@ pub(crate) fn failure() -> i32 {
         .unwrap_or(libc::EIO)
 }
 
-/// Signals in a row that one call bears with: more are not the user's doing (a guess), and a file
-/// system that always says EINTR must not hold the job for ever.
+/// Retries of one call after EINTR (guess): more are not caused by a user, and a file system that
+/// always returns EINTR must not hang the job.
 const INTERRUPTIONS: u32 = 100;
 
-/// MAX_RW_COUNT of <linux/fs.h>, the most that one call moves: 2 GiB less a page. Whole pages, so
-/// that the rest of a larger direct op is aligned as the op was.
+/// MAX_RW_COUNT of <linux/fs.h>, the limit of one call: 2 GiB less a page. Whole pages, so that the
+/// rest of a larger direct op keeps the alignment of the op.
 pub(crate) const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
 
 /// UIO_MAXIOV of <linux/uio.h>.
@@ -303,8 +302,8 @@ const VECTORS_MAX: usize = 1024;
 /// `_IO(0x12, 119)` of <linux/fs.h>.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-/// Of <linux/fs.h>, Linux 6.14; older kernels answer EOPNOTSUPP. Not in the libc crate for every
-/// target.
+/// From <linux/fs.h> of Linux 6.14; older kernels return EOPNOTSUPP. The libc crate lacks it for
+/// some targets.
 const RWF_DONTCACHE: i32 = 0x80;
 
 #[cfg(test)]
@@ -313,8 +312,8 @@ mod tests {
 
     use super::*;
 
-    /// A call that fails with this errno so often, and then moves 7 bytes; what came of it, and how
-    /// often it was made.
+    /// Makes a call that fails with this errno a number of times and then moves 7 bytes; returns
+    /// the result and the number of calls.
     fn made(errno: i32, failures: u32) -> (i32, u32) {
         let calls = Cell::new(0);
         let call = || {

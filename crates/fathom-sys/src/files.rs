@@ -59,7 +59,7 @@ impl Access {
 /// Opens `path`; a created file has mode 0644 less the umask, as fio's have.
 ///
 /// # Errors
-/// What `open(2)` said.
+/// The error of `open(2)`.
 pub fn open(path: &Path, access: Access) -> io::Result<File> {
     let mut flags = libc::O_NOCTTY;
     if access.direct {
@@ -166,7 +166,7 @@ impl std::fmt::Display for DeviceNumber {
 /// Bytes that can be read from a regular file or a block device; 0 for anything else.
 ///
 /// # Errors
-/// What `fstat(2)` or the `BLKGETSIZE64` request said.
+/// The error of `fstat(2)` or the `BLKGETSIZE64` request.
 pub fn size(file: &File) -> io::Result<u64> {
     let metadata = file.metadata()?;
     match Kind::of(&metadata) {
@@ -188,7 +188,7 @@ fn block_device_size(fd: impl AsFd) -> io::Result<u64> {
 /// The logical block of a block device in bytes: what direct I/O must be a multiple of.
 ///
 /// # Errors
-/// What the `BLKSSZGET` request said; `ENOTTY` for anything but a block device.
+/// The error of the `BLKSSZGET` request; `ENOTTY` for anything but a block device.
 pub fn logical_block_size(fd: impl AsFd) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the descriptor is open for the length of the call (`AsFd`), and BLKSSZGET writes one
@@ -201,7 +201,7 @@ pub fn logical_block_size(fd: impl AsFd) -> io::Result<u32> {
 /// Writes out and drops the cached blocks of a block device (`BLKFLSBUF`); needs privileges.
 ///
 /// # Errors
-/// What the request said.
+/// The error of the request.
 pub fn flush_block_device(fd: impl AsFd) -> io::Result<()> {
     // SAFETY: the descriptor is open for the length of the call (`AsFd`); BLKFLSBUF takes no
     // argument.
@@ -222,7 +222,8 @@ pub enum Allocation {
 /// Sets blocks aside for `length` bytes from `offset`.
 ///
 /// # Errors
-/// What the call said: `EOPNOTSUPP` where the filesystem cannot, `ENOSPC` where there is no room.
+/// The error of the call: `EOPNOTSUPP` where the filesystem cannot, `ENOSPC` where there is no
+/// room.
 pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (signed(offset)?, signed(length)?);
     let fd = fd.as_fd().as_raw_fd();
@@ -255,7 +256,7 @@ pub struct Room {
 /// How much room the filesystem of `path` has.
 ///
 /// # Errors
-/// What `statvfs(3)` said.
+/// The error of `statvfs(3)`.
 pub fn room(path: &Path) -> io::Result<Room> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: `statvfs` is a plain C struct of integers, for which zeros are a value.

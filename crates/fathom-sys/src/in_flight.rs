@@ -1,12 +1,12 @@
-//! What is with the kernel, and what has come back: fixed tables, nothing allocated per op.
+//! Ops in the kernel, and completions not yet reaped: fixed tables without allocation per op.
 
 use fathom_core::{Completion, Slot};
 
-/// Which slots are with the kernel. Each stay has its own number, so that a completion that comes
-/// twice, or for an op that never was, is found out.
+/// Table of the slots in flight, which detects duplicate and spurious completions.
 ///
-/// A slot's generation is odd while it is in flight and even while it is not; the kernel's user
-/// data is slot and generation.
+/// The kernel's user data is slot plus generation. A generation is odd while its slot is in flight
+/// and even otherwise, so a completion that comes twice, or for an op never submitted, does not
+/// match and panics. An array was preferred to a set of handles: one load and one store per op.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     generations: Box<[u32]>,
@@ -19,38 +19,38 @@ impl InFlight {
         }
     }
 
-    /// Whether this slot is.
+    /// Returns whether the slot is in flight.
     #[inline]
     pub(crate) fn contains(&self, slot: Slot) -> bool {
         self.generations[slot.index()] % 2 == 1
     }
 
-    /// The slot goes out; what the kernel is to say when it comes back.
+    /// Marks the slot as in flight and returns the user data for the kernel.
     ///
     /// # Panics
-    /// If it is out already.
+    /// If the slot is in flight already.
     #[inline]
     pub(crate) fn begin(&mut self, slot: Slot) -> u64 {
         self.starter()(slot)
     }
 
-    /// `begin` for several slots.
+    /// Marks several slots, as [`begin`](Self::begin) does one.
     #[inline]
     pub(crate) fn starter(&mut self) -> impl FnMut(Slot) -> u64 {
         let generations = &mut self.generations[..];
         move |slot| begin(generations, slot)
     }
 
-    /// The slot is back.
+    /// Takes the user data of a completion and returns its slot, which is free again.
     ///
     /// # Panics
-    /// If no op that is out was given this number.
+    /// If no op in flight has this user data.
     #[inline]
     pub(crate) fn end(&mut self, user_data: u64) -> Slot {
         self.ender()(user_data)
     }
 
-    /// `end` for several numbers.
+    /// Takes several, as [`end`](Self::end) does one.
     #[inline]
     pub(crate) fn ender(&mut self) -> impl FnMut(u64) -> Slot {
         let generations = &mut self.generations[..];
@@ -86,22 +86,22 @@ fn end(generations: &mut [u32], user_data: u64) -> Slot {
     }
 }
 
-/// Not in line, so that what it says is in memory only where it is said.
+/// Out of line, to keep the formatting out of the hot path.
 #[cold]
 fn not_in_flight(user_data: u64) -> ! {
     panic!("a completion for an op that is not in flight: {user_data:#x}");
 }
 
-/// Completions that are known but not yet handed out, oldest first; room for one per slot.
+/// Completions not yet reaped, oldest first, with capacity for one per slot.
 #[derive(Debug)]
 pub struct Ready {
     list: Vec<Completion>,
-    /// Those before it were handed out.
+    /// Index of the first entry not yet reaped.
     next: usize,
 }
 
 impl Ready {
-    /// Room for a completion of every slot.
+    /// Creates a queue with capacity for one completion per slot.
     #[must_use]
     pub fn new(slots: u32) -> Self {
         Self {
@@ -110,14 +110,14 @@ impl Ready {
         }
     }
 
-    /// How many are there.
+    /// Returns the number of completions.
     #[must_use]
     #[inline]
     pub fn count(&self) -> usize {
         self.list.len() - self.next
     }
 
-    /// One more; never allocates while there is at most one for each slot.
+    /// Appends a completion; never allocates with at most one per slot.
     #[inline]
     pub fn push(&mut self, slot: Slot, result: i32) {
         if self.list.len() == self.list.capacity() {
@@ -127,7 +127,7 @@ impl Ready {
         self.list.push(Completion { slot, result });
     }
 
-    /// Hands out as many as fit; returns how many.
+    /// Moves as many as fit to `out` and returns their number.
     #[inline]
     pub fn take(&mut self, out: &mut [Completion]) -> usize {
         let ready = &self.list[self.next..];

@@ -1,4 +1,4 @@
-//! System calls, rings, mapped memory, the clock: all of the `unsafe` code of the program.
+//! System calls, rings, mapped memory and the clock: all `unsafe` code of the program.
 //!
 //! Everything public here is a safe type or function over one kernel facility.
 #![allow(unsafe_code, reason = "this crate exists to hold it")]

@@ -27,7 +27,7 @@ impl Map {
     /// Maps the first `length` bytes of a file.
     ///
     /// # Errors
-    /// What `mmap(2)` said: ENODEV where the file cannot be mapped, EACCES where it is not open
+    /// The error of `mmap(2)`: ENODEV where the file cannot be mapped, EACCES where it is not open
     /// for what is asked, EINVAL for no bytes.
     pub fn new(file: BorrowedFd<'_>, length: u64, writable: bool) -> io::Result<Self> {
         let length =

@@ -74,7 +74,7 @@ impl Buffers {
     /// Maps `slots` buffers of `bytes` bytes each, in private memory.
     ///
     /// # Errors
-    /// What `mmap(2)` said: ENOMEM where the address space or the commit limit is used up.
+    /// The error of `mmap(2)`: ENOMEM where the address space or the commit limit is used up.
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.
@@ -85,8 +85,8 @@ impl Buffers {
     /// Maps `slots` buffers of `bytes` bytes each.
     ///
     /// # Errors
-    /// What `mmap(2)` said: ENOMEM where the address space, the commit limit or the huge pages are
-    /// used up; or what opening the file said.
+    /// The error of `mmap(2)`: ENOMEM where the address space, the commit limit or the huge pages
+    /// are used up; or what opening the file said.
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.

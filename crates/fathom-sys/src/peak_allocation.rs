@@ -1,4 +1,4 @@
-//! How much heap memory was in use at most, to hold a limit against it.
+//! Peak heap usage, for tests of memory limits.
 //!
 //! ```
 //! use fathom_sys::peak_allocation::{HighWater, in_use, peak, reset};
@@ -16,7 +16,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, with a count of the bytes in use.
+/// The system's allocator, with a count of the bytes in use and its maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HighWater;
 
@@ -54,20 +54,20 @@ unsafe impl GlobalAlloc for HighWater {
     }
 }
 
-/// Bytes in use now; 0 for ever where the allocator is not in use.
+/// Returns the bytes in use; always 0 unless `HighWater` is the global allocator.
 #[must_use]
 pub fn in_use() -> usize {
-    // Relaxed, here and below: numbers by themselves.
+    // Relaxed, here and below: counts that guard no other memory.
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// The most bytes that were in use at once since the last `reset`.
+/// Returns the maximum of the bytes in use since the last `reset`.
 #[must_use]
 pub fn peak() -> usize {
     PEAK.load(Ordering::Relaxed)
 }
 
-/// Begins anew: the peak is what is in use now.
+/// Resets the peak to the bytes in use now.
 pub fn reset() {
     PEAK.store(in_use(), Ordering::Relaxed);
 }

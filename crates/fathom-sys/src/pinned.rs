@@ -20,7 +20,7 @@ impl Pinned {
     /// Maps and locks `bytes` bytes; at least one.
     ///
     /// # Errors
-    /// What `mmap(2)` or `mlock(2)` said: ENOMEM or EPERM past `ulimit -l`.
+    /// The error of `mmap(2)` or `mlock(2)`: ENOMEM or EPERM past `ulimit -l`.
     pub fn new(bytes: u64) -> io::Result<Self> {
         let length = usize::try_from(bytes.max(1))
             .map_err(|_too_large| io::Error::from_raw_os_error(libc::ENOMEM))?;

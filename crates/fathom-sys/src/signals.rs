@@ -25,7 +25,7 @@ impl Interrupts {
     /// not the end of the process.
     ///
     /// # Errors
-    /// What `sigaction(2)` said.
+    /// The error of `sigaction(2)`.
     pub fn install() -> io::Result<Self> {
         for signal in [libc::SIGINT, libc::SIGTERM] {
             set_handler(signal, on_signal)?;
@@ -39,14 +39,14 @@ impl Interrupts {
     /// How many came since the process began.
     #[must_use]
     pub fn count(self) -> u32 {
-        // Relaxed: the number guards no other memory.
+        // Relaxed: a count that guards no other memory.
         RECEIVED.load(Ordering::Relaxed)
     }
 
     /// How often `SIGUSR1` came, which asks for a report.
     #[must_use]
     pub fn reports(self) -> u32 {
-        // Relaxed: the number guards no other memory.
+        // Relaxed: a count that guards no other memory.
         REPORTS.load(Ordering::Relaxed)
     }
 
@@ -73,7 +73,7 @@ pub fn heed() {
 /// broken off by them; they are delivered to a thread that has not asked for this.
 ///
 /// # Errors
-/// What `pthread_sigmask(3)` said.
+/// The error of `pthread_sigmask(3)`.
 pub fn block_in_this_thread() -> io::Result<()> {
     // SAFETY: `sigset_t` is a plain C struct of integers, for which zeros are a value.
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };
@@ -149,7 +149,7 @@ const LEAVING_AIO: &str = "fathom: leaving without a report, as soon as the devi
 /// One step for both, as two threads may take one each of the two that are one request. What is not
 /// counted does not lengthen the time: a key that is held down is a second request soon enough.
 fn is_same_request(counted: &AtomicU64, now: u64) -> bool {
-    // Relaxed: the number guards no other memory.
+    // Relaxed: a count that guards no other memory.
     let update = counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         let is_same = last != NEVER && now.saturating_sub(last) < SAME_NS;
         (!is_same).then_some(now)
@@ -169,7 +169,7 @@ fn monotonic_ns() -> u64 {
 }
 
 extern "C" fn on_report(_signal: libc::c_int) {
-    // Relaxed: the number guards no other memory.
+    // Relaxed: a count that guards no other memory.
     REPORTS.fetch_add(1, Ordering::Relaxed);
 }
 

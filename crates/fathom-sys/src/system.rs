@@ -199,7 +199,7 @@ pub fn locked_memory_limit() -> Option<u64> {
 /// Raises the soft limit of open files to the hard one, and gives it.
 ///
 /// # Errors
-/// What `getrlimit(2)` or `setrlimit(2)` said.
+/// The error of `getrlimit(2)` or `setrlimit(2)`.
 pub fn raise_open_files_limit() -> io::Result<u64> {
     let mut limit = open_files()?;
     limit.rlim_cur = limit.rlim_max;

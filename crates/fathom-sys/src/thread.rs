@@ -21,7 +21,7 @@ pub fn id() -> u32 {
 /// Processors that the calling thread may run on, ascending.
 ///
 /// # Errors
-/// What `sched_getaffinity(2)` said.
+/// The error of `sched_getaffinity(2)`.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let numbers = (0_u32..).zip(affinity()?).flat_map(|(word, bits)| {
         (0..64)
@@ -47,7 +47,7 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
 /// back. Whether there is another.
 ///
 /// # Errors
-/// What `sched_getaffinity(2)` or `sched_setaffinity(2)` said.
+/// The error of `sched_getaffinity(2)` or `sched_setaffinity(2)`.
 pub fn change_processor() -> io::Result<bool> {
     // SAFETY: no preconditions.
     let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
@@ -93,7 +93,7 @@ fn word_of(words: &mut [u64; MASK_WORDS], cpu: u32) -> io::Result<&mut u64> {
 /// Names the calling thread; the kernel keeps the first 15 bytes.
 ///
 /// # Errors
-/// What `prctl(2)` said.
+/// The error of `prctl(2)`.
 pub fn set_name(name: &str) -> io::Result<()> {
     let mut bytes = [0_u8; NAME_BYTES];
     for (place, byte) in bytes.iter_mut().take(NAME_BYTES - 1).zip(name.bytes()) {
@@ -136,7 +136,7 @@ pub fn set_nice(value: i32) -> io::Result<()> {
 /// The calling thread's nice value.
 ///
 /// # Errors
-/// What `getpriority(2)` said.
+/// The error of `getpriority(2)`.
 pub fn nice() -> io::Result<i32> {
     // The raw call gives 20 − nice, which cannot be taken for an error as the library's −1 can.
     // SAFETY: plain integers; 0 is the calling thread.
@@ -161,7 +161,7 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
 /// The calling thread's I/O priority.
 ///
 /// # Errors
-/// What `ioprio_get(2)` said.
+/// The error of `ioprio_get(2)`.
 pub fn io_priority() -> io::Result<IoPriority> {
     // SAFETY: plain integers; process 0 is the calling thread.
     let rc = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
@@ -173,7 +173,7 @@ pub fn io_priority() -> io::Result<IoPriority> {
 /// 50,000.
 ///
 /// # Errors
-/// What `prctl(2)` said.
+/// The error of `prctl(2)`.
 pub fn set_timer_slack_ns(ns: u64) -> io::Result<()> {
     let ns = libc::c_ulong::from(ns.max(1));
     // SAFETY: plain integers.
@@ -184,7 +184,7 @@ pub fn set_timer_slack_ns(ns: u64) -> io::Result<()> {
 /// By how much the kernel may be late in waking the calling thread, ns.
 ///
 /// # Errors
-/// What `prctl(2)` said.
+/// The error of `prctl(2)`.
 pub fn timer_slack_ns() -> io::Result<u64> {
     // SAFETY: plain integers.
     let rc = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };

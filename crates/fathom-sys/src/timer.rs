@@ -15,7 +15,7 @@ impl Timer {
     /// A timer that is off.
     ///
     /// # Errors
-    /// What `timerfd_create(2)` said: `EMFILE` where the process has too many files open.
+    /// The error of `timerfd_create(2)`: `EMFILE` where the process has too many files open.
     pub fn new() -> io::Result<Self> {
         // SAFETY: plain integers.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
@@ -29,7 +29,7 @@ impl Timer {
     /// Sets it: it goes off once, after `span`, or as soon as it can for none.
     ///
     /// # Errors
-    /// What `timerfd_settime(2)` said; nothing is known to make it fail.
+    /// The error of `timerfd_settime(2)`; nothing is known to make it fail.
     pub fn set(&self, span: Nanos) -> io::Result<()> {
         let value = libc::itimerspec {
             it_interval: clock::timespec(0),
@@ -55,7 +55,7 @@ impl Timer {
     /// Sleeps until it goes off, or a signal comes.
     ///
     /// # Errors
-    /// What `read(2)` said.
+    /// The error of `read(2)`.
     pub fn wait(&self) -> io::Result<()> {
         let mut count = 0_u64;
         let size = size_of_val(&count);

@@ -19,7 +19,7 @@ impl DetachedTracefs {
     /// Mounts one.
     ///
     /// # Errors
-    /// What `fsopen(2)`, `fsconfig(2)` or `fsmount(2)` said: `ENODEV` where the kernel has no
+    /// The error of `fsopen(2)`, `fsconfig(2)` or `fsmount(2)`: `ENODEV` where the kernel has no
     /// tracefs, `EPERM` without CAP_SYS_ADMIN, `ENOSYS` before Linux 5.2.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the name is a C string that lives through the call.
@@ -73,7 +73,7 @@ fn owned(given: libc::c_long) -> io::Result<OwnedFd> {
 /// Opens a ring to be read: a read that finds nothing says `WouldBlock`.
 ///
 /// # Errors
-/// What `open(2)` said.
+/// The error of `open(2)`.
 pub fn open_ring(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -163,7 +163,7 @@ impl Ring {
     /// comes.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` said; the ring can no longer be used.
+    /// The error of `io_uring_enter(2)`; the ring can no longer be used.
     #[inline(always)]
     pub fn submit(&mut self, want: u32) -> io::Result<()> {
         let want = want.min(self.rings.in_flight());
@@ -251,7 +251,7 @@ impl Ring {
     /// `None` is without end.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` said; the ring can no longer be used.
+    /// The error of `io_uring_enter(2)`; the ring can no longer be used.
     pub fn wait(&mut self, min: u32, span: Option<Nanos>) -> io::Result<()> {
         let ready = u32::try_from(self.ready.count()).unwrap_or(u32::MAX);
         let min = min.saturating_sub(ready).min(self.with_kernel());
@@ -290,7 +290,7 @@ impl Ring {
     /// files are registered.
     ///
     /// # Errors
-    /// What `io_uring_register(2)` said.
+    /// The error of `io_uring_register(2)`.
     pub fn set_file(&mut self, index: u32, file: Descriptor<'_>) -> io::Result<()> {
         if !self.mode.fixed_files {
             return Ok(());

@@ -2,18 +2,18 @@
 
 use crate::follow::Following;
 
-/// How long is traced, and how.
+/// Duration and ring size of a trace.
 pub struct TraceConfig<'a> {
-    /// Until it is stopped, if there is none.
+    /// Duration; `None` traces until a stop is requested.
     pub seconds: Option<u32>,
-    /// Of the ring of each processor; 0 for what suits this machine.
+    /// Ring size of each CPU, in MiB; 0 chooses one that suits this machine.
     pub ring_mib: u32,
-    /// How often somebody asked for the end.
+    /// Returns the number of stop requests so far; any ends the trace.
     pub stops: &'a dyn Fn() -> u32,
 }
 
 impl TraceConfig<'_> {
-    /// So much of all memory over all processors, within reason for one.
+    /// Returns the ring size: by default `RINGS_MIB` divided by the CPUs, 1 to 8 MiB each.
     pub(crate) fn ring_kib(&self) -> u64 {
         let mib = match self.ring_mib {
             0 => (RINGS_MIB / fathom_sys::system::cpus_configured()).clamp(1, 8),
@@ -32,5 +32,5 @@ impl TraceConfig<'_> {
     }
 }
 
-/// All rings together, MiB.
+/// Memory of all rings together, in MiB.
 const RINGS_MIB: u32 = 256;

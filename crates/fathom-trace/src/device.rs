@@ -10,16 +10,16 @@ use fathom_sys::clock::{self, Clock};
 use crate::config::TraceConfig;
 use crate::error::TraceError;
 use crate::follow::follow;
-use crate::format::{Format, Place, event_id};
-use crate::requests::{BlockEvent, Kind, Requests, What};
+use crate::format::{FieldRange, Format, event_id};
+use crate::requests::{BlockEvent, RequestKind, Requests, Transition};
 use crate::target::Target;
 use crate::tracing::Tracing;
 
-/// Traces the requests of a block device, a disk or a partition; `begun` is called when the kernel
-/// has begun to record.
+/// Traces the requests of a disk or partition; `begun` is called once the kernel records.
 ///
 /// # Errors
-/// No such device, or one without requests; no right to trace; a kernel that cannot.
+/// The device does not exist or has no requests, tracing is not permitted, or the kernel lacks
+/// the events.
 pub fn trace_device(
     path: &Path,
     config: &TraceConfig<'_>,
@@ -53,36 +53,36 @@ pub fn trace_device(
     })
 }
 
-/// Has the kernel record the events about the target's requests.
+/// Enables the events about the target's requests.
 fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, what) in EVENTS {
         let name = format!("block/{event}");
-        // Linux before 5.11 has no `block_rq_merge`; the others are as old as tracefs.
+        // Linux before 5.11 lacks `block_rq_merge`; the others are as old as tracefs.
         match tracing.format(&name)? {
             Some(format) => layouts.push(Layout::new(event, what, &format)?),
-            None if what == What::RequestMerge => continue,
+            None if what == Transition::RequestMerge => continue,
             None => return Err(not_offered(event)),
         }
-        let of_parts = matches!(what, What::BackMerge | What::FrontMerge);
+        let of_parts = matches!(what, Transition::BackMerge | Transition::FrontMerge);
         tracing.enable(&name, Some(&target.filter(of_parts)))?;
     }
     Ok(layouts)
 }
 
-/// Where an event's records have what is needed of them.
+/// Locations of the needed fields in the records of one event.
 #[derive(Debug)]
 pub(crate) struct Layout {
     id: u16,
-    what: What,
-    sector: Place,
-    sectors: Place,
-    letters: Place,
-    errno: Option<Place>,
+    what: Transition,
+    sector: FieldRange,
+    sectors: FieldRange,
+    letters: FieldRange,
+    errno: Option<FieldRange>,
 }
 
 impl Layout {
-    pub(crate) fn new(event: &str, what: What, format: &Format) -> Result<Self, TraceError> {
+    pub(crate) fn new(event: &str, what: Transition, format: &Format) -> Result<Self, TraceError> {
         let place = |name: &str| {
             format
                 .place(name)
@@ -94,12 +94,12 @@ impl Layout {
             sector: place("sector")?,
             sectors: place("nr_sector")?,
             letters: place("rwbs")?,
-            // Only completions have one.
+            // Only completions have this field.
             errno: format.place("error"),
         })
     }
 
-    /// `None` if the record is another event's.
+    /// Decodes a record; `None` if it belongs to another event.
     pub(crate) fn decode(&self, record: &[u8]) -> Option<BlockEvent> {
         if event_id(record)? != self.id {
             return None;
@@ -107,7 +107,7 @@ impl Layout {
         let errno = self.errno.and_then(|errno| errno.number(record));
         Some(BlockEvent {
             what: self.what,
-            kind: Kind::of(self.letters.bytes(record)?),
+            kind: RequestKind::of(self.letters.bytes(record)?),
             sector: self.sector.number(record)?,
             sectors: self.sectors.number(record)?,
             failed: errno.is_some_and(|errno| errno != 0),
@@ -122,13 +122,13 @@ fn not_offered(event: &str) -> TraceError {
     }
 }
 
-/// The events that are recorded, and what each says.
-pub(crate) const EVENTS: [(&str, What); 7] = [
-    ("block_rq_insert", What::Insert),
-    ("block_rq_issue", What::Issue),
-    ("block_rq_requeue", What::Requeue),
-    ("block_rq_complete", What::Complete),
-    ("block_rq_merge", What::RequestMerge),
-    ("block_bio_backmerge", What::BackMerge),
-    ("block_bio_frontmerge", What::FrontMerge),
+/// Recorded events, with their meanings.
+pub(crate) const EVENTS: [(&str, Transition); 7] = [
+    ("block_rq_insert", Transition::Insert),
+    ("block_rq_issue", Transition::Issue),
+    ("block_rq_requeue", Transition::Requeue),
+    ("block_rq_complete", Transition::Complete),
+    ("block_rq_merge", Transition::RequestMerge),
+    ("block_bio_backmerge", Transition::BackMerge),
+    ("block_bio_frontmerge", Transition::FrontMerge),
 ];

@@ -1,4 +1,4 @@
-//! From the rings of many processors to one sequence of events in the order of time.
+//! Merge of the per-CPU rings into one sequence of events in time order.
 
 use fathom_core::Nanos;
 use fathom_record::Warning;
@@ -8,31 +8,31 @@ use crate::error::TraceError;
 use crate::page::Entry;
 use crate::tracing::Tracing;
 
-/// What is followed, and for how long.
+/// Duration of a trace, and the caller's callbacks.
 pub(crate) struct Following<'a> {
-    /// Until it is stopped, if there is none.
+    /// Duration; `None` traces until a stop is requested.
     pub(crate) seconds: Option<u32>,
-    /// Bytes of a ring.
+    /// Size of one ring.
     pub(crate) ring_bytes: u64,
-    /// Whether to end: how often somebody said so.
+    /// Number of stop requests so far; any ends the trace.
     pub(crate) stops: &'a dyn Fn() -> u32,
-    /// Called when the kernel has begun to record.
+    /// Called once the kernel records.
     pub(crate) begun: &'a mut dyn FnMut(),
 }
 
-/// How it went.
+/// Summary of a finished trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// How long was recorded.
+    /// Recorded duration.
     pub(crate) wall_ns: u64,
-    /// Records that the kernel had no room for.
+    /// Records that the kernel dropped because a ring was full.
     pub(crate) lost: u64,
-    /// Somebody ended it before its time.
+    /// A stop request ended the trace before `seconds` had passed.
     pub(crate) stopped: bool,
 }
 
 impl Followed {
-    /// Returns what limits the counts: lost events, an early end.
+    /// Returns the caveats of the counts: lost events, an early end.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let warning = |code: &str, message: String, hint: &str| Warning {
             code: code.into(),
@@ -59,8 +59,8 @@ impl Followed {
     }
 }
 
-/// Records for so long, and hands over each event at its time; `None` for a gap, before which
-/// events were lost.
+/// Records for the given duration and passes each event on with its time; `None` marks a gap,
+/// before which events were lost.
 pub(crate) fn follow<E: Copy>(
     tracing: &mut Tracing,
     how: Following<'_>,
@@ -68,8 +68,8 @@ pub(crate) fn follow<E: Copy>(
     take: &mut dyn FnMut(u64, Option<E>),
 ) -> Result<Followed, TraceError> {
     let clock = Clock::monotonic();
-    let mut held = Held::default();
-    let mut round = |tracing: &mut Tracing, held: &mut Held<E>| {
+    let mut held = HeldBack::default();
+    let mut round = |tracing: &mut Tracing, held: &mut HeldBack<E>| {
         let before_ns = clock::read(CLOCK_MONOTONIC).unwrap_or(u64::MAX);
         let most = tracing.drain(&mut |entry| held.add(entry, decode))?;
         held.release(before_ns.saturating_sub(LATE_NS), take);
@@ -85,9 +85,9 @@ pub(crate) fn follow<E: Copy>(
     while !over() && (how.stops)() == 0 {
         let most = round(tracing, &mut held)?;
         let pause = if most > how.ring_bytes / 8 {
-            SHORT
+            POLL_BUSY
         } else {
-            LONG
+            POLL_IDLE
         };
         let wake = clock.now() + pause;
         clock::sleep_until(&clock, end.map_or(wake, |end| end.min(wake)));
@@ -104,32 +104,32 @@ pub(crate) fn follow<E: Copy>(
     })
 }
 
-/// Events whose turn has not come: an earlier one may still be in another processor's ring.
+/// Events held back, because an earlier one may still be in another CPU's ring.
 #[derive(Debug)]
-struct Held<E> {
+struct HeldBack<E> {
     events: Vec<(u64, Option<E>)>,
 }
 
-impl<E> Default for Held<E> {
+impl<E> Default for HeldBack<E> {
     fn default() -> Self {
         Self { events: Vec::new() }
     }
 }
 
-impl<E: Copy> Held<E> {
+impl<E: Copy> HeldBack<E> {
     fn add(&mut self, entry: Entry<'_>, decode: &dyn Fn(&[u8]) -> Option<E>) {
         match entry {
             Entry::Gap { at_ns } => self.events.push((at_ns, None)),
             Entry::Record { at_ns, bytes } => {
                 let event = decode(bytes);
-                // A record of another kind is none of ours.
+                // Records of other events decode to `None`.
                 self.events.extend(event.map(|event| (at_ns, Some(event))));
             }
         }
     }
 
-    /// Hands over all that happened until then. What comes later than that is handed over late,
-    /// which is told by nothing: see `LATE_NS`.
+    /// Passes on all events up to a time. An event that arrives later than `LATE_NS` is passed on
+    /// out of order, undetected.
     fn release(&mut self, until_ns: u64, take: &mut dyn FnMut(u64, Option<E>)) {
         self.events.sort_by_key(|&(at_ns, _)| at_ns);
         let due = self.events.partition_point(|&(at_ns, _)| at_ns <= until_ns);
@@ -139,17 +139,17 @@ impl<E: Copy> Held<E> {
     }
 }
 
-/// How long after its time a record may come into its ring: the kernel writes it with preemption
-/// off, so only a host that takes the processor away makes it late (guess).
+/// Delay after which a record is expected in its ring. The kernel writes it with preemption off, so
+/// only a hypervisor that deschedules the CPU can delay it (guess).
 const LATE_NS: u64 = 20_000_000;
 
-/// Between two looks at the rings, when an eighth of one was full.
-const SHORT: Nanos = Nanos::from_millis(10);
-/// Else: a ring of 8 MiB has room for what a processor records in so long at a million records a
-/// second.
-const LONG: Nanos = Nanos::from_millis(100);
+/// Poll interval while a ring was at least an eighth full.
+const POLL_BUSY: Nanos = Nanos::from_millis(10);
+/// Poll interval otherwise: a ring of 8 MiB holds what one CPU records in this time at a million
+/// records per second.
+const POLL_IDLE: Nanos = Nanos::from_millis(100);
 
-/// The number of the clock that records are stamped with.
+/// Id of the clock that stamps records (`trace_clock` is `mono`).
 const CLOCK_MONOTONIC: u32 = 1;
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn processors_are_put_into_one_order() {
-        let mut held = Held::default();
+        let mut held = HeldBack::default();
         let decode = |bytes: &[u8]| bytes.first().copied();
         for (at_ns, bytes) in [(10, &[1][..]), (30, &[3]), (25, &[]), (20, &[2])] {
             held.add(Entry::Record { at_ns, bytes }, &decode);

@@ -1,9 +1,9 @@
-//! Where the fields of a kernel event lie, from the `format` file that tracefs has for each event.
+//! Field offsets of a kernel event, from its `format` file in tracefs.
 
-/// What one event's records look like.
+/// Record layout of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
-    /// The event's number, with which each of its records begins.
+    /// Event id, with which each of its records begins.
     pub(crate) id: u16,
     fields: Vec<Field>,
 }
@@ -15,15 +15,15 @@ struct Field {
     bytes: usize,
 }
 
-/// A field's place in the records of one event.
+/// Byte range of a field in the records of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FieldRange {
     offset: usize,
     bytes: usize,
 }
 
 impl Format {
-    /// Reads a `format` file; `None` if it is none.
+    /// Parses a `format` file; `None` if the text is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?;
         Some(Self {
@@ -32,10 +32,10 @@ impl Format {
         })
     }
 
-    /// The place of the field of this name.
-    pub(crate) fn place(&self, name: &str) -> Option<Place> {
+    /// Looks up a field by name.
+    pub(crate) fn place(&self, name: &str) -> Option<FieldRange> {
         let field = self.fields.iter().find(|field| field.name == name)?;
-        Some(Place {
+        Some(FieldRange {
             offset: field.offset,
             bytes: field.bytes,
         })
@@ -43,7 +43,7 @@ impl Format {
 }
 
 impl Field {
-    /// `field:char rwbs[10]; offset:34; size:10; signed:0;`, with a tab for each blank behind a
+    /// Parses `field:char rwbs[10]; offset:34; size:10; signed:0;`, in which a tab follows each
     /// semicolon.
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.trim_start().split(';').map(str::trim);
@@ -58,8 +58,8 @@ impl Field {
     }
 }
 
-impl Place {
-    /// The number that a record has there; `None` if the record is too short or the field is none.
+impl FieldRange {
+    /// Reads the field as an integer; `None` if the record is too short or the field is not one.
     pub(crate) fn number(self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record)?;
         Some(match bytes.len() {
@@ -71,23 +71,23 @@ impl Place {
         })
     }
 
-    /// How far behind the record's begin it lies.
+    /// Returns the offset from the start of the record.
     pub(crate) const fn offset(self) -> usize {
         self.offset
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub(crate) const fn length(self) -> usize {
         self.bytes
     }
 
-    /// The bytes that a record has there.
+    /// Reads the field's bytes; `None` if the record is too short.
     pub(crate) fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         record.get(self.offset..self.offset.checked_add(self.bytes)?)
     }
 }
 
-/// Returns the number of the event that a record is of.
+/// Returns the event id of a record.
 pub(crate) fn event_id(record: &[u8]) -> Option<u16> {
     let bytes = record.get(..2)?;
     Some(u16::from_ne_bytes(bytes.try_into().ok()?))
@@ -121,7 +121,7 @@ mod tests {
         for text in ["", "name: x\n", "ID: many\n", "ID: 70000\n"] {
             assert_eq!(Format::parse(text), None, "{text:?}");
         }
-        // A line that is no field is none; pointers and arrays have their names.
+        // Malformed fields are skipped; pointers and arrays are found by their names.
         let text = "ID: 5\n\tfield:void * ctx;\toffset:8;\tsize:8;\tsigned:0;\n\
                     \tfield:x;\toffset:-1;\tsize:8;\n";
         let format = Format::parse(text).unwrap();

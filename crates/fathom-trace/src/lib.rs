@@ -5,9 +5,9 @@
 //!                                   format (fields)
 //! ```
 //!
-//! The rings are read as the kernel keeps them, in binary pages. As text (`trace_pipe`) the kernel
-//! would format each record, two thousand instructions and more, on the machine that is being
-//! measured; a page is copied.
+//! Rings are read in binary pages, which the kernel merely copies. Reading text (`trace_pipe`) was
+//! rejected: the kernel would spend over two thousand instructions formatting each record, on the
+//! machine under measurement.
 #![forbid(unsafe_code)]
 
 mod config;

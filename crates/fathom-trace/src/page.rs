@@ -1,4 +1,4 @@
-//! Pages of the kernel's trace ring, as `trace_pipe_raw` gives them.
+//! Decoder of the kernel's trace ring pages, as read from `trace_pipe_raw`.
 //!
 //! ```text
 //! ┌───────────┬────────┬───────────────────────────────────────────┬────────┐
@@ -7,30 +7,31 @@
 //!   of the page  bytes of records; two high bits: some were lost before them
 //!
 //! head, 32 bits: 5 of kind or length, 27 of ns since the entry before
-//!    0       the record's length stands behind the head
-//!    1…28    the record has so many words of 32 bits
-//!    29      unused room; its length stands behind the head
-//!    30, 31  no record: higher bits of the time stand behind the head
+//!    0       the record's length follows the head
+//!    1…28    length of the record in words of 32 bits
+//!    29      padding; its length follows the head
+//!    30, 31  no record: the higher bits of the time follow the head
 //! ```
 //!
-//! The layout is told by tracefs itself: `events/header_page` and `events/header_event`.
+//! tracefs describes the layout itself, in `events/header_page` and `events/header_event`. The
+//! decoder trusts none of it: a page may be cut short, and lengths are checked before use.
 
 use crate::format::Format;
 
-/// Where a page has its parts: they differ with the kernel's word and page sizes.
+/// Offsets within a page, which depend on the kernel's word and page sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageLayout {
     commit: usize,
     commit_bytes: usize,
     records: usize,
-    /// Bytes of a page.
+    /// Size of a page.
     pub(crate) bytes: usize,
 }
 
 impl PageLayout {
-    /// Reads `events/header_page`; `None` if it is something else.
+    /// Parses `events/header_page`; `None` if the text is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        // The same lines as in an event's file, without a number.
+        // The same lines as in an event's file, but without an id.
         let format = Format::parse(&format!("ID: 0\n{text}"))?;
         let commit = format.place("commit")?;
         let data = format.place("data")?;
@@ -48,16 +49,16 @@ impl PageLayout {
     }
 }
 
-/// One thing that a page tells.
+/// Entry of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry<'a> {
-    /// Records were lost before this moment, because the ring was full.
+    /// Records before this time were lost because the ring was full.
     Gap { at_ns: u64 },
-    /// One record.
+    /// A record and its time.
     Record { at_ns: u64, bytes: &'a [u8] },
 }
 
-/// The entries of a page, in their order. A page that is cut short or broken ends early.
+/// Iterates over the entries of a page, in order. A truncated or broken page ends early.
 pub(crate) fn entries(page: &[u8], layout: PageLayout) -> Entries<'_> {
     let at_ns = word64(page, 0).unwrap_or(0);
     let commit = match layout.commit_bytes {
@@ -75,7 +76,7 @@ pub(crate) fn entries(page: &[u8], layout: PageLayout) -> Entries<'_> {
     }
 }
 
-/// See [`entries`].
+/// Iterator of [`entries`].
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {
     rest: &'a [u8],
@@ -96,7 +97,7 @@ impl<'a> Iterator for Entries<'a> {
             let (kind, passed) = parted(head);
             let behind = word32(self.rest, HEAD);
             match kind {
-                // What is left of the page is not used.
+                // The rest of the page is unused.
                 PADDING if passed == 0 => return None,
                 PADDING => {
                     self.at_ns = self.at_ns.wrapping_add(passed.into());
@@ -108,14 +109,14 @@ impl<'a> Iterator for Entries<'a> {
                     self.skip(2 * HEAD)?;
                 }
                 TIME_STAMP => {
-                    // Its highest bits are those of the page.
+                    // The stamp lacks the highest bits, which are the page's.
                     let high = self.page_at_ns & !((1 << (TIME_BITS + 32)) - 1);
                     self.at_ns = high | u64::from(behind?) << TIME_BITS | u64::from(passed);
                     self.skip(2 * HEAD)?;
                 }
                 words => {
                     let (begin, length) = match words {
-                        // The length counts itself.
+                        // The length includes its own word.
                         0 => (2 * HEAD, size(behind?)?.checked_sub(HEAD)?),
                         words => (HEAD, size(words)? * 4),
                     };
@@ -140,7 +141,8 @@ impl Entries<'_> {
     }
 }
 
-/// Kind or length, and the time passed: bit fields of C, which each byte order lays out its way.
+/// Splits a head into kind or length and the time since the entry before. These are C bit fields,
+/// whose layout depends on the byte order.
 const fn parted(head: u32) -> (u32, u32) {
     if cfg!(target_endian = "little") {
         (head & 0x1f, head >> 5)
@@ -163,32 +165,32 @@ fn word64(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(word.try_into().ok()?))
 }
 
-/// Bytes of an entry's head, and of what stands behind it.
+/// Size of a head, and of the word that may follow it.
 const HEAD: usize = 4;
-/// Bits of the time in a head.
+/// Time bits in a head.
 const TIME_BITS: u32 = 27;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// The part of `commit` that is a length.
+/// Length bits of `commit`.
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
-/// Records were lost before the first of this page.
+/// Flag of `commit`: records were lost before this page.
 const COMMIT_MISSED: u64 = 1 << 31;
 
-/// Linux 6.8 and later can have pages of 2^7 of the machine's, which are of 64 KiB at most.
+/// Linux 6.8 and later allow ring pages of 2⁷ memory pages, which have up to 64 KiB.
 const PAGE_BYTES_MAX: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of x86-64, Linux 6.18.
+    /// Layout of Linux 6.18 on x86-64.
     fn layout() -> PageLayout {
         PageLayout::parse(include_str!("../tests/data/header_page")).unwrap()
     }
 
-    /// A page at time 1000 with these words behind its head.
+    /// Builds a page at time 1000 with these words after its head.
     fn page(commit: u64, words: &[u32]) -> Vec<u8> {
         let mut page = [1000_u64, commit].map(u64::to_ne_bytes).concat();
         page.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
@@ -227,7 +229,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_entry_is_walked_over() {
-        // Two words; then one whose length stands behind its head, itself counted.
+        // Two words; then a record whose length follows its head, including itself.
         check(
             24,
             &[head(2, 5), 1, 2, head(0, 7), 8, 3],
@@ -237,7 +239,7 @@ mod tests {
         let extended = 1000 + (3 << TIME_BITS) + 5;
         check(16, &[head(30, 5), 3, head(1, 0), 1], &[(extended, 4)]);
         check(16, &[head(31, 5), 3, head(1, 1), 1], &[(extended - 999, 4)]);
-        // Room that is not used, in between and up to the end.
+        // Padding, in between and up to the end.
         check(20, &[head(29, 2), 8, 0, head(1, 1), 1], &[(1003, 4)]);
         check(16, &[head(29, 0), 8, head(1, 1), 1], &[]);
     }
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(entries(&[], layout()).count(), 0);
         assert_eq!(entries(&[0xff; 12], layout()).count(), 0);
         for length in 0..64 {
-            // Whatever is there: no panic, and an end.
+            // Any content: no panic, and the iterator ends.
             assert!(entries(&[0xff; 64][..length], layout()).count() < 64);
         }
     }

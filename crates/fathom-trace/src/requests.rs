@@ -1,4 +1,4 @@
-//! What became of each request of a block device, from the kernel's events about it.
+//! Life of each request of a block device, reconstructed from the kernel's events.
 //!
 //! ```text
 //! insert ──► issue ──► complete
@@ -6,8 +6,8 @@
 //!            └─────────────────┘
 //! ```
 //!
-//! A request is known by its direction and its first sector; of two that have both in common the
-//! older one is taken to go first. One that goes to the device at once is never inserted.
+//! A request is identified by its direction and first sector; of two with the same key the older
+//! one is assumed to proceed first. A request dispatched directly is never inserted.
 
 use std::collections::HashMap;
 
@@ -15,50 +15,50 @@ use fathom_block::SeekCounts;
 use fathom_record::{PeakLatency, SeekRecord, TracedDirection};
 use fathom_stats::Latency;
 
-/// One of the kernel's events about requests.
+/// Event about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockEvent {
-    pub(crate) what: What,
-    pub(crate) kind: Kind,
-    /// Where the request begins, in sectors of 512 B; for a merge, what was merged.
+    pub(crate) what: Transition,
+    pub(crate) kind: RequestKind,
+    /// First sector, in units of 512 B; for a merge, of the merged part.
     pub(crate) sector: u64,
     pub(crate) sectors: u64,
-    /// It completed with an error.
+    /// The request completed with an error.
     pub(crate) failed: bool,
 }
 
 impl BlockEvent {
     const fn key(&self) -> Key {
         match self.kind {
-            // A flush begins nowhere: the kernel tells of different places.
-            Kind::Flush => (self.kind, 0),
+            // A flush has no place: the kernel's events name different sectors.
+            RequestKind::Flush => (self.kind, 0),
             _ => (self.kind, self.sector),
         }
     }
 }
 
-/// What happened to a request.
+/// Transition of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Put into a queue.
+pub(crate) enum Transition {
+    /// Inserted into a queue.
     Insert,
-    /// Given to the device.
+    /// Issued to the device.
     Issue,
-    /// Taken back: the device had no room.
+    /// Requeued: the device was busy.
     Requeue,
-    /// Done, or a part of it.
+    /// Completed, in full or in part.
     Complete,
-    /// It became part of the request before it.
+    /// Merged into the preceding request.
     RequestMerge,
-    /// More was put at a request's end.
+    /// A bio was appended to a request.
     BackMerge,
-    /// More was put before a request's beginning.
+    /// A bio was prepended to a request.
     FrontMerge,
 }
 
-/// The direction of a request.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     Read,
     Write,
     Trim,
@@ -66,9 +66,9 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
-    /// From the kernel's letters: `WS`, `RA`, `FWFS`…; an `F` before another operation says that
-    /// a flush goes ahead of it.
+impl RequestKind {
+    /// Decodes the kernel's `rwbs` letters: `WS`, `RA`, `FWFS`. An `F` before another operation is
+    /// a preflush of that operation.
     pub(crate) fn of(letters: &[u8]) -> Self {
         let operation = match letters {
             [b'F', operation @ (b'R' | b'W' | b'D'), ..] => *operation,
@@ -95,7 +95,10 @@ impl Kind {
     }
 }
 
-/// All requests of a device.
+/// Counts and latencies of a device's requests, and the requests still pending.
+///
+/// Memory is bounded: if more requests than `PENDING_MAX` are pending, which only lost events can
+/// cause, all of them are dropped from the latencies.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     seeks: SeekCounts,
@@ -104,16 +107,16 @@ pub(crate) struct Requests {
     issued: Known<Issued>,
 }
 
-/// A request that the device does not have.
+/// A request waiting in a queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// When it was put into a queue, if it was.
+    /// Time of its insertion, if it was inserted.
     since_ns: Option<u64>,
-    /// The device had it before, and it was counted then.
+    /// It was issued and requeued before, and is already counted.
     counted: bool,
 }
 
-/// A request that the device has.
+/// A request issued to the device.
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     at_ns: u64,
@@ -122,20 +125,20 @@ struct Issued {
 }
 
 impl Requests {
-    /// Takes in what happened next.
+    /// Processes the next event; events must come in time order.
     pub(crate) fn take(&mut self, at_ns: u64, event: BlockEvent) {
         let key = event.key();
         match event.what {
-            What::Insert => self.insert(at_ns, key),
-            What::Issue => self.issue(at_ns, event),
-            What::Requeue => self.requeue(key),
-            What::Complete => self.complete(at_ns, event),
-            What::RequestMerge => {
+            Transition::Insert => self.insert(at_ns, key),
+            Transition::Issue => self.issue(at_ns, event),
+            Transition::Requeue => self.requeue(key),
+            Transition::Complete => self.complete(at_ns, event),
+            Transition::RequestMerge => {
                 self.merge(event.kind);
                 let _now_part_of_another = self.waiting.take(key);
             }
-            What::BackMerge => self.merge(event.kind),
-            What::FrontMerge => {
+            Transition::BackMerge => self.merge(event.kind),
+            Transition::FrontMerge => {
                 self.merge(event.kind);
                 let began = event.sector.saturating_add(event.sectors);
                 if let Some(waiting) = self.waiting.take((event.kind, began)) {
@@ -145,13 +148,13 @@ impl Requests {
         }
     }
 
-    /// Events were lost: what became of the requests in flight is not known.
+    /// Drops the pending requests after lost events, when their state is unknown.
     pub(crate) fn forget_pending(&mut self) {
         self.waiting.clear();
         self.issued.clear();
     }
 
-    /// Returns the distances between requests, in the form in which a modelled disk has them.
+    /// Returns the distances between requests, in the same form as for a modelled disk.
     pub(crate) fn seek_record(&self) -> SeekRecord {
         let counts = &self.seeks;
         SeekRecord {
@@ -166,7 +169,7 @@ impl Requests {
         }
     }
 
-    /// The directions of which there was a request.
+    /// Returns the directions that had requests.
     pub(crate) fn directions(self) -> Vec<TracedDirection> {
         let kinds = KINDS.into_iter().zip(self.kinds);
         let seen = kinds.filter(|(_, counts)| counts.requests + counts.merged > 0);
@@ -174,7 +177,7 @@ impl Requests {
     }
 
     fn insert(&mut self, at_ns: u64, key: Key) {
-        // One that was taken back may be put into a queue again; it waits since the first time.
+        // A requeued request may be inserted again; it has waited since the first insertion.
         if self.waiting.oldest(key).is_some_and(|known| known.counted) {
             return;
         }
@@ -195,7 +198,7 @@ impl Requests {
             if let Some(since_ns) = since_ns {
                 counts.queued.record(at_ns.saturating_sub(since_ns));
             }
-            if matches!(event.kind, Kind::Read | Kind::Write) && bytes > 0 {
+            if matches!(event.kind, RequestKind::Read | RequestKind::Write) && bytes > 0 {
                 self.seeks
                     .dispatch(event.sector.saturating_mul(SECTOR), bytes);
             }
@@ -222,7 +225,7 @@ impl Requests {
 
     fn complete(&mut self, at_ns: u64, event: BlockEvent) {
         let key = event.key();
-        // Else the device had it before the trace began.
+        // If unknown, it was issued before the trace began.
         let Some(issued) = self.issued.take(key) else {
             return;
         };
@@ -243,19 +246,19 @@ impl Requests {
         counts.total.record(at_ns.saturating_sub(since_ns));
     }
 
-    fn merge(&mut self, kind: Kind) {
+    fn merge(&mut self, kind: RequestKind) {
         self.counts(kind).merged += 1;
-        if matches!(kind, Kind::Read | Kind::Write) {
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
             self.seeks.merge();
         }
     }
 
-    const fn counts(&mut self, kind: Kind) -> &mut Counts {
+    const fn counts(&mut self, kind: RequestKind) -> &mut Counts {
         &mut self.kinds[kind as usize]
     }
 }
 
-/// What is counted of one direction.
+/// Counts and latencies of one direction.
 #[derive(Debug)]
 struct Counts {
     requests: u64,
@@ -284,7 +287,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    fn record(self, kind: Kind) -> TracedDirection {
+    fn record(self, kind: RequestKind) -> TracedDirection {
         TracedDirection {
             direction: kind.name().to_owned(),
             requests: self.requests,
@@ -300,12 +303,12 @@ impl Counts {
 }
 
 /// Direction and first sector.
-type Key = (Kind, u64);
+type Key = (RequestKind, u64);
 
-/// Requests in one state.
+/// Requests in one state, by key.
 #[derive(Debug)]
 struct Known<T> {
-    /// The oldest of a key first; hardly ever is there more than one.
+    /// Oldest first; a key rarely has more than one request.
     by_key: HashMap<Key, Vec<T>>,
 }
 
@@ -318,7 +321,7 @@ impl<T> Default for Known<T> {
 
 impl<T> Known<T> {
     fn put(&mut self, key: Key, one: T) {
-        // What the kernel never told the end of, if it came to that, must not fill the memory.
+        // Requests whose end was never reported must not exhaust memory.
         if self.by_key.len() >= PENDING_MAX {
             self.clear();
         }
@@ -346,28 +349,28 @@ impl<T> Known<T> {
     }
 }
 
-/// In the order of the type.
-const KINDS: [Kind; 5] = [
-    Kind::Read,
-    Kind::Write,
-    Kind::Trim,
-    Kind::Flush,
-    Kind::Other,
+/// In the order of the variants.
+const KINDS: [RequestKind; 5] = [
+    RequestKind::Read,
+    RequestKind::Write,
+    RequestKind::Trim,
+    RequestKind::Flush,
+    RequestKind::Other,
 ];
 
-/// Bytes of what the kernel calls a sector, whatever the device's are.
+/// The kernel's sector size, independent of the device's.
 const SECTOR: u64 = 512;
 
-/// More requests than any device has at a time: 65,536 for each of 16 queues.
+/// More than any device has in flight: 65,536 for each of 16 queues.
 const PENDING_MAX: usize = 1 << 20;
-/// Requests of the same direction and sector at a time (guess).
+/// Pending requests of one key (guess).
 const SAME_MAX: usize = 1 << 12;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(what: What, kind: Kind, sector: u64, sectors: u64) -> BlockEvent {
+    fn event(what: Transition, kind: RequestKind, sector: u64, sectors: u64) -> BlockEvent {
         let failed = false;
         BlockEvent {
             what,
@@ -378,11 +381,11 @@ mod tests {
         }
     }
 
-    /// `(time, what, sector, sectors)` of writes; gives the writes' record.
-    fn after(events: &[(u64, What, u64, u64)]) -> (Requests, TracedDirection) {
+    /// Feeds `(time, transition, sector, sectors)` of writes and returns their record.
+    fn after(events: &[(u64, Transition, u64, u64)]) -> (Requests, TracedDirection) {
         let mut requests = Requests::default();
         for &(at_ns, what, sector, sectors) in events {
-            requests.take(at_ns, event(what, Kind::Write, sector, sectors));
+            requests.take(at_ns, event(what, RequestKind::Write, sector, sectors));
         }
         let mut directions = Requests {
             kinds: std::mem::take(&mut requests.kinds),
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_times(events: &[(u64, What, u64, u64)], queued: &[u64], device: &[u64]) {
+    fn check_times(events: &[(u64, Transition, u64, u64)], queued: &[u64], device: &[u64]) {
         let (requests, write) = after(events);
         let sum = |times: &PeakLatency| (times.all.summary.count(), times.all.summary.mean());
         for (times, want) in [(&write.queued, queued), (&write.device_time, device)] {
@@ -405,15 +408,15 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_time() {
-        use What::{Complete, FrontMerge, Insert, Issue, Requeue};
-        // Through a queue, and at once.
+        use Transition::{Complete, FrontMerge, Insert, Issue, Requeue};
+        // Through a queue, and directly.
         check_times(
             &[(10, Insert, 8, 8), (15, Issue, 8, 8), (40, Complete, 8, 8)],
             &[5],
             &[25],
         );
         check_times(&[(15, Issue, 8, 8), (40, Complete, 8, 8)], &[], &[25]);
-        // What is put before its beginning moves it.
+        // A front merge changes the first sector.
         check_times(
             &[
                 (10, Insert, 8, 8),
@@ -424,7 +427,7 @@ mod tests {
             &[10],
             &[20],
         );
-        // In two parts: done when the second is.
+        // Completed in two parts: done with the second.
         check_times(
             &[
                 (10, Issue, 8, 16),
@@ -434,7 +437,7 @@ mod tests {
             &[],
             &[40],
         );
-        // Two of the same place: in their order.
+        // Two with the same key: first in, first out.
         check_times(
             &[
                 (10, Issue, 8, 8),
@@ -445,7 +448,7 @@ mod tests {
             &[],
             &[20, 30],
         );
-        // Taken back, put into the queue again or not.
+        // Requeued, inserted again or not.
         for again in [Insert, Requeue] {
             check_times(
                 &[
@@ -460,7 +463,7 @@ mod tests {
                 &[30],
             );
         }
-        // The device had it before the trace began.
+        // Issued before the trace began.
         check_times(
             &[
                 (10, Issue, 8, 8),
@@ -474,7 +477,7 @@ mod tests {
 
     #[test]
     fn one_that_was_taken_back_is_dispatched_once() {
-        use What::{Issue, Requeue};
+        use Transition::{Issue, Requeue};
         let events = [
             (10, Issue, 8, 8),
             (16, Requeue, 8, 8),
@@ -490,10 +493,10 @@ mod tests {
     #[test]
     fn a_gap_leaves_no_times_that_span_it() {
         let mut requests = Requests::default();
-        requests.take(10, event(What::Issue, Kind::Read, 8, 8));
+        requests.take(10, event(Transition::Issue, RequestKind::Read, 8, 8));
         requests.forget_pending();
-        requests.take(1_000, event(What::Issue, Kind::Read, 8, 8));
-        requests.take(1_001, event(What::Complete, Kind::Read, 8, 8));
+        requests.take(1_000, event(Transition::Issue, RequestKind::Read, 8, 8));
+        requests.take(1_001, event(Transition::Complete, RequestKind::Read, 8, 8));
         let read = requests.directions().remove(0);
         assert_eq!(read.requests, 2);
         assert_eq!(read.device_time.all.summary.max(), 1);
@@ -502,17 +505,17 @@ mod tests {
     #[test]
     fn letters_name_the_direction() {
         for (letters, kind) in [
-            (&b"R"[..], Kind::Read),
-            (b"RA\0\0", Kind::Read),
-            (b"WS", Kind::Write),
-            (b"FWFS", Kind::Write),
-            (b"DS", Kind::Trim),
-            (b"FF", Kind::Flush),
-            (b"FN", Kind::Flush),
-            (b"N", Kind::Other),
-            (b"", Kind::Other),
+            (&b"R"[..], RequestKind::Read),
+            (b"RA\0\0", RequestKind::Read),
+            (b"WS", RequestKind::Write),
+            (b"FWFS", RequestKind::Write),
+            (b"DS", RequestKind::Trim),
+            (b"FF", RequestKind::Flush),
+            (b"FN", RequestKind::Flush),
+            (b"N", RequestKind::Other),
+            (b"", RequestKind::Other),
         ] {
-            assert_eq!(Kind::of(letters), kind, "{letters:?}");
+            assert_eq!(RequestKind::of(letters), kind, "{letters:?}");
         }
     }
 }

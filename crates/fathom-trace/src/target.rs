@@ -1,4 +1,4 @@
-//! Which requests are a device's: the kernel tells of a whole disk's.
+//! Event filters of a device: the kernel's events carry the number of the whole disk.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,18 +13,18 @@ use crate::error::TraceError;
 /// A device to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Its name, without /dev.
+    /// Name without `/dev/`.
     pub(crate) name: String,
-    /// The whole disk.
+    /// Number of the whole disk.
     disk: DeviceNumber,
-    /// The disk and its partitions, under any of whose numbers a merge may be told.
+    /// Numbers of the disk and its partitions, any of which a merge event may carry.
     numbers: Vec<DeviceNumber>,
-    /// A partition's first sector, and the one behind its last.
+    /// First sector of a partition, and the one after its last.
     sectors: Option<(u64, u64)>,
 }
 
 impl Target {
-    /// The device at this path.
+    /// Examines the device at `path`.
     pub(crate) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
         let owned = || path.to_path_buf();
         let metadata = fs::metadata(path).map_err(|source| TraceError::Missing {
@@ -64,7 +64,8 @@ impl Target {
         })
     }
 
-    /// The kernel's filter for events about requests, or about parts that are merged into one.
+    /// Returns the kernel's event filter, for events about requests or (`of_parts`) about bios that
+    /// are merged into one.
     pub(crate) fn filter(&self, of_parts: bool) -> String {
         let numbers = match of_parts {
             true => &self.numbers[..],
@@ -82,7 +83,7 @@ impl Target {
     }
 }
 
-/// A number as the kernel has it inside, where its records come from.
+/// Encodes a device number as the kernel does internally (`MKDEV`), and so in its records.
 const fn raw(number: DeviceNumber) -> u32 {
     number.major << 20 | number.minor
 }
@@ -95,7 +96,7 @@ fn no_block_device(path: &Path, tree: &BlockTree) -> TraceError {
     }
 }
 
-/// Devices that pass on what they are given have no requests: RAID, device mapper, zram…
+/// Error for devices that remap bios and have no requests: RAID, device mapper, zram.
 fn no_queue(disk: &BlockDevice) -> TraceError {
     TraceError::NoQueue {
         disk: disk.name.clone(),

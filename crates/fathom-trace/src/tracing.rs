@@ -1,9 +1,6 @@
-//! An instance of the kernel's tracing for ourselves: which events go into its rings, and what has
-//! come out of them.
+//! A private tracing instance of the kernel: enabled events, filters and rings.
 //!
-//! Nothing that others trace is touched: the instance has rings, filters and a clock of its own,
-//! and is removed when this value is. One that was left behind by a process that was killed is
-//! removed by the next.
+//! Other users of tracing are not disturbed: an instance has its own rings, filters and clock.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
@@ -17,21 +14,25 @@ use crate::error::TraceError;
 use crate::format::Format;
 use crate::page::{Entry, PageLayout, entries};
 
-/// See the module.
+/// A tracing instance, removed on drop.
+///
+/// Create it stopped, [`enable`](Self::enable) events, then [`start`](Self::start) and
+/// [`drain`](Self::drain) until [`stop`](Self::stop). An instance left behind by a killed process
+/// is removed by the next one. The rings take kernel memory: `ring_kib` for each CPU.
 #[derive(Debug)]
 pub(crate) struct Tracing {
     tracefs: PathBuf,
     instance: Lease,
-    /// One for each processor.
+    /// One per CPU.
     rings: Vec<File>,
     layout: PageLayout,
     page: Vec<u8>,
-    /// Kept as long as `instance` is used.
+    /// Must outlive `instance`.
     _mount: Option<DetachedTracefs>,
 }
 
 impl Tracing {
-    /// A new instance that traces nothing yet; `ring_kib` for each processor.
+    /// Creates an instance that records nothing yet, with rings of `ring_kib` per CPU.
     pub(crate) fn new(ring_kib: u64) -> Result<Self, TraceError> {
         let (tracefs, mount) = found()?;
         let instances = tracefs.join("instances");
@@ -50,7 +51,7 @@ impl Tracing {
             _mount: mount,
         };
         tracing.write("tracing_on", "0")?;
-        // The same on every processor, and the same as `clock_gettime` shows.
+        // Comparable between CPUs, and with `clock_gettime`.
         tracing.write("trace_clock", "mono")?;
         tracing.write("buffer_size_kb", &ring_kib.to_string())?;
         for processor in folders(&tracing.instance.path().join("per_cpu")) {
@@ -62,8 +63,8 @@ impl Tracing {
         Ok(tracing)
     }
 
-    /// What the records of an event look like (`block/block_rq_issue`); `None` where this kernel
-    /// does not have it.
+    /// Reads the record layout of an event (`block/block_rq_issue`); `None` if this kernel lacks
+    /// it.
     pub(crate) fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
         let path = self.tracefs.join("events").join(event).join("format");
         if !path.exists() {
@@ -73,7 +74,7 @@ impl Tracing {
         format.map(Some).ok_or_else(|| unknown_layout(&path))
     }
 
-    /// Has an event recorded, all or what passes the kernel's filter.
+    /// Enables an event, optionally with a filter.
     pub(crate) fn enable(&self, event: &str, filter: Option<&str>) -> Result<(), TraceError> {
         if let Some(filter) = filter {
             self.write(&format!("events/{event}/filter"), filter)?;
@@ -81,31 +82,29 @@ impl Tracing {
         self.write(&format!("events/{event}/enable"), "1")
     }
 
-    /// Has only what these threads do recorded, and those that they start.
+    /// Restricts recording to these threads and those that they start.
     pub(crate) fn only_threads(&self, threads: &[u32]) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")?;
         let list: Vec<String> = threads.iter().map(ToString::to_string).collect();
         self.write("set_event_pid", &list.join(" "))
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub(crate) fn start(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "1")
     }
 
-    /// Ends it; what was recorded stays to be read.
+    /// Stops recording; the rings can still be drained.
     pub(crate) fn stop(&self) -> Result<(), TraceError> {
         self.write("tracing_on", "0")
     }
 
-    /// Takes out what was recorded, processor by processor. Gives the bytes that the fullest ring
-    /// had.
+    /// Drains the rings, one CPU after another. Returns the bytes taken from the fullest one.
     pub(crate) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, TraceError> {
         let mut most = 0_u64;
         for ring in &mut self.rings {
             let mut taken = 0_u64;
-            // So much at a time, or a ring that is filled as fast as it is read would keep the
-            // others waiting.
+            // Bounded, or a ring that fills as fast as it is read would starve the others.
             while taken < TURN_BYTES {
                 let bytes = match ring.read(&mut self.page) {
                     Ok(0) => break,
@@ -122,7 +121,7 @@ impl Tracing {
         Ok(most)
     }
 
-    /// Records that were lost because a ring was full, since the beginning.
+    /// Returns the records lost so far because a ring was full.
     pub(crate) fn lost(&self) -> u64 {
         let processors = folders(&self.instance.path().join("per_cpu"));
         let stats = processors
@@ -139,19 +138,19 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // The kernel keeps an instance whose rings are open.
+        // The kernel does not remove an instance whose rings are open.
         self.rings.clear();
-        // If it cannot be removed, the next one does it.
+        // If this fails, the next trace removes it.
         let _left = fs::remove_dir(self.instance.path());
     }
 }
 
-/// Where tracefs is mounted, or one that is mounted for us alone.
+/// Returns the mount point of tracefs, or mounts a detached one.
 fn found() -> Result<(PathBuf, Option<DetachedTracefs>), TraceError> {
     let mounts = BlockTree::default().mounts();
     let mut mounted = mounts.iter().filter(|mount| mount.filesystem == "tracefs");
     if let Some(mount) = mounted.next() {
-        // Its folders are root's.
+        // Fails early for users who may not trace.
         fs::read_dir(mount.point.join("instances"))
             .map_err(|error| TraceError::tracefs(&mount.point, error))?;
         return Ok((mount.point.clone(), None));
@@ -166,10 +165,10 @@ fn found() -> Result<(PathBuf, Option<DetachedTracefs>), TraceError> {
     Ok((own.path(), Some(own)))
 }
 
-/// Instances of processes that were killed.
+/// Removes instances of killed processes.
 fn remove_abandoned(instances: &Path) {
     for left in Lease::abandoned(instances, NAME) {
-        // One that is read by somebody stays.
+        // An instance that is being read stays.
         let _busy = fs::remove_dir(left.path());
     }
 }
@@ -182,7 +181,7 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The sum of what a ring's `stats` say was not kept.
+/// Sums the lost records of a ring's `stats`.
 fn lost_in(stats: &str) -> u64 {
     let lines = stats.lines().filter_map(|line| line.split_once(':'));
     let lost = lines.filter(|(name, _)| LOST.contains(name));
@@ -192,7 +191,7 @@ fn lost_in(stats: &str) -> u64 {
 
 fn read(path: &Path) -> Result<String, TraceError> {
     let mut bytes = vec![0; FORMAT_BYTES_MAX];
-    // In one go: the kernel gives `header_page` to one call of `read(2)`, whatever its length.
+    // Into one large buffer: the kernel returns `header_page` to a single `read(2)` only.
     let length = File::open(path).and_then(|mut file| {
         let mut length = 0;
         loop {
@@ -212,16 +211,16 @@ fn unknown_layout(path: &Path) -> TraceError {
     }
 }
 
-/// Instances are called so, with a number behind.
+/// Prefix of instance names, followed by a number.
 const NAME: &str = "fathom-";
 
-/// What is counted of a ring that was full: overwritten, not committed, not let in.
+/// Counters of lost records in `stats`.
 const LOST: [&str; 3] = ["overrun", "commit overrun", "dropped events"];
 
-/// A description of an event is of a few thousand bytes, and its print format of some ten.
+/// Size limit of a layout file. The largest have a few tens of thousands of bytes.
 const FORMAT_BYTES_MAX: usize = 64 << 10;
 
-/// What is taken from one ring before the others have their turn.
+/// Bytes drained from one ring before the next one's turn.
 const TURN_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]

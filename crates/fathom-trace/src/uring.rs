@@ -1,8 +1,7 @@
-//! How often io_uring runs work in a task's context, and how much at a time.
+//! Frequency and batch sizes of io_uring's task work.
 //!
-//! An op of io_uring, as a rule, is completed by the task that submitted it, as *task work*: when
-//! that task next enters or leaves the kernel, or is interrupted for it. Work that comes in
-//! batches costs less of each than work that comes one by one.
+//! Most io_uring ops are completed by the task that submitted them, as *task work*, when that task
+//! next enters or leaves the kernel or is interrupted for it. Large batches cost less per op.
 
 use std::fs;
 
@@ -13,14 +12,14 @@ use fathom_sys::clock::{self, Clock};
 use crate::config::TraceConfig;
 use crate::error::TraceError;
 use crate::follow::follow;
-use crate::format::{Place, event_id};
+use crate::format::{FieldRange, event_id};
 use crate::tracing::Tracing;
 
-/// Traces io_uring's task work, of one process or of all; `begun` is called when the kernel has
-/// begun to record.
+/// Traces io_uring's task work, of one process or of all; `begun` is called once the kernel
+/// records.
 ///
 /// # Errors
-/// No such process; no right to trace; a kernel without any of the events.
+/// The process does not exist, tracing is not permitted, or the kernel lacks the events.
 pub fn trace_uring(
     pid: Option<u32>,
     config: &TraceConfig<'_>,
@@ -63,7 +62,7 @@ pub fn trace_uring(
     })
 }
 
-/// Has the kernel record those of the events that it has; one at least.
+/// Enables the events that this kernel has, at least one.
 fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, name) in EVENTS.into_iter().enumerate() {
@@ -87,13 +86,13 @@ fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
     Ok(layouts)
 }
 
-/// Where the records of one event have the size of the batch.
+/// Location of the batch size in the records of one event.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     id: u16,
-    /// Which of `EVENTS`.
+    /// Index in `EVENTS`.
     event: usize,
-    items: Place,
+    items: FieldRange,
 }
 
 impl Layout {
@@ -116,7 +115,7 @@ fn threads_of(pid: u32) -> Result<Vec<u32>, TraceError> {
     Ok(numbers.collect())
 }
 
-/// Sizes of batches, by powers of two.
+/// Histogram of batch sizes, by powers of two.
 #[derive(Clone, Copy, Debug)]
 struct Batches {
     runs: u64,
@@ -161,7 +160,7 @@ impl Batches {
     }
 }
 
-/// 0, 1, 2, 3…4, 5…8 and so on; the last has all that is more.
+/// Returns the bucket of 0, 1, 2, 3…4, 5…8 and so on; the last one is open-ended.
 fn bucket_of(items: u64) -> usize {
     match items {
         0 => 0,
@@ -172,7 +171,7 @@ fn bucket_of(items: u64) -> usize {
     }
 }
 
-/// The smallest and the largest batch of a bucket.
+/// Returns the smallest and the largest batch of a bucket.
 const fn ends_of(bucket: usize) -> (u64, u64) {
     match bucket {
         0 => (0, 0),
@@ -181,11 +180,10 @@ const fn ends_of(bucket: usize) -> (u64, u64) {
     }
 }
 
-/// The kernel's events that tell of it: by the task as a whole, and by a ring that was set up with
-/// `DEFER_TASKRUN`.
+/// Events of task work: of a task as a whole, and of a ring set up with `DEFER_TASKRUN`.
 const EVENTS: [&str; 2] = ["io_uring_task_work_run", "io_uring_local_work_run"];
 
-/// Up to 2³² at a time, which is more than a ring holds.
+/// Batches of up to 2³² ops, more than a ring holds.
 const BUCKETS: usize = 34;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The place that the name of an output file leads to.
+//! Resolution of an output file's name.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,25 +9,24 @@ use fathom_sys::files::Kind;
 use crate::block_tree::BlockTree;
 use crate::safety::Guard;
 
-/// The place that a name leads to, links followed.
+/// The object that an output file's name refers to, links followed.
 #[derive(Debug)]
 pub enum Destination {
-    /// A name in a directory that has no file of it.
+    /// A missing file, by the name it would be created under.
     Missing(PathBuf),
     /// A regular file.
     Regular(PathBuf, Metadata),
-    /// A regular file that this process or another has open, by way of `/proc/…/fd`. To replace
-    /// it would part the descriptor from the name.
+    /// A regular file named through `/proc/…/fd`. Replacing it would detach the open descriptor.
     Descriptor,
     /// A pipe or a character device.
     Stream,
 }
 
 impl Destination {
-    /// Follows `path`.
+    /// Resolves `path`.
     ///
     /// # Errors
-    /// Why no output can go there.
+    /// The reason why no output can go there.
     pub fn of(path: &Path) -> io::Result<Self> {
         let destination = Self::found(path)?;
         let guard = Guard::new(BlockTree::default());
@@ -55,17 +54,17 @@ impl Destination {
             (Kind::Other, _) if is_socket(&metadata) => refused("is a socket"),
             (Kind::Other, _) => Ok(Self::Stream),
             (Kind::Directory, _) => refused("is a directory"),
-            // Whoever names a disk here would lose what it holds.
+            // Never: the disk's data would be lost.
             (Kind::Block, _) => refused("is a block device: its data would be overwritten"),
         }
     }
 }
 
-/// The end of a chain of symbolic links.
+/// End of a chain of symbolic links.
 enum End {
-    /// A name that is no link; there may be nothing of it.
+    /// A name that is not a link and may not exist.
     Name(PathBuf),
-    /// A link that the kernel follows by itself, to an open file.
+    /// A magic link of procfs, which the kernel resolves to an open file.
     Descriptor,
 }
 
@@ -87,7 +86,7 @@ fn follow(path: &Path) -> io::Result<End> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// Returns whether a directory is `/proc/PID/fd`, or that of a thread.
+/// Returns whether a directory is `/proc/PID/fd`, or the one of a thread.
 fn is_descriptors(directory: &Path) -> bool {
     directory.starts_with("/proc") && directory.file_name().is_some_and(|name| name == "fd")
 }
@@ -96,5 +95,5 @@ fn is_socket(metadata: &Metadata) -> bool {
     std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
 }
 
-/// As the kernel's.
+/// `MAXSYMLINKS` of the kernel.
 const LINKS_MAX: u32 = 40;

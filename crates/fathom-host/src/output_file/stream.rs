@@ -1,4 +1,4 @@
-//! Output into a pipe or a character device, whose other end may not be there or not take more.
+//! Output to a pipe or a character device, whose reader may be missing or slow.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use fathom_sys::files;
 pub struct Stream(File);
 
 impl Stream {
-    /// Opens it; waits until a FIFO has a reader, or `stop` says to give up.
+    /// Opens `path`; waits until a FIFO has a reader or `stop` returns true.
     pub fn open(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let clock = Clock::monotonic();
-        // A run that was stopped still has its report, for which a reader may be on its way.
+        // A stopped run still has a report; give its reader half a second to appear.
         let mut looks_left = if stop() { LOOKS_MAX } else { 0 };
         loop {
             match files::open_nonblocking(path) {
@@ -32,7 +32,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as the other end takes; waits until it takes any, or `stop` says to give up.
+    /// Writes as much as the reader takes; waits until it takes any or `stop` returns true.
     pub fn write(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<usize> {
         let mut looks = 0;
         loop {
@@ -42,8 +42,8 @@ impl Stream {
             }
             if !files::wait_writable(&self.0, LOOK_EVERY)? && stop() {
                 looks += 1;
-                // What is asked to stop is the run, first of all; a reader that is merely slow
-                // still gets the report of it.
+                // The request stops the run in the first place; a reader that is merely slow
+                // still gets the report.
                 if looks > LOOKS_MAX {
                     return Err(interrupted());
                 }
@@ -51,7 +51,7 @@ impl Stream {
         }
     }
 
-    /// Writes all, as [`write`](Self::write) does.
+    /// Writes all bytes, waiting as [`write`](Self::write) does.
     pub fn write_all(&mut self, mut bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.write(bytes, stop)?;
@@ -60,7 +60,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes as much as the other end takes now, which may be nothing.
+    /// Writes as much as fits without waiting, possibly nothing.
     pub fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {
@@ -72,7 +72,7 @@ impl Stream {
     }
 }
 
-/// Not `ErrorKind::Interrupted`, after which `write_all` would try again.
+/// Not `ErrorKind::Interrupted`, on which `write_all` would retry.
 fn interrupted() -> io::Error {
     io::Error::other("interrupted: no process reads it")
 }
@@ -84,5 +84,5 @@ fn is_fifo(path: &Path) -> bool {
 
 /// Interval between checks for a request to stop.
 const LOOK_EVERY: Nanos = Nanos::from_millis(20);
-/// Half a second of looks at an idle other end, after a request to stop.
+/// Checks of an idle reader after a request to stop: half a second.
 const LOOKS_MAX: u32 = 25;

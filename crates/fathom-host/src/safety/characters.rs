@@ -1,8 +1,7 @@
-//! Character devices that a job may open. The list names those that are safe: there are far too
-//! many that are not, and opening a watchdog is enough to reset the machine.
+//! Character devices that a job may open. An allow list: there are far too many harmful ones, and
+//! merely opening a watchdog can reset the machine.
 //!
-//! Numbers are those of the kernel's list of allocated devices, which any node has, whatever it is
-//! called and wherever it lies.
+//! Devices are identified by the kernel's registered numbers, not by the names of their nodes.
 
 use std::fs;
 
@@ -10,24 +9,24 @@ use fathom_sys::files::DeviceNumber;
 
 use crate::block_tree::BlockTree;
 
-/// Why a job may not open a character device; `None` if it may.
+/// Returns the description of a device that a job must not open; `None` if it may.
 pub(super) fn objection(number: DeviceNumber, writes: bool, tree: &BlockTree) -> Option<String> {
     let is_safe = is_source_and_sink(number) || !writes && is_safe_to_read(number);
     (!is_safe).then(|| description(number, tree))
 }
 
-/// Why no report or log may go to a character device; `None` if it may.
+/// Returns the description of a device that no report or log may go to; `None` if one may.
 pub(super) fn objection_to_output(number: DeviceNumber, tree: &BlockTree) -> Option<String> {
     objection(number, true, tree).filter(|what| what != TERMINAL)
 }
 
-/// Data written to these are discarded or refused, or stir the random pool, as any user may.
+/// Writes are discarded, refused, or mixed into the random pool, which any user may do.
 const fn is_source_and_sink(number: DeviceNumber) -> bool {
     // null, zero, full, random, urandom.
     matches!((number.major, number.minor), (1, 3 | 5 | 7..=9))
 }
 
-/// Opening and reading these changes nothing.
+/// Opening and reading have no side effect.
 const fn is_safe_to_read(number: DeviceNumber) -> bool {
     matches!(
         (number.major, number.minor),
@@ -66,7 +65,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     what.to_owned()
 }
 
-/// The kernel's name for devices of this kind.
+/// Returns the kernel's name of the device's subsystem.
 fn subsystem(number: DeviceNumber, tree: &BlockTree) -> Option<String> {
     let target = fs::read_link(tree.character_device(number)?.join("subsystem")).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())

@@ -1,6 +1,6 @@
-//! Block devices and regular files that are in use, and what a write to one of them destroys.
+//! Block devices and regular files in use, and the data that a write to one of them affects.
 //!
-//! Everything is compared by identity: a device by its number, a file by file system and inode.
+//! Everything is compared by identity: devices by number, files by file system and inode.
 //!
 //! ```text
 //!           loop0 (mounted)    loop1 ◄── written
@@ -19,7 +19,7 @@ use fathom_sys::files::{self, Access};
 use super::Usage;
 use crate::block_tree::{BlockDevice, BlockTree, Mount, Store};
 
-/// The uses that the kernel lists, and the loop devices that tie them to files.
+/// Uses that the kernel lists, and the loop devices that connect them to files.
 #[derive(Debug)]
 pub(super) struct InUse {
     uses: HashMap<Store, Use>,
@@ -35,14 +35,14 @@ enum Use {
 }
 
 impl InUse {
-    /// Reads the kernel's lists.
+    /// Reads the kernel's lists of mounts, swap areas, btrfs members and loop devices.
     pub(super) fn look(tree: &BlockTree, mounts: &[Mount]) -> Self {
         let mut uses = HashMap::new();
         for mount in mounts {
             let point = || Use::Mounted(mount.point.clone());
             uses.entry(Store::Device(mount.device_number()))
                 .or_insert_with(point);
-            // Without a device of its own a file system may lie in a file (erofs, FUSE).
+            // A file system without a device may be stored in a file (erofs, FUSE).
             if mount.device.major == 0
                 && Path::new(&mount.source).is_absolute()
                 && let Some(file @ Store::File(_)) = tree.store_at(Path::new(&mount.source))
@@ -63,8 +63,8 @@ impl InUse {
         }
     }
 
-    /// Returns the use that `store`, or anything that relies on it, is in; `path` is the name it
-    /// goes by here.
+    /// Returns the use of `store` or of anything that depends on it; `path` is its name in
+    /// messages.
     pub(super) fn usage(&self, store: Store, path: &Path, tree: &BlockTree) -> Option<Usage> {
         let is_behind = || self.loops.iter().any(|(_, backing)| *backing == store);
         if matches!(store, Store::File(_)) && !self.uses.contains_key(&store) && !is_behind() {
@@ -85,7 +85,7 @@ impl InUse {
             };
             Some((self.uses.get(member)?, name()))
         });
-        // A mount says most.
+        // A mount is the most informative.
         let rank = |used: &Use| match used {
             Use::Mounted(_) => 0,
             Use::Swap => 1,
@@ -104,20 +104,20 @@ impl InUse {
     }
 }
 
-/// Everything whose data a write may destroy.
+/// Closure of the devices and files whose data a write affects.
 struct Affected<'a> {
     in_use: &'a InUse,
     tree: &'a BlockTree,
-    /// With the device, unless it is a file or a device that the kernel does not show.
+    /// `None` for files, and for devices that sysfs does not show.
     members: BTreeMap<Store, Option<BlockDevice>>,
-    /// Devices that are affected in full, with their partitions and everything made of them.
+    /// Devices affected as a whole, with their partitions and everything stacked on them.
     expanded: BTreeSet<Store>,
 }
 
 impl Affected<'_> {
-    /// Adds what is written when `store` is, and what relies on that. Of a disk below a partition
-    /// and of a device below a volume only a part is written, so that their other partitions and
-    /// volumes are not affected.
+    /// Adds everything that is written when `store` is, and everything that depends on it. A disk
+    /// below a partition, or a device below a volume, is written only in part, so its other
+    /// partitions and volumes are not affected.
     fn down(&mut self, store: Store, whole: bool) {
         let Store::Device(number) = store else {
             self.members.insert(store, None);
@@ -146,12 +146,12 @@ impl Affected<'_> {
         let loops = self.in_use.loops.iter();
         let behind = loops.filter(|(over, _)| over.number == number);
         for &(_, backing) in behind {
-            // Its partitions may be those of the loop device itself.
+            // As a whole: the backing device's partitions may be the loop device's own.
             self.down(backing, true);
         }
     }
 
-    /// Adds a device that is affected in full.
+    /// Adds a device that is affected as a whole.
     fn add_with_users(&mut self, device: &BlockDevice) {
         let store = Store::Device(device.number);
         if !self.expanded.insert(store) {
@@ -164,7 +164,7 @@ impl Affected<'_> {
         self.add_loops_over(store);
     }
 
-    /// Adds the loop devices over a file or device, which are not among the kernel's holders.
+    /// Adds the loop devices backed by a file or device, which the kernel's `holders` omit.
     fn add_loops_over(&mut self, store: Store) {
         let in_use = self.in_use;
         for (device, backing) in &in_use.loops {
@@ -174,7 +174,7 @@ impl Affected<'_> {
         }
     }
 
-    /// A claim of which the lists say nothing: of another mount namespace, or of a driver.
+    /// Returns a claim that the lists do not show: of another mount namespace, or of a driver.
     fn claimed(&self, target: Store, path: &Path) -> Option<Usage> {
         let affected = self.expanded.iter();
         affected
@@ -187,17 +187,17 @@ impl Affected<'_> {
                 match refused {
                     ErrorKind::ResourceBusy if is_target => Some(Usage::Exclusive),
                     ErrorKind::ResourceBusy => Some(Usage::Claimed { device: name }),
-                    // Nothing is written to a device that cannot be opened, but a loop device's
-                    // file is written without opening the loop device.
+                    // A device that cannot be opened will not be written, but a loop device's
+                    // backing file can be written without opening the loop device.
                     _ if !is_target && is_loop() => Some(Usage::Unknown { device: name }),
                     _ => None,
                 }
             })
     }
 
-    /// Why a device cannot be opened exclusively; `None` where it can, and for made-up trees.
-    /// Nothing is written. Another run that asks the same has it claimed for a moment, so that
-    /// only a claim that lasts counts.
+    /// Returns the error of opening a device exclusively; `None` if that succeeds, and for trees of
+    /// tests. Nothing is written. Retries on EBUSY: another run that checks the same device claims
+    /// it for a moment, and only a lasting claim counts.
     fn refusal_to_share(&self, device: &BlockDevice, node: Option<&Path>) -> Option<ErrorKind> {
         let access = Access {
             exclusive: true,
@@ -220,7 +220,7 @@ impl Affected<'_> {
     }
 }
 
-/// Ten milliseconds in all: thousands of times as long as an open and a close take.
+/// Attempts 1 ms apart. 10 ms in all is thousands of times as long as an open and a close.
 const CLAIM_ATTEMPTS: u32 = 11;
 const BETWEEN_ATTEMPTS: Nanos = Nanos::from_millis(1);
 

@@ -1,5 +1,5 @@
-//! File systems whose files are interfaces to the kernel: writing there sets something, and
-//! creating a folder makes a control group or a configuration item.
+//! File systems whose files are kernel interfaces: a write changes a setting, and creating a
+//! folder creates a control group or a configuration item.
 
 use std::path::Path;
 

@@ -1,19 +1,19 @@
-//! The kernel's ring of events, as it is mapped into the process.
+//! The kernel's event ring, mapped into the process.
 //!
 //! ```text
 //!  id  nr  head  tail  magic  compat  incompat  header_length │ event 0 │ … │ event nr − 1 │
 //!           ours  the kernel's
 //! ```
 //!
-//! An application may take events from it by itself: the kernel looks at `head` when it is out of
-//! places. The layout is not part of any manual; the magic number says that it is this one.
+//! An application may take events itself: the kernel re-reads `head` when the ring seems full. The
+//! layout is undocumented; the magic number identifies it.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Event;
 
-/// The ring of one context; valid while that is.
+/// Event ring of one context, valid as long as the context.
 #[derive(Debug)]
 pub(super) struct EventRing {
     header: NonNull<Header>,
@@ -21,7 +21,7 @@ pub(super) struct EventRing {
 }
 
 impl EventRing {
-    /// The ring of a context, if it is laid out as we know it.
+    /// Returns the ring of a context, if its layout is the known one.
     ///
     /// # Safety
     /// `id` is what `io_setup` gave, and the context outlives the result.
@@ -47,11 +47,11 @@ impl EventRing {
         })
     }
 
-    /// Events that are there.
+    /// Returns the number of available events.
     pub(super) fn len(&self) -> u32 {
         let header = self.header();
         let head = header.head.load(Ordering::Relaxed);
-        // Acquire: with the kernel's barrier between writing an event and moving the tail.
+        // Acquire: pairs with the kernel's barrier between writing an event and moving the tail.
         let tail = header.tail.load(Ordering::Acquire);
         if tail >= head {
             tail - head
@@ -60,13 +60,13 @@ impl EventRing {
         }
     }
 
-    /// Takes the oldest event.
+    /// Removes and returns the oldest event.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Event> {
         let header = self.header();
         // Only this thread moves the head: here, and the kernel for it in `io_getevents`.
         let head = header.head.load(Ordering::Relaxed);
-        // Acquire: with the kernel's barrier between writing an event and moving the tail.
+        // Acquire: pairs with the kernel's barrier between writing an event and moving the tail.
         let tail = header.tail.load(Ordering::Acquire);
         if head == tail || head >= self.places {
             return None;

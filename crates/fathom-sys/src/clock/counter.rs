@@ -1,8 +1,8 @@
-//! The processor's time-stamp counter: whether it can be trusted, and how fast it counts.
+//! The CPU's time-stamp counter: validation and calibration.
 //!
-//! Three questions, each able to say no: does the processor promise a constant rate (cpuid), has
-//! the kernel kept it among its clock sources (it drops a counter that it has seen to be wrong),
-//! and do the processors that we may run on agree (a thread visits each of them and compares).
+//! It must pass three checks: the CPU promises a constant rate (cpuid), the kernel still lists it
+//! as a clock source (it removes a counter seen to be wrong), and all CPUs of our affinity mask
+//! agree (a thread visits each of them and compares).
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ pub(super) use x86_64::{calibrate, read};
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use other::{calibrate, read};
 
-/// Why the processor's counter is not used.
+/// Reason why the CPU's counter is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distrust {
-    /// No counter that we know on this kind of processor.
+    /// No known counter on this architecture.
     NoCounter,
-    /// Its rate changes with the processor's frequency or it stops in deep sleep.
+    /// Its rate follows the CPU's frequency, or it stops in deep sleep.
     NotInvariant,
-    /// The kernel has taken it off its list of clock sources.
+    /// The kernel removed it from its clock sources.
     KernelDroppedIt,
-    /// Two processors show different values.
+    /// Two CPUs disagree.
     ProcessorsDisagree,
-    /// Its rate could not be found out.
+    /// The calibration failed.
     NoRate,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Distrust {
 
 impl std::error::Error for Distrust {}
 
-/// How fast the counter counts.
+/// Calibrated rate of the counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calibration {
     /// Nanoseconds per count, 32 fractional bits.
@@ -99,7 +99,7 @@ mod x86_64 {
         }
     }
 
-    /// The counter and the kernel's clock at one moment, as nearly as can be.
+    /// The counter and the kernel's clock, read as close together as possible.
     #[derive(Clone, Copy, Debug)]
     struct Sample {
         /// The counter just before the kernel's clock was read.
@@ -130,7 +130,7 @@ mod x86_64 {
         }
     }
 
-    /// The rate over the baseline between two samples.
+    /// Returns the rate between two samples.
     fn rate(first: &Sample, last: &Sample) -> Option<Calibration> {
         let counts = u128::from(last.counter.checked_sub(first.counter)?);
         let ns = u128::from(last.ns.checked_sub(first.ns)?);
@@ -157,19 +157,19 @@ mod x86_64 {
         highest >= 0x8000_0007 && unsafe { __cpuid(0x8000_0007) }.edx & (1 << 8) != 0
     }
 
-    /// The kernel removes `tsc` from the list when it finds it unstable. Where the list cannot be
-    /// read (no /sys) that says nothing.
+    /// Returns whether the kernel lists `tsc`, which it removes when unstable. An unreadable list
+    /// (no /sys) counts as yes.
     fn kernel_lists_it() -> bool {
         std::fs::read_to_string(CLOCK_SOURCES).map_or(true, |list| {
             list.split_whitespace().any(|name| name == "tsc")
         })
     }
 
-    /// Whether the counters agree with the kernel's clock, and so with each other, on every
-    /// processor that we may use. Stops when its time is up: what was not visited by then counts
-    /// as agreeing, since cpuid and the kernel have both vouched for it.
+    /// Returns whether the counters agree with the kernel's clock, and so with each other, on every
+    /// CPU of the affinity mask. Bounded in time: CPUs not visited by then count as agreeing,
+    /// because cpuid and the kernel have both vouched for them.
     ///
-    /// In a thread of its own, so that the caller's affinity is never touched.
+    /// Runs in its own thread, so that the caller's affinity is not touched.
     fn processors_agree(origin: &Sample, calibration: &Calibration) -> bool {
         let allowed = match thread::allowed_cpus() {
             Ok(allowed) if allowed.len() > 1 => allowed,
@@ -194,12 +194,12 @@ mod x86_64 {
             let thread = std::thread::Builder::new()
                 .name("clock-check".into())
                 .spawn_scoped(scope, visit);
-            // No thread to be had: nothing speaks against the counter.
+            // Without a thread there is no evidence against the counter.
             thread.map_or(true, |thread| thread.join().unwrap_or(false))
         })
     }
 
-    /// Whether `sample` lies where the calibration says, and not before `latest`.
+    /// Returns whether `sample` matches the calibration and is not before `latest`.
     fn agrees(origin: &Sample, calibration: &Calibration, latest: u64, sample: &Sample) -> bool {
         if sample.counter + SKEW_COUNTS < latest {
             return false;
@@ -218,15 +218,15 @@ mod x86_64 {
     const CLOCK_SOURCES: &str =
         "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-    /// Samples of which the tightest is kept: 32 × about 70 ns.
+    /// Samples, of which the tightest is kept: 32 × about 70 ns.
     const BRACKETS: u32 = 32;
 
     /// A bracket is about 60 ns wide, so 3 ms give the rate to about 10 ppm: 0.6 ms in a minute,
     /// 1 ns in a latency of 100 µs.
     const BASELINE_NS: u64 = 3_000_000;
 
-    /// Time for visiting processors. A visit takes some 20 µs; a busy processor may keep the
-    /// thread waiting for a scheduler's slice beyond this.
+    /// Time limit for visiting CPUs. A visit takes some 20 µs; a busy CPU may exceed the limit by
+    /// one scheduler slice.
     const VISIT_NS: u64 = 4_000_000;
 
     /// Counters of sockets started together are known to differ by 1 to 5 counts.

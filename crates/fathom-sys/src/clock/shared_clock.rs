@@ -1,12 +1,12 @@
-//! A clock that one thread reads for all others: they find the time in memory.
+//! A clock that one thread reads for all others, which load the time from memory (`gtod_cpu`).
 //!
 //! ```text
 //!  serving thread, alone on its processor:  read ─► store ─► read ─► store ─► …
 //!  every other thread:                      load
 //! ```
 //!
-//! A load costs less than reading most clocks, but the time is as old as the last store: some tens
-//! of nanoseconds while the serving thread runs, and however long it takes when it does not.
+//! A load is cheaper than reading most clocks, but the time is as old as the last store: tens of
+//! nanoseconds while the serving thread runs, and unbounded while it is descheduled.
 
 use std::io;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use fathom_core::Nanos;
 use super::{Clock, Source};
 use crate::{signals, thread};
 
-/// Where the time is found, in cache lines of its own.
+/// The published time, padded to its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Time(pub(super) AtomicU64);
 
-/// The serving thread; it ends with this value, and then the time stands still.
+/// The serving thread, ended on drop; from then on the time stands still.
 #[derive(Debug)]
 pub struct TimeServer {
     shared: Arc<Shared>,
@@ -39,13 +39,13 @@ struct Shared {
 }
 
 impl TimeServer {
-    /// Starts a thread on this processor that reads `clock` without end, and gives the clock that
-    /// shows what it read.
+    /// Starts a thread on this CPU that reads `clock` continuously, and returns the clock that
+    /// shows its readings.
     ///
-    /// The place of the time is never freed, because clocks are copied everywhere: 128 bytes.
+    /// Leaks 128 bytes, the published time, because clocks are copied everywhere.
     ///
     /// # Errors
-    /// What `sched_setaffinity(2)` or the start of the thread met.
+    /// The error of `sched_setaffinity(2)` or of starting the thread.
     pub fn start(clock: Clock, cpu: u32) -> io::Result<(Self, Clock)> {
         let time: &'static Time = Box::leak(Box::default());
         // Relaxed, here and below: the times and flags guard no other memory.
@@ -57,7 +57,7 @@ impl TimeServer {
             let settled =
                 signals::block_in_this_thread().and_then(|()| thread::set_allowed_cpus(&[cpu]));
             let go = settled.is_ok();
-            // The starter waits for it, so it hears it.
+            // The receiver waits for this message.
             let _heard = sender.send(settled);
             if go {
                 serve(clock, time, &own);
@@ -76,13 +76,13 @@ impl TimeServer {
         Ok((server, served.with_read_cost()))
     }
 
-    /// The processor that it has to itself.
+    /// Returns the dedicated CPU.
     #[must_use]
     pub const fn cpu(&self) -> u32 {
         self.cpu
     }
 
-    /// The longest time so far in which the time stood still.
+    /// Returns the longest interval between two stores so far.
     #[must_use]
     pub fn longest_standstill(&self) -> Nanos {
         Nanos::new(self.shared.longest_ns.load(Ordering::Relaxed))
@@ -107,7 +107,7 @@ impl Drop for TimeServer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, the time just stands still.
+            // It cannot panic; if it did, the time would merely stand still.
             let _ended = thread.join();
         }
     }

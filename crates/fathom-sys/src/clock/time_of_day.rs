@@ -1,4 +1,4 @@
-//! The time of day as a clock to measure with: what somebody sets is taken out of it.
+//! The time of day as a measuring clock: steps are removed.
 //!
 //! ```text
 //!  time of day   ───────╱  set back   ╱───────
@@ -6,8 +6,8 @@
 //!  shown         ───────────────────────────── goes on from where it was
 //! ```
 //!
-//! A step is seen by a look at `CLOCK_MONOTONIC`, which nobody can set, once a millisecond; readers
-//! in between pay two loads. A reading that a step moves by a millisecond or more is itself a look.
+//! Steps are detected by comparing with `CLOCK_MONOTONIC`, which cannot be set, once a millisecond;
+//! readers in between pay two loads. A reading moved by a millisecond or more triggers a check.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub(super) struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// A clock that shows 0 now.
+    /// Creates a clock that reads 0 now.
     pub(super) fn starting(time_of_day_ns: u64, monotonic_ns: u64) -> Self {
         Self {
             offset: AtomicU64::new(time_of_day_ns),
@@ -40,19 +40,19 @@ impl TimeOfDay {
         time_of_day_ns: impl Fn() -> u64,
         monotonic_ns: impl Fn() -> u64,
     ) -> u64 {
-        // Relaxed, here and below: each is a number by itself, and one that is a moment old is
-        // seen to be so at the next look.
+        // Relaxed, here and below: the values are independent, and a stale one is corrected by
+        // the next check.
         let offset = self.offset.load(Ordering::Relaxed);
         let shown = time_of_day_ns().wrapping_sub(offset);
         let since = shown.wrapping_sub(self.looked.load(Ordering::Relaxed));
-        // A reader that was slow shows a time just before the look.
+        // A slow reader may return a time just before the check.
         if since < LOOK_EVERY_NS || since.wrapping_neg() < LOOK_EVERY_NS {
             return shown.min(i64::MAX.unsigned_abs());
         }
         self.look(offset, time_of_day_ns, monotonic_ns)
     }
 
-    /// Returns the number of times that the time of day was set.
+    /// Returns the number of steps detected.
     pub(super) fn steps(&self) -> u32 {
         self.steps.load(Ordering::Relaxed)
     }
@@ -72,13 +72,13 @@ impl TimeOfDay {
             let expected = after.wrapping_sub(ahead);
             let off = shown.wrapping_sub(expected);
             if off < STEP_NS || off.wrapping_neg() < STEP_NS {
-                // The two may run at slightly different rates: follow.
+                // The two may run at slightly different rates (slewing): follow.
                 self.ahead
                     .store(after.wrapping_sub(shown), Ordering::Relaxed);
                 self.looked.store(shown, Ordering::Relaxed);
                 return shown;
             }
-            // The thread lost its processor between the two: that is no step.
+            // The thread was descheduled between the two reads: not a step.
             if after.wrapping_sub(before) < STEP_NS / 2 {
                 self.step(offset, off, expected);
                 return expected;
@@ -87,7 +87,7 @@ impl TimeOfDay {
         monotonic_ns().wrapping_sub(ahead)
     }
 
-    /// Takes a step out; whoever comes second finds that another thread has done it.
+    /// Removes a step; only the first of several threads succeeds.
     fn step(&self, offset: u64, off: u64, expected: u64) {
         let moved = offset.wrapping_add(off);
         let first =
@@ -100,11 +100,11 @@ impl TimeOfDay {
     }
 }
 
-/// Between two looks, as the clock shows it.
+/// Interval between checks.
 const LOOK_EVERY_NS: u64 = 1_000_000;
-/// Smaller differences are no step, but slewing and the time between the two clocks' readings.
+/// Smaller differences come from slewing and from the time between the two reads.
 const STEP_NS: u64 = 100_000_000;
-/// Readings of both until one is not broken up by another thread on the processor.
+/// Attempts to read both clocks without being descheduled in between.
 const READS: u32 = 10;
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub struct LoopBacking {
 /// Asks a loop device what is behind it (`LOOP_GET_STATUS64`).
 ///
 /// # Errors
-/// The errno of the request: `ENXIO` where nothing is attached, `ENOTTY` for any other device.
+/// The error of the request: `ENXIO` where nothing is attached, `ENOTTY` for any other device.
 pub fn loop_backing(device: impl AsFd) -> io::Result<LoopBacking> {
     let mut info = LoopInfo64::default();
     // SAFETY: the descriptor is open for the length of the call (`AsFd`), and LOOP_GET_STATUS64
@@ -66,7 +66,7 @@ pub fn loop_backing(device: impl AsFd) -> io::Result<LoopBacking> {
 /// Type of the file system of `path`: the magic number that `statfs(2)` documents.
 ///
 /// # Errors
-/// The errno of `statfs(2)`.
+/// The error of `statfs(2)`.
 pub fn filesystem_type(path: &Path) -> io::Result<u32> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: `statfs` is a plain C struct of integers, for which zeros are a value.

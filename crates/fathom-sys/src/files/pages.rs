@@ -24,7 +24,7 @@ pub enum Advice {
 /// `posix_fadvise(2)` over `length` bytes from `offset`; length 0 means to the end.
 ///
 /// # Errors
-/// What the call said.
+/// The error of the call.
 pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Result<()> {
     let advice = match advice {
         Advice::Normal => libc::POSIX_FADV_NORMAL,
@@ -48,7 +48,7 @@ const F_SET_RW_HINT: i32 = 1024 + 12;
 /// (extremely long): `fcntl(2)`, `F_SET_RW_HINT`.
 ///
 /// # Errors
-/// What the call said: EINVAL where the kernel or the file has no such hints.
+/// The error of the call: EINVAL where the kernel or the file has no such hints.
 pub fn set_write_hint(fd: impl AsFd, hint: u8) -> io::Result<()> {
     let hint = u64::from(hint);
     let fd = fd.as_fd().as_raw_fd();
@@ -60,7 +60,7 @@ pub fn set_write_hint(fd: impl AsFd, hint: u8) -> io::Result<()> {
 /// making them durable (`sync_file_range(2)`, `SYNC_FILE_RANGE_WRITE`).
 ///
 /// # Errors
-/// What the call said.
+/// The error of the call.
 pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (signed(offset)?, signed(length)?);
     let flags = libc::SYNC_FILE_RANGE_WRITE;
@@ -72,7 +72,7 @@ pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()
 /// (`sync_file_range(2)` with all its flags).
 ///
 /// # Errors
-/// What the call said, or what writing the pages said.
+/// The error of the call, or of writing the pages.
 pub fn finish_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (signed(offset)?, signed(length)?);
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -87,7 +87,7 @@ pub fn finish_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<(
 /// Asks `cachestat(2)` (Linux 6.5), and `mincore(2)` where the kernel does not have it.
 ///
 /// # Errors
-/// What the calls said; `EPERM` for a file that this process could neither write nor owns.
+/// The error of the calls; `EPERM` for a file that this process could neither write nor owns.
 pub fn cached_bytes(file: &File, length: u64) -> io::Result<u64> {
     match cachestat(file, length) {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
@@ -105,7 +105,7 @@ pub fn cached_bytes(file: &File, length: u64) -> io::Result<u64> {
 /// Looks at `most_extents` pieces and takes the rest for data.
 ///
 /// # Errors
-/// What `lseek(2)` said.
+/// The error of `lseek(2)`.
 pub fn data_bytes(file: &File, length: u64, most_extents: u32) -> io::Result<u64> {
     let length = length.min(file.metadata()?.len());
     let mut data = 0_u64;

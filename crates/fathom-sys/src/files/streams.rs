@@ -12,7 +12,7 @@ use fathom_core::Nanos;
 /// wait fail with `EAGAIN`. Creates and truncates nothing.
 ///
 /// # Errors
-/// The errno of `open(2)`; `ENXIO` for a FIFO that no process has open for reading.
+/// The error of `open(2)`; `ENXIO` for a FIFO that no process has open for reading.
 pub fn open_nonblocking(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -37,7 +37,7 @@ pub fn lacks_descriptors(error: &io::Error) -> bool {
 /// ends the wait early.
 ///
 /// # Errors
-/// The errno of `poll(2)`.
+/// The error of `poll(2)`.
 pub fn wait_writable(fd: impl AsFd, at_most: Nanos) -> io::Result<bool> {
     let mut polled = libc::pollfd {
         fd: fd.as_fd().as_raw_fd(),

@@ -44,7 +44,7 @@ impl Rings {
     /// Asks the kernel for a ring; `parameters` come back filled in.
     ///
     /// # Errors
-    /// What `io_uring_setup(2)` or `mmap(2)` said; ENOSYS for a kernel before 5.11, which cannot
+    /// The error of `io_uring_setup(2)` or `mmap(2)`; ENOSYS for a kernel before 5.11, which cannot
     /// wait with a time-out.
     pub(super) fn set_up(entries: u32, parameters: &mut Parameters) -> io::Result<Self> {
         // SAFETY: the kernel reads and writes one live structure of the layout it expects.
