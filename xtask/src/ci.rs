@@ -1,4 +1,4 @@
-//! What continuous integration runs, cheapest first; the first failure ends it.
+//! Steps of continuous integration, cheapest first; the first failure ends it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What was seen in the runs of one kind.
+/// Measurements of all runs with, or without, a log.
 #[derive(Debug, Default)]
 struct Kind {
     /// p99.9 of clat, ns.
@@ -97,10 +97,10 @@ impl Kind {
     }
 }
 
-/// What was seen in one run.
+/// Measurement of one traced run.
 struct Traced {
     clat_ns: u64,
-    /// Who ran instead of the job, and for how long, ns.
+    /// Each task that ran instead of the job, and its time, ns.
     pauses: Vec<(String, u64)>,
 }
 
@@ -256,7 +256,7 @@ const UNKNOWN: &str = "";
 
 const ELSE: &str = "nobody: it waits for something else";
 
-/// What a log may not exceed.
+/// Longest pause that a log may add.
 const LIMIT_NS: u64 = 100_000;
 
 /// The job's start, where it waits for the gate and opens its file: not measured.

@@ -11,7 +11,7 @@ use crate::workload::{
 };
 
 impl Default for Options {
-    // tidy: long: one line an option
+    #[expect(clippy::too_many_lines, reason = "one line an option")]
     fn default() -> Self {
         Self {
             description: None,

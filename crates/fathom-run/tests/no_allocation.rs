@@ -24,7 +24,7 @@ const FILE_BYTES: u64 = 4 << 20;
 /// 16 threads. One for each op would be 100,000.
 const MOST_OF_WORKERS: u64 = 16 * 10;
 
-// tidy: long: one line a field
+#[expect(clippy::too_many_lines, reason = "one line a field")]
 fn job(depth: u32) -> WorkerConfig {
     WorkerConfig {
         pattern: PatternConfig {

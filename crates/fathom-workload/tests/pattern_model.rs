@@ -33,7 +33,7 @@ fn size_choice() -> impl Strategy<Value = SizeChoice> {
     })
 }
 
-// tidy: long: a flat table, one entry a case
+#[expect(clippy::too_many_lines, reason = "a flat table, one entry a case")]
 fn any_config() -> impl Strategy<Value = PatternConfig> {
     let sequencer = (0u32..6, -20_000i64..20_000, 1u32..6);
     let behind = prop_oneof![Just(0u64), 0u64..50_000];

@@ -335,7 +335,7 @@ fn the_next_pass_takes_another_order() {
 }
 
 #[test]
-// tidy: long: a flat table, one entry a case
+#[expect(clippy::too_many_lines, reason = "a flat table, one entry a case")]
 fn a_configuration_that_makes_no_sense_is_refused_with_its_reason() {
     let base = || random(Mix::Read, 64 * K);
     let refused = |config: PatternConfig| Pattern::new(config).unwrap_err().to_string();

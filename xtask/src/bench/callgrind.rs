@@ -52,7 +52,7 @@ fn per_op(short: u64, long: u64) -> Option<f64> {
 
 /// Enough that every table of the loop is warm.
 const SHORT_OPS: u32 = 100_000;
-/// What differs between two runs, some 10,000 instructions, is then 0.05 an op.
+/// Makes the difference between two runs, some 10,000 instructions, 0.05 per op.
 const LONG_OPS: u32 = 300_000;
 
 #[cfg(test)]

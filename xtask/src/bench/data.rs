@@ -1,4 +1,4 @@
-//! What the jobs read: random bytes, so that nothing on the way can make less of them.
+//! Data that the jobs read: random bytes, which no layer can compress or deduplicate.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -168,7 +168,7 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
     missing.map(str::to_owned).or_else(|| no_zram().flatten())
 }
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     /// Pairs of runs per row.
@@ -179,9 +179,9 @@ struct Options {
     directory: Option<PathBuf>,
     /// A program that has been built already.
     fathom: Option<PathBuf>,
-    /// Whether the counts measured replace those kept in the tree.
+    /// Replaces the counts kept in the tree by those measured.
     keep: bool,
-    /// Whether only counts that have grown fail the benchmark.
+    /// Fails only for counts that have grown.
     growth: bool,
     list: bool,
     write: bool,

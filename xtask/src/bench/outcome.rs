@@ -16,7 +16,7 @@ pub(crate) struct Outcome<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Skipped(pub(crate) String);
 
-/// What pairs gave.
+/// Summary of the pairs of one check.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) other: Spread,
@@ -24,7 +24,7 @@ pub(crate) struct Measured {
     ratio: Spread,
 }
 
-/// Whether a figure was reached.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The result reached it.
@@ -79,7 +79,7 @@ impl Measured {
         }
     }
 
-    /// Whether a figure was reached.
+    /// Compares the result with a figure.
     pub(crate) fn verdict(&self, figure: Figure) -> Verdict {
         let spread = self.judged(figure);
         let (least, most) = match figure {
@@ -118,7 +118,7 @@ impl Measured {
 }
 
 impl Outcome<'_> {
-    /// Whether the benchmark fails over it.
+    /// Returns whether the benchmark fails because of this check.
     pub(crate) fn is_failure(&self) -> bool {
         let figure = self.check.figure;
         self.result
@@ -126,7 +126,7 @@ impl Outcome<'_> {
             .is_ok_and(|measured| measured.verdict(figure) == Verdict::FellShort)
     }
 
-    /// Whether it holds a count against the one that is kept.
+    /// Returns whether the check compares a count with the kept one.
     pub(crate) fn is_growth(&self) -> bool {
         self.check.beside == KEPT && matches!(self.check.figure, Figure::AtMost(_))
     }

@@ -14,7 +14,7 @@ use super::row::{MANY, Measure, Method, On, Row};
 use super::run_report::{self, RunReport};
 use super::zram::Zram;
 
-/// What one pair of runs gave for one check.
+/// Values of one pair of runs for one check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
     /// fio's, or whatever fathom is held against.
@@ -33,7 +33,7 @@ pub(crate) struct Bench {
     /// There if a row reads it.
     pub(crate) zram: Option<Zram>,
     pub(crate) baseline: Baseline,
-    /// Whether the counts measured replace those of the baseline.
+    /// Replaces the baseline's counts by those measured.
     pub(crate) keep: bool,
 }
 
@@ -214,7 +214,7 @@ impl Bench {
             .and_then(|said| run_report::ring_loop_iops(&said))
     }
 
-    /// What a loop without a workload says of what the row reads.
+    /// Output of a loop without a workload over the row's target.
     fn loop_over(&self, row: &Row, command: &mut Command) -> Result<String> {
         if row.on != On::Nothing {
             command.arg(self.target(row)?);
@@ -281,7 +281,7 @@ impl Bench {
         Ok(command)
     }
 
-    /// What a row's job reads.
+    /// Target of a row's job.
     fn target(&self, row: &Row) -> Result<&Path> {
         let path = match row.on {
             On::Nothing => None,
@@ -306,7 +306,7 @@ impl Bench {
     }
 }
 
-/// What a check looks at.
+/// Row and check under measurement.
 fn value(report: &RunReport, measure: Measure) -> f64 {
     match measure {
         Measure::UserTime => report.user_ns_per_op,
@@ -373,7 +373,7 @@ fn wall_iops(command: &mut Command) -> Result<f64> {
     Ok(RunReport::parse(&report)?.ops / seconds)
 }
 
-/// How many times longer the runs of `Method::ManyJobs` are: start and end are then a small part.
+/// Length of the runs of `Method::ManyJobs`, as a multiple: start and end are then a small part.
 const LONGER: u32 = 3;
 
 /// Virtual seconds of `Method::Modelled` for each second asked for: a few million ops take about

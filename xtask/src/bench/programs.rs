@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::machine;
 use crate::process;
 
-/// What is installed, ready to run.
+/// Installed programs, ready to run.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) fio: Option<PathBuf>,
@@ -53,7 +53,7 @@ impl Programs {
         })
     }
 
-    /// What fio says its version is.
+    /// Version that fio reports.
     pub(crate) fn fio_version(&self) -> Result<String> {
         let Some(fio) = &self.fio else {
             return Ok("none".into());
@@ -62,7 +62,7 @@ impl Programs {
         Ok(text.trim().to_owned())
     }
 
-    /// Whether programs can be bound to cores.
+    /// Returns whether programs can be bound to cores.
     pub(crate) fn can_pin(&self) -> bool {
         self.taskset.is_some() && !self.cores.is_empty()
     }

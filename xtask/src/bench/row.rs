@@ -1,26 +1,26 @@
-//! What a row of the table is made of.
+//! Rows of the benchmark table.
 
 use std::fmt;
 
 /// One line of the table, or several where one run is judged by several figures.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// For `--only`.
+    /// Name, for `--only`.
     pub(crate) name: &'static str,
-    /// For the reader.
+    /// Description, for the reader.
     pub(crate) what: &'static str,
-    /// What is run, and beside what.
+    /// The programs to run and compare.
     pub(crate) method: Method,
     /// Options of the job; both sides get them, word for word. `FILE` stands for the path of what
     /// is read.
     pub(crate) job: &'static [&'static str],
-    /// What the job reads.
+    /// Target of the job.
     pub(crate) on: On,
-    /// How it is judged.
+    /// Figures that judge the runs.
     pub(crate) checks: &'static [Check],
 }
 
-/// What is run, and beside what.
+/// The programs to run and compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// The job by fathom, beside the same job by fio.
@@ -46,7 +46,7 @@ pub(crate) enum Method {
     CountedWith(&'static [&'static str]),
 }
 
-/// What a job reads.
+/// Target of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     /// Nothing that exists.
@@ -62,15 +62,15 @@ pub(crate) enum On {
 /// One figure, and what it is held against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
-    /// What is read off a run.
+    /// Quantity read from a run.
     pub(crate) measure: Measure,
-    /// Whose figure stands beside fathom's.
+    /// Owner of the figure that Fathom's is compared with.
     pub(crate) beside: &'static str,
-    /// What is to be reached.
+    /// Required value.
     pub(crate) figure: Figure,
 }
 
-/// What is read off a run.
+/// Quantity read from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// Ops per second, read and write together, from the program's own JSON.
@@ -97,7 +97,7 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// Whether the job runs for the time that the user asked for; else it ends by itself.
+    /// Returns whether the job runs for the requested time; otherwise it ends by itself.
     pub(crate) fn is_timed(self) -> bool {
         !matches!(self, Self::WholeRun | Self::Instructions)
     }
@@ -116,7 +116,7 @@ impl Measure {
         }
     }
 
-    /// What is said after the row's own words; nothing for the plain case.
+    /// Suffix of the row's description; empty for the plain case.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Iops | Self::WallIops | Self::PeakMemory | Self::WholeRun => "",
@@ -130,7 +130,7 @@ impl Measure {
     }
 }
 
-/// What is to be reached.
+/// Required value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Figure {
     /// The ratio of fathom's value to the other, at least.
@@ -161,7 +161,7 @@ impl fmt::Display for Check {
 /// Jobs of `Method::ManyJobs`.
 pub(crate) const MANY: u32 = 512;
 
-/// What a count of instructions is held against so that it does not grow.
+/// Name of the kept count, which instruction counts must not exceed.
 pub(crate) const KEPT: &str = "the kept count";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is read off a program's own JSON.
+//! Figures of a program's own JSON.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

@@ -42,7 +42,7 @@ pub(crate) struct Case {
     pub(crate) plain: bool,
     pub(crate) output: bool,
     pub(crate) formats: bool,
-    /// What stands behind the words, a case each.
+    /// Variants of the command line: the words appended for each.
     pub(crate) each: Vec<String>,
     pub(crate) mix: bool,
     pub(crate) order: bool,
@@ -51,27 +51,27 @@ pub(crate) struct Case {
     pub(crate) as_root: bool,
     /// An option without which it cannot be run.
     pub(crate) once: Option<String>,
-    /// How far counts may lie apart, percent; 0 is exact.
+    /// Tolerance of counts, percent; 0: exact.
     pub(crate) near: f64,
-    /// The same of times; none: they are not looked at.
+    /// Tolerance of times, percent; none: times are not compared.
     pub(crate) runtime: Option<f64>,
     pub(crate) stated: Vec<Stated>,
     /// Its place among all: layouts and formats take turns by it.
     pub(crate) index: usize,
 }
 
-/// How the two are to end.
+/// Expected end of both programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Both with this code, having run.
+    /// Both run, and exit with this code.
     Exit(i32),
-    /// Both refuse it with 1.
+    /// Both refuse the job and exit with 1.
     Refused,
-    /// Ours runs what fio refuses.
+    /// Fathom runs what fio refuses.
     Alone,
-    /// Ours refuses what fio runs.
+    /// Fathom refuses what fio runs.
     Stricter,
-    /// Fio is not even asked.
+    /// Fathom runs alone; fio is not started.
     Ours,
 }
 
@@ -81,16 +81,16 @@ impl Default for Wanted {
     }
 }
 
-/// A difference that is meant.
+/// An intended difference.
 #[derive(Clone, Debug)]
 pub(crate) struct Stated {
     pub(crate) place: String,
-    /// Whether it must be seen.
+    /// Fails the case if the difference is not seen.
     pub(crate) always: bool,
 }
 
 impl Case {
-    /// Whether the words or a file have this.
+    /// Returns whether the command line or a job file contains `what`.
     pub(crate) fn mentions(&self, what: &str) -> bool {
         let files = self.files.iter().map(|(_, text)| text);
         self.words
@@ -99,7 +99,7 @@ impl Case {
             .any(|text| text.contains(what))
     }
 
-    /// Whether the clock settles what is counted.
+    /// Returns whether the counts depend on time, so that they are compared with a tolerance.
     pub(crate) fn is_timed(&self) -> bool {
         self.near > 0.0 || self.runtime.is_some()
     }

@@ -5,7 +5,7 @@ use super::difference::Difference;
 use super::trial::Ran;
 use super::{counts, json, logs, terse, text};
 
-/// What is not the same, stated or not.
+/// All differences, stated or not.
 pub(crate) fn compare(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
     match case.wanted {
         Wanted::Exit(code) => same(case, code, fio, ours),

@@ -1,4 +1,4 @@
-//! What two reports say was done: exact where the job alone settles it.
+//! Counts of two reports: exact where the job alone determines them.
 
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(crate) fn difference(case: &Case, fio: &Value, ours: &Value) -> Vec<Differen
     found
 }
 
-/// How far a number may lie from fio's, as a share of it.
+/// Tolerance of a number, as a share of fio's.
 fn limit(case: &Case, name: &str) -> f64 {
     match case.runtime {
         Some(percent) if name.ends_with("runtime") => percent / 100.0,
@@ -56,7 +56,7 @@ fn limit(case: &Case, name: &str) -> f64 {
     }
 }
 
-/// What was counted: by direction, or of all together where the direction of each op is drawn.
+/// Counts of a job: by direction, or summed where the direction of each op is drawn.
 fn numbers(case: &Case, job: &Value) -> Vec<(String, f64)> {
     let mut numbers = Vec::new();
     for key in ["total_ios", "io_bytes", "short_ios", "drop_ios"] {

@@ -1,4 +1,4 @@
-//! Whether every option of tiers A and B, every engine and every switch has a case that runs it.
+//! Coverage of the cases: each option of tiers A and B, each engine and each switch is in one.
 
 use std::collections::BTreeSet;
 
@@ -86,12 +86,12 @@ fn report<'a>(what: &str, all: usize, untried: impl Iterator<Item = &'a str>) ->
     missing.len()
 }
 
-/// Whether a case lets ours run what it names.
+/// Returns whether Fathom runs the job of a case, rather than refusing it.
 fn runs(case: &Case) -> bool {
     !matches!(case.wanted, Wanted::Stricter | Wanted::Refused)
 }
 
-/// What a case sets, as key and value: words of its line, lines of its job files.
+/// Keys and values that a case sets, on its command line or in its job files.
 fn settings(case: &Case) -> Vec<Setting> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -128,7 +128,7 @@ fn switch(line: &str) -> Option<&str> {
     (verdict.starts_with("same") || verdict.starts_with("stricter")).then_some(name)
 }
 
-/// What no case can try beside fio, and why.
+/// Options that no case can compare with fio, and why.
 const UNTRIED: &[(&str, &str)] = &[
     (
         "ioscheduler",

@@ -1,4 +1,4 @@
-//! What tells the two programs apart, and which of it is meant.
+//! Differences between the two programs, and which of them are intended.
 
 use super::case::Case;
 
@@ -9,8 +9,8 @@ pub(crate) struct Difference {
     pub(crate) place: String,
     pub(crate) fio: String,
     pub(crate) ours: String,
-    /// Whether it is there is the moment's affair, and was not looked at: it counts as seen where a
-    /// case states it, and never against one.
+    /// Left to chance and not compared: it counts as seen if a case states it, and never against
+    /// the case.
     pub(crate) by_chance: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn settle(case: &Case, found: Vec<Difference>) -> Vec<String> {
     others.chain(unseen).collect()
 }
 
-/// Whether a place is meant by a pattern, in which `*` stands for anything.
+/// Returns whether a place matches a pattern, in which `*` stands for any text.
 pub(crate) fn matches(pattern: &str, place: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == place;
@@ -63,7 +63,7 @@ pub(crate) fn matches(pattern: &str, place: &str) -> bool {
         .any(|start| matches(tail, &rest[start..]))
 }
 
-/// What may differ in any case, and why.
+/// Differences allowed in every case, and why.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("json:jobs.*.job_start", LATER),
     ("json:jobs.*.latency_target_ns", LATER),

@@ -65,7 +65,7 @@ fn examples() -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What is stated of a file that is not understood.
+/// Stated reason why an example is not understood.
 struct Stated<'a> {
     file: &'a str,
     /// `D`: special hardware or a cluster; `later`: not there yet.
@@ -115,7 +115,7 @@ fn verdict(stated: Option<&Stated<'_>>, ran: &Ran) -> Result<Verdict, String> {
     }
 }
 
-/// What some examples take from the environment.
+/// Environment variables that some examples read.
 const VARIABLES: &[&str] = &[
     "FIO_DIR=.",
     "FIO_RW=randread",

@@ -7,7 +7,7 @@ use super::difference::Difference;
 use super::sample;
 use super::trial::Ran;
 
-/// What is not the same of the logs that both have; that only one has a log, its name says.
+/// Differences of the logs that both wrote; file names show a log that only one wrote.
 pub(crate) fn difference(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, of_fio) in &fio.logs {
@@ -56,7 +56,7 @@ fn near([fio, ours]: [usize; 2], percent: f64) -> bool {
     (fio - ours).abs() <= fio * percent / 100.0
 }
 
-/// How many columns its lines have, most often one number.
+/// Numbers of columns of a log's lines, most often only one.
 fn columns(text: &str) -> String {
     let counts: BTreeSet<usize> = text.lines().map(|line| line.split(',').count()).collect();
     let counts: Vec<_> = counts.iter().map(usize::to_string).collect();
@@ -84,7 +84,7 @@ fn ops(text: &str) -> Vec<Op> {
     text.lines().filter_map(op).collect()
 }
 
-/// What tells two lists of ops apart, as fio's and ours.
+/// Differences of two lists of ops, with fio's value and ours.
 fn where_ops_went(case: &Case, fio: &[Op], ours: &[Op]) -> Vec<(&'static str, [String; 2])> {
     if case.order {
         let other = (0..fio.len().max(ours.len())).find(|&at| fio.get(at) != ours.get(at));

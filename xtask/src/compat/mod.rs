@@ -162,7 +162,7 @@ fn side_by_side<T: Sync>(all: &[T], try_one: impl Fn(&T) -> (String, Vec<String>
     failed.into_inner()
 }
 
-/// What a case finds that it does not state; nothing if it passes.
+/// Differences that a case does not state; none if it passes.
 fn one(programs: &Programs, case: &Case) -> Vec<String> {
     if case.as_root && !is_root() {
         println!("compat: {}: skipped: not root", case.name);
@@ -186,7 +186,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// What was asked for on the command line.
+/// Options of the command line.
 #[derive(Default)]
 struct Options {
     only: Option<String>,

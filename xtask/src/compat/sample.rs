@@ -1,6 +1,6 @@
-//! Whether two samples come from one distribution: the test of Kolmogorov and Smirnov.
+//! Test of Kolmogorov and Smirnov: do two samples come from one distribution?
 
-/// How far the two are apart, if that would come by chance once in a thousand times at most.
+/// Describes the distance of two samples, if it arises by chance at most once in a thousand times.
 pub(crate) fn apart(mut fio: Vec<u64>, mut ours: Vec<u64>) -> Option<String> {
     if fio.is_empty() || ours.is_empty() {
         return (fio.len() != ours.len()).then(|| "nothing to compare with".to_owned());

@@ -47,8 +47,8 @@ fn alone(name: &str, line: &str, ours_alone: bool, by_chance: bool) -> Differenc
     }
 }
 
-/// Whether the moment decides which of the two was sampled: a direction ran for about the half
-/// second after which the first sample is taken, or one did in one of the two and not in the other.
+/// Returns whether chance decides which of the two was sampled: a direction ran for about half a
+/// second, after which the first sample is taken, or it did so in one of the two only.
 fn samples_are_chance(fio: &str, ours: &str) -> bool {
     let runs = fio.lines().chain(ours.lines());
     let runs = runs.filter(|line| line.contains("IOPS="));
@@ -152,7 +152,7 @@ fn squeezed(line: &str) -> String {
         .replace("= #", "=#")
 }
 
-/// What fio 3.42 words otherwise than 3.33, or has and 3.33 has not.
+/// Wording of fio 3.42 that differs from 3.33, or that 3.33 does not have.
 const VERSIONS: &[(&str, &str)] = &[
     ("; 0 zone resets", ""),
     ("sync_file_range/syncfs:", "sync_file_range:"),

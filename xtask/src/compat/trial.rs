@@ -32,7 +32,7 @@ impl Programs {
     }
 }
 
-/// What one of the two did.
+/// Result of one program's run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -173,5 +173,5 @@ fn listing(folder: &Path) -> Result<Listing> {
 /// Every case ends by itself in a second or two; this is for what hangs.
 const LIMIT_S: u32 = 30;
 
-/// How `timeout` ends when it had to end the program.
+/// Exit code of `timeout` when it had to end the program.
 const TIMED_OUT: i32 = 124;

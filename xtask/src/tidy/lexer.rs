@@ -105,8 +105,8 @@ fn character(chars: &[char], at: usize) -> usize {
     .min(chars.len())
 }
 
-/// Whether the character before `at` belongs to a word: then `r` begins no raw string, though `br`
-/// does.
+/// Returns whether the character before `at` belongs to a word: then `r` begins no raw string,
+/// though `br` does.
 fn follows_word(chars: &[char], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|index| chars[index]);
     match before(1) {
@@ -121,8 +121,8 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether `word` stands in `line` as a whole word; its own first and last characters decide where
-/// a boundary is needed.
+/// Returns whether `line` contains `word` as a whole word; its own first and last characters decide
+/// where a boundary is needed.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let starts_word = word.chars().next().is_some_and(is_word);
     let ends_word = word.chars().next_back().is_some_and(is_word);

@@ -1,11 +1,15 @@
 //! The house rules that a program can check: `cargo xtask tidy`.
 //!
+//! These are the rules that rustc, rustfmt and clippy cannot check: edges between crates, units,
+//! documents and comments. Whatever they can check is set in `Cargo.toml` and `clippy.toml`.
+//!
 //! Each rule is a function from the tree to findings; none of them changes a file. A finding is one
 //! line, `tidy: file:line: what: why`, so that an editor can jump to it.
 
+mod columns;
+mod doc_comments;
 mod docs;
 mod edges;
-mod functions;
 mod lexer;
 mod licences;
 mod modules;
@@ -35,7 +39,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let deny = tree.file("deny.toml").context("deny.toml is missing")?;
     findings.extend(licences::Licences::parse(&deny.text)?.check(&dependencies));
     findings.extend(modules::check(&tree, &metadata));
-    findings.extend(functions::check(&tree));
+    findings.extend(columns::check(&tree));
+    findings.extend(doc_comments::check(&tree));
     findings.extend(words::check(&tree));
     findings.extend(purity::check(&tree));
     findings.extend(units::check(&tree));
@@ -58,9 +63,9 @@ pub(crate) struct Finding {
     pub(crate) path: String,
     /// Line, from 1.
     pub(crate) line: usize,
-    /// What stands there.
+    /// The finding itself.
     pub(crate) what: String,
-    /// Why it must not, and what to do.
+    /// The rule, and what to do.
     pub(crate) why: &'static str,
 }
 

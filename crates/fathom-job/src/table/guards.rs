@@ -13,7 +13,6 @@ use crate::problem::{Piece, Problem};
 use crate::reading::{self, Reading, Shown};
 use crate::time::{self, Bare};
 
-// tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "max_latency",

@@ -5,7 +5,6 @@ use super::general::choice;
 use super::row::{Row, ValueKind};
 use crate::lifecycle::{ExitWhat, Unified};
 
-// tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "wait_for",

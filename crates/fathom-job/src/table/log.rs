@@ -8,7 +8,6 @@ use crate::logs::{LogFileFormat, LogFull, LogValue};
 use crate::plan::Options;
 use crate::problem::Problem;
 
-// tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "write_bw_log",

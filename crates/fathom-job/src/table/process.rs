@@ -10,7 +10,6 @@ use crate::problem::{Piece, Problem};
 use crate::process::{MemoryPolicy, Nodes};
 use crate::reading::{self, Counts};
 
-// tidy: long: one row an option
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "uid",

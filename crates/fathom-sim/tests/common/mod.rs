@@ -13,7 +13,7 @@ use fathom_workload::{
 };
 
 /// 4 KiB reads in order over 1 MiB, one at a time.
-// tidy: long: one line a field
+#[expect(clippy::too_many_lines, reason = "one line a field")]
 pub(crate) fn job() -> WorkerConfig {
     WorkerConfig {
         pattern: PatternConfig {
