@@ -119,9 +119,9 @@ impl<'a> Builder<'a> {
         };
         let mut findings = Findings::new(self.reporter.is_lenient());
         let result = row.apply(&mut layer.options, written.text(), &mut findings);
-        for (problem, weight) in findings.found {
+        for (problem, class) in findings.found {
             let spot = spot_of(&written, &problem);
-            self.reporter.finding(&spot, problem, weight);
+            self.reporter.finding(&spot, problem, class);
         }
         match result {
             Ok(()) => {

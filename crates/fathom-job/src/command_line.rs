@@ -161,9 +161,9 @@ impl Reader<'_> {
         let text = value.as_ref().map(Spot::text);
         let mut findings = Findings::new(self.builder.reporter.is_lenient());
         let done = self.act(switch, text, spot, &mut findings);
-        for (problem, weight) in findings.found {
+        for (problem, class) in findings.found {
             let spot = spot.part(problem.at.clone());
-            self.builder.reporter.finding(&spot, problem, weight);
+            self.builder.reporter.finding(&spot, problem, class);
         }
         if let Err(problem) = done {
             let spot = match switch.action {

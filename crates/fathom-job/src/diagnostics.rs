@@ -1,12 +1,12 @@
 //! Diagnostics: errors, warnings and notes, each with its place.
 //!
 //! ```text
-//! fathom: job.fio:2:4: `4q` has no unit that is known
+//! fathom: job.fio:2:5: `q` is not a unit
 //!   |
 //! 2 | bs=4q
-//!   |    ^^
-//! note: fio would read 4
-//! hint: write `4k`
+//!   |     ^
+//! note: fio reads it as 4
+//! hint: use k, m, g, t or p (powers of 1024 with kb_base=1024), or no unit
 //! ```
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};

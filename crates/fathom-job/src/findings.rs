@@ -6,7 +6,7 @@ use crate::reading::{Reading, Shown};
 
 /// Class of a finding about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum FindingClass {
     /// For information.
     Note,
     /// Probably not what the user meant.
@@ -19,7 +19,7 @@ pub(crate) enum Weight {
 /// Findings about values that were accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) found: Vec<(Problem, Weight)>,
+    pub(crate) found: Vec<(Problem, FindingClass)>,
     /// Set if texts that only fio accepts are read as fio reads them.
     lenient: bool,
 }
@@ -33,11 +33,11 @@ impl Findings {
     }
 
     pub(crate) fn note(&mut self, problem: Problem) {
-        self.found.push((problem, Weight::Note));
+        self.found.push((problem, FindingClass::Note));
     }
 
     pub(crate) fn warn(&mut self, problem: Problem) {
-        self.found.push((problem, Weight::Warning));
+        self.found.push((problem, FindingClass::Warning));
     }
 
     /// Keeps the problem of a text that fio nevertheless reads as `reading`.
@@ -53,7 +53,7 @@ impl Findings {
         if !self.lenient {
             return Err(problem);
         }
-        self.found.push((problem, Weight::Misread));
+        self.found.push((problem, FindingClass::Misread));
         Ok(())
     }
 

@@ -330,12 +330,12 @@ pub struct SequencerSuffix {
     reason = "the field is the option; the option table is its documentation"
 )]
 pub struct Options {
-    // What it is.
+    // General.
     pub description: Option<String>,
     pub ioengine: String,
     pub kb_base: u64,
     pub unit_base: u64,
-    // What it does.
+    // I/O pattern.
     pub rw: ReadWrite,
     pub random: bool,
     pub rw_suffix: Option<SequencerSuffix>,
@@ -354,7 +354,7 @@ pub struct Options {
     pub offset: Size,
     pub offset_increment: Size,
     pub number_ios: Option<u64>,
-    // Where.
+    // Files and memory.
     /// With a `filename`, the number of its names that are used.
     pub nrfiles: u32,
     pub file_service: crate::workload::FileService,
@@ -371,7 +371,7 @@ pub struct Options {
     pub filename: Option<Vec<String>>,
     pub directory: Option<Vec<String>>,
     pub filename_format: String,
-    // How often, how long, in what order.
+    // Duration, repetition and order.
     pub numjobs: u32,
     pub thread: bool,
     pub runtime: Option<Nanos>,
@@ -386,7 +386,7 @@ pub struct Options {
     pub group_reporting: bool,
     /// Start and end conditions.
     pub lifecycle: crate::lifecycle::LifecycleOptions,
-    // The queue.
+    // Queue.
     pub iodepth: u32,
     /// 0 or more than `iodepth` means `iodepth`.
     pub iodepth_batch: u32,
@@ -411,7 +411,7 @@ pub struct Options {
     pub random_sequence: Option<Vec<u64>>,
     pub random_sequence_stride: bool,
     pub percentage_random: PerDirection<u8>,
-    // Pace.
+    // Rate and think time.
     pub rate: PerDirection<Option<u64>>,
     pub rate_iops: PerDirection<Option<u64>>,
     pub rate_min: PerDirection<Option<u64>>,
@@ -429,7 +429,7 @@ pub struct Options {
     pub fdatasync: u32,
     pub end_fsync: bool,
     pub fsync_on_close: bool,
-    // Files.
+    // Layout and file handling.
     pub fallocate: Fallocate,
     pub create_serialize: bool,
     pub create_fsync: bool,
@@ -441,7 +441,7 @@ pub struct Options {
     pub overwrite: bool,
     pub invalidate: bool,
     pub pre_read: bool,
-    // Content.
+    // Buffers and verification.
     /// `refill_buffers`, as given or implied by another option.
     pub refill_buffers: bool,
     /// Set if `refill_buffers` was given: `buffer_compress_percentage` then does not imply it.
@@ -460,7 +460,7 @@ pub struct Options {
     pub verify_pattern_offsets: Vec<usize>,
     /// The text of a pattern that names a file, until the file is read.
     pub verify_pattern_text: Option<String>,
-    // What is measured and shown.
+    // Measurement and reports.
     pub percentile_list: Vec<f64>,
     /// Number of decimals of the longest entry of `percentile_list`.
     pub percentile_precision: u32,
@@ -481,7 +481,7 @@ pub struct Options {
     pub significant_figures: u32,
     /// I/O logs.
     pub logs: crate::logs::LogOptions,
-    // The process.
+    // Process.
     pub cpus_allowed: Option<Vec<u32>>,
     pub cpus_allowed_policy: CpuPolicy,
     pub nice: i32,
@@ -490,7 +490,7 @@ pub struct Options {
     pub priohint: Option<u16>,
     pub ioscheduler: Option<String>,
     pub process: crate::process::ProcessOptions,
-    // Engines' own.
+    // Engine-specific.
     pub cmdprio_percentage: PerDirection<u8>,
     pub cmdprio_class: PerDirection<u8>,
     pub cmdprio: PerDirection<u8>,

@@ -1,7 +1,7 @@
 //! The sink of diagnostics while a plan is built.
 
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::findings::{REVERSED_UNITS, Weight};
+use crate::findings::{FindingClass, REVERSED_UNITS};
 use crate::problem::Problem;
 use crate::source::{Origin, Spot};
 
@@ -27,14 +27,14 @@ impl Reporter {
     }
 
     /// Reports a finding about a value.
-    pub(crate) fn finding(&mut self, spot: &Spot, problem: Problem, weight: Weight) {
+    pub(crate) fn finding(&mut self, spot: &Spot, problem: Problem, class: FindingClass) {
         if problem.code == REVERSED_UNITS && std::mem::replace(&mut self.units_noted, true) {
             return;
         }
-        let severity = match weight {
-            Weight::Note => Severity::Note,
-            Weight::Warning => Severity::Warning,
-            Weight::Misread => self.severity(&problem),
+        let severity = match class {
+            FindingClass::Note => Severity::Note,
+            FindingClass::Warning => Severity::Warning,
+            FindingClass::Misread => self.severity(&problem),
         };
         self.diagnostics
             .push(Diagnostic::at(severity, spot, problem));

@@ -8,7 +8,7 @@ pub(crate) struct Switch {
     pub(crate) short: char,
     pub(crate) argument: Argument,
     pub(crate) action: Action,
-    /// Help text; see STYLE.md for the template.
+    /// Help text: `Noun phrase or imperative[; value: meaning]`, one line, no full stop.
     pub(crate) help: &'static str,
 }
 
@@ -83,7 +83,7 @@ pub(crate) const NO_LETTER: char = '\0';
 #[rustfmt::skip]
 pub(crate) const SWITCHES: &[Switch] = &[
     switch("output", 'o', Required("file"), Output, "Write the report and messages to a file"),
-    switch("output-format", 'F', Required("formats"), Format, "normal, terse, json, json+"),
+    switch("output-format", 'F', Required("formats"), Format, "normal, terse, json or json+"),
     switch("minimal", 'm', None, Minimal, "Same as --output-format=terse"),
     switch("terse-version", 'V', Required("2-5"), TerseVersion, "Version of the terse report"),
     switch("append-terse", 'f', Optional("arg"), AppendTerse, "Append a terse report"),
@@ -114,15 +114,15 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("idle-prof", 'I', Required("how"), IdleProfile, "Measure CPU idleness"),
     switch("inflate-log", 'X', Required("file"), InflateLog, "Print a compressed log"),
     switch("trigger-file", 'W', Required("file"), TriggerFile, "File that fires the trigger"),
-    switch("trigger-timeout", 'B', Required("time"), TriggerTimeout, "Delay before it fires"),
+    switch("trigger-timeout", 'B', Required("time"), TriggerTimeout, "Delay of the trigger"),
     switch("trigger", 'H', Required("command"), Trigger, "Trigger command"),
-    switch("trigger-remote", 'J', Required("command"), Refused(REMOTE), "Trigger on a server"),
+    switch("trigger-remote", 'J', Required("command"), Refused(REMOTE), "Trigger of a server"),
     switch("aux-path", 'K', Required("dir"), Ignored, "No effect; accepted for compatibility"),
     switch("merge-blktrace-only", 'A', None, NotYet, "Merge blktrace files and exit"),
     switch("cpuclock-test", 'T', None, CpuClockTest, "Test the CPU clock and exit"),
     switch("crctest", 'G', Optional("name"), ChecksumTest, "Benchmark checksums and exit"),
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Benchmark memory copies and exit"),
-    switch("machine", NO_LETTER, Required("file"), Machine, "Simulate in virtual time"),
+    switch("machine", NO_LETTER, Required("file"), Machine, "Simulate on modelled devices"),
     switch("seeks", NO_LETTER, None, Seeks, "Report seek distances; needs --machine"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),

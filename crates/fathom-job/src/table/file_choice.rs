@@ -1,7 +1,7 @@
 //! Options on the selection of files, and on advice about them to the kernel.
 
 use super::general::{U32, choice};
-use super::random::law;
+use super::random::read_distribution;
 use super::read::{narrow, unknown_word};
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
@@ -143,7 +143,7 @@ fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> R
         "random" => FileService::Random,
         "sequential" => |_| FileService::Sequential,
         "zipf" | "pareto" | "normal" | "gauss" => {
-            options.file_service = match law(whole, findings)? {
+            options.file_service = match read_distribution(whole, findings)? {
                 RandomDistribution::Zipf(theta, _) => FileService::Zipf(theta),
                 RandomDistribution::Pareto(h, _) => FileService::Pareto(h),
                 RandomDistribution::Normal(deviation, _) => FileService::Normal(deviation),

@@ -3,7 +3,7 @@
 use fathom_core::Nanos;
 
 use super::read::narrow;
-use super::row::{Choice, GIVEN_UP, Row, ValueKind};
+use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
 use crate::findings::Findings;
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "No effect; accepted for compatibility",
         "flow_watermark=1",
-        ValueKind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(UNUSED_IN_FIO),
     ),
 ];
 

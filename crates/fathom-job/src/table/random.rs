@@ -122,14 +122,14 @@ fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> R
             findings,
         );
     }
-    options.random_distribution = law(whole, findings)?;
+    options.random_distribution = read_distribution(whole, findings)?;
     options.access_zones = None;
     options.random_sequence = None;
     Ok(())
 }
 
 /// Reads a distribution with its parameter and center.
-pub(super) fn law(
+pub(super) fn read_distribution(
     whole: Piece<'_>,
     findings: &mut Findings,
 ) -> Result<RandomDistribution, Problem> {

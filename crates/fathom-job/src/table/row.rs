@@ -23,7 +23,7 @@ pub(crate) struct Row {
     pub(crate) kind: ValueKind,
     /// Default value, in words if it depends on other options; empty for none.
     pub(crate) default: &'static str,
-    /// Help text; see STYLE.md for the template.
+    /// Help text: `Noun phrase or imperative[; value: meaning]`, one line, no full stop.
     pub(crate) help: &'static str,
     /// An example that a test parses.
     pub(crate) example: &'static str,
@@ -98,7 +98,7 @@ pub(crate) enum ValueKind {
 pub(crate) const ALL_OTHERS: &[&str] = &["all other values"];
 
 /// Reason to ignore an option that fio no longer uses.
-pub(crate) const GIVEN_UP: &str = "has no effect, as in fio";
+pub(crate) const UNUSED_IN_FIO: &str = "has no effect, as in fio";
 
 /// One word of an option with a fixed set of values.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Options on written data and its verification.
 
 use super::general::choice;
-use super::row::{GIVEN_UP, Row, ValueKind};
+use super::row::{Row, UNUSED_IN_FIO, ValueKind};
 use crate::bytes_pattern;
 use crate::findings::Findings;
 use crate::plan::{Options, Verify};
@@ -106,14 +106,14 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "No effect; accepted for compatibility",
         "verifysort=1",
-        ValueKind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(UNUSED_IN_FIO),
     ),
     Row::new(
         "verifysort_nr",
         "",
         "No effect; accepted for compatibility",
         "verifysort_nr=8",
-        ValueKind::Ignored(GIVEN_UP),
+        ValueKind::Ignored(UNUSED_IN_FIO),
     ),
 ];
 
