@@ -32,6 +32,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("job-file", job::decode_file, job::words),
     target("command-line", job::decode_line, job::words),
     target("record", record::decode, record::words),
+    target("log-lines", log::decode_lines, log::words),
     target("compressed-log", log::decode_compressed, no_words),
     target("trace-page", trace::decode, no_words),
     target("machine-file", machine::decode, machine::words),

@@ -1,4 +1,4 @@
-//! House rules, benchmarks and continuous integration: `cargo xtask help`.
+//! Developer tasks: house rules, fuzzing, benchmarks, comparison with fio, continuous integration.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod compat;
 mod fuzz;
+mod miri;
 mod pauses;
 mod process;
 mod readme;
@@ -41,6 +42,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
         "fuzz" => fuzz::run(rest),
+        "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
@@ -51,31 +53,32 @@ fn dispatch(args: &[String]) -> Result<()> {
 }
 
 const HELP: &str = "\
-cargo xtask tidy     hold the tree against the house rules
-cargo xtask bench    run fathom beside an installed fio and compare
-    --pairs N        pairs of runs per row (default 15)
-    --seconds S      measured seconds of each run (default 1)
-    --only NAME      only the rows whose name contains NAME
-    --directory DIR  where the test file goes (default: the target directory)
-    --fathom FILE    measure this program instead of building one
-    --keep           hold later counts of instructions against those measured now
-    --growth         fail only where a count has grown by more than 5 %
-    --list           list the rows and stop
-    --write          put the table into docs/BENCHMARKS.md
-cargo xtask compat   run cases and examples beside an installed fio: all must agree
-    --only NAME      only the cases whose name contains NAME; `plans`: only random plans
-    --plans N        so many random plans (default 50)
-    --fathom FILE    try this program instead of building one
-    --keep           leave the cases' folders behind
-    --list           list the cases and stop
-cargo xtask ci       what continuous integration runs
-    --long           also the benchmark and many more random test cases
+cargo xtask tidy     check the rules that rustc, rustfmt and clippy cannot check
+cargo xtask ci       run what continuous integration runs, cheapest step first
+    --long           longer fuzzing, more random test cases, and all benchmarks
 cargo xtask fuzz     fuzz the decoders, guided by coverage (needs a C++ compiler)
     TARGET...        only these targets, which are the folders of fuzz/corpus (default: all)
     --seconds S      time for all targets together (default 60)
     --seed N         seed of libFuzzer (default 1)
     --self-test      check that a planted bug is found
-cargo xtask pauses   who takes the processor from a job with I/O logs (root, perf)
+cargo xtask miri     run the tests of fathom-sys that need no kernel under Miri (needs nightly)
+cargo xtask bench    compare Fathom's cost with an installed fio
+    --pairs N        pairs of runs per row (default 15)
+    --seconds S      measured seconds of each run (default 1)
+    --only NAME      only the rows whose name contains NAME
+    --directory DIR  directory of the test file (default: the target directory)
+    --fathom FILE    measure this program instead of building one
+    --keep           replace the kept instruction counts with those measured now
+    --growth         fail only if a count has grown by more than 5 %
+    --list           list the rows and exit
+    --write          write the table into docs/BENCHMARKS.md
+cargo xtask compat   compare cases, examples and random plans with an installed fio
+    --only NAME      only the cases whose name contains NAME; `plans`: only random plans
+    --plans N        number of random plans (default 50)
+    --fathom FILE    test this program instead of building one
+    --keep           keep the directories of the cases
+    --list           list the cases and exit
+cargo xtask pauses   show the tasks that preempt a job with I/O logs (root, perf)
     --runs N         runs without and with a log (default 10)
     --fathom FILE    trace this program instead of target/release/fathom
 ";

@@ -1,0 +1,36 @@
+//! Miri over the unsafe code that needs no kernel: `cargo xtask miri`.
+//!
+//! Most of fathom-sys makes system calls that Miri does not know. What is left is memory: the
+//! counting allocators, the buffers that jobs take in turns, and the layout of ring entries.
+
+use anyhow::{Result, bail};
+
+use crate::process;
+
+/// `cargo xtask miri`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("miri takes no option: `{arg}`");
+    }
+    let root = process::root()?;
+    let mut version = process::cargo();
+    if process::capture(version.args(["miri", "--version"]).current_dir(&root)).is_err() {
+        println!("skipped: no miri: it needs a nightly toolchain with the component of this name");
+        return Ok(());
+    }
+    let mut units = process::cargo();
+    units
+        .args(["miri", "test", "--package", "fathom-sys", "--lib", "--"])
+        .args(UNIT_TESTS);
+    process::run(units.current_dir(&root))?;
+    let mut examples = process::cargo();
+    examples
+        .args(["miri", "test", "--package", "fathom-sys", "--doc", "--"])
+        .args(EXAMPLES);
+    process::run(examples.current_dir(&root))
+}
+
+/// Modules whose tests call the kernel for no more than memory.
+const UNIT_TESTS: [&str; 3] = ["in_flight::", "memory::turns::", "uring::entry::"];
+/// Modules whose examples exercise their unsafe code.
+const EXAMPLES: [&str; 2] = ["allocation_counter", "peak_allocation"];
