@@ -49,7 +49,7 @@ impl Child {
         };
         let group = started.group();
         started.place = GROUPS.iter().find(|place| {
-            // Relaxed: a count that guards no other memory.
+            // Relaxed: a PID that guards no other memory.
             let taken = place.compare_exchange(0, group, Ordering::Relaxed, Ordering::Relaxed);
             taken.is_ok()
         });
@@ -118,7 +118,7 @@ impl Child {
 
     fn leave_place(&mut self) {
         if let Some(place) = self.place.take() {
-            // Relaxed: a count that guards no other memory.
+            // Relaxed: a PID that guards no other memory.
             place.store(0, Ordering::Relaxed);
         }
     }
@@ -204,7 +204,7 @@ fn text(pipe: Option<impl io::Read>) -> Vec<u8> {
 /// Kills all groups; async-signal-safe.
 pub(crate) fn kill_all() {
     for place in &GROUPS {
-        // Relaxed: a count that guards no other memory.
+        // Relaxed: a PID that guards no other memory.
         let group = place.load(Ordering::Relaxed);
         if group > 0 {
             // SAFETY: async-signal-safe, plain integers. A group leaves its place before its

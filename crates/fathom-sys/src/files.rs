@@ -1,6 +1,6 @@
-//! Files and block devices: opening, allocating, sizes, cached pages, room left.
+//! Files and block devices: opening, allocation, sizes, cached pages, free space.
 //!
-//! Not here: reading and writing (`rw`), mapping (`map`).
+//! Not here: reading and writing (`file_io`), mapping (`map`).
 
 mod identity;
 mod pages;
@@ -22,29 +22,29 @@ pub use pages::{
 pub use sharing::{creation_path, is_open_elsewhere};
 pub use streams::{lacks_descriptors, lacks_other_end, open_nonblocking, wait_writable};
 
-/// How a file is opened; the default is for reading, buffered, never creating.
+/// Mode of opening a file; the default is read-only, buffered, without creating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// For writing only; wins over `read_write`.
+    /// Write-only; takes precedence over `read_write`.
     pub write_only: bool,
-    /// For reading and writing.
+    /// Read and write.
     pub read_write: bool,
-    /// Make it where it is missing.
+    /// Create a missing file.
     pub create: bool,
-    /// With `create`: fail where it exists. Without, on a block device: fail with `EBUSY` where
-    /// somebody (a mount, swap, a RAID) holds it exclusively.
+    /// With `create`: fail if the file exists. Otherwise, on a block device: fail with `EBUSY` if
+    /// it is claimed exclusively (a mount, swap, a RAID).
     pub exclusive: bool,
-    /// Past the page cache (`O_DIRECT`).
+    /// Bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Every write is durable when it returns: 1 for `O_SYNC`, 2 for `O_DSYNC`, 0 for neither.
+    /// Durable writes: 1: `O_SYNC`, 2: `O_DSYNC`, 0: neither.
     pub sync: u8,
-    /// Leave the access time alone (`O_NOATIME`) where the kernel allows it: not for other users'
-    /// files.
+    /// Keep the access time (`O_NOATIME`) if the kernel allows it, which it does not for other
+    /// users' files.
     pub keep_access_time: bool,
 }
 
 impl Access {
-    /// For reading, buffered, never creating: the default.
+    /// Read-only, buffered, without creating: the default.
     pub const READING: Self = Self {
         write_only: false,
         read_write: false,
@@ -95,7 +95,7 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     }
 }
 
-/// What kind of thing a path names.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -111,7 +111,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that `metadata` tells of.
+    /// Returns the kind in `metadata`.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let kind = metadata.file_type();
@@ -125,17 +125,17 @@ impl Kind {
     }
 }
 
-/// A device's number: `major:minor`.
+/// Device number, `major:minor`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
-    /// The driver's part.
+    /// Major number: the driver.
     pub major: u32,
-    /// The device's part.
+    /// Minor number: the device.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    /// Taken apart from the kernel's `dev_t`.
+    /// Splits a `dev_t`.
     #[must_use]
     pub fn from_raw(raw: u64) -> Self {
         Self {
@@ -144,13 +144,13 @@ impl DeviceNumber {
         }
     }
 
-    /// The device that a file lies on.
+    /// Returns the number of the device that holds a file.
     #[must_use]
     pub fn under(metadata: &Metadata) -> Self {
         Self::from_raw(metadata.dev())
     }
 
-    /// The device that a device node stands for.
+    /// Returns the number of the device that a node represents.
     #[must_use]
     pub fn of_node(metadata: &Metadata) -> Self {
         Self::from_raw(metadata.rdev())
@@ -163,7 +163,7 @@ impl std::fmt::Display for DeviceNumber {
     }
 }
 
-/// Bytes that can be read from a regular file or a block device; 0 for anything else.
+/// Returns the size of a regular file or a block device; 0 for other kinds.
 ///
 /// # Errors
 /// The error of `fstat(2)` or the `BLKGETSIZE64` request.
@@ -185,7 +185,7 @@ fn block_device_size(fd: impl AsFd) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The logical block of a block device in bytes: what direct I/O must be a multiple of.
+/// Returns the logical block size of a block device, of which direct I/O must be a multiple.
 ///
 /// # Errors
 /// The error of the `BLKSSZGET` request; `ENOTTY` for anything but a block device.
@@ -198,7 +198,7 @@ pub fn logical_block_size(fd: impl AsFd) -> io::Result<u32> {
     u32::try_from(bytes).map_err(|_negative| io::Error::from_raw_os_error(libc::EIO))
 }
 
-/// Writes out and drops the cached blocks of a block device (`BLKFLSBUF`); needs privileges.
+/// Writes back and drops the cached blocks of a block device (`BLKFLSBUF`); needs privileges.
 ///
 /// # Errors
 /// The error of the request.
@@ -208,18 +208,18 @@ pub fn flush_block_device(fd: impl AsFd) -> io::Result<()> {
     check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKFLSBUF, 0) })
 }
 
-/// How room for a file is set aside.
+/// Method of allocating blocks for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// `fallocate(2)`: the file grows; fails where the filesystem cannot.
+    /// `fallocate(2)`: extends the file; fails if the filesystem does not support it.
     Native,
-    /// `fallocate(2)` with `FALLOC_FL_KEEP_SIZE`: blocks are set aside, the size stays.
+    /// `fallocate(2)` with `FALLOC_FL_KEEP_SIZE`: allocates blocks, keeps the size.
     KeepSize,
-    /// `posix_fallocate(3)`: writes zeros where the filesystem cannot.
+    /// `posix_fallocate(3)`: writes zeros if the filesystem does not support allocation.
     Posix,
 }
 
-/// Sets blocks aside for `length` bytes from `offset`.
+/// Allocates blocks for `length` bytes from `offset`.
 ///
 /// # Errors
 /// The error of the call: `EOPNOTSUPP` where the filesystem cannot, `ENOSPC` where there is no
@@ -242,18 +242,18 @@ pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io:
     check(unsafe { libc::fallocate(fd, mode, offset, length) })
 }
 
-/// Room on a filesystem.
+/// Space on a filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that this process may still use.
+    /// Bytes available to this process.
     pub available_bytes: u64,
-    /// Bytes that the filesystem holds in all.
+    /// Capacity of the filesystem.
     pub total_bytes: u64,
-    /// The unit that it gives out.
+    /// Allocation unit.
     pub block_bytes: u64,
 }
 
-/// How much room the filesystem of `path` has.
+/// Returns the space on the filesystem of `path`.
 ///
 /// # Errors
 /// The error of `statvfs(3)`.
@@ -265,7 +265,7 @@ pub fn room(path: &Path) -> io::Result<Room> {
     check(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
     // SAFETY: no preconditions.
     let privileged = unsafe { libc::geteuid() } == 0;
-    // The blocks kept back for the superuser are open to the superuser.
+    // The reserved blocks are available to the superuser.
     let blocks = if privileged {
         stat.f_bfree
     } else {
@@ -278,8 +278,8 @@ pub fn room(path: &Path) -> io::Result<Room> {
     })
 }
 
-/// Whether this process may make files in a folder; a question, which another process may make
-/// untrue before the file is made.
+/// Returns whether this process may create files in a folder. Another process may change that
+/// before the file is created.
 #[must_use]
 pub fn may_create_in(folder: &Path) -> bool {
     let Ok(folder) = CString::new(folder.as_os_str().as_bytes()) else {

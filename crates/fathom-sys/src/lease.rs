@@ -1,9 +1,8 @@
-//! Files and folders that outlive the process that made them if that is killed: what a later one
-//! needs to tell whose owner is gone.
+//! Temporary files and folders that a killed process leaves behind, and their detection.
 //!
-//! Each is locked (`flock(2)`) as long as its owner lives, however that ends; a process's number
-//! would not do, as it becomes another's, and is another's in another container. Folders may be
-//! control groups or instances of the kernel's tracing, too.
+//! Each is locked (`flock(2)`) while its owner lives, in whatever way it ends. PIDs were rejected:
+//! they are reused, and repeat between containers. Folders may also be control groups or tracing
+//! instances.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -12,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Something that this process has made, or has taken over from one that is gone; it is not removed
-/// when this goes.
+/// A locked file or folder, created by this process or taken over from a dead one. Dropping it
+/// unlocks but does not remove it.
 #[derive(Debug)]
 pub struct Lease {
     path: PathBuf,
@@ -21,7 +20,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Makes an empty file in `parent`, called `prefix` and a number.
+    /// Creates an empty file in `parent`, named `prefix` plus a number.
     ///
     /// # Errors
     /// The error of creating, opening or locking it.
@@ -33,10 +32,10 @@ impl Lease {
         })
     }
 
-    /// Makes a folder in `parent`, called `prefix` and a number.
+    /// Creates a folder in `parent`, named `prefix` plus a number.
     ///
     /// # Errors
-    /// As `new_file`.
+    /// As for `new_file`.
     pub fn new_folder(parent: &Path, prefix: &str) -> io::Result<Self> {
         Self::make(parent, prefix, &|path| fs::create_dir(path))
     }
@@ -49,14 +48,14 @@ impl Lease {
         let own = std::process::id();
         let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
         for turn in 0..TURNS {
-            // The number of a process in another container may be this one's.
+            // A process in another container may have the same PID.
             let path = parent.join(match turn {
                 0 => format!("{prefix}{own}"),
                 turn => format!("{prefix}{own}-{turn}"),
             });
             match make(&path).and_then(|()| Self::take(&path)) {
                 Ok(Some(lease)) => return Ok(lease),
-                // Somebody who cleans up was faster than our lock.
+                // Another process cleaned it up before we locked it.
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
                 Err(error) => return Err(error),
@@ -65,14 +64,14 @@ impl Lease {
         Err(refused)
     }
 
-    /// Locks what is at `path`; `None` if another process holds it.
+    /// Locks the file or folder at `path`; `None` if another process holds it.
     ///
     /// # Errors
     /// The error of opening or locking it.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true);
-        // A pipe that somebody put there would wait for a writer.
+        // Non-blocking: a FIFO of this name would wait for a writer.
         let file = options
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(path)?;
@@ -88,7 +87,7 @@ impl Lease {
         Ok(is_it.then_some(Self { path, file }))
     }
 
-    /// Returns what dead processes of this user have left in `parent`.
+    /// Returns the leases that dead processes of this user left in `parent`.
     #[must_use]
     pub fn abandoned(parent: &Path, prefix: &str) -> Vec<Self> {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -101,7 +100,7 @@ impl Lease {
             };
             number.is_some_and(numbers) && entry.metadata().is_ok_and(|there| there.uid() == own)
         });
-        // What cannot be opened cannot be removed either.
+        // An entry that cannot be opened cannot be removed either.
         named
             .filter_map(|entry| Self::take(&entry.path()).ok().flatten())
             .collect()
@@ -120,8 +119,8 @@ impl Lease {
     }
 }
 
-/// Marks what is at `path` as made by this program, for a place where the user gives the names;
-/// nothing where the file system keeps no marks.
+/// Marks `path` as created by this program, for names that the user chose. No effect if the file
+/// system has no extended attributes.
 pub fn mark(path: &Path) {
     let Some(path) = c_path(path) else { return };
     let (name, value) = (MARK.as_ptr(), b"1");
@@ -130,7 +129,7 @@ pub fn mark(path: &Path) {
         unsafe { libc::setxattr(path.as_ptr(), name, value.as_ptr().cast(), value.len(), 0) };
 }
 
-/// Returns whether this program created what is at `path`.
+/// Returns whether `path` carries this program's mark.
 #[must_use]
 pub fn is_marked(path: &Path) -> bool {
     let Some(path) = c_path(path) else {
@@ -145,10 +144,10 @@ fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
 }
 
-/// Kernel 5.7 and later keep it on control groups.
+/// Linux 5.7 and later support it on control groups.
 const MARK: &std::ffi::CStr = c"user.fathom";
 
-/// Names that are tried: more are taken by nobody in good faith.
+/// Names to try; more collisions than this are not accidental.
 const TURNS: u32 = 100;
 
 #[cfg(test)]
@@ -177,7 +176,7 @@ mod tests {
         let parent = Folder::new("left");
         let file = Lease::new_file(&parent.0, "a-").unwrap();
         let folder = Lease::new_folder(&parent.0, "b-").unwrap();
-        // A process of the same number, in another container.
+        // A process with the same PID in another container.
         let other = Lease::new_file(&parent.0, "a-").unwrap();
         fs::write(parent.0.join("a-mine"), "").unwrap();
         assert!(Lease::abandoned(&parent.0, "a-").is_empty());
@@ -187,7 +186,7 @@ mod tests {
         let left = Lease::abandoned(&parent.0, "a-");
         assert_eq!(left.len(), 1);
         assert!(!left[0].path().ends_with("a-mine"));
-        // Whoever cleans up has it until then.
+        // The process that cleans up holds it until then.
         assert!(Lease::abandoned(&parent.0, "a-").is_empty());
         assert_eq!(Lease::abandoned(&parent.0, "b-").len(), 1);
     }

@@ -1,9 +1,9 @@
-//! Files mapped into memory, and what happens when one shrinks under its mapping.
+//! Memory-mapped files that survive truncation by others.
 //!
-//! Touching a page past the file's end raises SIGBUS, which would end the process. While an op
-//! copies, the signal's handler knows the range it works on: it puts a page of zeros where the
-//! fault was, so that the copy comes to its end, and leaves a mark, so that the op fails. Faults
-//! anywhere else go to the handler that was there before.
+//! Touching a page past the end of a file raises SIGBUS, which would end the process. While an op
+//! copies, the handler knows the range it works on: it maps a page of zeros at the fault, so that
+//! the copy can finish, and sets a flag, so that the op fails with EIO. Faults anywhere else go to
+//! the previous handler.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -15,7 +15,7 @@ use crate::errno;
 use crate::file_io::{TRANSFER_BYTES_MAX, done};
 use crate::system;
 
-/// A file, or the beginning of it, mapped and shared with all others who use it.
+/// A shared mapping of a file or of its first part.
 #[derive(Debug)]
 pub struct Map {
     base: NonNull<u8>,
@@ -42,14 +42,14 @@ impl Map {
         })
     }
 
-    /// Bytes that are mapped.
+    /// Returns the mapped length.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length as u64
     }
 
-    /// Copies from the file: bytes copied, fewer or none at the end of the mapping and no more than
-    /// `read(2)` moves at once, or a negated errno: EIO where the file had no page.
+    /// Copies from the file, as `read(2)` would. Returns bytes copied, fewer at the end of the
+    /// mapping, or a negated errno: EIO if the file had no page.
     pub fn read(&mut self, file: BorrowedFd<'_>, offset: u64, out: &mut [u8]) -> i32 {
         let (address, count) = self.span(offset, out.len().min(TRANSFER_BYTES_MAX));
         // SAFETY: `count` bytes from `address` are mapped and at most `out.len()`; `out` is ours,
@@ -59,7 +59,7 @@ impl Map {
         self.outcome(file, whole, count)
     }
 
-    /// Copies into the file: as `read`; ENXIO past the end of the mapping.
+    /// Copies into the file; returns as [`read`](Self::read) does, and ENXIO past the mapping.
     pub fn write(&mut self, file: BorrowedFd<'_>, offset: u64, data: &[u8]) -> i32 {
         assert!(self.writable, "a write to a mapping for reading");
         let (address, count) = self.span(offset, data.len().min(TRANSFER_BYTES_MAX));
@@ -72,7 +72,7 @@ impl Map {
         self.outcome(file, whole, count)
     }
 
-    /// Makes what was written to a range durable (`msync(2)`): 0, or a negated errno.
+    /// Makes a range durable (`msync(2)`); returns 0 or a negated errno.
     pub fn sync(&self, offset: u64, length: u64) -> i32 {
         self.over_pages(offset, length, |address, count| {
             // SAFETY: the pages belong to the mapping; writing them out changes nothing in it.
@@ -80,7 +80,7 @@ impl Map {
         })
     }
 
-    /// Lets go of a range's pages, so that the page cache may drop them: 0, or a negated errno.
+    /// Unmaps a range's pages, so that the page cache may drop them; returns 0 or a negated errno.
     pub fn let_go(&self, offset: u64, length: u64) -> i32 {
         self.over_pages(offset, length, |address, count| {
             // SAFETY: the pages belong to a shared mapping, whose content is the file's: the next
@@ -89,8 +89,8 @@ impl Map {
         })
     }
 
-    /// Tells the kernel whether offsets come in no order (it reads nothing ahead) or one behind
-    /// the other (it reads more ahead): 0, or a negated errno.
+    /// Advises random access (no readahead) or sequential access (more readahead); returns 0 or a
+    /// negated errno.
     pub fn expect_order(&self, random: bool) -> i32 {
         let advice = if random {
             libc::MADV_RANDOM
@@ -103,7 +103,7 @@ impl Map {
         })
     }
 
-    /// Asks for huge pages behind the mapping: 0, or a negated errno.
+    /// Asks for huge pages; returns 0 or a negated errno.
     pub fn want_huge_pages(&self) -> i32 {
         self.over_pages(0, self.length(), |address, count| {
             // SAFETY: the pages belong to the mapping; the advice changes no content.
@@ -111,7 +111,7 @@ impl Map {
         })
     }
 
-    /// The part of `length` bytes from `offset` that is mapped.
+    /// Clips `length` bytes from `offset` to the mapping.
     fn span(&self, offset: u64, length: usize) -> (*mut u8, usize) {
         let start = usize::try_from(offset).map_or(self.length, |start| start.min(self.length));
         let count = length.min(self.length - start);
@@ -134,7 +134,7 @@ impl Map {
         done(|| f(start.cast(), count + before))
     }
 
-    /// What came of a copy; after a fault the zeros give way to the file again.
+    /// Returns the result of a copy; after a fault, maps the file again in place of the zeros.
     fn outcome(&mut self, file: BorrowedFd<'_>, whole: bool, count: usize) -> i32 {
         if whole {
             return i32::try_from(count).unwrap_or(i32::MAX);
@@ -159,7 +159,7 @@ impl Drop for Map {
 }
 
 /// # Safety
-/// With `MAP_FIXED` in `flags`, what is mapped at `address` must be the caller's to replace.
+/// With `MAP_FIXED` in `flags`, the caller owns the mapping at `address` that is replaced.
 unsafe fn map_file(
     address: *mut u8,
     length: usize,
@@ -185,15 +185,15 @@ unsafe fn map_file(
     NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
-/// Copies, with faults in the `count` bytes from `guarded` caught; whether there were none.
+/// Copies with faults in the `count` bytes from `guarded` caught; returns whether none occurred.
 ///
 /// # Safety
 /// As `ptr::copy_nonoverlapping`, except that pages from `guarded` on may be missing.
 unsafe fn copy(from: *const u8, to: *mut u8, count: usize, guarded: *const u8) -> bool {
     FAULTED.with(|faulted| faulted.store(false, Ordering::Relaxed));
     guard(guarded.addr(), count);
-    // The handler runs on this thread between two instructions: what it reads must be written
-    // before the copy, and what it writes must be read after it.
+    // The handler interrupts this thread: the range must be stored before the copy, and the flag
+    // loaded after it.
     compiler_fence(Ordering::SeqCst);
     // SAFETY: the caller's promise; missing pages are filled by the handler.
     unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
@@ -202,27 +202,27 @@ unsafe fn copy(from: *const u8, to: *mut u8, count: usize, guarded: *const u8) -
     !FAULTED.with(|faulted| faulted.load(Ordering::Relaxed))
 }
 
-/// The bytes that faults are caught in from now on.
+/// Sets the range in which faults are caught.
 fn guard(start: usize, count: usize) {
     GUARD_START.with(|place| place.store(start, Ordering::Relaxed));
     GUARD_COUNT.with(|place| place.store(count, Ordering::Relaxed));
 }
 
-// Of one thread each, and atomic only because its signal handler comes between its instructions:
-// relaxed, with compiler fences around the copy.
+// Thread-local, and atomic only because a signal handler of the same thread accesses them: relaxed,
+// with compiler fences around the copy.
 thread_local! {
-    /// First address of the bytes that the thread's op works on.
+    /// Start of the range that the thread's op accesses.
     static GUARD_START: AtomicUsize = const { AtomicUsize::new(0) };
-    /// How many they are.
+    /// Length of the range.
     static GUARD_COUNT: AtomicUsize = const { AtomicUsize::new(0) };
-    /// The handler has filled a missing page.
+    /// The handler has replaced a missing page.
     static FAULTED: AtomicBool = const { AtomicBool::new(false) };
 }
 
-/// Installs the handler, once for the process.
+/// Installs the handler, once per process.
 fn catch_sigbus() -> io::Result<()> {
     static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
-    // Not for the first time in the handler.
+    // Initialised here, because the handler must not.
     page_size();
     let done = DONE.get_or_init(|| {
         let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -238,7 +238,7 @@ fn catch_sigbus() -> io::Result<()> {
         let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
             on_sigbus;
         action.sa_sigaction = handler as usize;
-        // On the stack that Rust keeps for signals: the fault of a full stack comes here as well.
+        // On the alternate stack that Rust installs: stack overflows arrive here as well.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         // SAFETY: the handler only touches the thread's own cells, makes raw system calls, and
         // reads what was stored before it was installed.
@@ -250,7 +250,7 @@ fn catch_sigbus() -> io::Result<()> {
     done.map_err(io::Error::from_raw_os_error)
 }
 
-/// What was done on SIGBUS before us.
+/// Previous action for SIGBUS.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 extern "C" fn on_sigbus(
@@ -269,8 +269,7 @@ extern "C" fn on_sigbus(
     pass_on(signal, info, context);
 }
 
-/// Puts a page of zeros over the one with this address; the signal came from an access to a
-/// mapping of ours there (`guard`).
+/// Maps a page of zeros over the one with this address, which is in a guarded range (`guard`).
 fn fill_page(fault: usize) -> bool {
     let page = page_size();
     let start = std::ptr::without_provenance_mut::<libc::c_void>(fault - fault % page);
@@ -289,8 +288,8 @@ fn fill_page(fault: usize) -> bool {
     filled != libc::MAP_FAILED
 }
 
-/// A fault that is none of ours: what was done before is done now. Without an earlier handler the
-/// default action is put back, and the access, tried again on return, ends the process.
+/// Passes a foreign fault to the previous handler. Without one, the default action is restored, and
+/// the access, retried on return, ends the process.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let previous = PREVIOUS.get().filter(|previous| {
         let kinds = [libc::SIG_DFL, libc::SIG_IGN];
@@ -309,7 +308,7 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
     unsafe { libc::sigaction(signal, &raw const default, std::ptr::null_mut()) };
 }
 
-/// Asked once: `sysconf` need not be callable in a signal handler.
+/// Page size, read in advance: `sysconf` is not async-signal-safe.
 fn page_size() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
     *PAGE.get_or_init(|| usize::try_from(system::page_size()).unwrap_or(4096))

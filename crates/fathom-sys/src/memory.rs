@@ -1,4 +1,4 @@
-//! The buffers of a worker's slots: one mapping, page aligned, touched when first used.
+//! Buffers of a worker's slots: one page-aligned mapping, populated on first use.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,22 +17,22 @@ mod turns;
 pub use turns::BuffersInTurns;
 use turns::Handle;
 
-/// Where buffers lie; by default in private memory of usual pages.
+/// Placement of buffers; by default private memory in normal pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// In memory that could be shared with other processes.
+    /// Use memory that can be shared with other processes.
     pub shared: bool,
-    /// In huge pages of so many bytes, a power of two; 0 for usual pages.
+    /// Size of huge pages, a power of two; 0: normal pages.
     pub huge: u32,
-    /// Mapped from this file; one that is missing is made, and removed again.
+    /// Map this file; a missing one is created, and removed again.
     pub file: Option<PathBuf>,
-    /// Every buffer begins so many bytes behind the start of a page.
+    /// Offset of every buffer from the start of a page.
     pub shift: u32,
-    /// In these, which other threads use too, each at its turn; the rest is theirs to say.
+    /// Use these buffers, shared with other threads in turn, and ignore the other settings.
     pub turns: Option<BuffersInTurns>,
 }
 
-/// A buffer for each slot, in one mapping.
+/// One buffer per slot, in one mapping.
 ///
 /// ```text
 ///  base            base + stride      base + 2 × stride
@@ -40,30 +40,32 @@ pub struct Memory {
 ///    └── bytes ──┘
 /// ```
 ///
-/// Pages become resident when they are first written, so slots that are never used cost nothing.
+/// Pages become resident when first written, so unused slots cost nothing. A mapping was preferred
+/// to allocations per slot: it can be registered with one call and leaked as a whole when the
+/// kernel does not give an op back.
 #[derive(Debug)]
 pub struct Buffers {
-    /// The first buffer.
+    /// Address of the first buffer.
     base: NonNull<u8>,
-    /// From one buffer to the next: `bytes` rounded up to pages.
+    /// Distance between buffers: `bytes` rounded up to pages.
     stride: usize,
-    /// Of one buffer.
+    /// Size of one buffer.
     bytes: usize,
-    /// Slots that may be used without asking: all of them, or none where turns are taken.
+    /// Slots usable without a check: all, or none if the buffers are shared.
     slots: u32,
     home: Home,
 }
 
-/// What keeps the memory mapped.
+/// Owner of the mapping.
 #[derive(Debug)]
 enum Home {
-    /// It is ours alone.
+    /// This value alone.
     Own(#[expect(dead_code, reason = "there to be dropped")] Mapping),
-    /// Others use it too.
+    /// Shared with other handles.
     Shared(Handle),
 }
 
-/// Mapped memory.
+/// A mapping, unmapped on drop.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -117,7 +119,7 @@ impl Buffers {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of buffers.
     #[must_use]
     pub fn slots(&self) -> u32 {
         match &self.home {
@@ -126,17 +128,17 @@ impl Buffers {
         }
     }
 
-    /// Lets another thread have its turn with a slot's buffer; nothing where there are no turns.
+    /// Releases a slot's buffer to other threads; no effect if the buffers are not shared.
     ///
     /// # Panics
-    /// If there is no such slot, or another thread has its turn.
+    /// If there is no such slot, or another thread holds it.
     pub fn let_go(&mut self, slot: Slot) {
         if let Home::Shared(handle) = &self.home {
             handle.let_go(slot);
         }
     }
 
-    /// Where all of them lie, whosever turn it is, for the kernel to keep.
+    /// Returns the addresses of all buffers, to be registered with the kernel.
     pub(crate) fn places(&self) -> impl Iterator<Item = (*mut u8, usize)> {
         (0..self.slots() as usize).map(|slot| {
             // SAFETY: below the number of slots, so within the buffers mapped from `base`.
@@ -145,7 +147,7 @@ impl Buffers {
         })
     }
 
-    /// One slot's buffer.
+    /// Returns a slot's buffer.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -157,7 +159,7 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(start, self.bytes) }
     }
 
-    /// A part of one slot's buffer.
+    /// Returns a part of a slot's buffer.
     ///
     /// # Panics
     /// If there is no such slot or it is too short.
@@ -166,8 +168,8 @@ impl Buffers {
         &mut self.get(slot)[offset as usize..][..length as usize]
     }
 
-    /// Where a part of one slot's buffer lies, for the kernel to read or write; the mapping lives
-    /// as long as this value.
+    /// Returns the address of a part of a slot's buffer, for the kernel; valid as long as this
+    /// value.
     ///
     /// # Panics
     /// If there is no such slot or it is too short.
@@ -180,10 +182,10 @@ impl Buffers {
         unsafe { self.start(slot).add(offset as usize) }
     }
 
-    /// The same for several slots.
+    /// Returns a function that maps slots to addresses of the same length.
     ///
     /// # Panics
-    /// If they are too short; the result, if there is no such slot.
+    /// If buffers are too short; the returned function, if there is no such slot.
     #[inline(always)]
     pub(crate) fn addresses(&self, offset: u32, length: u32) -> impl Fn(Slot) -> *mut u8 {
         let first = self.address(Slot::new(0), offset, length);
@@ -195,7 +197,7 @@ impl Buffers {
         }
     }
 
-    /// Gives the mapping up for good: something outside may still write to it.
+    /// Leaks the mapping, because the kernel may still write to it.
     pub(crate) fn leak(self) {
         std::mem::forget(self);
     }
@@ -212,7 +214,7 @@ impl Buffers {
 }
 
 impl Buffers {
-    /// Comes back only if the slot's buffer is there and this handle's to use.
+    /// Panics unless the slot exists and this handle may use it.
     #[cold]
     #[inline(never)]
     fn take_turn(&self, slot: Slot) {
@@ -223,7 +225,7 @@ impl Buffers {
     }
 }
 
-/// Not in line, so that what it says is in memory only where it is said.
+/// Out of line, to keep the formatting out of the hot path.
 #[cold]
 fn outside(offset: u32, length: u32, bytes: usize) -> ! {
     panic!("an op of {length} bytes from {offset} in a buffer of {bytes}");
@@ -239,7 +241,7 @@ impl Drop for Mapping {
     }
 }
 
-/// `length` bytes, at an address of the kernel's choice.
+/// Maps `length` bytes at an address of the kernel's choice.
 pub(crate) fn map(memory: &Memory, length: usize) -> io::Result<NonNull<u8>> {
     let mut flags = match memory.shared {
         true => libc::MAP_SHARED,
@@ -264,7 +266,7 @@ fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
         .truncate(false)
         .open(path)?;
     if made {
-        // Mapped, it lives on without a name. A link to it stays.
+        // The mapping keeps the file alive. A symbolic link to it stays.
         fs::remove_file(fs::canonicalize(path)?)?;
     }
     let held = file.metadata()?.len();
@@ -275,7 +277,7 @@ fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
         Ok(()) => map_flags(flags, file.as_raw_fd(), length),
         Err(error) => {
             if held < length as u64 {
-                // The error to tell of is the one that made this necessary.
+                // Report the original error, not that of the cleanup.
                 let _as_it_was = file.set_len(held);
             }
             Err(error)
@@ -283,11 +285,11 @@ fn map_file(path: &Path, flags: i32, length: usize) -> io::Result<NonNull<u8>> {
     }
 }
 
-/// Gives every page of a file its block: a page that finds no room when it is first touched ends
-/// the process with SIGBUS. A private mapping needs the file's pages, too, to copy them from.
+/// Allocates the blocks of a file: a page without space raises SIGBUS when first touched. A private
+/// mapping needs them too, as the source of its copies.
 fn reserve(file: &File, length: u64) -> io::Result<()> {
     match files::allocate(file, Allocation::Posix, 0, length) {
-        // Pages of a device have their place; huge pages are reserved when they are mapped.
+        // Devices need no allocation; huge pages are reserved by the mapping.
         Err(error)
             if matches!(
                 error.raw_os_error(),

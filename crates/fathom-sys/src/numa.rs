@@ -1,43 +1,41 @@
-//! NUMA nodes: which there are, which processors they have, and from which of them the calling
-//! thread's memory comes.
+//! NUMA: nodes, their CPUs, and the memory policy of the calling thread.
 
 use std::fs;
 use std::io;
 
-/// Where new pages of the calling thread come from.
+/// Memory policy for new pages of the calling thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// As the system has it.
+    /// The system's default.
     Default,
-    /// The node that the thread runs on.
+    /// The node on which the thread runs.
     Local,
-    /// This node, while it has any.
+    /// This node, while it has free memory.
     Prefer(u32),
-    /// These nodes and no others.
+    /// Only these nodes.
     Bind(Vec<u32>),
-    /// These nodes, one after the other.
+    /// These nodes in turn (interleaved).
     Interleave(Vec<u32>),
 }
 
-/// The nodes of this machine, ascending; empty where the kernel does not say.
+/// Lists the nodes of this machine, ascending; empty if the kernel does not report them.
 #[must_use]
 pub fn nodes() -> Vec<u32> {
     let text = fs::read_to_string(format!("{NODES}/online")).unwrap_or_default();
     numbers(&text)
 }
 
-/// The processors of a node, ascending; empty if it has none, or there is no such node.
+/// Lists the CPUs of a node, ascending; empty if it has none, or there is no such node.
 #[must_use]
 pub fn cpus_of(node: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("{NODES}/node{node}/cpulist")).unwrap_or_default();
     numbers(&text)
 }
 
-/// Says where new pages of the calling thread come from.
+/// Sets the memory policy of the calling thread.
 ///
 /// # Errors
-/// `EINVAL` for nodes that are not there or have no memory, `ENOSYS` where the kernel knows no
-/// nodes.
+/// `EINVAL` for nodes that do not exist or have no memory, `ENOSYS` for a kernel without NUMA.
 pub fn set_policy(policy: &Policy) -> io::Result<()> {
     let (mode, nodes): (_, &[u32]) = match policy {
         Policy::Default => (libc::MPOL_DEFAULT, &[]),
@@ -51,7 +49,7 @@ pub fn set_policy(policy: &Policy) -> io::Result<()> {
         let word = words.get_mut(node as usize / 64);
         *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? |= 1 << (node % 64);
     }
-    // The kernel wants a bit more than there are, and no mask at all where there are no nodes.
+    // The kernel wants one bit more than there are, and a null mask if there are no nodes.
     let (mask, bits) = if nodes.is_empty() {
         (std::ptr::null(), 0)
     } else {
@@ -67,7 +65,7 @@ pub fn set_policy(policy: &Policy) -> io::Result<()> {
     }
 }
 
-/// The numbers of a list as the kernel writes it: `0-3,8`.
+/// Parses a list of the kernel: `0-3,8`.
 fn numbers(list: &str) -> Vec<u32> {
     let piece = |piece: &str| {
         let (low, high) = piece.split_once('-').unwrap_or((piece, piece));
@@ -78,7 +76,7 @@ fn numbers(list: &str) -> Vec<u32> {
 }
 
 const NODES: &str = "/sys/devices/system/node";
-/// 1024 nodes, the most that a Linux kernel is built for.
+/// 1024 nodes, the maximum of a Linux build.
 const MASK_WORDS: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Memory that is held and cannot be paged out, so that less is left for others.
+//! Locked memory that cannot be paged out (`lockmem`), to leave less for the page cache.
 
 use std::io;
 use std::ptr::NonNull;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use crate::errno;
 use crate::memory::{Memory, map};
 
-/// So many bytes, held until this is dropped.
+/// Locked memory, released on drop.
 #[derive(Debug)]
 pub struct Pinned {
     mapping: NonNull<u8>,
@@ -17,7 +17,7 @@ pub struct Pinned {
 unsafe impl Send for Pinned {}
 
 impl Pinned {
-    /// Maps and locks `bytes` bytes; at least one.
+    /// Maps and locks `bytes` bytes, at least one.
     ///
     /// # Errors
     /// The error of `mmap(2)` or `mlock(2)`: ENOMEM or EPERM past `ulimit -l`.

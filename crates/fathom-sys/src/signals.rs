@@ -1,10 +1,10 @@
-//! Ctrl-C and its kin: counted, so that the driver can stop in order.
+//! Termination signals, counted, so that the driver can stop in order.
 //!
 //! The first `SIGINT` or `SIGTERM` is only counted; the second takes its default action, which
-//! ends the process at once (with libaio: when the device has done what is in flight; a process of
-//! its own for the jobs, left behind to wait, would disturb whatever is measured next).
-//! `timeout(1)` sends one to the process and, right behind it, one to its group: what comes again
-//! so soon is the same request.
+//! ends the process at once. With libaio the kernel still waits for the ops in flight; running jobs
+//! in a child process that is left behind was rejected, because it would disturb the next
+//! measurement. `timeout(1)` signals the process and then its group: a repetition within a short
+//! time counts as the same request.
 
 use std::io;
 use std::mem;
@@ -13,16 +13,15 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::{aio, child};
 
-/// The right to ask how often the process was told to stop.
+/// Access to the counts of received signals, after the handlers were installed.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupts(());
 
 impl Interrupts {
-    /// Takes over `SIGINT` and `SIGTERM` of the process, even where a shell had one ignored (as a
-    /// script does with what it starts behind `&`, and later stops by `kill -INT`), and `SIGUSR1`,
-    /// which asks for a report. Also has
-    /// `SIGXFSZ` ignored, so that a file that grows past `ulimit -f` is an error of that write and
-    /// not the end of the process.
+    /// Installs handlers for `SIGINT` and `SIGTERM`, even if they are ignored (as in a script's
+    /// background jobs, which it may stop by `kill -INT`), and for `SIGUSR1`, which requests a
+    /// report. Ignores `SIGXFSZ`, so that a write past `ulimit -f` fails instead of ending the
+    /// process.
     ///
     /// # Errors
     /// The error of `sigaction(2)`.
@@ -36,21 +35,21 @@ impl Interrupts {
         Ok(Self(()))
     }
 
-    /// How many came since the process began.
+    /// Returns the number of stop requests so far.
     #[must_use]
     pub fn count(self) -> u32 {
         // Relaxed: a count that guards no other memory.
         RECEIVED.load(Ordering::Relaxed)
     }
 
-    /// How often `SIGUSR1` came, which asks for a report.
+    /// Returns the number of report requests (`SIGUSR1`) so far.
     #[must_use]
     pub fn reports(self) -> u32 {
         // Relaxed: a count that guards no other memory.
         REPORTS.load(Ordering::Relaxed)
     }
 
-    /// The number of the last one; 0 before the first.
+    /// Returns the number of the last signal; 0 before the first.
     #[must_use]
     pub fn last(self) -> i32 {
         // Relaxed: as above.
@@ -58,9 +57,9 @@ impl Interrupts {
     }
 }
 
-/// Has `SIGINT` and `SIGTERM` end the process where the shell had them ignored, as a script does
-/// with what it starts behind `&`: until [`Interrupts::install`], what the program waits for (the
-/// writer of a pipe that is its job file) is waited for no longer than its user wants.
+/// Restores the default action of `SIGINT` and `SIGTERM`, which scripts ignore for background jobs.
+/// Until [`Interrupts::install`], a user can so end a wait, such as for the writer of a FIFO that
+/// is the job file.
 pub fn heed() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the default action needs no handler; the signals are not yet those of
@@ -69,8 +68,8 @@ pub fn heed() {
     }
 }
 
-/// Keeps `SIGINT` and `SIGTERM` away from the calling thread, so that none of its system calls is
-/// broken off by them; they are delivered to a thread that has not asked for this.
+/// Blocks `SIGINT` and `SIGTERM` in the calling thread, so that they do not interrupt its system
+/// calls; other threads receive them.
 ///
 /// # Errors
 /// The error of `pthread_sigmask(3)`.
@@ -94,7 +93,7 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
     // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
-    // Without SA_RESTART: the waiting driver is to notice at once.
+    // Without SA_RESTART, so that a waiting driver notices at once.
     action.sa_flags = 0;
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
@@ -128,8 +127,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
     unsafe { libc::raise(signal) };
 }
 
-/// Says on standard error that the process ends now, and what it may still wait for: nothing that
-/// it could do itself would make the kernel let go of what libaio has in flight.
+/// Writes to standard error that the process ends now, and that the kernel may delay this until
+/// libaio's ops in flight complete, which cannot be cancelled.
 fn say_leaving() {
     let text = match aio::contexts() {
         0 => LEAVING,
@@ -143,11 +142,10 @@ const LEAVING: &str = "fathom: leaving without a report\n";
 const LEAVING_AIO: &str = "fathom: leaving without a report, as soon as the device has done what \
                            libaio has in flight: the kernel lets no process go before\n";
 
-/// Whether what comes `now` belongs to the signal of its kind that was `counted` last; if not it is
-/// the one counted last.
+/// Returns whether a signal at `now` repeats the one last counted; otherwise records it as such.
 ///
-/// One step for both, as two threads may take one each of the two that are one request. What is not
-/// counted does not lengthen the time: a key that is held down is a second request soon enough.
+/// One atomic step, because two threads may receive the two signals of one request. An uncounted
+/// repetition does not extend the window, so a key held down soon counts as a second request.
 fn is_same_request(counted: &AtomicU64, now: u64) -> bool {
     // Relaxed: a count that guards no other memory.
     let update = counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
@@ -157,7 +155,7 @@ fn is_same_request(counted: &AtomicU64, now: u64) -> bool {
     update.is_err()
 }
 
-/// `CLOCK_MONOTONIC`, in a way that a handler may use; 0 where it cannot be read.
+/// Reads `CLOCK_MONOTONIC` async-signal-safely; 0 on failure.
 fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -173,18 +171,18 @@ extern "C" fn on_report(_signal: libc::c_int) {
     REPORTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How often a report was asked for since the process began.
+/// Report requests so far.
 static REPORTS: AtomicU32 = AtomicU32::new(0);
-/// Signals received since the process began.
+/// Stop requests so far.
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
-/// The number of the last of them.
+/// Number of the last signal.
 static LAST: AtomicI32 = AtomicI32::new(0);
-/// When the one of its kind came that was counted last.
+/// Time of the last counted signal, per kind.
 static INT_COUNTED_NS: AtomicU64 = AtomicU64::new(NEVER);
 static TERM_COUNTED_NS: AtomicU64 = AtomicU64::new(NEVER);
 const NEVER: u64 = u64::MAX;
-/// The same signal is no second request for so long: shorter than a user takes, long enough for a
-/// sender of two that does not get a processor at once.
+/// Window in which a signal counts as a repetition: shorter than a user's second keypress, longer
+/// than a descheduled sender takes between two signals.
 const SAME_NS: u64 = 20_000_000;
 
 #[cfg(test)]
@@ -194,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs this test alone in a process of its own, since signals are the process's.
+    /// Runs this test in its own process, because signals are per process.
     fn in_a_child(test: &str) -> ExitStatus {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("signals::tests::{test}"), "--nocapture"])
@@ -244,7 +242,7 @@ mod tests {
         check(5, true);
         check(24, true);
         check(25, false);
-        // Another thread looked at the clock first, and was counted second.
+        // Another thread read the clock first and was counted second.
         check(24, true);
         // A key that is held down: every 15 ms.
         check(40, true);
@@ -280,7 +278,7 @@ mod tests {
         }
         let interrupts = Interrupts::install().unwrap();
         block_in_this_thread().unwrap();
-        // `raise` sends to the calling thread, where it stays pending.
+        // `raise` signals the calling thread, where the signal stays pending.
         raise(libc::SIGTERM);
         assert_eq!(interrupts.count(), 0);
     }

@@ -1,4 +1,4 @@
-//! The machine and its kernel, and the terminal: what a report says about where it was made.
+//! Properties of the machine, its kernel and the terminal, for reports.
 
 use std::ffi::CStr;
 use std::fs;
@@ -6,22 +6,22 @@ use std::io::{self, IsTerminal};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What `uname(2)` tells.
+/// Result of `uname(2)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// `Linux`.
     pub name: String,
     /// `6.12.0-amd64`.
     pub release: String,
-    /// Its build.
+    /// Build of the kernel.
     pub version: String,
     /// `x86_64`.
     pub architecture: String,
-    /// The host's name.
+    /// Host name.
     pub host: String,
 }
 
-/// What `uname(2)` tells; empty texts if it tells nothing.
+/// Calls `uname(2)`; empty on failure.
 #[must_use]
 pub fn kernel() -> Kernel {
     // SAFETY: `utsname` is a plain C struct of characters, for which zeros are a value.
@@ -46,13 +46,13 @@ fn text(field: &[libc::c_char]) -> String {
     text.map(Into::into).unwrap_or_default()
 }
 
-/// Bytes in a page of memory.
+/// Returns the page size.
 #[must_use]
 pub fn page_size() -> u64 {
     configured(libc::_SC_PAGESIZE).unwrap_or(4096)
 }
 
-/// Processors online, at least 1; the process may be confined to fewer.
+/// Returns the number of CPUs online, at least 1. The process may be confined to fewer.
 #[must_use]
 pub fn cpus_online() -> u32 {
     let online = configured(libc::_SC_NPROCESSORS_ONLN);
@@ -62,7 +62,7 @@ pub fn cpus_online() -> u32 {
         .max(1)
 }
 
-/// Processors that there are, online or not; at least 1.
+/// Returns the number of configured CPUs, online or not; at least 1.
 #[must_use]
 pub fn cpus_configured() -> u32 {
     let configured = configured(libc::_SC_NPROCESSORS_CONF);
@@ -72,7 +72,7 @@ pub fn cpus_configured() -> u32 {
         .max(1)
 }
 
-/// Memory of the machine, bytes.
+/// Returns the machine's memory, in bytes.
 #[must_use]
 pub fn memory_bytes() -> u64 {
     configured(libc::_SC_PHYS_PAGES)
@@ -80,7 +80,8 @@ pub fn memory_bytes() -> u64 {
         .saturating_mul(page_size())
 }
 
-/// Memory that could be had without swapping, bytes; `None` where the kernel does not say.
+/// Returns the memory available without swapping, in bytes; `None` if the kernel does not report
+/// it.
 #[must_use]
 pub fn memory_available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
@@ -99,8 +100,7 @@ fn configured(name: libc::c_int) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
-/// Cycles of the first processor in a second, as the kernel shows them now; `None` where it does
-/// not.
+/// Returns the current frequency of the first CPU; `None` if the kernel does not report it.
 #[must_use]
 pub fn cpu_hz() -> Option<u64> {
     hz_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
@@ -114,7 +114,7 @@ fn hz_in(cpuinfo: &str) -> Option<u64> {
     Some(whole.parse::<u64>().ok()? * 1_000_000 + millis * 1_000).filter(|&hz| hz > 0)
 }
 
-/// The processor's model as the kernel prints it; empty where it does not.
+/// Returns the CPU model in the kernel's words; empty if unknown.
 #[must_use]
 pub fn cpu_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -141,17 +141,17 @@ pub struct CpuTimes {
     pub total_us: u64,
     /// Idle, waiting for I/O included, µs.
     pub idle_us: u64,
-    /// Taken by the hypervisor for others, µs.
+    /// Steal time, µs: taken by the hypervisor for other guests.
     pub stolen_us: u64,
 }
 
-/// Processor time since boot; `None` where /proc does not say.
+/// Reads the CPU times since boot; `None` if /proc does not report them.
 #[must_use]
 pub fn cpu_times() -> Option<CpuTimes> {
     cpu_times_in(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// The same for each processor that is online, by its number.
+/// Reads the CPU times of each CPU online, by number.
 #[must_use]
 pub fn cpu_times_each() -> Vec<(u32, CpuTimes)> {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -162,8 +162,8 @@ pub fn cpu_times_each() -> Vec<(u32, CpuTimes)> {
     lines.collect()
 }
 
-/// The line `cpu` has user, nice, system, idle, iowait, irq, softirq, steal, then guest times,
-/// which are contained in the first two.
+/// Parses a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal, then guest times,
+/// which the first two include.
 fn cpu_times_in(stat: &str) -> Option<CpuTimes> {
     times(stat.lines().find(|line| line.starts_with("cpu "))?)
 }
@@ -184,7 +184,7 @@ fn times(line: &str) -> Option<CpuTimes> {
     })
 }
 
-/// Bytes that the process may lock in memory; `None` for no limit.
+/// Returns the limit of locked memory, in bytes; `None`: unlimited.
 #[must_use]
 pub fn locked_memory_limit() -> Option<u64> {
     let mut limit = libc::rlimit {
@@ -196,7 +196,7 @@ pub fn locked_memory_limit() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Raises the soft limit of open files to the hard one, and gives it.
+/// Raises the soft limit of open files to the hard one and returns it.
 ///
 /// # Errors
 /// The error of `getrlimit(2)` or `setrlimit(2)`.
@@ -210,7 +210,7 @@ pub fn raise_open_files_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Returns the soft limit of open files; `None` if the kernel does not say.
+/// Returns the soft limit of open files; `None` if it cannot be read.
 #[must_use]
 pub fn open_files_limit() -> Option<u64> {
     open_files().ok().map(|limit| limit.rlim_cur)
@@ -228,7 +228,7 @@ fn open_files() -> io::Result<libc::rlimit> {
     }
 }
 
-/// Columns of the terminal behind a descriptor; `None` if there is no terminal or it does not say.
+/// Returns the width of the terminal at a descriptor; `None` if there is none, or it is unknown.
 #[must_use]
 pub fn terminal_width(output: impl AsFd) -> Option<u16> {
     let fd = output.as_fd();
@@ -243,8 +243,7 @@ pub fn terminal_width(output: impl AsFd) -> Option<u16> {
     (rc == 0 && window.ws_col > 0).then_some(window.ws_col)
 }
 
-/// One unit of the times in /proc: USER_HZ is 100 on every architecture that Rust's standard
-/// library runs on under Linux.
+/// Unit of the times in /proc. USER_HZ is 100 on every Linux architecture that Rust supports.
 pub(crate) const TICK_US: u64 = 10_000;
 
 #[cfg(test)]

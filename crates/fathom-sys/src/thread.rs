@@ -1,6 +1,7 @@
-//! The calling thread: where and how urgently it runs, and what it has used.
+//! The calling thread: affinity, priorities, credentials and resource usage.
 //!
-//! Linux keeps affinity, nice value and I/O priority for each thread by itself; so does this.
+//! Linux keeps all of these per thread; raw system calls are used where libc applies them to the
+//! whole process.
 
 mod tasks;
 
@@ -10,7 +11,7 @@ pub use fathom_core::IoPriority;
 
 pub use tasks::{KernelHelper, kernel_helpers, kernel_helpers_us, usage_of_task};
 
-/// The kernel's number of the calling thread.
+/// Returns the calling thread's id.
 #[must_use]
 pub fn id() -> u32 {
     // SAFETY: no preconditions; always succeeds.
@@ -18,7 +19,7 @@ pub fn id() -> u32 {
     id.unsigned_abs()
 }
 
-/// Processors that the calling thread may run on, ascending.
+/// Lists the CPUs in the calling thread's affinity mask, ascending.
 ///
 /// # Errors
 /// The error of `sched_getaffinity(2)`.
@@ -31,10 +32,10 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     Ok(numbers.collect())
 }
 
-/// Confines the calling thread to these processors.
+/// Confines the calling thread to these CPUs.
 ///
 /// # Errors
-/// `EINVAL` if none of them is there to be used, or one has a number past 8191.
+/// `EINVAL` if none of them is usable, or one has a number past 8191.
 pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
     let mut words = [0; MASK_WORDS];
     for &cpu in cpus {
@@ -43,8 +44,8 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
     set_affinity(&words)
 }
 
-/// Moves the calling thread to another of the processors that it may run on; it stays free to come
-/// back. Whether there is another.
+/// Migrates the calling thread to another CPU of its affinity mask, which stays as it is. Returns
+/// whether there is another.
 ///
 /// # Errors
 /// The error of `sched_getaffinity(2)` or `sched_setaffinity(2)`.
@@ -62,7 +63,7 @@ pub fn change_processor() -> io::Result<bool> {
     Ok(true)
 }
 
-/// A bit for each processor that the calling thread may run on.
+/// Returns the affinity mask of the calling thread.
 fn affinity() -> io::Result<[u64; MASK_WORDS]> {
     let mut words = [0_u64; MASK_WORDS];
     let size = size_of_val(&words);
@@ -84,7 +85,7 @@ fn set_affinity(words: &[u64; MASK_WORDS]) -> io::Result<()> {
     Ok(())
 }
 
-/// The word that has the bit of this processor.
+/// Returns the word that holds a CPU's bit.
 fn word_of(words: &mut [u64; MASK_WORDS], cpu: u32) -> io::Result<&mut u64> {
     let word = words.get_mut((cpu / 64) as usize);
     word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
@@ -104,11 +105,11 @@ pub fn set_name(name: &str) -> io::Result<()> {
     zero_or_error(rc.into())
 }
 
-/// Makes the calling thread run as another user. There is no way back; other threads of the process
-/// are not touched, as they would be by the library's function of that name.
+/// Makes the calling thread run as another user, irrevocably. Other threads are not affected,
+/// unlike by libc's `setuid`.
 ///
 /// # Errors
-/// `EPERM` without the right to.
+/// `EPERM` without privilege.
 pub fn set_user(id: u32) -> io::Result<()> {
     // SAFETY: plain integers.
     zero_or_error(unsafe { libc::syscall(libc::SYS_setresuid, id, id, id) })
@@ -117,7 +118,7 @@ pub fn set_user(id: u32) -> io::Result<()> {
 /// Makes the calling thread run as another group; see [`set_user`].
 ///
 /// # Errors
-/// `EPERM` without the right to.
+/// `EPERM` without privilege.
 pub fn set_group(id: u32) -> io::Result<()> {
     // SAFETY: plain integers.
     zero_or_error(unsafe { libc::syscall(libc::SYS_setresgid, id, id, id) })
@@ -126,19 +127,19 @@ pub fn set_group(id: u32) -> io::Result<()> {
 /// Sets the calling thread's nice value, −20 (urgent) to 19.
 ///
 /// # Errors
-/// `EACCES` or `EPERM` when lowering it without the right to.
+/// `EACCES` or `EPERM` when lowering it without privilege.
 pub fn set_nice(value: i32) -> io::Result<()> {
     // SAFETY: plain integers; 0 is the calling thread.
     let rc = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) };
     zero_or_error(rc.into())
 }
 
-/// The calling thread's nice value.
+/// Returns the calling thread's nice value.
 ///
 /// # Errors
 /// The error of `getpriority(2)`.
 pub fn nice() -> io::Result<i32> {
-    // The raw call gives 20 − nice, which cannot be taken for an error as the library's −1 can.
+    // The raw call returns 20 − nice, which unlike libc's −1 cannot be confused with an error.
     // SAFETY: plain integers; 0 is the calling thread.
     let rc = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0) };
     match i32::try_from(rc) {
@@ -150,7 +151,7 @@ pub fn nice() -> io::Result<i32> {
 /// Sets the calling thread's I/O priority.
 ///
 /// # Errors
-/// `EPERM` for the real-time class without privileges, `EINVAL` for what does not exist.
+/// `EPERM` for the real-time class without privilege, `EINVAL` for an invalid priority.
 pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
     let value = libc::c_int::from(priority.to_raw());
     // SAFETY: plain integers; process 0 is the calling thread.
@@ -158,7 +159,7 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
     zero_or_error(rc)
 }
 
-/// The calling thread's I/O priority.
+/// Returns the calling thread's I/O priority.
 ///
 /// # Errors
 /// The error of `ioprio_get(2)`.
@@ -169,8 +170,7 @@ pub fn io_priority() -> io::Result<IoPriority> {
     Ok(IoPriority::from_raw(value))
 }
 
-/// Sets by how much the kernel may be late in waking the calling thread, ns; its default is
-/// 50,000.
+/// Sets the calling thread's timer slack in ns; the default is 50,000.
 ///
 /// # Errors
 /// The error of `prctl(2)`.
@@ -181,7 +181,7 @@ pub fn set_timer_slack_ns(ns: u64) -> io::Result<()> {
     zero_or_error(rc.into())
 }
 
-/// By how much the kernel may be late in waking the calling thread, ns.
+/// Returns the calling thread's timer slack, in ns.
 ///
 /// # Errors
 /// The error of `prctl(2)`.
@@ -191,25 +191,25 @@ pub fn timer_slack_ns() -> io::Result<u64> {
     u64::try_from(rc).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// What a thread or a process has used since it began.
+/// Resource usage of a thread or process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// User time, µs.
     pub user_us: u64,
     /// System time, µs.
     pub system_us: u64,
-    /// Times it gave the processor up.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it lost the processor.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Page faults that waited for a device.
+    /// Major page faults, which waited for a device.
     pub major_faults: u64,
-    /// Page faults that did not.
+    /// Minor page faults.
     pub minor_faults: u64,
 }
 
 impl Usage {
-    /// What both used.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -222,7 +222,7 @@ impl Usage {
         }
     }
 
-    /// What was used between `earlier` and this.
+    /// Returns the usage between `earlier` and this.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
@@ -240,13 +240,13 @@ impl Usage {
     }
 }
 
-/// What the calling thread has used.
+/// Returns the usage of the calling thread.
 #[must_use]
 pub fn usage() -> Usage {
     usage_of(libc::RUSAGE_THREAD)
 }
 
-/// What the whole process has used, threads that have ended and kernel helpers included.
+/// Returns the usage of the process, including ended threads and kernel helpers.
 #[must_use]
 pub fn process_usage() -> Usage {
     usage_of(libc::RUSAGE_SELF)
@@ -279,9 +279,9 @@ fn zero_or_error(rc: libc::c_long) -> io::Result<()> {
     }
 }
 
-/// 8192 processors, the most that a Linux kernel is built for.
+/// 8192 CPUs, the maximum of a Linux build.
 const MASK_WORDS: usize = 128;
-/// TASK_COMM_LEN of the kernel, its zero included.
+/// TASK_COMM_LEN of the kernel, including the terminating zero.
 const NAME_BYTES: usize = 16;
 /// <linux/ioprio.h>.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
@@ -292,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    /// Settings of a thread end with it, so each test has one of its own.
+    /// Runs a test in its own thread, with which its settings end.
     fn on_a_thread(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }

@@ -1,4 +1,4 @@
-//! A timer that one thread sets and another waits for (`timerfd_create(2)`).
+//! A timer that one thread arms and another waits for (`timerfd_create(2)`).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,15 +7,15 @@ use fathom_core::Nanos;
 
 use crate::clock;
 
-/// A timer; off until it is set.
+/// A one-shot timer, disarmed at first.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// A timer that is off.
+    /// Creates a disarmed timer.
     ///
     /// # Errors
-    /// The error of `timerfd_create(2)`: `EMFILE` where the process has too many files open.
+    /// The error of `timerfd_create(2)`: `EMFILE` if the process has too many open files.
     pub fn new() -> io::Result<Self> {
         // SAFETY: plain integers.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
@@ -26,14 +26,14 @@ impl Timer {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Sets it: it goes off once, after `span`, or as soon as it can for none.
+    /// Arms the timer to expire once, after `span`, or at once if that is zero.
     ///
     /// # Errors
-    /// The error of `timerfd_settime(2)`; nothing is known to make it fail.
+    /// The error of `timerfd_settime(2)`; no cause is known.
     pub fn set(&self, span: Nanos) -> io::Result<()> {
         let value = libc::itimerspec {
             it_interval: clock::timespec(0),
-            // All zeros would turn it off.
+            // All zeros would disarm it.
             it_value: clock::timespec(span.get().max(1)),
         };
         // SAFETY: the descriptor is open, the value lives through the call, and the old one is not
@@ -52,7 +52,7 @@ impl Timer {
         }
     }
 
-    /// Sleeps until it goes off, or a signal comes.
+    /// Sleeps until the timer expires or a signal arrives.
     ///
     /// # Errors
     /// The error of `read(2)`.

@@ -1,5 +1,4 @@
-//! What tracing needs of the kernel beside plain files: a tracefs of one's own where none is
-//! mounted, and rings that are read without waiting.
+//! System calls for tracing: a detached mount of tracefs, and non-blocking rings.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,15 +7,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A mounted tracefs that is attached nowhere: no other process sees it, and it is gone when this
-/// value is, or the process, however it ends.
+/// A detached mount of tracefs, invisible to other processes. It ends with this value, or with the
+/// process, in whatever way that ends.
 #[derive(Debug)]
 pub struct DetachedTracefs {
     mount: OwnedFd,
 }
 
 impl DetachedTracefs {
-    /// Mounts one.
+    /// Mounts tracefs.
     ///
     /// # Errors
     /// The error of `fsopen(2)`, `fsconfig(2)` or `fsmount(2)`: `ENODEV` where the kernel has no
@@ -54,14 +53,14 @@ impl DetachedTracefs {
         })
     }
 
-    /// Where its root can be reached, by this process only.
+    /// Returns the path of its root, valid in this process only.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
     }
 }
 
-/// The descriptor that a system call gave, or its error.
+/// Converts the result of a system call that returns a descriptor.
 fn owned(given: libc::c_long) -> io::Result<OwnedFd> {
     match libc::c_int::try_from(given) {
         // SAFETY: the kernel has just made it for us, and nobody else has it.
@@ -70,7 +69,7 @@ fn owned(given: libc::c_long) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a ring to be read: a read that finds nothing says `WouldBlock`.
+/// Opens a ring for reading; reads of an empty ring fail with `WouldBlock`.
 ///
 /// # Errors
 /// The error of `open(2)`.

@@ -1,8 +1,8 @@
 //! io_uring: a ring with the buffers and the in-flight table of one worker.
 //!
-//! `rings.rs` has the queues that are shared with the kernel, `setup.rs` their making step by
-//! step, `ops.rs` what an op is for the kernel, `enter.rs` the system call; handing over, waiting,
-//! and the ownership of buffers are here.
+//! `rings.rs` has the queues shared with the kernel, `setup.rs` their creation, `ops.rs` the
+//! encoding of ops, `enter.rs` the system call. Submitting, waiting and the ownership of buffers
+//! are here.
 
 mod abi;
 mod call;
@@ -31,15 +31,21 @@ use rings::Rings;
 
 pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 
-/// One ring, used by the thread that made it (the kernel holds it to that).
+/// An io_uring with the buffers and the in-flight table of one worker.
 ///
-/// An op owns its slot's buffer from `push` until `reap` has given out its completion.
+/// `push` queues an op without a system call, `submit` hands all queued ops to the kernel in one
+/// `io_uring_enter` that may also run task work and wait, `reap` collects completions. An op owns
+/// its slot's buffer from `push` until `reap` has returned its completion.
+///
+/// Only the creating thread may use a ring; the kernel enforces that (`SINGLE_ISSUER`) where it
+/// can. The constructor allocates all memory, and registers buffers and files if asked to. Dropping
+/// a busy ring waits up to 30 s, then leaks the memory that the kernel may still write to.
 #[derive(Debug)]
 pub struct Ring {
     rings: Rings,
-    /// What `io_uring_enter` is called with: the ring's own descriptor, or its registered number.
+    /// First argument of `io_uring_enter`: the ring's descriptor, or its registered index.
     enter_fd: i32,
-    /// Says which of the two it is; 0 for the former.
+    /// Flag for a registered index; 0 for a descriptor.
     enter_flags: u32,
     mode: Mode,
     features: Vec<&'static str>,
@@ -47,34 +53,34 @@ pub struct Ring {
     /// Freed by `drop` once nothing is in flight, else leaked.
     memory: ManuallyDrop<Memory>,
     in_flight: InFlight,
-    /// Completions that did not come through the ring.
+    /// Completions made outside of the ring.
     ready: Ready,
-    /// Ops until the next one that is handed to a kernel worker.
+    /// Ops until the next one with `IOSQE_ASYNC`.
     until_async: u32,
-    /// For so many more submissions completion work is run at once; see `submit`.
+    /// Submissions for which task work is still run in the same call; see `submit`.
     asks_for_events: u32,
-    /// Calls of `io_uring_enter`.
+    /// Number of calls of `io_uring_enter`.
     calls: u64,
 }
 
-/// What the kernel may be reading or writing.
+/// Memory that the kernel may be reading or writing.
 #[derive(Debug)]
 struct Memory {
     buffers: Buffers,
-    /// One for each slot, where vectors are asked for; else none.
+    /// One per slot if vectors are used; else empty.
     vectors: Box<[libc::iovec]>,
 }
 
 impl Ring {
-    /// Lays an op down. Not for trims, which the ring cannot take. `file` is asked for the open
-    /// file where that is not registered.
+    /// Queues an op, except trims, which the ring cannot take. `file` returns the open file if
+    /// files are not registered.
     ///
     /// # Panics
-    /// If the op's slot is in flight or its data do not lie in the slot's buffer.
+    /// If the op's slot is in flight or its data are outside the slot's buffer.
     #[inline(always)]
     pub fn push<'file>(&mut self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) {
-        // Two ways down to the entry, so that on the usual one nothing but the entry is ever in
-        // memory: an op or fields that a function is given are stored narrow and read wide.
+        // Two paths, so that the common one writes nothing but the entry to memory: an op or fields
+        // passed to a function would be stored narrow and read wide, which stalls.
         match op.kind {
             OpKind::Data(direction @ (Direction::Read | Direction::Write)) if self.mode.plain => {
                 let fields = self.data_fields(op, direction == Direction::Write, file);
@@ -87,11 +93,11 @@ impl Ring {
         }
     }
 
-    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of
-    /// `slots`, at the offset that `offset` gives for it.
+    /// Queues reads or writes that equal `op` except for slot and offset: one for each of `slots`,
+    /// with the next offset of `offset`.
     ///
     /// # Panics
-    /// As `push`.
+    /// As for `push`.
     #[inline(always)]
     pub fn push_many(
         &mut self,
@@ -141,7 +147,7 @@ impl Ring {
         self.lay_down(op.slot, fields);
     }
 
-    /// The entry of an op, all but its number of which is in `fields`.
+    /// Builds the entry of an op from `fields` and its user data.
     #[inline(always)]
     fn lay_down(&mut self, slot: Slot, mut fields: Fields) {
         fields.user_data = self.in_flight.begin(slot);
@@ -153,14 +159,13 @@ impl Ring {
         unsafe { self.rings.submission.push(fields.entry()) };
     }
 
-    /// An op was done outside of the ring: its completion comes with the others.
+    /// Adds the completion of an op performed outside of the ring.
     pub fn complete(&mut self, slot: Slot, result: i32) {
         let user_data = self.in_flight.begin(slot);
         self.ready.push(self.in_flight.end(user_data), result);
     }
 
-    /// Hands over what is laid down and waits until `want` completions can be reaped, or a signal
-    /// comes.
+    /// Submits all queued ops and waits until `want` completions can be reaped or a signal arrives.
     ///
     /// # Errors
     /// The error of `io_uring_enter(2)`; the ring can no longer be used.
@@ -179,7 +184,7 @@ impl Ring {
         let mut retries = RETRIES;
         while left > 0 {
             match self.enter(left, want, flags) {
-                // None of them: the kernel has no room, and says so when it is asked again.
+                // The kernel took none: it is out of requests, and says so on the next try.
                 Ok(0) => self.make_room(&no_room(), &mut retries)?,
                 Ok(taken) => left -= taken.min(left),
                 Err(error) => self.make_room(&error, &mut retries)?,
@@ -188,12 +193,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether a submission that waits for `want` completions also has the kernel look for them.
+    /// Returns whether a submission should also run task work (`IORING_ENTER_GETEVENTS`).
     ///
-    /// Where completion work waits for us, it is run by the call that submits. But ops that
-    /// complete at once (from the page cache) leave no such work, and then looking for it is a
-    /// twentieth of what a no-op costs. So every now and then we submit without, and see whether
-    /// work is left; `reap` runs it then.
+    /// With deferred task work, the submitting call runs it. Ops that complete inline (from the
+    /// page cache) leave none, and then looking for it costs a twentieth of a no-op. So every now
+    /// and then we submit without the flag and check whether work is left; `reap` runs it then.
     #[inline(always)]
     fn events_flag(&mut self, want: u32) -> u32 {
         if want > 0 || self.mode.polled {
@@ -206,7 +210,7 @@ impl Ring {
         ENTER_GETEVENTS
     }
 
-    /// Collects completions without waiting; returns how many entries of `out` are filled.
+    /// Collects completions without waiting and returns the number of entries filled in `out`.
     ///
     /// # Panics
     /// If the kernel completes an op that is not in flight.
@@ -219,7 +223,7 @@ impl Ring {
         count += self.pop(&mut out[count..]);
         if self.has_hidden_work(count) {
             self.asks_for_events = ASK_FOR_EVENTS;
-            // With something to give out now, the rest can wait for the next submission.
+            // With something to return now, the rest can wait for the next submission.
             if count == 0 {
                 count = self.look_for_work(out);
             }
@@ -227,7 +231,7 @@ impl Ring {
         count
     }
 
-    /// Whether completions may be had by entering the kernel.
+    /// Returns whether entering the kernel may produce completions.
     #[inline(always)]
     fn has_hidden_work(&self, found: usize) -> bool {
         if self.mode.polled {
@@ -242,13 +246,13 @@ impl Ring {
         if self.with_kernel() == 0 {
             return 0;
         }
-        // An error here shows itself in the next submit or wait, which can report it.
+        // An error recurs in the next submit or wait, which can report it.
         let _ignored = self.enter(0, 0, ENTER_GETEVENTS);
         self.pop(out)
     }
 
-    /// Sleeps until `min` completions can be reaped, `span` has passed or a signal has come;
-    /// `None` is without end.
+    /// Sleeps until `min` completions can be reaped, `span` has passed or a signal arrives;
+    /// `None` waits indefinitely.
     ///
     /// # Errors
     /// The error of `io_uring_enter(2)`; the ring can no longer be used.
@@ -267,27 +271,27 @@ impl Ring {
         }
     }
 
-    /// The buffer of a slot that is not in flight.
+    /// Returns the buffer of a slot that is not in flight.
     ///
     /// # Panics
-    /// If it is in flight.
+    /// If the slot is in flight.
     #[inline]
     pub fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
         self.memory.buffers.get(slot)
     }
 
-    /// Lets another thread have its turn with the buffer of a slot that is not in flight.
+    /// Releases the buffer of a slot that is not in flight to other threads.
     ///
     /// # Panics
-    /// If it is in flight.
+    /// If the slot is in flight.
     pub fn let_go(&mut self, slot: Slot) {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
         self.memory.buffers.let_go(slot);
     }
 
-    /// Tells the ring that a file of the table was opened (or closed: `None`); needed only where
-    /// files are registered.
+    /// Updates a file of the table after it was opened, or closed (`None`); needed only if files
+    /// are registered.
     ///
     /// # Errors
     /// The error of `io_uring_register(2)`.
@@ -298,33 +302,33 @@ impl Ring {
         self.register_file(index, raw(file))
     }
 
-    /// Ops between `push` and `reap`.
+    /// Returns the number of ops between `push` and `reap`.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         self.rings.in_flight()
     }
 
-    /// How often the kernel was entered since the ring was made.
+    /// Returns the number of system calls since the ring was created.
     #[must_use]
     #[inline]
     pub const fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// What of the kernel's optional features is in use, as the kernel spells it.
+    /// Returns the optional kernel features in use, by the kernel's names.
     #[must_use]
     pub fn features(&self) -> &[&'static str] {
         &self.features
     }
 
-    /// Those of the optional features that were asked for and the kernel does not have.
+    /// Returns the optional features that were requested but that the kernel lacks.
     #[must_use]
     pub fn refused(&self) -> &[&'static str] {
         &self.refused
     }
 
-    /// Those of the ops in flight that the kernel has, so that they will complete. What its thread
-    /// has yet to take counts: it will.
+    /// Returns the ops that will complete in the kernel, including those that its SQPOLL thread has
+    /// yet to take.
     #[inline]
     fn with_kernel(&self) -> u32 {
         let submission = &self.rings.submission;
@@ -340,7 +344,7 @@ impl Ring {
         self.rings.completion.take(out, &mut self.in_flight)
     }
 
-    /// Waits for all that the kernel has; false if it would not give it back.
+    /// Waits for all ops in the kernel; false if they did not complete in time.
     fn drain(&mut self) -> bool {
         let mut out = [Completion::default(); 64];
         for _ in 0..DRAIN_WAITS {
@@ -348,7 +352,7 @@ impl Ring {
             if self.with_kernel() == 0 {
                 return true;
             }
-            // What was handed over may lie there while the thread sleeps.
+            // Submitted entries may be pending while the SQPOLL thread sleeps.
             if self.mode.kernel_thread && self.submit_to_thread(0).is_err() {
                 return false;
             }
@@ -367,19 +371,17 @@ impl Drop for Ring {
         // SAFETY: the field is not used again: this is the end of the ring.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         if !drained {
-            // The kernel may yet write to them, so they are never used for anything else.
+            // The kernel may still write to the buffers, so they are leaked.
             memory.buffers.leak();
             Box::leak(memory.vectors);
         }
     }
 }
 
-/// A drop waits for the kernel in steps, 30 s in all: as long as a disk's own time-out for a
-/// request.
+/// Steps in which a drop waits for the kernel, 30 s in all, the usual timeout of a disk's request.
 const DRAIN_STEP: Nanos = Nanos::from_millis(100);
 const DRAIN_WAITS: u32 = 300;
 
-/// Completion work that was left once is looked for in so many submissions before we see whether
-/// there still is any: one call in 64 is then made for nothing. A guess between a load that
-/// changes and a call that is for nothing.
+/// Submissions that run task work after some was found, before the next check: one call in 64 is
+/// then wasted (guess: fewer react faster to a changing load, more waste less).
 const ASK_FOR_EVENTS: u32 = 63;

@@ -1,4 +1,4 @@
-//! Identities of files: what remains the same under every name, link and device node.
+//! Identities of files, the same under every name, link and device node.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -30,19 +30,19 @@ impl FileId {
     }
 }
 
-/// File or device behind a loop device, as its driver knows it.
+/// Backing file or device of a loop device, as its driver reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopBacking {
     /// The backing file, or the node through which a backing device was opened.
     pub file: FileId,
     /// Number of the backing device; `None` for a regular file.
     pub device: Option<DeviceNumber>,
-    /// The answer does not tell a regular file from a node that lies on the very device it stands
-    /// for: older kernels give a regular file the number of its file system.
+    /// The answer is ambiguous: older kernels report the number of its file system for a regular
+    /// file, which a node stored on the device it represents has too.
     pub is_ambiguous: bool,
 }
 
-/// Asks a loop device what is behind it (`LOOP_GET_STATUS64`).
+/// Queries the backing file of a loop device (`LOOP_GET_STATUS64`).
 ///
 /// # Errors
 /// The error of the request: `ENXIO` where nothing is attached, `ENOTTY` for any other device.
@@ -63,7 +63,7 @@ pub fn loop_backing(device: impl AsFd) -> io::Result<LoopBacking> {
     })
 }
 
-/// Type of the file system of `path`: the magic number that `statfs(2)` documents.
+/// Returns the magic number of the file system of `path`, as documented in `statfs(2)`.
 ///
 /// # Errors
 /// The error of `statfs(2)`.

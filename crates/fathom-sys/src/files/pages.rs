@@ -1,4 +1,4 @@
-//! A file's pages: which are cached, which hold data, which are on their way to the device.
+//! Pages of a file: cached pages, allocated extents, write-back.
 
 use std::fs::File;
 use std::io;
@@ -6,22 +6,22 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use super::{check, signed, size};
 
-/// What the kernel is told about the use of a file's pages.
+/// Advice on the use of a file's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing in particular.
+    /// Default behaviour.
     Normal,
-    /// They will be read in order.
+    /// Sequential reads.
     Sequential,
-    /// They will be read in no order.
+    /// Random reads.
     Random,
-    /// They will be used once.
+    /// Used once.
     NoReuse,
-    /// They are not needed: clean ones are dropped from the cache.
+    /// Not needed: clean pages are dropped from the cache.
     DontNeed,
 }
 
-/// `posix_fadvise(2)` over `length` bytes from `offset`; length 0 means to the end.
+/// Calls `posix_fadvise(2)` on `length` bytes from `offset`; length 0 means to the end.
 ///
 /// # Errors
 /// The error of the call.
@@ -44,8 +44,8 @@ pub fn advise(fd: impl AsFd, advice: Advice, offset: u64, length: u64) -> io::Re
 /// The kernel's `F_LINUX_SPECIFIC_BASE` and 12; not in `libc` yet.
 const F_SET_RW_HINT: i32 = 1024 + 12;
 
-/// Tells the kernel how long what is written to a file will live, from 1 (nothing known) to 5
-/// (extremely long): `fcntl(2)`, `F_SET_RW_HINT`.
+/// Sets the write lifetime hint of a file, from 1 (none) to 5 (extreme): `fcntl(2)`,
+/// `F_SET_RW_HINT`.
 ///
 /// # Errors
 /// The error of the call: EINVAL where the kernel or the file has no such hints.
@@ -56,8 +56,8 @@ pub fn set_write_hint(fd: impl AsFd, hint: u8) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, F_SET_RW_HINT, &raw const hint) })
 }
 
-/// Starts writing a range's dirty pages to the device, without waiting for them and without
-/// making them durable (`sync_file_range(2)`, `SYNC_FILE_RANGE_WRITE`).
+/// Starts write-back of a range's dirty pages, without waiting and without durability
+/// (`sync_file_range(2)`, `SYNC_FILE_RANGE_WRITE`).
 ///
 /// # Errors
 /// The error of the call.
@@ -68,8 +68,7 @@ pub fn start_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<()
     check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
 }
 
-/// Waits until a range's pages are written to the device, which does not make them durable
-/// (`sync_file_range(2)` with all its flags).
+/// Writes back a range and waits for it, without durability (`sync_file_range(2)` with all flags).
 ///
 /// # Errors
 /// The error of the call, or of writing the pages.
@@ -82,9 +81,9 @@ pub fn finish_writeback(fd: impl AsFd, offset: u64, length: u64) -> io::Result<(
     check(unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), offset, length, flags) })
 }
 
-/// Bytes of the first `length` of a file that are in the page cache.
+/// Returns how many of the first `length` bytes of a file are in the page cache.
 ///
-/// Asks `cachestat(2)` (Linux 6.5), and `mincore(2)` where the kernel does not have it.
+/// Uses `cachestat(2)` (Linux 6.5), else `mincore(2)`.
 ///
 /// # Errors
 /// The error of the calls; `EPERM` for a file that this process could neither write nor owns.
@@ -99,18 +98,18 @@ pub fn cached_bytes(file: &File, length: u64) -> io::Result<u64> {
     }
 }
 
-/// Bytes of the first `length` of a regular file that hold data; the rest are holes, or room that
-/// was set aside and never written, and read as zeros without a device.
+/// Returns how many of the first `length` bytes of a regular file hold data. The rest are holes or
+/// unwritten extents, which read as zeros without reaching a device.
 ///
-/// Looks at `most_extents` pieces and takes the rest for data.
+/// Examines at most `extents_max` extents and counts the rest as data.
 ///
 /// # Errors
 /// The error of `lseek(2)`.
-pub fn data_bytes(file: &File, length: u64, most_extents: u32) -> io::Result<u64> {
+pub fn data_bytes(file: &File, length: u64, extents_max: u32) -> io::Result<u64> {
     let length = length.min(file.metadata()?.len());
     let mut data = 0_u64;
     let mut at = 0_u64;
-    for _ in 0..most_extents {
+    for _ in 0..extents_max {
         let Some(start) = seek(file, at, libc::SEEK_DATA)? else {
             return Ok(data);
         };
@@ -129,7 +128,7 @@ pub fn data_bytes(file: &File, length: u64, most_extents: u32) -> io::Result<u64
     Ok(data + (length - at))
 }
 
-/// `None` where there is nothing more to find.
+/// Seeks data or a hole; `None` if there is no more.
 fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     // SAFETY: plain integers; the descriptor is open.
     let found = unsafe { libc::lseek(file.as_raw_fd(), signed(from)?, whence) };
@@ -175,7 +174,7 @@ fn mincore_bytes(file: &File, length: u64, window: u64) -> io::Result<u64> {
     Ok(resident.saturating_mul(page).min(length))
 }
 
-/// Pages of one window that are resident; `offset` is a multiple of the page size.
+/// Counts the resident pages of one window; `offset` is a multiple of the page size.
 fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<u64> {
     let bytes = usize::try_from(span).map_err(io::Error::other)?;
     let pages = usize::try_from(span.div_ceil(page)).map_err(io::Error::other)?;
@@ -201,7 +200,7 @@ fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<
 /// The number of `cachestat`, the same on every architecture; not yet in the libc crate's tables
 /// for all of them.
 const SYS_CACHESTAT: libc::c_long = 451;
-/// A window of 1 GiB costs 256 KiB of states: large enough to be few calls, small enough to map.
+/// Window of 1 GiB, whose page states take 256 KiB: few calls, and small enough to map.
 const MINCORE_WINDOW: u64 = 1 << 30;
 
 #[cfg(test)]

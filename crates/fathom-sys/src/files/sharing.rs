@@ -1,4 +1,4 @@
-//! The place where a missing file would be created, and the users of an existing one.
+//! Creation path of a missing file, and other users of an existing one.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,18 +10,18 @@ use fathom_core::Nanos;
 use super::check;
 use crate::clock;
 
-/// The path at which `open(2)` would create the missing file `path`: where the links lead whose
-/// target does not exist yet, else `path` itself.
+/// Returns the path at which `open(2)` would create the missing file `path`: the end of a chain of
+/// dangling links, else `path` itself.
 ///
 /// # Errors
-/// ELOOP for links that lead round in a circle, or the errno of `readlink(2)`.
+/// ELOOP for a cycle of links, or the error of `readlink(2)`.
 pub fn creation_path(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&at) {
             // An absolute target replaces the folder.
             Ok(target) => at = at.parent().unwrap_or(Path::new("/")).join(target),
-            // EINVAL: there is something, and it is no link.
+            // EINVAL: it exists and is not a link.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -41,9 +41,9 @@ pub fn creation_path(path: &Path) -> io::Result<PathBuf> {
 /// Returns whether anything but `file` has its file open or mapped, in this process or another;
 /// `None` if the file system or the file's ownership does not let this process ask.
 ///
-/// Asks by taking a write lease, which the kernel grants only to the sole opener, and returns it at
-/// once. Asks again for some milliseconds where it is refused: a process that is being started
-/// holds a copy of every file of its parent until it executes its program.
+/// Takes a write lease, which the kernel grants only to the sole opener, and releases it at once.
+/// Retries for some milliseconds: a process being started holds a copy of every open file of its
+/// parent until it calls `exec`.
 #[must_use]
 pub fn is_open_elsewhere(file: &File) -> Option<bool> {
     for _ in 0..ASK_AGAIN {
@@ -57,12 +57,11 @@ pub fn is_open_elsewhere(file: &File) -> Option<bool> {
 
 fn is_open_elsewhere_now(file: &File) -> Option<bool> {
     let fd = file.as_raw_fd();
-    // A lease that is asked back meanwhile is told of by SIGIO, which ends a process unless it is
-    // caught; SIGURG is ignored.
+    // Breaking a lease raises SIGIO, which by default ends the process; SIGURG is ignored.
     control(fd, F_SETSIG, libc::SIGURG).ok()?;
     match control(fd, libc::F_SETLEASE, libc::F_WRLCK) {
         Ok(()) => {
-            // Cannot fail: it is ours. Closing the file would return it as well.
+            // Cannot fail: the lease is ours. Closing the file would release it too.
             let _returned = control(fd, libc::F_SETLEASE, libc::F_UNLCK);
             Some(false)
         }
@@ -76,10 +75,10 @@ fn control(fd: RawFd, command: libc::c_int, argument: libc::c_int) -> io::Result
     check(unsafe { libc::fcntl(fd, command, argument) })
 }
 
-/// The kernel follows so many.
+/// `MAXSYMLINKS` of the kernel.
 const LINKS_MAX: u32 = 40;
 
-/// With a millisecond between: far longer than a start takes, and nothing beside a layout.
+/// Attempts 1 ms apart: far longer than a fork and exec take, negligible for a layout.
 const ASK_AGAIN: u32 = 20;
 
 /// Of <asm-generic/fcntl.h>, the same on every architecture that Rust supports; not in the libc

@@ -1,4 +1,4 @@
-//! Pipes and character devices opened so that nothing on the other end can hold up the caller.
+//! Non-blocking access to pipes and character devices.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use fathom_core::Nanos;
 
-/// Opens a pipe or a device for writing without waiting for it (`O_NONBLOCK`): writes that would
-/// wait fail with `EAGAIN`. Creates and truncates nothing.
+/// Opens a pipe or a device for writing without blocking (`O_NONBLOCK`): writes that would block
+/// fail with `EAGAIN`. Creates and truncates nothing.
 ///
 /// # Errors
 /// The error of `open(2)`; `ENXIO` for a FIFO that no process has open for reading.
@@ -33,7 +33,7 @@ pub fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Waits until a write would not block, at most so long; returns whether it would not. A signal
+/// Waits for a limited time until a write would not block, and returns whether that is so. A signal
 /// ends the wait early.
 ///
 /// # Errors
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_full_pipe_is_not_writable_until_it_is_read() {
         let (mut reader, writer) = io::pipe().unwrap();
-        // Another description of the same pipe, so that `O_NONBLOCK` is its own.
+        // A separate open file description, with its own `O_NONBLOCK`.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let mut nonblocking = open_nonblocking(Path::new(&path)).unwrap();
         let page = [0; 4096];

@@ -1,13 +1,13 @@
-//! Buffers that several threads use in turn.
+//! Buffers shared by several threads in turn.
 //!
-//! Each thread has its own handle to the same memory. A slot's buffer is one handle's at a time,
-//! from when that handle first touches it until it lets go:
+//! Each thread has its own handle to the same memory. A slot's buffer belongs to one handle at a
+//! time, from its first access until it is released:
 //!
 //! ```text
 //!            take (compare and exchange)
-//!   nobody's ───────────────────────────► this handle's
-//!            ◄───────────────────────────
-//!            let go (needs the handle for itself, so nothing of it is borrowed)
+//!   free ───────────────────────────► this handle's
+//!        ◄───────────────────────────
+//!            release (takes `&mut`, so nothing of the buffer is borrowed)
 //! ```
 
 use std::cell::Cell;
@@ -19,17 +19,17 @@ use fathom_core::Slot;
 
 use super::{Buffers, Home, Memory};
 
-/// Buffers whose handles can be on different threads.
+/// Buffers whose handles may be on different threads.
 #[derive(Clone, Debug)]
 pub struct BuffersInTurns(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// What keeps the memory mapped, and says where it is.
+    /// The mapping.
     buffers: Buffers,
-    /// The handle that has the slot of this index; [`NOBODY`].
+    /// Per slot, the handle that holds it, or [`NOBODY`].
     holders: Box<[AtomicU32]>,
-    /// How many handles there have been.
+    /// Number of handles created so far.
     handles: AtomicU32,
 }
 
@@ -39,19 +39,19 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-/// One thread's way to the buffers.
+/// One thread's handle to the buffers.
 #[derive(Debug)]
 pub(super) struct Handle {
     shared: Arc<Shared>,
-    /// Not [`NOBODY`], and no other handle's.
+    /// Unique number, other than [`NOBODY`].
     number: u32,
-    /// The slots that this handle has: a thread that leaves the buffers alone leaves the line of
-    /// their holders to those who use them.
+    /// Slots held by this handle, cached so that a thread does not touch the shared line of holders
+    /// without need.
     has: Box<[Cell<bool>]>,
 }
 
 impl BuffersInTurns {
-    /// Maps `slots` buffers of `bytes` bytes each; nobody has any of them.
+    /// Maps `slots` buffers of `bytes` bytes each, all free.
     ///
     /// # Errors
     /// As [`Buffers::within`].
@@ -70,14 +70,14 @@ impl BuffersInTurns {
         })))
     }
 
-    /// One more handle.
+    /// Creates a handle.
     pub(super) fn buffers(&self, slots: u32, bytes: u32) -> Buffers {
         let all = &self.0.buffers;
         assert!(
             slots == all.slots && bytes as usize == all.bytes,
             "buffers of another shape"
         );
-        // Relaxed: only that each number comes once.
+        // Relaxed: only uniqueness is needed.
         let number = self.0.handles.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(number != NOBODY, "more handles than numbers");
         Buffers {
@@ -107,20 +107,20 @@ impl Handle {
         self.shared.buffers.slots
     }
 
-    /// Comes back only if the slot is this handle's.
+    /// Takes the slot; panics if another handle holds it.
     pub(super) fn take(&self, slot: Slot) {
         let (holder, has) = self.of(slot);
         if has.get() {
             return;
         }
-        // Acquire: pairs with Release in `let_go`, so that what the other wrote is seen.
+        // Acquire: pairs with Release in `let_go`, to see the other thread's writes.
         let had =
             holder.compare_exchange(NOBODY, self.number, Ordering::Acquire, Ordering::Relaxed);
         assert!(had.is_ok(), "{slot:?} is another thread's");
         has.set(true);
     }
 
-    /// Whoever comes next may have the slot; nothing if this handle does not have it.
+    /// Releases the slot; no effect if this handle does not hold it.
     pub(super) fn let_go(&self, slot: Slot) {
         let (holder, has) = self.of(slot);
         if has.replace(false) {
@@ -142,7 +142,7 @@ impl Handle {
     }
 }
 
-/// The number of no handle.
+/// Marker of a free slot.
 const NOBODY: u32 = 0;
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
         one.let_go(Slot::new(1));
         assert_eq!(other.get(Slot::new(1)), [7; 512]);
         other.let_go(Slot::new(1));
-        // Twice is as good as once.
+        // Releasing twice has no effect.
         other.let_go(Slot::new(1));
         assert_eq!(one.part(Slot::new(1), 511, 1), [7]);
     }

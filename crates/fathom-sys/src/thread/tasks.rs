@@ -1,25 +1,25 @@
-//! The other threads of this process, as `/proc` tells of them.
+//! CPU time of this process's threads and kernel helpers, from `/proc`.
 
 use std::fs;
 
 use super::Usage;
 use crate::system::TICK_US;
 
-/// A thread that the kernel runs for a ring of this process: `iou-wrk-N` or `iou-sqp-N`.
+/// A kernel helper of a ring of this process: `iou-wrk-N` or `iou-sqp-N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelHelper {
-    /// Its own number.
+    /// Thread id.
     pub id: u32,
-    /// The thread whose ring it serves, directly or through that ring's poller.
+    /// Thread whose ring it serves, directly or through that ring's SQPOLL thread.
     pub owner: u32,
-    /// Processor time it has used, µs; all of it in the kernel.
+    /// CPU time, µs, all of it system time.
     pub system_us: u64,
 }
 
-/// The helpers that the kernel runs for this process's rings now.
+/// Lists the current kernel helpers of this process's rings.
 ///
-/// A helper that has ended (idle for 5 s) is not seen any more, nor what it had used; it remains
-/// in `process_usage`. One look costs a few µs for each thread of the process.
+/// A helper that has ended (idle for 5 s) is missing, with its CPU time, which remains in
+/// `process_usage`. Costs a few µs per thread of the process.
 #[must_use]
 pub fn kernel_helpers() -> Vec<KernelHelper> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
@@ -38,7 +38,7 @@ pub fn kernel_helpers() -> Vec<KernelHelper> {
             })
         })
         .collect();
-    // Workers of a polled ring belong to its poller; count them to the poller's owner.
+    // Workers of an SQPOLL ring belong to its thread; attribute them to that thread's owner.
     let direct = helpers.clone();
     for helper in &mut helpers {
         if let Some(poller) = direct.iter().find(|other| other.id == helper.owner) {
@@ -48,7 +48,7 @@ pub fn kernel_helpers() -> Vec<KernelHelper> {
     helpers
 }
 
-/// Processor time that the kernel's helpers of these threads' rings have used so far, µs.
+/// Returns the CPU time so far of the kernel helpers of these threads' rings, µs.
 #[must_use]
 pub fn kernel_helpers_us(owners: &[u32]) -> u64 {
     let helpers = kernel_helpers();
@@ -58,11 +58,11 @@ pub fn kernel_helpers_us(owners: &[u32]) -> u64 {
     own.map(|helper| helper.system_us).sum()
 }
 
-/// What a thread of this process has used so far; nothing if it has ended.
+/// Returns the usage of a thread of this process; zero if it has ended.
 ///
-/// The sum of user and system time is exact. Their split is known in hundredths of a second; what
-/// is less counts as system time, which is where threads that do I/O spend theirs. Reads three
-/// files of `/proc`, which takes some ten microseconds.
+/// The sum of user and system time is exact. Their split has a resolution of 10 ms; the remainder
+/// counts as system time, which dominates in threads that do I/O. Reads three files of `/proc`,
+/// some ten microseconds.
 #[must_use]
 pub fn usage_of_task(id: u32) -> Usage {
     let read = |file| fs::read_to_string(format!("/proc/self/task/{id}/{file}"));
@@ -100,7 +100,7 @@ fn owner_in_name(name: &str) -> Option<u32> {
     number.parse().ok()
 }
 
-/// `schedstat` counts nanoseconds; `stat`, for kernels without it, hundredths of a second.
+/// Reads the CPU time: `schedstat` has nanoseconds; `stat`, for kernels without it, units of 10 ms.
 fn task_time_us(id: u32) -> Option<u64> {
     if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{id}/schedstat")) {
         return schedstat_time_us(&text);
@@ -119,14 +119,15 @@ fn stat_time_us(stat: &str) -> Option<u64> {
     Some(ticks.saturating_mul(TICK_US))
 }
 
-/// A field of `stat`, counted from one. The second is a name in parentheses, which may hold spaces.
+/// Returns a field of `stat`, counted from 1. The second, a name in parentheses, may contain
+/// spaces.
 fn stat_field(stat: &str, number: usize) -> Option<u64> {
     let (_, from_third) = stat.rsplit_once(')')?;
     let mut fields = from_third.split_ascii_whitespace();
     fields.nth(number - 3)?.parse().ok()
 }
 
-/// Fields of `/proc/PID/task/TID/stat`, by proc(5).
+/// Field numbers of `/proc/PID/task/TID/stat`, from proc(5).
 const MINOR_FAULTS: usize = 10;
 const MAJOR_FAULTS: usize = 12;
 const USER_TIME: usize = 14;

@@ -1,6 +1,6 @@
-//! Structures and numbers of <linux/io_uring.h>, as far as they are used here.
+//! Structures and constants of <linux/io_uring.h> that are used here.
 
-/// `struct io_uring_params`: what a ring is to be, and where its parts lie.
+/// `struct io_uring_params`: configuration of a ring, and offsets of its parts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parameters {
@@ -49,7 +49,7 @@ pub(super) struct CompletionOffsets {
 const _: () = assert!(size_of::<Parameters>() == 120);
 
 impl Parameters {
-    /// What is asked for; the kernel fills in the rest.
+    /// Creates a request; the kernel fills in the rest.
     pub(super) fn new(flags: u32, completion_entries: u32) -> Self {
         Self {
             flags,
@@ -58,12 +58,12 @@ impl Parameters {
         }
     }
 
-    /// Whether waiting takes a time-out, since Linux 5.11.
+    /// Returns whether waiting takes a timeout (Linux 5.11).
     pub(super) const fn waits_with_a_time(&self) -> bool {
         self.features & FEATURE_EXT_ARG != 0
     }
 
-    /// Where the array of indices lies, if there is one.
+    /// Returns the offset of the array of indices, if there is one.
     pub(super) const fn index_array(&self) -> Option<u32> {
         if self.flags & SETUP_NO_SQARRAY == 0 {
             Some(self.submission.array)
@@ -72,7 +72,7 @@ impl Parameters {
         }
     }
 
-    /// Bytes of both queues' indices and of the completions.
+    /// Returns the size of both queues' indices and the completions.
     pub(super) fn queues_bytes(&self) -> usize {
         let completions = self.completion.entries as usize + self.completion_entries as usize * 16;
         let array = self.index_array().map_or(0, |array| {
@@ -81,7 +81,7 @@ impl Parameters {
         completions.max(array)
     }
 
-    /// Bytes of the submission queue's entries.
+    /// Returns the size of the submission queue entries.
     pub(super) const fn entries_bytes(&self) -> usize {
         self.submission_entries as usize * 64
     }

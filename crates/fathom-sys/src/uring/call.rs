@@ -1,17 +1,16 @@
-//! `io_uring_enter(2)` without a function around it.
+//! `io_uring_enter(2)` as an inline system call.
 //!
-//! The kernel leaves the processor's predictor of returns cleared where it defends itself against
-//! speculation, so each function that is returned from after the call is a wrong guess. libc's
-//! `syscall` is one such function, and stores the error where another thread cannot see it, to be
-//! fetched from there again.
+//! With speculation mitigations, the kernel returns with an empty return stack buffer, so every
+//! function return after the call is mispredicted. libc's `syscall` adds one such return, and a
+//! round trip of the error through thread-local `errno`.
 
 use std::ffi::c_void;
 
-/// How many entries the kernel took, or the negated error number.
+/// Returns the number of entries the kernel took, or a negated errno.
 ///
 /// # Safety
-/// As the call itself: `argument` is null or what `flags` say it is, of `size` bytes, and what the
-/// entries of the ring name is alive.
+/// As for the call itself: `argument` is null or what `flags` announce, of `size` bytes, and
+/// everything that the ring's entries name is alive.
 #[inline(always)]
 pub(super) unsafe fn io_uring_enter(
     fd: i32,
@@ -51,6 +50,6 @@ pub(super) unsafe fn io_uring_enter(
             taken => i64::from(taken),
         };
     }
-    // Counts and error numbers are small.
+    // Counts and errnos are small.
     i32::try_from(result).unwrap_or(-libc::EOVERFLOW)
 }

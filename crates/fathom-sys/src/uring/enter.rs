@@ -1,4 +1,4 @@
-//! The one system call, and what to do when it is refused.
+//! `io_uring_enter(2)`, and the reactions to its errors.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::abi::{ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument
 use super::call;
 
 impl Ring {
-    /// Wakes the kernel's thread if it has gone to sleep, and waits for `want` completions.
+    /// Wakes the SQPOLL thread if it sleeps, and waits for `want` completions.
     pub(super) fn submit_to_thread(&mut self, want: u32) -> io::Result<()> {
         let mut flags = 0;
         if self.rings.submission.needs_wakeup() {
@@ -29,8 +29,9 @@ impl Ring {
         }
     }
 
-    /// Prepares for another try after the kernel took no entry: nothing after a signal; where it
-    /// is out of requests, waits for one to come back, or a while if none can.
+    /// Prepares the next try after the kernel took no entry: returns at once after a signal; if the
+    /// kernel is out of requests, waits for a completion, or for a while if none of ours is
+    /// pending.
     #[cold]
     pub(super) fn make_room(&mut self, error: &io::Error, retries: &mut u32) -> io::Result<()> {
         match error.raw_os_error() {
@@ -40,7 +41,7 @@ impl Ring {
             {
                 self.wait(self.rings.completion.len() + 1, Some(RETRY))
             }
-            // Not for ever: nothing of ours can make room.
+            // No op of ours can make room: give up after a while.
             Some(libc::EAGAIN | libc::EBUSY) if *retries > 0 => {
                 *retries -= 1;
                 clock::sleep(RETRY);
@@ -50,14 +51,14 @@ impl Ring {
         }
     }
 
-    /// `io_uring_enter(2)`; returns how many entries the kernel took.
+    /// Calls `io_uring_enter(2)` and returns the number of entries the kernel took.
     #[inline(always)]
     pub(super) fn enter(&mut self, submit: u32, min: u32, flags: u32) -> io::Result<u32> {
         // SAFETY: there is no argument.
         unsafe { self.enter_with(submit, min, flags, std::ptr::null()) }
     }
 
-    /// The same to wait for completions, at most for `span`.
+    /// Calls it to wait for completions, at most for `span`.
     pub(super) fn enter_for(&mut self, min: u32, span: Option<Nanos>) -> io::Result<u32> {
         let Some(span) = span else {
             return self.enter(0, min, ENTER_GETEVENTS);
@@ -74,7 +75,7 @@ impl Ring {
     }
 
     /// # Safety
-    /// `argument` is null, or with `ENTER_EXT_ARG` a live one.
+    /// `argument` is null, or with `ENTER_EXT_ARG` points to a live argument.
     #[inline(always)]
     unsafe fn enter_with(
         &mut self,
@@ -105,15 +106,15 @@ impl Ring {
     }
 }
 
-/// How long to wait for a completion before trying again when the kernel was out of requests:
-/// long against an op, short against a person.
+/// Wait for a completion before the next try when the kernel is out of requests: long for an op,
+/// short for a user.
 const RETRY: Nanos = Nanos::from_millis(10);
 
-/// Tries of one submission while nothing of ours is with the kernel: a second in all (a guess:
-/// memory that other programs give back comes sooner, or not soon).
+/// Tries of one submission while none of our ops is in the kernel: one second in all (guess: memory
+/// that other programs free comes sooner, or not soon).
 pub(super) const RETRIES: u32 = 100;
 
-/// The kernel took no entry and named no error.
+/// Error for a call that took no entry and returned none.
 #[cold]
 pub(super) fn no_room() -> io::Error {
     io::Error::from_raw_os_error(libc::EAGAIN)

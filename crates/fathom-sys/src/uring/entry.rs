@@ -1,19 +1,19 @@
-//! Entries of the submission queue, made of whole words.
+//! Submission queue entries, assembled from whole words.
 //!
-//! Fields of one to eight bytes, stored one by one and then copied in wide loads, are slow: a
-//! processor cannot forward narrow stores to a wide load; it waits until they have reached its
-//! cache, which cost more than everything else that laying an op down does. Here the words are put
-//! together in registers. A test holds them against the builders of the `io-uring` crate.
+//! A CPU cannot forward several narrow stores to a wide load: storing the fields one by one and
+//! copying the entry with wide loads stalled for longer than all other work of `push`. The words
+//! are therefore assembled in registers. A test compares them with the builders of the `io-uring`
+//! crate.
 
 use super::rings::Entry;
 
-/// The fields of `struct io_uring_sqe` that are in use here.
+/// Fields of `struct io_uring_sqe` that are used here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields {
-    /// Opcode and `IOSQE_…` flags, by `head`.
+    /// Opcode and `IOSQE_…` flags, from `head`.
     pub(super) head: u16,
     pub(super) priority: u16,
-    /// A descriptor, or a place in the table of registered files.
+    /// A descriptor, or an index in the table of registered files.
     pub(super) file: i32,
     pub(super) offset: u64,
     pub(super) address: u64,
@@ -21,7 +21,7 @@ pub(super) struct Fields {
     /// `rw_flags`, `fsync_flags`…
     pub(super) op_flags: u32,
     pub(super) user_data: u64,
-    /// A place in the table of registered buffers.
+    /// An index in the table of registered buffers.
     pub(super) buffer: u16,
 }
 
@@ -42,12 +42,12 @@ impl Fields {
     }
 }
 
-/// An opcode and its flags.
+/// Packs an opcode and its flags.
 pub(super) const fn head(opcode: u8, flags: u8) -> u16 {
     u16::from_ne_bytes([opcode, flags])
 }
 
-/// Two fields side by side, as they lie in memory.
+/// Packs two adjacent fields in memory order.
 #[inline]
 const fn pair_u16(first: u16, second: u16) -> u32 {
     if cfg!(target_endian = "little") {

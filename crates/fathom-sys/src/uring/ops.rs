@@ -1,4 +1,4 @@
-//! What the kernel is told of an op.
+//! Encoding of ops for the kernel.
 
 use fathom_core::{Direction, Op, OpKind, Slot, SyncKind};
 
@@ -11,39 +11,39 @@ use super::abi::{
 use super::entry::{Fields, head};
 use super::{Ring, RingConfig};
 
-/// How ops are made and completions come about; does not change over a ring's life.
+/// Encoding and completion mode of a ring, constant over its lifetime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mode {
-    /// Every read and write is made alike: a buffer without a vector, no flag of its own.
+    /// All reads and writes are encoded uniformly: no vector, no per-op flag.
     pub(super) plain: bool,
-    /// What a read and a write begin with.
+    /// First words of a read and a write.
     pub(super) heads: [u16; 2],
-    /// `rw_flags` of both.
+    /// `rw_flags` of reads and writes.
     pub(super) op_flags: u32,
     pub(super) fixed_files: bool,
-    /// An op names its file by its place in the table: that is registered, or nobody looks.
+    /// Ops name files by index: files are registered, or the op ignores its file (no-ops).
     pub(super) indexed_files: bool,
     pub(super) vectored: bool,
-    /// The kernel's thread takes the ops.
+    /// A kernel thread takes the ops (SQPOLL).
     pub(super) kernel_thread: bool,
-    /// Completions are polled for.
+    /// Completions are polled (IOPOLL).
     pub(super) polled: bool,
-    /// Completion work waits until we enter the kernel for it.
+    /// Task work is deferred until we enter the kernel for it (`DEFER_TASKRUN`).
     pub(super) deferred: bool,
-    /// Every so many ops one goes to a kernel worker; 0 never.
+    /// Interval of ops with `IOSQE_ASYNC`; 0: never.
     pub(super) force_async: u32,
 }
 
-/// The flags of an op whose file is registered, or is not.
+/// Returns the entry flags for registered or unregistered files.
 const fn file_flags(registered: bool) -> u8 {
     if registered { SQE_FIXED_FILE } else { 0 }
 }
 
 impl Mode {
     pub(super) const fn new(config: &RingConfig, deferred: bool) -> Self {
-        // A registered buffer needs no vector.
+        // Registered buffers have opcodes without a vector.
         let vectored = config.vectored && !config.fixed_buffers && !config.nops;
-        // A no-op has the same fields: the kernel looks at none of them but its flags.
+        // A no-op has the same fields; the kernel reads only its flags.
         let opcodes = match (config.nops, config.fixed_buffers) {
             (true, _) => [OP_NOP; 2],
             (false, true) => [OP_READ_FIXED, OP_WRITE_FIXED],
@@ -70,7 +70,7 @@ impl Mode {
 }
 
 impl Ring {
-    /// A read or a write.
+    /// Encodes a read or a write.
     #[inline(always)]
     pub(super) fn data_fields<'file>(
         &self,
@@ -93,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// What the kernel knows an op's file by.
+    /// Returns the file's index or descriptor for an entry.
     #[inline(always)]
     fn file_number<'file>(&self, op: &Op, file: impl FnOnce() -> Descriptor<'file>) -> i32 {
         if self.mode.indexed_files {
@@ -103,7 +103,7 @@ impl Ring {
         }
     }
 
-    /// What is not a read or a write as most are.
+    /// Encodes the less common ops.
     pub(super) fn uncommon_fields(&mut self, op: &Op, file: Descriptor<'_>) -> Fields {
         let mut fields = match op.kind {
             OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
@@ -128,7 +128,7 @@ impl Ring {
         fields
     }
 
-    /// The same by a vector of one.
+    /// Encodes a read or a write with a vector of one.
     fn with_vector(&mut self, op: &Op, write: bool, fields: Fields) -> Fields {
         let memory = &mut *self.memory;
         let address = memory.buffers.address(op.slot, op.buffer_offset, op.length);
@@ -164,8 +164,8 @@ impl Ring {
     }
 }
 
-/// The slot's place among the registered buffers. Where none are, the kernel does not look at it,
-/// and it need not fit.
+/// Returns the slot's index among the registered buffers; ignored by the kernel, and possibly
+/// truncated, if none are registered.
 #[inline(always)]
 pub(super) const fn buffer_number(slot: Slot) -> u16 {
     (slot.get() & 0xffff) as u16

@@ -1,15 +1,14 @@
-//! The memory that an io_uring shares with the kernel: a queue in, a queue out.
+//! Memory that an io_uring shares with the kernel: submission and completion queue.
 //!
 //! ```text
-//!  entries      ··· │ e │ e │ e │ ···     laid down at our tail, seen by the kernel once published
+//!  entries      ··· │ e │ e │ e │ ···     written at our tail; seen by the kernel once published
 //!                     ▲ kernel's head ▲ our tail
-//!  completions  ··· │ c │ c │ c │ ···     taken from our head on, each place given back at once
+//!  completions  ··· │ c │ c │ c │ ···     taken from our head on, and released at once
 //!                     ▲ our head      ▲ kernel's tail
 //! ```
 //!
-//! Indices run on for ever and are masked where they are used. Our own are kept here, not read
-//! back from shared memory; a batch costs one store or one load of a shared index, whatever its
-//! size.
+//! Indices increase without bound and are masked on use. Our own are kept privately, not read back
+//! from shared memory, so a batch of any size costs one store or one load of a shared index.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -22,26 +21,26 @@ use super::abi::{Parameters, SQ_CQ_OVERFLOW, SQ_NEED_WAKEUP, SQ_TASKRUN};
 use crate::errno;
 use crate::in_flight::InFlight;
 
-/// An entry of the submission queue, `struct io_uring_sqe`, as whole words. Its last two are zero
-/// in all that we do, as they were when the kernel gave us the queue, so they are never written.
+/// A submission queue entry (`struct io_uring_sqe`) as whole words. The last two are zero for all
+/// our ops, as they are in a new queue, and never written.
 pub(super) type Entry = [u64; 6];
 
-/// A place for an entry.
+/// Storage for an entry.
 type Place = [u64; 8];
 
-/// Both queues of a ring, and its descriptor.
+/// Both queues of a ring and its descriptor.
 #[derive(Debug)]
 pub(super) struct Rings {
     fd: OwnedFd,
     pub(super) submission: Submission,
     pub(super) completion: CompletionQueue,
-    /// Kept for their end.
+    /// Unmapped on drop.
     _queues: Mapping,
     _entries: Mapping,
 }
 
 impl Rings {
-    /// Asks the kernel for a ring; `parameters` come back filled in.
+    /// Creates a ring; the kernel fills in `parameters`.
     ///
     /// # Errors
     /// The error of `io_uring_setup(2)` or `mmap(2)`; ENOSYS for a kernel before 5.11, which cannot
@@ -82,26 +81,26 @@ impl Rings {
         })
     }
 
-    /// The ring's own descriptor.
+    /// Returns the ring's descriptor.
     pub(super) fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    /// Ops that were laid down and have not been taken back: each completes once.
+    /// Returns the number of ops written and not yet taken back; each completes once.
     #[inline]
     pub(super) const fn in_flight(&self) -> u32 {
         self.submission.tail.wrapping_sub(self.completion.head)
     }
 }
 
-/// The way in.
+/// Submission queue.
 #[derive(Debug)]
 pub(super) struct Submission {
     places: NonNull<Place>,
     mask: u32,
-    /// Where the next entry goes.
+    /// Index of the next entry.
     tail: u32,
-    /// Up to here the kernel has been told.
+    /// Tail that was last published.
     published: u32,
     shared_head: NonNull<AtomicU32>,
     shared_tail: NonNull<AtomicU32>,
@@ -110,11 +109,11 @@ pub(super) struct Submission {
 
 impl Submission {
     /// # Safety
-    /// The mappings are those that `parameters` describe, and outlive the result.
+    /// The mappings match `parameters` and outlive the result.
     unsafe fn new(parameters: &Parameters, queues: &Mapping, entries: &Mapping) -> Self {
         let offsets = &parameters.submission;
-        // The kernel finds an entry through an array of indices, unless it was told not to: we
-        // use the entries in their order.
+        // Without NO_SQARRAY the kernel finds entries through an array of indices, which we fill
+        // with the identity once.
         if let Some(array) = parameters.index_array() {
             for index in 0..parameters.submission_entries {
                 // SAFETY: the array has so many places, all in the mapping.
@@ -132,11 +131,11 @@ impl Submission {
         }
     }
 
-    /// Lays an entry down; the kernel does not see it before `publish`.
+    /// Writes an entry; the kernel does not see it before `publish`.
     ///
     /// # Safety
-    /// No more entries are laid down than the queue has places that the kernel is done with. What
-    /// the entry names stays alive until its completion has come.
+    /// The queue has a free place. Everything that the entry names stays alive until its
+    /// completion.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, entry: Entry) {
         let place = (self.tail & self.mask) as usize;
@@ -145,13 +144,13 @@ impl Submission {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Lays down several.
+    /// Writes several entries.
     ///
     /// # Safety
     /// As for `push`, for each of them.
     #[inline(always)]
     pub(super) unsafe fn push_all(&mut self, entries: impl Iterator<Item = Entry>) {
-        // Copies, because the entries are written to where the compiler cannot tell it from us.
+        // Local copies: the compiler cannot rule out that writing entries changes `self`.
         let (places, mask, mut tail) = (self.places, self.mask, self.tail);
         for entry in entries {
             let place = (tail & mask) as usize;
@@ -162,44 +161,44 @@ impl Submission {
         self.tail = tail;
     }
 
-    /// Shows the kernel what was laid down; says how many entries are new to it.
+    /// Publishes the written entries and returns their number.
     #[inline]
     pub(super) fn publish(&mut self) -> u32 {
         let new = self.tail.wrapping_sub(self.published);
         // SAFETY: it lies in the mapping, which lives as long as this value.
         let shared = unsafe { self.shared_tail.as_ref() };
-        // Release: the entries are written before the kernel's acquiring load sees the tail.
+        // Release: pairs with the kernel's acquiring load of the tail, after which it reads
+        // entries.
         shared.store(self.tail, Ordering::Release);
         self.published = self.tail;
         new
     }
 
-    /// Entries that were laid down and not shown yet.
+    /// Returns the entries written and not yet published.
     #[inline]
     pub(super) const fn unpublished(&self) -> u32 {
         self.tail.wrapping_sub(self.published)
     }
 
-    /// Entries that the kernel has not taken, published or not. The kernel takes published ones
-    /// only within `io_uring_enter`, unless it has a thread for them: a call that failed has left
-    /// some, which will never complete.
+    /// Returns the entries that the kernel has not taken, published or not. Without SQPOLL it takes
+    /// them only within `io_uring_enter`, so entries left by a failed call never complete.
     pub(super) fn untaken(&self) -> u32 {
         // SAFETY: it lies in the mapping, which lives as long as this value.
         let shared = unsafe { self.shared_head.as_ref() };
-        // Acquire: with the kernel's release after it has read the entries.
+        // Acquire: pairs with the kernel's release after it has read the entries.
         self.tail.wrapping_sub(shared.load(Ordering::Acquire))
     }
 
-    /// Whether the kernel's thread sleeps and must be woken for what was published.
+    /// Returns whether the SQPOLL thread sleeps and must be woken.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
-        // Between our store of the tail and the load of the flag; the kernel's thread has the
-        // same between setting the flag and its last look at the tail. So one of us sees the other.
+        // Full fence between our store of the tail and the load of the flag. The kernel has one
+        // between setting the flag and its last check of the tail, so one side sees the other.
         fence(Ordering::SeqCst);
         self.flags() & SQ_NEED_WAKEUP != 0
     }
 
-    /// Whether completions wait for us to enter the kernel.
+    /// Returns whether task work is pending that only entering the kernel runs.
     #[inline]
     pub(super) fn work_is_waiting(&self) -> bool {
         self.flags() & (SQ_TASKRUN | SQ_CQ_OVERFLOW) != 0
@@ -209,17 +208,17 @@ impl Submission {
     fn flags(&self) -> u32 {
         // SAFETY: they lie in the mapping, which lives as long as this value.
         let flags = unsafe { self.flags.as_ref() };
-        // Relaxed: a hint; what it hints at is read with an order of its own.
+        // Relaxed: a hint; the completions themselves are read with Acquire.
         flags.load(Ordering::Relaxed)
     }
 }
 
-/// The way out.
+/// Completion queue.
 #[derive(Debug)]
 pub(super) struct CompletionQueue {
     entries: NonNull<RawCompletion>,
     mask: u32,
-    /// The next one that we take.
+    /// Index of the next completion.
     head: u32,
     shared_head: NonNull<AtomicU32>,
     shared_tail: NonNull<AtomicU32>,
@@ -227,7 +226,7 @@ pub(super) struct CompletionQueue {
 
 impl CompletionQueue {
     /// # Safety
-    /// The mapping is the one that `parameters` describe, and outlives the result.
+    /// The mapping matches `parameters` and outlives the result.
     unsafe fn new(parameters: &Parameters, queues: &Mapping) -> Self {
         let offsets = &parameters.completion;
         Self {
@@ -239,19 +238,19 @@ impl CompletionQueue {
         }
     }
 
-    /// How many are there.
+    /// Returns the number of available completions.
     #[inline]
     pub(super) fn len(&self) -> u32 {
         // SAFETY: it lies in the mapping, which lives as long as this value.
         let tail = unsafe { self.shared_tail.as_ref() };
-        // Acquire: with the kernel's release after it has written the completions.
+        // Acquire: pairs with the kernel's release after it has written the completions.
         tail.load(Ordering::Acquire).wrapping_sub(self.head)
     }
 
-    /// Takes what is there and fits into `out`; says how many.
+    /// Moves as many completions as fit to `out` and returns their number.
     ///
     /// # Panics
-    /// If one is for an op that is not in flight.
+    /// If a completion is for an op that is not in flight.
     #[inline(always)]
     pub(super) fn take(&mut self, out: &mut [Completion], in_flight: &mut InFlight) -> usize {
         let count = (self.len() as usize).min(out.len());
@@ -274,7 +273,7 @@ impl CompletionQueue {
             self.head = head;
             // SAFETY: it lies in the mapping, which lives as long as this value.
             let shared = unsafe { self.shared_head.as_ref() };
-            // Release: they were read before the kernel may write their places anew.
+            // Release: the completions were read before the kernel may reuse their places.
             shared.store(self.head, Ordering::Release);
         }
         count
@@ -292,7 +291,7 @@ struct RawCompletion {
 
 const _: () = assert!(size_of::<RawCompletion>() == 16);
 
-/// A part of the ring's memory in our address space.
+/// A mapped part of the ring's memory.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -318,7 +317,7 @@ impl Mapping {
         }
     }
 
-    /// The place `offset` bytes in.
+    /// Returns the address at `offset` bytes.
     fn at<T>(&self, offset: u32) -> NonNull<T> {
         let end = offset as usize + size_of::<T>();
         assert!(end <= self.bytes, "the kernel's offsets lie in its mapping");

@@ -1,4 +1,4 @@
-//! Making a ring: the newest flags that the kernel takes, registered things, and a clear error.
+//! Creation of a ring: the newest flags that the kernel accepts, registrations, and clear errors.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -15,52 +15,52 @@ use crate::file_io::RwFlags;
 use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
 
-/// What a ring is to be.
+/// Configuration of a ring.
 #[derive(Clone, Debug, Default)]
 pub struct RingConfig {
-    /// Slots, 1..=`RING_ENTRIES_MAX`.
+    /// Number of slots, 1..=`RING_ENTRIES_MAX`.
     pub slots: u32,
-    /// Bytes of each slot's buffer, ≥ 1.
+    /// Size of each slot's buffer, ≥ 1.
     pub buffer_bytes: u32,
-    /// Where the buffers lie.
+    /// Memory of the buffers.
     pub memory: crate::memory::Memory,
-    /// Files of the job.
+    /// Number of the job's files.
     pub files: u32,
     /// Register the buffers.
     pub fixed_buffers: bool,
     /// Register the files.
     pub fixed_files: bool,
-    /// A kernel thread takes the ops.
+    /// A kernel thread takes the ops (SQPOLL).
     pub kernel_thread: bool,
-    /// The processor of that thread.
+    /// CPU of that thread.
     pub kernel_thread_cpu: Option<u32>,
-    /// Poll for completions.
+    /// Poll for completions (IOPOLL).
     pub polled: bool,
-    /// Ops are done by the kernel's workers, so completions come from other threads.
+    /// Ops are performed by kernel workers, so completions come from other threads.
     pub by_workers: bool,
-    /// Vectors of one instead of plain reads and writes.
+    /// Use vectors of one instead of plain reads and writes.
     pub vectored: bool,
-    /// Every so many ops one goes to a kernel worker; 0 never.
+    /// Interval of ops with `IOSQE_ASYNC`; 0: never.
     pub force_async: u32,
-    /// Every op is one that does nothing: what is left is the ring's own cost.
+    /// Issue no-ops only, which leaves the cost of the ring.
     pub nops: bool,
-    /// Leave the ring's own descriptor unregistered.
+    /// Do not register the ring's own descriptor.
     pub plain_descriptor: bool,
     /// Flags of every data op.
     pub flags: RwFlags,
 }
 
-/// Which step of making a ring failed.
+/// Failed step of creating a ring.
 #[derive(Debug)]
 pub struct RingError {
-    /// The step, as the kernel calls it.
+    /// The step, by the system call's name where there is one.
     pub what: &'static str,
-    /// What was said.
+    /// The error.
     pub error: io::Error,
 }
 
 impl Ring {
-    /// Makes a ring for the calling thread.
+    /// Creates a ring for the calling thread.
     ///
     /// # Errors
     /// The step that failed: `io_uring_setup`, `map buffers`, `register buffers`, `register files`.
@@ -119,8 +119,8 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Registers the ring's own descriptor, which saves its lookup in every call. Not more than a
-    /// saving, so a kernel that does not know it (before 5.18) is no error.
+    /// Registers the ring's own descriptor, which saves a lookup in every call. Only an
+    /// optimisation, so kernels without it (before 5.18) are not an error.
     fn register_fd(&mut self) -> bool {
         let fd = self.rings.fd();
         let mut update = Update {
@@ -138,8 +138,7 @@ impl Ring {
         done
     }
 
-    /// Gives the registered number back; the thread has only 16 of them, and each would keep its
-    /// ring alive.
+    /// Releases the registered index: a thread has only 16, and each keeps its ring alive.
     pub(super) fn unregister_fd(&mut self) {
         if self.enter_flags == 0 {
             return;
@@ -150,7 +149,7 @@ impl Ring {
             ..Update::default()
         };
         // SAFETY: the kernel reads one live structure of the layout it expects.
-        // One that the kernel keeps goes with the thread; there is nothing to be done about it.
+        // On failure the index is released when the thread ends.
         let _kept = unsafe { register(fd, UNREGISTER_RING_FDS, &raw mut update, 1) };
         self.enter_fd = fd;
         self.enter_flags = 0;
@@ -175,7 +174,7 @@ impl Ring {
         unsafe { register_list(self.rings.fd(), REGISTER_FILES, &mut none) }
     }
 
-    /// A file of the table of registered ones is this descriptor from now on; −1 for none.
+    /// Replaces a registered file by this descriptor; −1: none.
     pub(super) fn register_file(&self, index: u32, file: i32) -> io::Result<()> {
         let file = [file];
         let mut update = Update {
@@ -188,21 +187,21 @@ impl Ring {
     }
 }
 
-/// What came of asking for a ring.
+/// Result of negotiating flags.
 struct Built {
     rings: Rings,
-    /// `IORING_SETUP_…` that it has.
+    /// `IORING_SETUP_…` flags in force.
     flags: u32,
-    /// Those that we would have liked.
+    /// Flags of the newest kernels that this one lacks.
     refused: u32,
 }
 
-/// Tries the flags of ever older kernels. What they change is cost, never what an op does.
+/// Tries the flags of ever older kernels. They change costs, never the semantics of an op.
 fn build(config: &RingConfig) -> io::Result<Built> {
     let mut first_error = None;
     let entries = config.slots.next_power_of_two();
     for age in AGES {
-        // No more ops than slots are in flight, so more places would only be more memory.
+        // At most one op per slot is in flight; a larger completion queue would waste memory.
         let mut parameters = Parameters::new(flags(age, config), entries);
         parameters.thread_cpu = config.kernel_thread_cpu.unwrap_or(0);
         parameters.thread_idle_ms = KERNEL_THREAD_IDLE_MS;
@@ -223,15 +222,15 @@ fn build(config: &RingConfig) -> io::Result<Built> {
     Err(first_error.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL)))
 }
 
-/// The flags of an age, as far as they suit what the ring is to be.
+/// Returns the flags of a kernel generation that suit the configuration.
 fn flags(age: u32, config: &RingConfig) -> u32 {
     let mut flags = age | SETUP_CQSIZE;
     if config.by_workers && flags & SETUP_DEFER_TASKRUN != 0 {
-        // Each of them would wake us by itself to have its completion put into the ring.
+        // Deferred task work would make every completion by a kernel worker wake us.
         flags = flags & !SETUP_DEFER_TASKRUN | SETUP_COOP_TASKRUN;
     }
     if config.kernel_thread {
-        // That thread runs the completion work itself.
+        // The SQPOLL thread runs task work itself.
         flags &= !(SETUP_COOP_TASKRUN | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG);
         flags |= SETUP_SQPOLL;
         if config.kernel_thread_cpu.is_some() {
@@ -244,7 +243,7 @@ fn flags(age: u32, config: &RingConfig) -> u32 {
     flags
 }
 
-/// What flags are called; those that are no choice are left out.
+/// Returns the names of flags, without those that are always set.
 fn names(flags: u32) -> Vec<&'static str> {
     let table = [
         (SETUP_SUBMIT_ALL, "SUBMIT_ALL"),
@@ -265,10 +264,10 @@ fn step(what: &'static str) -> impl Fn(io::Error) -> RingError {
     move |error| RingError { what, error }
 }
 
-/// `io_uring_register(2)`; what it gave back.
+/// Calls `io_uring_register(2)` with one argument and returns its result.
 ///
 /// # Safety
-/// `opcode` must take a pointer to this and a count.
+/// `opcode` takes a pointer to this type and a count.
 unsafe fn register<T>(fd: i32, opcode: u32, first: *mut T, count: usize) -> io::Result<i64> {
     // SAFETY: the caller vouches for it.
     let done = unsafe { libc::syscall(libc::SYS_io_uring_register, fd, opcode, first, count) };
@@ -278,16 +277,16 @@ unsafe fn register<T>(fd: i32, opcode: u32, first: *mut T, count: usize) -> io::
     }
 }
 
-/// The same with a whole list.
+/// Calls it with a list of arguments.
 ///
 /// # Safety
-/// `opcode` must take a pointer to such things and a count.
+/// `opcode` takes a pointer to an array of this type and a count.
 unsafe fn register_list<T>(fd: i32, opcode: u32, list: &mut [T]) -> io::Result<()> {
     // SAFETY: the list is alive; the caller vouches for the opcode.
     unsafe { register(fd, opcode, list.as_mut_ptr(), list.len()) }.map(drop)
 }
 
-/// What kernels take: 6.6 and later, 6.1, 6.0, 5.19, 5.18, and the rest.
+/// Flags by kernel: 6.6 and later, 6.1, 6.0, 5.19, 5.18, and older.
 const AGES: [u32; 6] = [
     LINUX_6_1 | SETUP_NO_SQARRAY,
     LINUX_6_1,
@@ -303,5 +302,5 @@ const LINUX_6_1: u32 =
 /// IORING_MAX_ENTRIES of the kernel.
 pub const RING_ENTRIES_MAX: u32 = 32_768;
 
-/// The kernel thread goes to sleep after a second without ops: the kernel's own default.
+/// Idle time after which the SQPOLL thread sleeps: one second, the kernel's default.
 const KERNEL_THREAD_IDLE_MS: u32 = 1_000;
