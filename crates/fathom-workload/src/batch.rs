@@ -1,6 +1,6 @@
 //! The batch path: ops issued and completions recorded many at a time.
 //!
-//! For jobs in which no rule looks at single ops ([`Path`](crate::path::Path)). Means the same as
+//! For jobs in which no rule applies to single ops ([`Path`](crate::path::Path)). Means the same as
 //! `issue_checked` and `complete`.
 
 use fathom_core::{Completion, Engine, Step, Tick};
@@ -14,7 +14,7 @@ use crate::uniform_ops::UniformOp;
 use crate::worker::Worker;
 
 impl Worker {
-    /// Issues up to one batch of ops; the only question asked of them is whether they are due.
+    /// Issues up to one batch of ops; the only rule applied is whether they are due.
     #[inline]
     pub(crate) fn issue_batch<E: Engine>(
         &mut self,
@@ -36,7 +36,7 @@ impl Worker {
         self.wait_to_issue(engine, *now, status)
     }
 
-    /// Prepares what was drawn ahead and is due, `limit` ops at most.
+    /// Prepares up to `limit` drawn-ahead ops that are due.
     #[inline]
     fn prepare_drawn<E: Engine>(&mut self, engine: &mut E, now: Tick, limit: usize) -> IssueStatus {
         let mut status = self.source.drawn_status();
@@ -67,7 +67,7 @@ impl Worker {
     pub(crate) fn complete_batch<E: Engine>(&mut self, engine: &mut E, reaped: usize, now: Tick) {
         let mut next = 0;
         while next < reaped {
-            // As many as a tally of uniform ops has room for.
+            // As many as a tally of uniform ops can hold.
             let upto = reaped.min(next + LOOKAHEAD_OPS);
             next += self.record_usual(next, upto, now);
             if next < upto {
@@ -77,8 +77,8 @@ impl Worker {
         }
     }
 
-    /// Records completions from one index up to another, and returns how many went as usual before
-    /// the first that did not.
+    /// Records completions in a range of indices, and returns the number before the first unusual
+    /// one.
     #[inline]
     fn record_usual(&mut self, from: usize, upto: usize, now: Tick) -> usize {
         match self.source.lookahead.uniform {
@@ -117,7 +117,7 @@ impl Worker {
     }
 }
 
-/// Prepares the first `count` ops of a source in free slots; there must be so many.
+/// Prepares the first `count` ops of a source in free slots, which must exist.
 #[inline(always)]
 fn prepare<E: Engine, O: OpSource>(
     queue: &mut Queue,
@@ -132,8 +132,8 @@ fn prepare<E: Engine, O: OpSource>(
     queue.prepared.extend_from_slice(slots);
 }
 
-/// Records completions up to the first that a tally does not take, frees their slots and returns
-/// their number.
+/// Records completions up to the first that a tally rejects, frees their slots and returns their
+/// number.
 #[inline(always)]
 fn record<T: Tally>(slots: &mut Slots, mut tally: T, done: &[Completion], now: Tick) -> usize {
     let states = slots.states();

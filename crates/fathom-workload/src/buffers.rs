@@ -1,7 +1,7 @@
-//! What written buffers hold.
+//! Contents of written buffers.
 //!
-//! Filled once before the job starts; then each write changes a few bytes (`scramble`), everything
-//! (`refill`), or nothing.
+//! Buffers are filled once before the job starts; then each write changes a few bytes (`scramble`),
+//! everything (`refill`), or nothing.
 
 use fathom_core::{Xoshiro256, stream_seed};
 
@@ -17,7 +17,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// A filler with a random stream of its own, derived from the job's seed.
+    /// Creates a filler with its own random stream, derived from the job's seed.
     pub(crate) fn new(config: BufferConfig, seed: u64) -> Self {
         Self {
             content: Content::new(&config, seed).map(Box::new),
@@ -76,7 +76,7 @@ pub(crate) fn repeat(pattern: &[u8], buffer: &mut [u8]) {
         return;
     }
     buffer[..first].copy_from_slice(&pattern[..first]);
-    // What is filled is a whole number of patterns: copying it keeps their beat.
+    // The filled part is a multiple of the pattern, so that copies stay aligned to it.
     let mut filled = first;
     while filled < buffer.len() {
         let more = filled.min(buffer.len() - filled);
@@ -85,10 +85,10 @@ pub(crate) fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     }
 }
 
-/// What a write to a disk consists of, bytes.
+/// Size of a sector, in bytes.
 const SECTOR: usize = 512;
 
-/// The stream of the job's seed that fills buffers; the pattern has those from 0 on.
+/// Random stream of buffer contents; streams from 0 on belong to the pattern.
 const STREAM: u64 = 16;
 
 #[cfg(test)]

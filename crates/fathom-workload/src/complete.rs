@@ -6,7 +6,7 @@ use crate::recorder::job_error;
 use crate::worker::{Stage, Worker};
 
 impl Worker {
-    /// Takes what has completed, at most `iodepth_batch_complete_max`; returns how many.
+    /// Reaps at most `iodepth_batch_complete_max` completions and returns their number.
     #[inline]
     pub(crate) fn reap<E: Engine>(&mut self, engine: &mut E, now: Tick) -> u32 {
         let reaped = engine.reap(&mut self.queue.done);
@@ -26,15 +26,15 @@ impl Worker {
         count
     }
 
-    /// Returns whether completions may be recorded without a look at each: uniform ops not while
-    /// some issued during a ramp are in flight.
+    /// Returns whether completions may be recorded in batches: not for uniform ops while some
+    /// issued during the ramp are in flight.
     #[inline]
     const fn may_complete_batch(&self) -> bool {
         let uniform = self.source.lookahead.uniform.is_some();
         self.path.is_fast() && !(uniform && self.recorder.has_ramp_ops())
     }
 
-    /// So many completions were taken together.
+    /// Records the size of a reap.
     #[inline]
     pub(crate) fn note_reaped(&mut self, count: u32) {
         self.queue.in_flight -= count;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// What jobs with rules want to know of an op that has completed.
+    /// Applies the job's rules to a completed op.
     fn on_completion<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -118,12 +118,12 @@ impl Worker {
         }
     }
 
-    /// A short transfer: the rest is issued again in the same slot.
+    /// Handles a short transfer: the rest is issued again in the same slot.
     #[cold]
     fn on_short_transfer(&mut self, completion: Completion, direction: Direction, moved: u32) {
         let state = self.queue.slots.state(completion.slot);
         if moved == 0 || moved > state.op.length {
-            // Nothing came: the file ends here, and would end here again.
+            // Nothing was moved: the file ends here, and a retry would end here too.
             let result = Errno::EIO.result();
             return self.on_error(Completion {
                 slot: completion.slot,
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// An op has failed: the job ends, unless it was told to go on.
+    /// Handles a failed op: the job ends, unless it tolerates the error.
     #[cold]
     fn on_error(&mut self, completion: Completion) {
         let state = *self.queue.slots.state(completion.slot);

@@ -1,83 +1,84 @@
-//! What a worker is told to do: no option names, no defaults, every value final.
+//! Worker configuration, fully resolved: no option names, no defaults left to apply.
 //!
-//! `fathom-run` translates a plan into these; the loop and the patterns read nothing else.
+//! The setup of a run translates a plan into these types; the loop and the patterns read nothing
+//! else.
 
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
-use crate::job_limits::LimitConfig;
+use crate::limit_config::LimitConfig;
 
-/// Everything one worker needs to know.
+/// Configuration of one worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Where ops go and how large they are.
+    /// Offsets, sizes and directions of ops.
     pub pattern: PatternConfig,
-    /// Slots: ops in flight at most, ≥ 1.
+    /// Queue depth: number of slots, ≥ 1.
     pub depth: u32,
-    /// How ops are grouped on their way in and out.
+    /// Batching of submissions and completions.
     pub batching: Batching,
     /// Bytes to issue in one pass; the pattern starts over if it ends earlier.
     /// [`WHOLE_PATTERN`](Self::WHOLE_PATTERN) for passes that only the pattern ends.
     pub bytes_per_pass: u64,
     /// Passes to make; ignored when `time_based`.
     pub loops: u32,
-    /// Bytes to issue in all passes: the last pass ends where they do. The job ends before them
-    /// where it has made `loops` passes and issued this number divided by `loops`.
+    /// Bytes to issue over all passes; the last pass ends with them. The job ends earlier if it has
+    /// made `loops` passes and issued this number divided by `loops`.
     pub bytes_in_all: Option<u64>,
     /// Upper bound of the measured time.
     pub runtime: Option<Nanos>,
     /// Start over until `runtime` has passed.
     pub time_based: bool,
-    /// Ops run but nothing is counted for this long.
+    /// Ramp time: ops run but are not counted.
     pub ramp: Nanos,
-    /// Nothing happens for this long.
+    /// Delay before the first op.
     pub start_delay: Nanos,
     /// Pace of each direction.
     pub rate: PerDirection<Option<Rate>>,
     /// Lower bounds on pace, checked every `rate_cycle`.
     pub rate_min: PerDirection<Option<Pace>>,
-    /// How often `rate_min` is checked.
+    /// Interval of the `rate_min` check.
     pub rate_cycle: Nanos,
     /// Pauses between ops.
     pub think: Option<Think>,
     /// An op that overlaps one in flight waits for it, if either of them writes or trims.
     pub serialize_overlap: bool,
-    /// A write that finds no room left ends the job, and is no error.
+    /// A write that fails for lack of space ends the job without an error.
     pub fill: bool,
     /// Syncs during and after the job.
     pub sync: SyncRules,
-    /// At the end of the job, the whole file systems of these files; not counted.
+    /// Files whose file systems are synced at the end of the job; not counted.
     pub sync_filesystems: Vec<FileIndex>,
-    /// Files are removed and made anew before each pass but the first.
+    /// Files are removed and created again before each pass but the first.
     pub recreate_each_pass: bool,
     /// Errors that do not end the job.
     pub tolerate: Tolerate,
-    /// Write a header into what is written, read it back and compare.
+    /// Verification of written data.
     pub verify: Option<VerifyConfig>,
-    /// What written buffers hold.
+    /// Contents of written buffers.
     pub buffers: BufferConfig,
-    /// What is counted.
+    /// Measurements to take.
     pub measure: Measure,
-    /// Which ops get an I/O priority of their own; `None` where none does.
+    /// Choice of ops with an I/O priority of their own; `None` if there are none.
     pub priorities: Option<PerDirection<PriorityChoice>>,
     /// Drop the page cache of each file when a time-based job starts over.
     pub invalidate: bool,
-    /// What ends it early, or holds it back.
+    /// Limits that end the job early or hold ops back.
     pub limits: LimitConfig,
 }
 
 impl WorkerConfig {
-    /// More bytes than any pass issues. Sums of two directions do not overflow.
+    /// More bytes than any pass issues; the sum over two directions cannot overflow.
     pub const WHOLE_PATTERN: u64 = u64::MAX / 4;
 }
 
-/// Which ops of a direction get an I/O priority of their own.
+/// Choice of a direction's ops with an I/O priority of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PriorityChoice {
-    /// None: all have the thread's.
+    /// None: all ops have the thread's priority.
     Own,
-    /// A share of all.
+    /// A share of all ops.
     Share(PriorityShare),
-    /// By op size in bytes, ascending; shares of one size add up to at most 100 percent.
+    /// Shares by op size in bytes, ascending; those of one size add up to at most 100 percent.
     BySize(Vec<(u32, PriorityShare)>),
 }
 
@@ -86,71 +87,71 @@ pub enum PriorityChoice {
 pub struct PriorityShare {
     /// Percent, 0–100.
     pub percent: u8,
-    /// The kernel's number; 0 for the thread's own.
+    /// Priority as the kernel encodes it; 0 for the thread's own.
     pub priority: u16,
 }
 
-/// Where ops go and how large they are.
+/// Configuration of a pattern: offsets, sizes and directions of ops.
 #[derive(Clone, Debug)]
 pub struct PatternConfig {
     /// Directions and their shares.
     pub mix: Mix,
-    /// Random offsets (else sequential).
+    /// Random offsets rather than sequential ones.
     pub random: bool,
-    /// `rw=…:N`.
+    /// Suffix of `rw`.
     pub sequencer: Sequencer,
     /// The files; at least one.
     pub files: Vec<FileRange>,
-    /// Which of them the next op goes to.
+    /// Choice of the next op's file.
     pub service: FileService,
-    /// Work on so many files at a time, and on another only when one is finished; ≥ 1.
+    /// Number of files served at a time, ≥ 1; another one is opened when one is finished.
     pub open_files: u32,
     /// Op sizes by direction.
     pub sizes: PerDirection<SizeChoice>,
     /// Random offsets are multiples of this, bytes; ≥ 1 (`blockalign`; by default the smallest
     /// size).
     pub align: PerDirection<u64>,
-    /// Whether each block is visited once per pass.
+    /// Tracking of visited blocks.
     pub map: MapMode,
-    /// The generator of random offsets.
+    /// Generator of random offsets.
     pub generator: RandomGenerator,
-    /// How random offsets are spread.
+    /// Distribution of random offsets.
     pub distribution: Distribution,
-    /// Parts of the range, each with its share of the random ops; without a map.
+    /// Parts of the range with their shares of the random ops; not with a map.
     pub shares: Option<PerDirection<Vec<AccessShare>>>,
-    /// These blocks, one after the other, and no others; without a map.
+    /// Blocks to visit in this order, and no others; not with a map.
     pub sequence: Option<BlockSequence>,
-    /// Work through the range zone by zone.
+    /// Zones to work through one after the other.
     pub zones: Option<Zones>,
-    /// Sequential ops have the sizes of reads, random ones those of writes.
+    /// Sequential ops take the sizes of reads, random ops those of writes.
     pub sizes_by_order: bool,
     /// Chance in percent, 0–100, that an op of a random job is random and not sequential.
     pub percentage_random: PerDirection<u8>,
-    /// All random streams derive from it: same seed, same ops, on every host and version.
+    /// Seed of all random streams: the same seed gives the same ops on every host and version.
     pub seed: u64,
 }
 
-/// Which file the next op goes to.
+/// Choice of the next op's file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FileService {
-    /// Each in turn, so many ops at a time; ≥ 1. A finished file is not visited again in a pass.
+    /// Round robin with this number of ops per turn, ≥ 1; finished files are skipped.
     RoundRobin(u32),
-    /// Any that is not finished, so many ops at a time; ≥ 1.
+    /// A random unfinished file, with this number of ops per turn, ≥ 1.
     Random(u32),
-    /// Some more often than others; a finished file begins again.
+    /// Files drawn from a distribution; a finished file starts over.
     Spread(Distribution),
 }
 
-/// The part of one file that a job works on.
+/// Part of one file that a job works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRange {
     /// First byte.
     pub offset: u64,
-    /// Bytes. Ops begin inside and end inside; a sequential op of a size that all have may end
-    /// behind it, where the file goes on.
+    /// Length in bytes. Ops start and end within; only a sequential op of fixed size may end after
+    /// it, if the file continues.
     pub length: u64,
-    /// Bytes of the whole file, at least up to the range's end; gaps and the last sequential op
-    /// look at it.
+    /// Size of the whole file, at least up to the end of the range; used for gaps and the last
+    /// sequential op.
     pub file: u64,
 }
 
@@ -163,81 +164,81 @@ pub enum Mix {
     Write,
     /// Trims only.
     Trim,
-    /// Reads and writes; the chance of a read in percent, 0–100.
+    /// Reads and writes, with the percentage of reads, 0–100.
     ReadWrite {
         /// Percent, 0–100.
         read: u8,
     },
-    /// A trim, then a write of the same block, and so on.
+    /// Pairs of a trim and a write of the same block.
     TrimWrite,
 }
 
-/// `rw=…:N`: what happens between random offsets, or after each sequential op.
+/// Suffix of `rw` (`rw=…:N`): ops between random offsets, or the gap after sequential ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequencer {
     /// No suffix.
     None,
     /// Sequential: this many bytes are added after each op (negative: backwards).
     ///
-    /// Where a gap leads as far from the range's start as the whole file is long, the next op
-    /// begins at the start again; where it does not but leaves no room in the range, or where an
-    /// op has ended with the file, the pass ends.
+    /// A gap that leads as far from the start of the range as the file is long makes the next op
+    /// start over. The pass ends if the gap leaves no space in the range, or if an op ended with
+    /// the file.
     Skip(i64),
-    /// Random: a new offset every so many ops, sequential in between; ≥ 1.
+    /// Random: a new offset every this many ops, ≥ 1; sequential in between.
     Every(u32),
-    /// Random: a new offset every so many ops, the same one in between; ≥ 1.
+    /// Random: a new offset every this many ops, ≥ 1; the same one in between.
     Repeat(u32),
 }
 
 /// Op sizes of one direction, bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeChoice {
-    /// Always this.
+    /// Fixed size.
     Fixed(u32),
-    /// Between the two, in multiples of the smaller.
+    /// Uniform between the two, in multiples of the smaller.
     Range {
         /// Smallest.
         min: u32,
         /// Largest.
         max: u32,
     },
-    /// Between the two, any number of bytes.
+    /// Uniform between the two, in bytes.
     Unaligned {
         /// Smallest.
         min: u32,
         /// Largest.
         max: u32,
     },
-    /// Each size with its share in percent; the shares add up to 100.
+    /// Sizes with their shares in percent, which add up to 100.
     Split(Vec<(u32, u8)>),
 }
 
-/// Whether each block is visited once per pass.
+/// Tracking of visited blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapMode {
-    /// Every block exactly once.
+    /// Every block is visited exactly once per pass.
     On,
-    /// As `On`, but without the map where there is no memory for it.
+    /// As `On`, but without the map if memory is short.
     Soft,
     /// Blocks may repeat.
     Off,
 }
 
-/// `random_generator`.
+/// Generator of random offsets (`random_generator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomGenerator {
     /// 32-bit combined Tausworthe; 64-bit when there are more than 2³² blocks, unless `explicit`.
     Tausworthe {
-        /// The user named it.
+        /// Selected by the user.
         explicit: bool,
     },
     /// 64-bit combined Tausworthe.
     Tausworthe64,
-    /// Linear feedback shift register: each block once without a map.
+    /// Linear feedback shift register: visits each block once without a map.
     Lfsr,
 }
 
-/// `random_distribution`.
+/// Distribution of random offsets (`random_distribution`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Uniform.
@@ -247,7 +248,7 @@ pub enum Distribution {
     Zipf {
         /// Exponent.
         theta: f64,
-        /// Where the most popular block lies, as a share of the range.
+        /// Position of the most popular block, as a share of the range.
         center: Option<f64>,
     },
     /// Pareto with power `h`, 0 < h < 1.
@@ -266,26 +267,25 @@ pub enum Distribution {
     },
 }
 
-/// A part of the range that gets a share of the random ops; it begins where the one before ends.
+/// Part of the range with a share of the random ops; it starts at the end of the previous part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessShare {
     /// Percent of the ops; those of a list add up to 100.
     pub percent: u8,
-    /// How long the part is.
+    /// Length of the part.
     pub part: PartLength,
 }
 
-/// Blocks in a given order, over and over.
+/// Blocks to visit in a given order, repeatedly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockSequence {
-    /// Their numbers, counted in units of alignment; not empty. Those beyond the range's end are
-    /// counted from its start again.
+    /// Block numbers in units of the alignment, not empty; numbers beyond the range wrap around.
     pub blocks: Vec<u64>,
-    /// Each time round, all of them lie further on by as many blocks as there are numbers.
+    /// Each repetition is shifted by as many blocks as there are numbers.
     pub stride: bool,
 }
 
-/// How long a part of a range is.
+/// Length of a part of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartLength {
     /// Percent of the range.
@@ -294,7 +294,7 @@ pub enum PartLength {
     Bytes(u64),
 }
 
-/// Zones: ops stay in one until enough bytes were moved there, then in the next.
+/// Zones: ops stay in one zone until enough bytes were moved there, then move to the next.
 ///
 /// ```text
 /// │◄── range ──►│◄ skip ►│◄── range ──►│◄ skip ►│ …   after the last one, the first again
@@ -302,33 +302,34 @@ pub enum PartLength {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zones {
-    /// Bytes to move in a zone before the next one comes; ≥ 1.
+    /// Bytes to move in a zone before the next one, ≥ 1.
     pub size: u64,
-    /// Where in a zone ops may begin, bytes from its start; ≥ 1.
+    /// Bytes of a zone in which ops may start, ≥ 1.
     pub range: u64,
     /// Bytes between two zones.
     pub skip: u64,
 }
 
-/// How ops are grouped on their way in and out (fio's `iodepth_*` family).
+/// Batching of submissions and completions (fio's `iodepth_*` options).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// Ops handed over per submission, 1..=depth.
+    /// Ops per submission, 1..=depth.
     pub submit: u32,
     /// Completions to wait for when the queue is full; 0 polls.
     pub complete_min: u32,
-    /// Completions taken at once, ≥ 1 and ≥ `complete_min`.
+    /// Completions per reap, ≥ 1 and ≥ `complete_min`.
     pub complete_max: u32,
-    /// Refill starts when no more than this many are in flight, 1..=depth.
+    /// Low watermark: a full queue is refilled once no more than this many ops are in flight,
+    /// 1..=depth.
     pub low: u32,
 }
 
 /// Pace of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The pace.
+    /// Target pace.
     pub pace: Pace,
-    /// How due times are spaced.
+    /// Spacing of due times.
     pub process: RateProcess,
 }
 
@@ -342,68 +343,67 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Whether nothing would ever be due.
+    /// Returns whether no op would ever be due.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         matches!(self, Self::Bytes(0) | Self::Ops(0))
     }
 }
 
-/// How due times are spaced.
+/// Spacing of due times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Evenly.
+    /// Even spacing.
     Linear,
-    /// As a Poisson process: exponential gaps.
+    /// Poisson process: exponential gaps.
     Poisson,
 }
 
-/// Pauses between ops.
+/// Think time: pauses between ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// How long.
+    /// Length of a pause.
     pub time: Nanos,
-    /// How much of it burns the processor, first.
+    /// First part of the pause, spent spinning.
     pub spin: Nanos,
-    /// After how many ops, ≥ 1.
+    /// Number of ops between pauses, ≥ 1.
     pub blocks: u32,
-    /// Count ops when they are issued (else when they complete).
+    /// Count ops at issue rather than at completion.
     pub count_issues: bool,
-    /// Also pause whenever this much time was spent in I/O; zero: never.
+    /// I/O time after which to pause as well; 0 for never.
     pub io_time: Nanos,
-    /// Due times move on by the pause; else what was due in it is made up for.
+    /// Shift due times by the pause; otherwise ops due during it are caught up on.
     pub moves_schedule: bool,
 }
 
 /// Syncs during and after the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncRules {
-    /// Data and metadata after every so many writes; 0 never.
+    /// Number of writes between syncs of data and metadata; 0 for none.
     pub full_every: u32,
-    /// Data alone after every so many writes, unless both are due; 0 never.
+    /// Number of writes between syncs of data alone, unless both are due; 0 for none.
     pub data_every: u32,
-    /// What was written to the file since the last of these, after every so many writes, unless
-    /// another is due.
+    /// Syncs of the range written since the last one, unless another sync is due.
     pub range: Option<RangeSync>,
-    /// One at the end of the job, not counted.
+    /// Sync at the end of the job, not counted.
     pub at_end: bool,
-    /// One before each file is closed, not counted.
+    /// Sync before each file is closed, not counted.
     pub on_close: bool,
 }
 
 impl SyncRules {
-    /// Whether writes are to be counted.
+    /// Returns whether writes must be counted.
     pub(crate) const fn watches_writes(&self) -> bool {
         self.full_every > 0 || self.data_every > 0 || self.range.is_some()
     }
 }
 
-/// `sync_file_range(2)` after every so many writes.
+/// Calls of `sync_file_range(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeSync {
-    /// How many; ≥ 1.
+    /// Number of writes between calls, ≥ 1.
     pub every: u32,
-    /// The call's flags.
+    /// Flags of the call.
     pub flags: u8,
 }
 
@@ -416,26 +416,26 @@ pub struct Tolerate {
     pub write: bool,
     /// Failed verification.
     pub verify: bool,
-    /// The errnos of each of the three; empty for EIO and EILSEQ.
+    /// Tolerated errnos of each of the three; empty for EIO and EILSEQ.
     pub listed: [Vec<u32>; 3],
 }
 
-/// Write a header into what is written, read it back and compare.
+/// Verification: written blocks are stamped, read back and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyConfig {
-    /// What is checked.
+    /// Checksum or pattern.
     pub method: VerifyMethod,
-    /// The pattern of the payload, if the user gave one; not empty.
+    /// Pattern of the payload, if given; not empty.
     pub pattern: Option<Vec<u8>>,
-    /// Where in the pattern eight bytes are the offset of the block in its file.
+    /// Positions in the pattern that hold the block's file offset, eight bytes each.
     pub pattern_offsets: Vec<usize>,
     /// Read back after the writes of each pass.
     pub read_back: bool,
-    /// The job's number, 1-based, as in the block header.
+    /// Number of the job in the block header, from 1.
     pub thread: u16,
 }
 
-/// What is checked.
+/// Checked content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMethod {
     /// Header and CRC-32C of the payload.
@@ -446,54 +446,54 @@ pub enum VerifyMethod {
     Pattern,
 }
 
-/// What written buffers hold.
+/// Contents of written buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferConfig {
-    /// How they are filled before the job starts.
+    /// Fill before the job starts.
     pub fill: BufferFill,
-    /// Fill anew before every write.
+    /// Refill before every write.
     pub refill: bool,
-    /// Change a few bytes of each 512 before every write.
+    /// Change a few bytes of each sector before every write.
     pub scramble: bool,
-    /// A part of each buffer compresses.
+    /// Compressible part of each buffer.
     pub compress: Option<Compressible>,
-    /// Some buffers repeat an earlier one.
+    /// Buffers that repeat earlier ones.
     pub dedupe: Option<Dedupe>,
 }
 
-/// Content that compresses: random bytes, then the pattern or zeros, and so on.
+/// Compressible content: random bytes alternate with the pattern or zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compressible {
-    /// How much of each chunk is no random bytes, percent, 0–100.
+    /// Compressible percentage of each chunk, 0–100.
     pub percent: u8,
-    /// Bytes of a chunk; 0 for the whole op.
+    /// Chunk size in bytes; 0 for the whole op.
     pub chunk: u32,
 }
 
-/// Buffers that are the same as others.
+/// Repeated buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dedupe {
-    /// How many of all buffers repeat one, percent, 0–100.
+    /// Percentage of buffers that repeat an earlier one, 0–100.
     pub percent: u8,
-    /// Which one.
+    /// Repeated buffer.
     pub of: Repeated,
 }
 
-/// Which buffers come again.
+/// Choice of the buffer to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeated {
-    /// The last one that was new.
+    /// The last new buffer.
     Last,
-    /// Any of so many, the same for all jobs with this seed.
+    /// A random member of a set, which is the same for all jobs with this seed.
     Set {
-        /// What they are made from.
+        /// Seed of the set.
         seed: u64,
-        /// How many; ≥ 1.
+        /// Number of members, ≥ 1.
         count: u64,
     },
 }
 
-/// How buffers are filled.
+/// Fill of buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BufferFill {
     /// Random bytes.
@@ -504,7 +504,7 @@ pub enum BufferFill {
     Pattern(Vec<u8>),
 }
 
-/// What is counted.
+/// Measurements to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// Submission latency (asynchronous engines only).

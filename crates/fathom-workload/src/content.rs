@@ -1,7 +1,7 @@
-//! Content that compresses, and content that was written before.
+//! Compressible and repeated contents.
 //!
-//! A buffer is made from a seed, so the same seed gives the same buffer again, and nothing that
-//! was written need be kept:
+//! A buffer is generated from a seed, so the same seed repeats a buffer, and no written data need
+//! be kept:
 //!
 //! ```text
 //! chunk          chunk          chunk
@@ -13,12 +13,12 @@ use fathom_core::{SplitMix64, Xoshiro256, stream_seed};
 use crate::buffers::repeat;
 use crate::config::{BufferConfig, BufferFill, Compressible, Dedupe, Repeated};
 
-/// Makes buffers from seeds.
+/// Generator of buffers from seeds.
 #[derive(Debug)]
 pub(crate) struct Content {
     compress: Option<Compressible>,
     dedupe: Option<Sharing>,
-    /// Seeds of buffers that are new.
+    /// Seeds of new buffers.
     seeds: SplitMix64,
 }
 
@@ -35,7 +35,7 @@ impl Content {
         })
     }
 
-    /// Fills a buffer that is written next.
+    /// Fills the buffer of the next write.
     pub(crate) fn fill(&mut self, fixed: &BufferFill, buffer: &mut [u8]) {
         let seeds = &mut self.seeds;
         let seed = match &mut self.dedupe {
@@ -62,7 +62,7 @@ impl Content {
     }
 }
 
-/// What compresses best: the pattern, or zeros.
+/// Compressible part: the pattern, or zeros.
 fn fill_fixed(fixed: &BufferFill, buffer: &mut [u8]) {
     match fixed {
         BufferFill::Pattern(pattern) => repeat(pattern, buffer),
@@ -70,19 +70,19 @@ fn fill_fixed(fixed: &BufferFill, buffer: &mut [u8]) {
     }
 }
 
-/// Which buffers repeat an earlier one: of each hundred as many as were asked for, at random
-/// places.
+/// Choice of buffers that repeat an earlier one: the requested number of each hundred, at random
+/// positions.
 #[derive(Debug)]
 struct Sharing {
     rule: Dedupe,
     random: Xoshiro256,
-    /// Buffers left of this hundred…
+    /// Buffers left of the current hundred.
     left: u64,
-    /// …and those of them that repeat one.
+    /// Repeats left among them.
     repeats: u64,
-    /// The seed of the last buffer that was new.
+    /// Seed of the last new buffer.
     last: Option<u64>,
-    /// Members of the set that were written as new.
+    /// Members of the set already written.
     members: u64,
 }
 
@@ -98,7 +98,7 @@ impl Sharing {
         }
     }
 
-    /// The seed of the next buffer.
+    /// Returns the seed of the next buffer.
     fn next(&mut self, seeds: &mut SplitMix64) -> u64 {
         if self.left == 0 {
             self.left = HUNDRED;
@@ -116,15 +116,15 @@ impl Sharing {
             self.repeats -= 1;
             return known;
         }
-        // The first buffer of all repeats none: another one makes up for it.
+        // The first buffer has nothing to repeat: a later one makes up for it.
         self.repeats = self.repeats.min(self.left);
         let new = self.member().unwrap_or_else(|| seeds.next_u64());
         self.last = Some(new);
         new
     }
 
-    /// The next of the set that was not new yet. They come first: a set beside the new buffers
-    /// would be less to repeat than was asked for.
+    /// Returns the next member of the set not written yet. Members come first: otherwise there
+    /// would be fewer buffers to repeat than requested.
     fn member(&mut self) -> Option<u64> {
         let Repeated::Set { seed, count } = self.rule.of else {
             return None;
@@ -137,7 +137,7 @@ impl Sharing {
 
 const HUNDRED: u64 = 100;
 
-/// Streams of the job's seed.
+/// Random streams of contents.
 const SEEDS: u64 = 17;
 const CHOICE: u64 = 18;
 

@@ -1,35 +1,35 @@
-//! `latency_target`: the largest queue depth at which ops keep to a latency.
+//! `latency_target`: search for the largest queue depth that meets a latency target.
 //!
-//! From depth 1 upwards each depth is tried for a window: doubled while ops keep to the target,
-//! halved towards the last good one when they do not. Where it settles, everything is counted anew
-//! for one last window, and the job ends; with `run` it goes on, counts what it has done so far as
-//! well, and tries again. Where not even one op at a time keeps to the target, the job ends if no
-//! op may be late; if some may, it goes on with one at a time. So does fio.
+//! Each depth is tried for a window, from 1 upwards: doubled while ops meet the target, otherwise
+//! halved towards the last good depth. At the depth found, counting restarts for one last window
+//! and the job ends; with `run` it continues, keeps the earlier counts, and searches again. If even
+//! depth 1 misses the target, the job ends if no op may be late, otherwise it continues at depth 1.
+//! All of this is as in fio.
 
 use fathom_core::{Nanos, Tick};
 
-/// What a job with a target is told.
+/// Configuration of a latency target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyTarget {
-    /// Ops are to take no longer.
+    /// Target latency.
     pub latency: Nanos,
-    /// How long each depth is tried.
+    /// Time for which each depth is tried.
     pub window: Nanos,
-    /// Of 100,000,000 ops so many must keep to it (percent with six decimals).
+    /// Ops per 100,000,000 that must meet the target (percent with six decimals).
     pub share: u64,
-    /// Go on when the depth is found.
+    /// Continue after the depth is found.
     pub run: bool,
 }
 
-/// A search, and where it stands.
+/// State of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DepthSearch {
     target: LatencyTarget,
     largest: u32,
     depth: u32,
-    /// The largest depth that was good.
+    /// Largest depth that met the target.
     good: u32,
-    /// The smallest that was not.
+    /// Smallest depth that missed it.
     bad: u32,
     window_began: Tick,
     ops: u64,
@@ -43,21 +43,21 @@ enum Stage {
     Last,
 }
 
-/// What follows from an op's latency.
+/// Consequence of an op's latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Nothing.
     GoOn,
-    /// The depth is found: count anew.
+    /// The depth is found: restart counting.
     Final,
     /// The last window is over.
     Done,
-    /// Not even one op at a time keeps to the target, and none may be late.
+    /// Even depth 1 misses the target, and no op may be late.
     Hopeless,
 }
 
 impl DepthSearch {
-    /// A search among depths up to `largest`.
+    /// Creates a search among depths up to `largest`.
     pub(crate) fn new(target: LatencyTarget, largest: u32) -> Self {
         Self {
             target,
@@ -72,26 +72,26 @@ impl DepthSearch {
         }
     }
 
-    /// Ops that may be in flight now.
+    /// Returns the depth on trial.
     pub(crate) const fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// The latency that is to be kept to.
+    /// Returns the target latency.
     pub(crate) const fn target(&self) -> Nanos {
         self.target.latency
     }
 
-    /// The job begins.
+    /// Begins with the job.
     pub(crate) fn begin(&mut self, now: Tick) {
         self.window_began = now;
     }
 
-    /// An op has completed.
+    /// Judges a completed op.
     pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> Finding {
         self.ops += 1;
         self.late += u64::from(latency > self.target.latency);
-        // No op may be late: the first that is settles it.
+        // If no op may be late, the first late one decides.
         let settled = self.late > 0 && self.target.share >= EVERYTHING;
         if !settled && now - self.window_began < self.target.window {
             return Finding::GoOn;
@@ -139,7 +139,7 @@ impl DepthSearch {
             };
         }
         self.bad = self.depth;
-        // What was good before may not be any more.
+        // A depth that was good before may be so no longer.
         if self.good >= self.bad {
             self.good = 0;
         }

@@ -1,25 +1,47 @@
-//! What others want to know of a worker's end.
+//! End of a worker: its steady-state group, the groups it leaves, tolerated errors.
 
-use fathom_core::{Errno, Tick};
+use fathom_core::{Direction, Errno, Tick};
 
 use crate::config::Tolerate;
+use crate::steady::Totals;
 use crate::worker::Worker;
 
 impl Worker {
-    /// Whether an error has ended it.
+    /// Returns whether an error has ended the job.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.recorder.has_failed()
     }
 
-    /// Whether it is to end as what it does has become steady.
+    /// Starts measuring and watching for a steady state.
+    pub(crate) fn watch_from(&mut self, now: Tick) {
+        if let Some(steady) = &mut self.steady {
+            steady.begin(now);
+        }
+    }
+
+    /// Samples the job for its steady-state group, if a sample is due.
+    pub(crate) fn watch_steadiness(&mut self, now: Tick) {
+        let done = Direction::ALL.map(|direction| self.recorder.measured(direction));
+        let latency_ns = self.recorder.latency_sum_ns();
+        if let Some(steady) = self.steady.as_mut().filter(|steady| now >= steady.next()) {
+            let seen = Totals {
+                ios: done.iter().map(|(ios, _)| ios).sum(),
+                bytes: done.iter().map(|(_, bytes)| bytes).sum(),
+                latency_ns,
+            };
+            steady.sample(seen, now);
+        }
+    }
+
+    /// Returns whether the job is to end because it is steady.
     pub(crate) fn is_steady(&self) -> bool {
         self.steady
             .as_ref()
             .is_some_and(|steady| steady.is_attained())
     }
 
-    /// It has ended: nobody need wait for it or count on it.
+    /// Leaves flow and steady-state group at the end of the job.
     pub(crate) fn leave_groups(&mut self) {
         if let Some(limits) = &mut self.limits {
             limits.end();
@@ -29,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// Forgets what was measured; the end that `runtime` has set stays.
+    /// Discards the measurements; the deadline set by `runtime` stays.
     pub(crate) fn measure_anew(&mut self, now: Tick) {
         let deadline = self.timers.deadline;
         self.measure_from(now);
@@ -39,23 +61,23 @@ impl Worker {
 }
 
 impl Tolerate {
-    /// Whether a read that fails with `errno` does not end the job.
+    /// Returns whether a read that fails with `errno` is tolerated.
     pub(crate) fn read(&self, errno: u32) -> bool {
         self.read && is_listed(&self.listed[0], errno)
     }
 
-    /// The same of a write, a trim or a sync.
+    /// Returns whether a write, trim or sync that fails with `errno` is tolerated.
     pub(crate) fn write(&self, errno: u32) -> bool {
         self.write && is_listed(&self.listed[1], errno)
     }
 
-    /// The same of content that differs.
+    /// Returns whether a failed verification is tolerated.
     pub(crate) fn verify(&self, errno: u32) -> bool {
         self.verify && is_listed(&self.listed[2], errno)
     }
 }
 
-/// Without a list, these two are gone past and no other, as in fio.
+/// Returns whether an errno is listed; without a list these two are, as in fio.
 fn is_listed(list: &[u32], errno: u32) -> bool {
     match list {
         [] => [Errno::EIO, Errno::EILSEQ]

@@ -7,12 +7,12 @@ use fathom_core::SplitMix64;
 pub(crate) struct Exponential(SplitMix64);
 
 impl Exponential {
-    /// A stream of its own for `seed`.
+    /// Creates a generator with its own stream for `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
 
-    /// `mean` times an exponentially distributed factor: −ln(1 − u), u uniform in [0, 1).
+    /// Returns `mean` times an exponentially distributed factor: −ln(1 − u), u uniform in [0, 1).
     pub(crate) fn scale(&mut self, mean: u128) -> u128 {
         let uniform = (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
         #[expect(

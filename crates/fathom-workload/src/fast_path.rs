@@ -8,8 +8,8 @@
 //! | uniform | ops differ in the offset alone | offset and times; the slot holds the rest |
 //! | mixed | all others without rules per op | the whole op |
 //!
-//! The compiler makes a loop for each form and engine. Ops that did not go as usual (short, failed,
-//! slower than a column can tell) are left to the checked path in `complete`.
+//! The compiler makes a loop per form and engine. Unusual completions (short, failed, longer than a
+//! column can hold) are left to the checked path in `complete`.
 
 use fathom_core::{Completion, Engine, Op, Slot, Tick};
 
@@ -46,7 +46,7 @@ pub(crate) trait OpSource {
     );
 }
 
-/// Recorder of completions that went as usual.
+/// Recorder of usual completions.
 pub(crate) trait Tally {
     /// Records completion number `index` of this tally. Returns false, with nothing recorded, if
     /// it needs the checked path.
@@ -65,7 +65,7 @@ pub(crate) trait Tally {
 /// Drawn-ahead ops of any kind.
 pub(crate) struct MixedOps<'a> {
     pub(crate) targets: &'a [Target],
-    /// As many as `targets`; empty without a schedule.
+    /// Due times of `targets`; empty without a schedule.
     pub(crate) dues: &'a [Tick],
 }
 

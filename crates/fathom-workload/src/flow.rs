@@ -1,34 +1,34 @@
 //! `flow`: jobs that take turns in proportion to their weights.
 //!
-//! Each member counts its ops in a sum that all share. It may go on as long as its share of the
-//! sum is not above its share of the weights; so at any time at least one may, and nobody waits
-//! for ever. A member that ends takes its weight and its ops out of the sums.
+//! Members count their ops in a shared sum. A member may issue while its share of the sum is not
+//! above its share of the weights, so at any time at least one may, and none starves. A member that
+//! ends removes its weight and its ops from the sums.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_core::Nanos;
 
-/// What the members of one flow share.
+/// State shared by the members of a flow.
 #[derive(Debug, Default)]
 pub struct Flow {
     weights: AtomicU64,
     ops: AtomicU64,
 }
 
-/// A job's part in a flow.
+/// Weight of a job in a flow.
 #[derive(Clone, Debug)]
 pub struct FlowShare {
     /// The flow.
     pub flow: Arc<Flow>,
-    /// Its weight, ≥ 1.
+    /// Weight, ≥ 1.
     pub weight: u32,
-    /// How long it sleeps when others come first; zero: as short as can be.
+    /// Sleep when it is not its turn; 0 for the shortest possible.
     pub sleep: Nanos,
 }
 
 impl FlowShare {
-    /// A member that has not yet joined.
+    /// Creates a member that has not joined yet.
     pub(crate) fn member(&self) -> FlowMember {
         FlowMember {
             share: self.clone(),
@@ -38,7 +38,7 @@ impl FlowShare {
     }
 }
 
-/// A job in a flow; leaves it when dropped.
+/// Membership of a job in a flow; dropping it leaves the flow.
 #[derive(Debug)]
 pub(crate) struct FlowMember {
     share: FlowShare,
@@ -47,16 +47,15 @@ pub(crate) struct FlowMember {
 }
 
 impl FlowMember {
-    /// Takes part from now on, as if it always had: it need not make up for what the others did
-    /// before.
+    /// Joins the flow as if it always had been a member: it does not catch up on earlier ops of the
+    /// others.
     pub(crate) fn join(&mut self) {
         if self.is_in {
             return;
         }
         let flow = &self.share.flow;
         let weight = u64::from(self.share.weight);
-        // Relaxed, here and below: the sums guard nothing, and being right a little later is as
-        // good.
+        // Relaxed, here and below: the sums publish no data, and a stale value only delays a turn.
         let others = flow.weights.load(Ordering::Relaxed);
         let ops = u128::from(flow.ops.load(Ordering::Relaxed)) * u128::from(weight);
         let caught_up = ops.checked_div(u128::from(others)).unwrap_or(0);
@@ -66,7 +65,7 @@ impl FlowMember {
         self.is_in = true;
     }
 
-    /// Whether it is its turn.
+    /// Returns whether it is this member's turn.
     pub(crate) fn may_go(&self) -> bool {
         let flow = &self.share.flow;
         let all = flow.ops.load(Ordering::Relaxed);
@@ -75,18 +74,18 @@ impl FlowMember {
         u128::from(self.ops) * u128::from(weights) <= due
     }
 
-    /// An op of its was issued.
+    /// Counts an issued op.
     pub(crate) fn went(&mut self) {
         self.ops += 1;
         self.share.flow.ops.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long to wait before it looks again.
+    /// Returns the time to wait before the next check.
     pub(crate) fn pause(&self) -> Nanos {
         self.share.sleep.max(LOOK_AGAIN)
     }
 
-    /// Takes no part any more.
+    /// Leaves the flow.
     pub(crate) fn leave(&mut self) {
         if std::mem::take(&mut self.is_in) {
             let flow = &self.share.flow;
@@ -103,7 +102,7 @@ impl Drop for FlowMember {
     }
 }
 
-/// The pause of a member that is to sleep as short as can be: about what a sleep costs anyway.
+/// Shortest pause of a member: about what a sleep costs anyway.
 const LOOK_AGAIN: Nanos = Nanos::from_micros(10);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The checked path from the pattern to the engine.
 //!
-//! Every rule is asked about every op: is it due, may it pass those in flight, what must its buffer
-//! hold? The fast paths, `batch` and `replenish`, serve jobs in which no rule has anything to say.
+//! Every rule is applied to every op: is it due, may it overtake those in flight, what must its
+//! buffer hold? The fast paths, `batch` and `replenish`, serve jobs to which no such rule applies.
 
 use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
@@ -24,7 +24,7 @@ impl Worker {
         self.queue.prepared.push(slot);
     }
 
-    /// Issues up to one batch, each op looked at.
+    /// Issues up to one batch, applying every rule to each op.
     pub(crate) fn issue_checked<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -32,7 +32,7 @@ impl Worker {
     ) -> Option<Step> {
         if self.source.pass.invalidate {
             self.drop_caches(engine);
-            // That took a while; the next op starts on a fresh clock.
+            // Filling took time: the next op starts with a fresh clock read.
             return Some(Step::Again);
         }
         if !self.queue.retry.is_empty() {
@@ -87,13 +87,13 @@ impl Worker {
         None
     }
 
-    /// A pause comes next.
+    /// Requests a pause.
     fn go_thinking(&mut self) {
         self.thinking.iter_mut().for_each(Thinking::call);
         self.stage = Stage::Draining(After::Think);
     }
 
-    /// Issues one op, or says what it waits for.
+    /// Issues one op, or returns what it waits for.
     fn issue_one<E: Engine>(&mut self, engine: &mut E, now: Tick) -> IssueStatus {
         if self
             .thinking
@@ -129,7 +129,7 @@ impl Worker {
             return IssueStatus::NeedsDrain;
         }
         self.queue.exclusive = alone;
-        // What is read back may be early, and is then due now.
+        // Readback has no schedule: its ops are due now.
         let due = self
             .source
             .schedules
@@ -147,7 +147,7 @@ impl Worker {
         IssueStatus::Ready
     }
 
-    /// The op that comes next, if it may come now.
+    /// Returns the next op, if it may be issued now.
     fn next_target(&mut self, now: Tick) -> Result<Target, IssueStatus> {
         let target = match self.source.held.take() {
             Some(target) => target,
@@ -173,7 +173,7 @@ impl Worker {
         self.readback.as_mut()?.next_target()
     }
 
-    /// What must stand in the buffer before it is written.
+    /// Fills the buffer of a write.
     fn fill_buffer<E: Engine>(&mut self, engine: &mut E, target: &Target, now: Tick) {
         if target.direction != Direction::Write || !self.engine.moves_data {
             return;
@@ -188,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// What is to be waited for where a rule keeps the next op back.
+    /// Returns what to wait for when a rule holds the next op back.
     fn hold(&mut self, held: IssueBlock) -> IssueStatus {
         match held {
             IssueBlock::Until(then) => IssueStatus::NotDue(then),
@@ -233,14 +233,14 @@ impl Worker {
         self.submit_prepared(engine, now)
     }
 
-    /// Gives up the rests of short transfers.
+    /// Abandons the rests of short transfers.
     pub(crate) fn abandon_retries(&mut self) {
         while let Some(slot) = self.queue.retry.pop() {
             self.queue.slots.put_anew(slot);
         }
     }
 
-    /// All bytes of the pass are issued.
+    /// Returns whether all bytes of the pass are issued.
     #[cold]
     fn end_of_pass(&mut self) -> Option<Step> {
         let reads_back = self
@@ -257,19 +257,19 @@ impl Worker {
         None
     }
 
-    /// The pattern has been everywhere, but bytes remain (`io_size` above `size`): begin anew.
+    /// Restarts an exhausted pattern of which bytes remain to issue (`io_size` above `size`).
     #[cold]
     fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());
         if whole || self.source.pass.empty_since_restart || !self.wraps() {
             let pass = &mut self.source.pass;
             if self.config.bytes_in_all.is_some() {
-                // What no op fits into in this pass is left to the next.
+                // Bytes that no op fits into in this pass are left to the next.
                 pass.left = pass.left.saturating_add(pass.remaining);
             }
             pass.remaining = 0;
             if self.source.pass.empty_since_restart {
-                // Not one op fits: going round for ever would be silence.
+                // No op fits at all: restarting would loop for ever.
                 self.stage = Stage::Draining(After::End);
                 return None;
             }
@@ -282,7 +282,7 @@ impl Worker {
         None
     }
 
-    /// Whether there is more to issue than the files hold.
+    /// Returns whether more bytes are to be issued than the files hold.
     fn wraps(&self) -> bool {
         let held: u64 = self
             .config
@@ -299,7 +299,7 @@ impl Worker {
     fn drop_caches<E: Engine>(&mut self, engine: &mut E) {
         self.source.pass.invalidate = false;
         for number in 0..self.config.pattern.files.len() {
-            // A cache that cannot be dropped is no error: fio goes on as well.
+            // A page cache that cannot be dropped is no error, as in fio.
             let _ = engine.invalidate(FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX)));
         }
     }
@@ -308,11 +308,11 @@ impl Worker {
 /// Answer to an attempt to issue the next op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IssueStatus {
-    /// It was issued, or can be.
+    /// Issued, or free to be issued.
     Ready,
-    /// It is not due before this time.
+    /// Not due before this time.
     NotDue(Tick),
-    /// It must not run beside others, or not beside one of those in flight.
+    /// Excluded by ops in flight: it must run alone, or overlaps one of them.
     NeedsDrain,
     /// A pause comes first.
     ThinkTime,

@@ -1,4 +1,4 @@
-//! What an I/O job does next, and when: patterns, rates, phases, and the loop.
+//! State machine of an I/O job: patterns, rates, phases, and the loop.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -13,6 +13,7 @@ mod fast_path;
 mod flow;
 mod issue;
 mod job_limits;
+mod limit_config;
 mod log;
 mod lookahead;
 mod path;
@@ -47,9 +48,9 @@ pub use config::{
 };
 pub use depth_search::LatencyTarget;
 pub use flow::{Flow, FlowShare};
-pub use job_limits::LimitConfig;
+pub use limit_config::LimitConfig;
 pub use log::{
-    Batch, Dropped, Entry, Item, JobLog, LogChannel, LogConfig, LoggedOp, Series, WhenFull,
+    Batch, Dropped, Item, JobLog, LogChannel, LogConfig, LogEntry, LoggedOp, Series, WhenFull,
 };
 pub use pattern::{Pattern, PatternError, Target};
 pub use results::{

@@ -1,5 +1,5 @@
-//! A job's I/O log: what is logged is laid down in chunks that were reserved before the start, and
-//! full chunks are handed over whole. No allocation, no lock and, unless asked for, no pause.
+//! I/O log of a job: entries are stored in chunks reserved before the start, and full chunks are
+//! passed to a writer. No allocation, no lock and, unless requested, no pause.
 //!
 //! ```text
 //!                          ┌─────────── empty ◄───────────┐
@@ -7,15 +7,15 @@
 //!  job: [entry … ] ──► [chunk      ] ──────► full ──► writer (of all jobs) ──► files
 //! ```
 //!
-//! Entries are laid down in a small place of the job's own, which is copied into the chunk when it
-//! is full. A chunk has just been read by the writer, on another processor: to store into it entry
-//! by entry is to wait for its memory to come over again and again, while a copy fetches it all at
-//! once. Where there is no empty chunk nothing is copied, and the entries are counted as dropped.
+//! Entries are stored in a small buffer of the job, which is copied into the chunk when full. The
+//! writer has just read the chunk on another CPU: storing entry by entry would wait for its cache
+//! lines one at a time, while a copy fetches them together. Without an empty chunk nothing is
+//! copied, and the entries are counted as dropped.
 //!
 //! # What this costs
-//! 16 bytes an op, whichever of the five per-op logs are written: lat is the sum of slat and clat,
-//! bandwidth follows from length and clat. One copy for each 256 ops, and one exchange with a queue
-//! for each full chunk.
+//! 16 bytes per op, whichever of the five per-op logs are written: lat is the sum of slat and clat,
+//! bandwidth follows from length and clat. One copy per 256 ops, and one queue operation per full
+//! chunk.
 
 mod channel;
 mod entry;
@@ -29,57 +29,57 @@ use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use crate::slots::SlotState;
 
 pub use self::channel::{Batch, Dropped, LogChannel};
-use self::entry::Kind;
-pub use self::entry::{Entry, Item, LoggedOp, Series};
+use self::entry::EntryKind;
+pub use self::entry::{Item, LogEntry, LoggedOp, Series};
 use self::histogram::Histograms;
 use self::windows::Windows;
 
-/// What a job logs.
+/// Configuration of a job's log.
 #[derive(Clone, Debug, Default)]
 pub struct LogConfig {
-    /// The job's number in the batches it hands over.
+    /// Number of the job in its batches.
     pub job: u32,
-    /// The directions that the job may take; they get windows.
+    /// Directions of the job, which get windows.
     pub used: PerDirection<bool>,
-    /// An entry for each op.
+    /// Log each op.
     pub ops: bool,
-    /// Lines that an op's entry becomes.
+    /// Lines written per op.
     pub lines: u64,
-    /// Offsets are kept.
+    /// Keep offsets.
     pub offsets: bool,
-    /// Averages over windows of this length, by series.
+    /// Window length of averages, by series.
     pub windows: Vec<(Series, Nanos)>,
-    /// Histograms of clat over windows of this length.
+    /// Window length of clat histograms.
     pub histograms: Option<Nanos>,
-    /// What happens when there is no empty chunk.
+    /// Behaviour without an empty chunk.
     pub when_full: WhenFull,
 }
 
-/// What happens when there is no empty chunk.
+/// Behaviour without an empty chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum WhenFull {
     /// Entries are dropped and counted.
     #[default]
     Drop,
-    /// The job waits for the writer: so many pauses as it takes of the caller's making.
+    /// The job waits for the writer, by calling this function until a chunk is free.
     Wait(fn()),
-    /// The chunk grows. For virtual time, where nobody writes meanwhile.
+    /// The chunk grows. For virtual time, where no writer runs meanwhile.
     Grow,
 }
 
-/// One job's log.
+/// Log of one job.
 #[derive(Debug)]
 pub struct JobLog {
-    /// Where entries are laid down.
-    entries: Box<[Entry]>,
-    /// As far as this.
+    /// Buffer of new entries.
+    entries: Box<[LogEntry]>,
+    /// Number of entries in the buffer.
     at: usize,
-    /// Times count from here: the run's clock, ns.
+    /// Base of times, on the run's clock, ns.
     base: u64,
-    /// Single ops and nothing else are logged, and it has begun.
+    /// Measuring has begun, and only single ops are logged.
     plain: bool,
-    /// The chunk that is being filled, as far as this; without room where there is none.
-    chunk: Box<[Entry]>,
+    /// Chunk being filled and its number of entries; without capacity if there is none.
+    chunk: Box<[LogEntry]>,
     filled: usize,
     dropped: u64,
     windows: Box<[Windows]>,
@@ -90,10 +90,10 @@ pub struct JobLog {
 }
 
 impl JobLog {
-    /// Memory that each log has of its own, beside the chunks.
-    pub const OWN_BYTES: usize = OWN * size_of::<Entry>();
+    /// Memory of a log besides the chunks.
+    pub const OWN_BYTES: usize = OWN * size_of::<LogEntry>();
 
-    /// A log that hands its chunks to `channel`.
+    /// Creates a log that passes its chunks to `channel`.
     #[must_use]
     pub fn new(config: LogConfig, channel: Arc<LogChannel>) -> Self {
         let windows = config.windows.iter();
@@ -116,7 +116,7 @@ impl JobLog {
         }
     }
 
-    /// Measuring begins; nothing that came before is logged.
+    /// Starts logging with the measurement.
     pub(crate) fn begin(&mut self, now: Tick) {
         self.started = Some(now);
         self.plain = self.config.ops && self.windows.is_empty() && self.histograms.is_none();
@@ -128,7 +128,7 @@ impl JobLog {
         }
     }
 
-    /// An op has moved all its bytes.
+    /// Logs an op that moved all its bytes.
     #[inline]
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         if self.plain {
@@ -157,25 +157,25 @@ impl JobLog {
         let time = now.get().wrapping_sub(self.base);
         let length = state.total_length();
         let is_odd = (clat | slat | time) >> 32 != 0
-            || length > Entry::LONGEST
+            || length > LogEntry::LENGTH_MAX
             || state.op.priority != 0
             || self.config.offsets;
-        // The base lies within the measurement: an op that was issued after it is not early.
+        // The base lies within the measurement, so an op issued after it is not early.
         let kind = if clat > time {
             kind(state, self.started)
         } else {
-            Kind::Op
+            EntryKind::Op
         };
         match self.entries.get_mut(self.at) {
             Some(place) if !is_odd => {
-                *place = Entry::op(time, clat, slat, Entry::tag(kind, direction, length));
+                *place = LogEntry::op(time, clat, slat, LogEntry::tag(kind, direction, length));
                 self.at += 1;
             }
             _ => self.log_odd_op(direction, state, now),
         }
     }
 
-    /// An op that needs more than one entry, or for which there is no room.
+    /// Logs an op that needs several entries, or for which the buffer is full.
     #[inline(never)]
     fn log_odd_op(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let (clat, slat) = ((now - state.issue).get(), (state.issue - state.start).get());
@@ -183,24 +183,24 @@ impl JobLog {
         self.room(4);
         let time = self.time(now);
         if self.config.offsets {
-            // A short transfer has moved on since.
+            // The offset has advanced over the pieces of a short transfer.
             let offset = state.op.offset - u64::from(state.op.buffer_offset);
-            self.part(Kind::Offset, offset, 0);
+            self.part(EntryKind::Offset, offset, 0);
         }
-        let is_long = length > Entry::LONGEST;
+        let is_long = length > LogEntry::LENGTH_MAX;
         if is_long || state.op.priority != 0 {
             let long = if is_long { length } else { 0 };
-            self.part(Kind::Shape, u64::from(state.op.priority), long);
+            self.part(EntryKind::Shape, u64::from(state.op.priority), long);
         }
         if (clat | slat) >> 32 != 0 {
-            self.part(Kind::High, (slat & !LOW) | (clat >> 32), 0);
+            self.part(EntryKind::High, (slat & !LOW) | (clat >> 32), 0);
         }
         let kind = kind(state, self.started);
-        let tag = Entry::tag(kind, direction, if is_long { 0 } else { length });
-        self.append(Entry::op(u64::from(time), clat, slat, tag));
+        let tag = LogEntry::tag(kind, direction, if is_long { 0 } else { length });
+        self.append(LogEntry::op(u64::from(time), clat, slat, tag));
     }
 
-    /// Logs what is not an op.
+    /// Logs an item other than an op.
     fn push(&mut self, item: Item) {
         match item {
             Item::Op(_) => {}
@@ -213,18 +213,18 @@ impl JobLog {
             } => {
                 self.room(2);
                 let time = self.time(self.at(time_ns));
-                self.part(Kind::High, max, 0);
-                let tag = Entry::tag(Kind::Window, direction, series as u32);
-                self.append(Entry::wide(tag, value, time));
+                self.part(EntryKind::High, max, 0);
+                let tag = LogEntry::tag(EntryKind::Window, direction, series as u32);
+                self.append(LogEntry::wide(tag, value, time));
             }
             Item::HistogramBegin => {
                 self.room(1);
-                self.part(Kind::HistogramBegin, 0, 0);
+                self.part(EntryKind::HistogramBegin, 0, 0);
             }
             Item::HistogramBin { bucket, count } => {
                 self.room(1);
-                let tag = Entry::tag(Kind::HistogramBin, Direction::Read, bucket);
-                self.append(Entry::wide(tag, count, 0));
+                let tag = LogEntry::tag(EntryKind::HistogramBin, Direction::Read, bucket);
+                self.append(LogEntry::wide(tag, count, 0));
             }
             Item::HistogramEnd {
                 direction,
@@ -234,9 +234,9 @@ impl JobLog {
             } => {
                 self.room(2);
                 let time = self.time(self.at(time_ns));
-                self.part(Kind::Shape, 0, length);
-                let tag = Entry::tag(Kind::HistogramEnd, direction, 0);
-                self.append(Entry::wide(tag, ops, time));
+                self.part(EntryKind::Shape, 0, length);
+                let tag = LogEntry::tag(EntryKind::HistogramEnd, direction, 0);
+                self.append(LogEntry::wide(tag, ops, time));
             }
         }
     }
@@ -245,7 +245,7 @@ impl JobLog {
         self.started.unwrap_or_default() + Nanos::new(time_ns)
     }
 
-    /// Makes room for so many entries side by side, and what their time counts from.
+    /// Makes space for this number of adjacent entries and their base of time.
     #[inline]
     fn room(&mut self, entries: usize) {
         if self.entries.len() - self.at < entries + 1 {
@@ -253,29 +253,29 @@ impl JobLog {
         }
     }
 
-    /// The time as entries hold it.
+    /// Returns the time as stored in entries.
     fn time(&mut self, now: Tick) -> u32 {
         if let Ok(time) = u32::try_from(now.get().wrapping_sub(self.base)) {
             return time;
         }
         self.base = now.get();
         let since = now - self.started.unwrap_or_default();
-        self.part(Kind::Base, since.get(), 0);
+        self.part(EntryKind::Base, since.get(), 0);
         0
     }
 
-    fn part(&mut self, kind: Kind, value: u64, beside: u32) {
-        let tag = Entry::tag(kind, Direction::Read, 0);
-        self.append(Entry::wide(tag, value, beside));
+    fn part(&mut self, kind: EntryKind, value: u64, beside: u32) {
+        let tag = LogEntry::tag(kind, Direction::Read, 0);
+        self.append(LogEntry::wide(tag, value, beside));
     }
 
-    /// Lays down an entry that there is room for.
-    fn append(&mut self, entry: Entry) {
+    /// Stores an entry, for which there must be space.
+    fn append(&mut self, entry: LogEntry) {
         self.entries[self.at] = entry;
         self.at += 1;
     }
 
-    /// Copies what was laid down into the chunk, or drops and counts it where there is none.
+    /// Copies the buffer into the chunk, or drops and counts its entries without one.
     #[inline(never)]
     fn empty(&mut self) {
         let laid = &self.entries[..self.at];
@@ -294,12 +294,12 @@ impl JobLog {
         self.base = NO_BASE;
     }
 
-    /// Hands the chunk over and takes an empty one, if there is any.
+    /// Passes the chunk on and takes an empty one, if there is any.
     #[cold]
     fn next_chunk(&mut self) {
         if matches!(self.config.when_full, WhenFull::Grow) {
             let mut entries = std::mem::take(&mut self.chunk).into_vec();
-            entries.resize((entries.len() * 2).max(GROWN), Entry::TOUCHED);
+            entries.resize((entries.len() * 2).max(GROWN), LogEntry::TOUCHED);
             self.chunk = entries.into_boxed_slice();
             return;
         }
@@ -329,7 +329,7 @@ impl JobLog {
         self.filled = 0;
     }
 
-    /// Adds an op to the windows it falls into.
+    /// Adds an op to its windows.
     fn gather(&mut self, direction: Direction, state: &SlotState, now: Tick, started: Tick) {
         self.roll(now, started);
         let op = windows::Op {
@@ -349,7 +349,7 @@ impl JobLog {
     /// Writes the windows that have ended by `now`.
     fn roll(&mut self, now: Tick, started: Tick) {
         if self.windows.iter().any(|windows| windows.ends() <= now) {
-            // Taken out while it is written; an empty box allocates nothing.
+            // Taken out while it is written: an empty box does not allocate.
             let mut all = std::mem::take(&mut self.windows);
             for windows in &mut all {
                 windows.roll(now, started, &mut |item| self.push(item));
@@ -365,12 +365,12 @@ impl JobLog {
         }
     }
 
-    /// The job has ended at `ended`: writes what is left of the last windows, and hands over.
+    /// Writes the last windows of a job that ended at `ended`, and passes the last chunk on.
     pub(crate) fn finish(mut self, ended: Tick) {
-        // From here on memory may be asked for: there is no job any more that it could disturb.
+        // From here on allocation is allowed: there is no job left to disturb.
         self.config.when_full = WhenFull::Grow;
         if let Some(started) = self.started {
-            // No op has completed past the end of the last histogram: it is not written.
+            // No op completed past the end of the last histogram, so it is not written.
             self.histograms = None;
             self.roll(ended, started);
             for mut windows in std::mem::take(&mut self.windows) {
@@ -383,36 +383,35 @@ impl JobLog {
     }
 }
 
-/// Whether an op was issued before measuring began.
+/// Returns the kind of an op's entry: issued before or after measuring began.
 #[cold]
-fn kind(state: &SlotState, started: Option<Tick>) -> Kind {
+fn kind(state: &SlotState, started: Option<Tick>) -> EntryKind {
     if started.is_some_and(|started| state.issue < started) {
-        Kind::EarlyOp
+        EntryKind::EarlyOp
     } else {
-        Kind::Op
+        EntryKind::Op
     }
 }
 
-/// Lines that so many entries would have become, if an op's is so many.
-fn lines(entries: &[Entry], of_op: u64) -> u64 {
+/// Returns the number of lines of these entries, with `of_op` per op.
+fn lines(entries: &[LogEntry], of_op: u64) -> u64 {
     let whole = entries.iter().filter(|entry| entry.is_whole());
     let lines = whole.map(|entry| match entry.kind() {
-        Kind::Op | Kind::EarlyOp => of_op,
+        EntryKind::Op | EntryKind::EarlyOp => of_op,
         _ => 1,
     });
     lines.sum()
 }
 
-/// No time is near it: the next entry has to say what times count from.
+/// Base that no time is near, so that the next entry sets a new one.
 const NO_BASE: u64 = 1 << 63;
 
 const LOW: u64 = u32::MAX as u64;
 
-/// Entries of a job's own place: 4 KiB stay in the processor's first cache, and are copied with its
-/// fastest instruction.
+/// Entries of a job's buffer: 4 KiB stay in the L1 cache.
 const OWN: usize = 256;
 
-/// Entries of a chunk that is made where nothing is disturbed by it.
+/// Entries of a chunk allocated after the job has ended.
 const GROWN: usize = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Targets drawn some ahead, for jobs that issue them without a look at each.
+//! Targets drawn ahead, for jobs that issue them in batches.
 
 use fathom_core::Tick;
 
@@ -9,16 +9,16 @@ use crate::schedule::Schedules;
 use crate::source::Source;
 use crate::uniform_ops::{UniformOp, UniformOps};
 
-/// Targets that were drawn and not yet issued, in order, with their due times.
+/// Targets drawn but not issued yet, in order, with their due times.
 #[derive(Debug)]
 pub(crate) struct Lookahead {
-    /// The part that all ops share, if they differ in nothing but the offset.
+    /// Common part of ops that differ only in offset, if they do.
     pub(crate) uniform: Option<UniformOp>,
-    /// Of uniform ops.
+    /// Offsets of uniform ops.
     offsets: [u64; LOOKAHEAD_OPS],
-    /// Of all other ops.
+    /// Targets of all other ops.
     targets: [Target; LOOKAHEAD_OPS],
-    /// Of ops with a schedule.
+    /// Due times of ops with a schedule.
     dues: [Tick; LOOKAHEAD_OPS],
     /// The job has a schedule.
     scheduled: bool,
@@ -83,13 +83,13 @@ impl Lookahead {
         }
     }
 
-    /// Forgets what was drawn.
+    /// Discards what was drawn.
     pub(crate) const fn clear(&mut self) {
         self.next = 0;
         self.end = 0;
     }
 
-    /// Draws up to `wanted` ops and returns how many the pattern gave, and their bytes.
+    /// Draws up to `wanted` ops; returns their number and their bytes.
     fn draw(&mut self, pattern: &mut Pattern, wanted: usize) -> (usize, u64) {
         self.next = 0;
         if let Some(common) = &self.uniform {
@@ -102,7 +102,7 @@ impl Lookahead {
         (self.end, lengths.map(u64::from).sum())
     }
 
-    /// Takes the due times of what was drawn.
+    /// Takes the due times of the drawn ops.
     fn schedule(&mut self, schedules: &mut Schedules) {
         if !self.scheduled {
             return;
@@ -118,7 +118,7 @@ impl Lookahead {
 }
 
 impl Source {
-    /// Draws as many ops as surely belong to this pass, at least one if any bytes remain.
+    /// Draws as many ops as are certain to belong to this pass, at least one if bytes remain.
     #[inline(never)]
     pub(crate) fn draw_ahead(&mut self) {
         let remaining = self.pass.remaining;

@@ -1,4 +1,4 @@
-//! The way that a job's ops take through the loop, decided once from its configuration.
+//! Path of a job's ops through the loop, chosen once from its configuration.
 
 use fathom_core::Capabilities;
 
@@ -6,7 +6,7 @@ use crate::buffers::Filler;
 use crate::config::{Batching, Mix, WorkerConfig};
 use crate::source::used_directions;
 
-/// The way that a job's ops take through the loop.
+/// Path of a job's ops through the loop.
 ///
 /// All three mean the same. *Checked* is the reference: it applies every rule to every op, and any
 /// job may take it. The two fast ones skip the rules that this job does not have.
@@ -41,7 +41,7 @@ impl Path {
 /// Returns whether no rule of a job looks at single ops.
 ///
 /// The configuration is taken apart without `..`, so that a new field does not compile until
-/// somebody has decided whether the fast paths honour it.
+/// its author has decided whether the fast paths honour it.
 fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     let WorkerConfig {
         pattern,
@@ -92,7 +92,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || think.is_some()
         || *serialize_overlap
         || priorities.is_some()
-        || limits.look_at_ops())
+        || limits.apply_to_ops())
 }
 
 /// Returns whether each completion is reaped by itself and makes room for one op.

@@ -1,4 +1,4 @@
-//! Where ops go, how large they are, and in which direction.
+//! Patterns: offset, size and direction of each op.
 //!
 //! ```text
 //! direction ─► file (`service`) ───► offset ─► size ─► Target
@@ -41,20 +41,24 @@ use plain::{Blocks, Mapped, Sequential, Skewed, Uniform};
 
 pub use error::PatternError;
 
-/// Says where each op goes; see the module.
+/// Generator of a job's targets.
+///
+/// Create it with [`Pattern::new`], which reserves the map of visited blocks; take targets until
+/// there is none, then [`restart`](Self::restart) it for the next pass. A target costs a random
+/// number or two and, with a map, one cache miss; drawing many at a time hides the latter.
 #[derive(Debug)]
 pub struct Pattern {
     directions: Directions,
-    kind: Kind,
+    kind: PatternLoop,
     largest: u32,
     smallest: u32,
 }
 
 impl Pattern {
-    /// Whether the configuration makes sense, without reserving anything.
+    /// Checks the configuration without reserving memory.
     ///
     /// # Errors
-    /// It contradicts itself, or no op fits into any file.
+    /// The configuration is inconsistent, or no op fits into any file.
     pub fn check(config: &PatternConfig) -> Result<(), PatternError> {
         Checked::new(config).map(|_makes_sense| ())
     }
@@ -62,26 +66,26 @@ impl Pattern {
     /// Prepares the pattern and reserves all the memory it will need.
     ///
     /// # Errors
-    /// The configuration contradicts itself, no op fits into any file, or there is no memory for
-    /// the map.
+    /// The configuration is inconsistent, no op fits into any file, or there is no memory for the
+    /// map.
     pub fn new(config: PatternConfig) -> Result<Self, PatternError> {
         let checked = Checked::new(&config)?;
         let kind = if !checked.plain {
-            Kind::General(Box::new(General::new(&config, &checked)?))
+            PatternLoop::General(Box::new(General::new(&config, &checked)?))
         } else if !config.random {
-            Kind::Sequential(Sequential::new(&config, &checked))
+            PatternLoop::Sequential(Sequential::new(&config, &checked))
         } else if let Some(skewed) = Skewed::new(&config, &checked) {
-            Kind::Skewed(skewed)
+            PatternLoop::Skewed(skewed)
         } else {
             match Mapped::new(&config, &checked)? {
-                Some(mapped) => Kind::Mapped(mapped),
-                None => Kind::Uniform(Uniform::new(&config, &checked)),
+                Some(mapped) => PatternLoop::Mapped(mapped),
+                None => PatternLoop::Uniform(Uniform::new(&config, &checked)),
             }
         };
         Ok(Self::with(kind, &config, &checked))
     }
 
-    fn with(kind: Kind, config: &PatternConfig, checked: &Checked) -> Self {
+    fn with(kind: PatternLoop, config: &PatternConfig, checked: &Checked) -> Self {
         let directions = Directions::new(config.mix, config.seed);
         Self {
             directions,
@@ -91,53 +95,53 @@ impl Pattern {
         }
     }
 
-    /// The direction of the next op. For `Mix::TrimWrite` it is `Write` exactly when the last
-    /// target was a trim; else one draw, so call it once per op.
+    /// Draws the direction of the next op; call it once per op. For `Mix::TrimWrite` it is `Write`
+    /// exactly if the last target was a trim.
     #[inline]
     pub fn draw_direction(&mut self) -> Direction {
         self.directions.draw()
     }
 
-    /// The next op in the direction that is drawn for it; `None` when this pass is exhausted.
+    /// Draws the next op and its direction; `None` when the pass is exhausted.
     #[inline]
     pub fn draw(&mut self) -> Option<Target> {
         let direction = self.draw_direction();
         self.next(direction)
     }
 
-    /// The next op in `direction`, which must be one of the job's mix; `None` when this pass is
+    /// Draws the next op in `direction`, which must be part of the mix; `None` when the pass is
     /// exhausted: every block was visited, or every file is at its end.
     #[inline]
     pub fn next(&mut self, direction: Direction) -> Option<Target> {
         let target = match &mut self.kind {
-            Kind::Uniform(source) => source.next(direction),
-            Kind::Mapped(source) => source.next(direction),
-            Kind::Skewed(source) => source.next(direction),
-            Kind::Sequential(source) => source.next(direction),
-            Kind::General(source) => source.next(direction),
+            PatternLoop::Uniform(source) => source.next(direction),
+            PatternLoop::Mapped(source) => source.next(direction),
+            PatternLoop::Skewed(source) => source.next(direction),
+            PatternLoop::Sequential(source) => source.next(direction),
+            PatternLoop::General(source) => source.next(direction),
         };
         self.directions.given(direction);
         target
     }
 
-    /// As many ops as `out` holds, each with a drawn direction; fewer when the pass is exhausted.
+    /// Fills `out` with ops, each with a drawn direction; fewer when the pass is exhausted.
     #[inline]
     pub fn fill(&mut self, out: &mut [Target]) -> usize {
         match &mut self.kind {
-            Kind::Uniform(source) => fill_from(source, &mut self.directions, out),
-            Kind::Mapped(source) => fill_from(source, &mut self.directions, out),
-            Kind::Skewed(source) => fill_from(source, &mut self.directions, out),
-            Kind::Sequential(source) => fill_from(source, &mut self.directions, out),
-            Kind::General(source) => fill_from(source.as_mut(), &mut self.directions, out),
+            PatternLoop::Uniform(source) => fill_from(source, &mut self.directions, out),
+            PatternLoop::Mapped(source) => fill_from(source, &mut self.directions, out),
+            PatternLoop::Skewed(source) => fill_from(source, &mut self.directions, out),
+            PatternLoop::Sequential(source) => fill_from(source, &mut self.directions, out),
+            PatternLoop::General(source) => fill_from(source.as_mut(), &mut self.directions, out),
         }
     }
 
-    /// What all ops of this pattern have in common, where they differ in nothing but the offset.
+    /// Returns the common target of ops that differ only in offset, if they do.
     pub(crate) fn common(&self) -> Option<Target> {
         let &Directions::Only(direction) = &self.directions else {
             return None;
         };
-        let of_one_size = !matches!(self.kind, Kind::General(_));
+        let of_one_size = !matches!(self.kind, PatternLoop::General(_));
         of_one_size.then_some(Target {
             direction,
             file: FileIndex::new(0),
@@ -146,39 +150,39 @@ impl Pattern {
         })
     }
 
-    /// The offsets of as many ops as `out` holds, of a pattern whose ops have all else in
-    /// [`common`](Self::common); fewer when the pass is exhausted.
+    /// Fills `out` with the offsets of ops that otherwise equal [`common`](Self::common); fewer
+    /// when the pass is exhausted.
     #[inline]
     pub(crate) fn fill_offsets(&mut self, out: &mut [u64]) -> usize {
         match &mut self.kind {
-            Kind::Uniform(source) => source.fill_offsets(out),
-            Kind::Mapped(source) => source.fill_offsets(out),
-            Kind::Skewed(source) => source.fill_offsets(out),
-            Kind::Sequential(source) => source.fill_offsets(out),
-            Kind::General(_) => fill_with(out, || self.draw().map(|target| target.offset)),
+            PatternLoop::Uniform(source) => source.fill_offsets(out),
+            PatternLoop::Mapped(source) => source.fill_offsets(out),
+            PatternLoop::Skewed(source) => source.fill_offsets(out),
+            PatternLoop::Sequential(source) => source.fill_offsets(out),
+            PatternLoop::General(_) => fill_with(out, || self.draw().map(|target| target.offset)),
         }
     }
 
-    /// Begins a new pass: no block was visited, positions are back at the start. The random
-    /// streams go on, so the next pass takes another order.
+    /// Begins a new pass: no block is visited, positions are at the start. Random streams continue,
+    /// so the next pass has another order.
     pub fn restart(&mut self) {
         self.directions.restart();
         match &mut self.kind {
-            Kind::Uniform(_) | Kind::Skewed(_) => {}
-            Kind::Mapped(source) => source.restart(),
-            Kind::Sequential(source) => source.restart(),
-            Kind::General(source) => source.restart(),
+            PatternLoop::Uniform(_) | PatternLoop::Skewed(_) => {}
+            PatternLoop::Mapped(source) => source.restart(),
+            PatternLoop::Sequential(source) => source.restart(),
+            PatternLoop::General(source) => source.restart(),
         }
     }
 
-    /// The length in bytes of the largest op this pattern can give.
+    /// Returns the length in bytes of the largest possible op.
     #[must_use]
     #[inline]
     pub const fn largest(&self) -> u32 {
         self.largest
     }
 
-    /// The length in bytes of the smallest op this pattern can give.
+    /// Returns the length in bytes of the smallest possible op.
     #[must_use]
     #[inline]
     pub const fn smallest(&self) -> u32 {
@@ -186,21 +190,21 @@ impl Pattern {
     }
 }
 
-/// Where one op goes.
+/// Target of one op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which way the data go.
+    /// Direction.
     pub direction: Direction,
-    /// Into or out of which file.
+    /// File.
     pub file: FileIndex,
-    /// The first byte, counted from the file's start.
+    /// Byte offset in the file.
     pub offset: u64,
     /// Bytes.
     pub length: u32,
 }
 
 impl Default for Target {
-    /// A read of nothing: what a table of targets holds before it is filled.
+    /// Empty read, the initial value in tables of targets.
     fn default() -> Self {
         Self {
             direction: Direction::Read,
@@ -211,9 +215,9 @@ impl Default for Target {
     }
 }
 
-/// The loops there are.
+/// Specialised loop of a pattern.
 #[derive(Debug)]
-enum Kind {
+enum PatternLoop {
     Uniform(Uniform),
     Mapped(Mapped),
     Skewed(Skewed),
@@ -221,12 +225,12 @@ enum Kind {
     General(Box<General>),
 }
 
-/// Gives the next target in a direction.
+/// Source of targets in a direction.
 trait Source {
     fn next(&mut self, direction: Direction) -> Option<Target>;
 }
 
-/// One loop for each kind of source and for one or several directions.
+/// Fills `out` from a source: one loop per kind of source, and per one or several directions.
 #[inline]
 fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [Target]) -> usize {
     match directions {
@@ -239,7 +243,7 @@ fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [
     }
 }
 
-/// Fills `out` with what `next` gives, as long as it gives anything; how many that were.
+/// Fills `out` from `next` until it returns `None`; returns the number of items.
 #[inline]
 fn fill_with<T>(out: &mut [T], mut next: impl FnMut() -> Option<T>) -> usize {
     for (index, place) in out.iter_mut().enumerate() {
@@ -249,7 +253,7 @@ fn fill_with<T>(out: &mut [T], mut next: impl FnMut() -> Option<T>) -> usize {
     out.len()
 }
 
-/// The random streams that derive from a pattern's seed; the numbers never change their meaning.
+/// Random streams derived from a pattern's seed; the numbers never change their meaning.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 enum Stream {
@@ -262,7 +266,7 @@ enum Stream {
     Share = 6,
 }
 
-/// The seed of one of the streams.
+/// Returns the seed of a stream.
 fn seed_of(seed: u64, stream: Stream) -> u64 {
     fathom_core::stream_seed(seed, stream as u64)
 }

@@ -1,4 +1,4 @@
-//! Latencies that wait to be counted: many at once cost a fraction of one after the other.
+//! Latencies pending to be recorded: in batches they cost a fraction of what they cost singly.
 
 use fathom_core::Tick;
 
@@ -6,18 +6,18 @@ use crate::lookahead::LOOKAHEAD_OPS;
 use crate::results::DirectionResults;
 use crate::slots::SlotState;
 
-/// Ops of one direction that have completed and are not in its results yet, in columns.
+/// Completed ops of one direction not yet added to its results, in columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
-    /// How many, below `MANY` between two calls.
+    /// Number of ops, below `MANY` between two calls.
     count: usize,
-    /// What they moved.
+    /// Bytes moved.
     bytes: u64,
-    /// There are due times.
+    /// Ops have due times.
     rated: bool,
-    /// There is more to look at than clat and lat: due times, or ops from before measuring began.
+    /// More is recorded than clat and lat, or ops from before measuring are in flight.
     looks: bool,
-    /// When measuring began.
+    /// Start of measuring.
     began: Tick,
     /// complete − issue.
     clat: Column,
@@ -27,23 +27,23 @@ pub(crate) struct Pending {
     resp: Column,
 }
 
-/// Nanoseconds; what takes longer than 32 bits tell, four seconds, does not wait here.
+/// Nanoseconds; ops that take longer than 32 bits can hold, four seconds, are not kept here.
 type Column = [u32; MANY];
 
-/// What came of adding an op.
+/// Result of adding an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// It waits.
+    /// Added.
     Waits,
-    /// It waits, and no further one can.
+    /// Added, and the columns are full.
     Full,
-    /// It was not added: it took too long, or was issued before measuring began, and its slat does
-    /// not count.
+    /// Not added: it took too long, or was issued before measuring began and its slat does not
+    /// count.
     Not,
 }
 
 impl Pending {
-    /// Nothing waits.
+    /// Creates empty columns.
     pub(crate) const fn new(rated: bool) -> Self {
         Self {
             count: 0,
@@ -60,9 +60,9 @@ impl Pending {
     /// Adds an op that completed at `now`.
     #[inline(always)]
     pub(crate) fn add(&mut self, state: &SlotState, now: Tick) -> Added {
-        // Never changes it; tells the compiler that it is inside the columns.
+        // A no-op that shows the compiler that the index is in range.
         let place = self.count % MANY;
-        // Where a clock went back, the difference wraps and is too long.
+        // If a clock went backwards, the difference wraps around and is too long.
         let since = |moment: Tick| now.get().wrapping_sub(moment.get());
         let (clat, lat) = (since(state.issue), since(state.start));
         let mut all = clat | lat;
@@ -88,13 +88,13 @@ impl Pending {
         }
     }
 
-    /// Whether a [`Room`] is left.
+    /// Returns whether there is space for a [`Room`].
     #[inline]
     pub(crate) const fn has_room(&self) -> bool {
         self.count + ROOM < MANY
     }
 
-    /// Places for the next `ROOM` ops. There must be so many.
+    /// Returns space for the next `ROOM` ops, which must be free.
     #[inline]
     pub(crate) fn room(&mut self) -> Room<'_> {
         let from = self.count.min(MANY - ROOM);
@@ -107,7 +107,7 @@ impl Pending {
         }
     }
 
-    /// Whether there are due times.
+    /// Returns whether ops have due times.
     pub(crate) const fn is_rated(&self) -> bool {
         self.rated
     }
@@ -117,12 +117,12 @@ impl Pending {
         self.looks = self.rated;
     }
 
-    /// Ops that wait, and their bytes.
+    /// Returns the pending ops and their bytes.
     pub(crate) const fn waiting(&self) -> (u64, u64) {
         (self.count as u64, self.bytes)
     }
 
-    /// Adds all of it to `results`.
+    /// Adds all pending ops to `results`.
     pub(crate) fn add_to(&self, kept: Kept, results: &mut DirectionResults) {
         let used = ..self.count;
         results.ios += self.count as u64;
@@ -146,20 +146,20 @@ impl Pending {
         }
     }
 
-    /// Measuring begins at `now`; if it is `ramped`, there may be ops in flight.
+    /// Starts measuring at `now`; if `ramped`, ops may be in flight.
     pub(crate) const fn begin(&mut self, now: Tick, ramped: bool) {
         self.clear();
         self.began = now;
         self.looks |= ramped;
     }
 
-    /// Forgets all of it.
+    /// Discards all pending ops.
     pub(crate) const fn clear(&mut self) {
         (self.count, self.bytes) = (0, 0);
     }
 }
 
-/// Places for ops that went as usual.
+/// Space for ops that completed as usual.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     count: &'a mut usize,
@@ -170,8 +170,8 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Puts an op that completed at `now` into a place below `ROOM`; false if it took too long for
-    /// that. No op may be in flight from before measuring began.
+    /// Stores an op that completed at `now` at an index below `ROOM`; false if it took too long. No
+    /// op from before measuring may be in flight.
     #[inline(always)]
     pub(crate) fn put<const RATED: bool>(
         &mut self,
@@ -179,7 +179,7 @@ impl Room<'_> {
         state: &SlotState,
         now: Tick,
     ) -> bool {
-        // Never changes it; tells the compiler that it is inside.
+        // A no-op that shows the compiler that the index is in range.
         let place = place % ROOM;
         let since = |moment: Tick| now.get().wrapping_sub(moment.get());
         let (clat, lat) = (since(state.issue), since(state.start));
@@ -194,7 +194,7 @@ impl Room<'_> {
         all <= u64::from(u32::MAX)
     }
 
-    /// Keeps the ops in the first `count` places, of `length` bytes each.
+    /// Keeps the first `count` ops, of `length` bytes each.
     #[inline]
     pub(crate) fn take(self, count: usize, length: u32) {
         *self.count += count;
@@ -202,7 +202,7 @@ impl Room<'_> {
     }
 }
 
-/// `ROOM` places of a column.
+/// `ROOM` entries of a column.
 #[inline]
 fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM] {
     let Some(places) = column[from..].first_chunk_mut() else {
@@ -211,7 +211,7 @@ fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM] {
     places
 }
 
-/// Which latencies are kept.
+/// Latencies to record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// issue − start.
@@ -222,12 +222,12 @@ pub(crate) struct Kept {
     pub(crate) lat: bool,
 }
 
-/// What the earlier part of each op took: all of it, less the later part.
+/// Computes the earlier part of each latency: the total less the later part.
 fn differences(all: &Column, later: &Column) -> Column {
     std::array::from_fn(|place| all[place].saturating_sub(later[place]))
 }
 
-/// The lower 32 bits.
+/// Returns the lower 32 bits.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "longer times are refused")]
 const fn low(ns: u64) -> u32 {

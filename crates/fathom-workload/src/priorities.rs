@@ -1,6 +1,6 @@
-//! Ops with an I/O priority of their own: which ones, and how long those of each priority took.
+//! I/O priorities of single ops: their choice, and latencies by priority.
 //!
-//! A job without such ops has none of this.
+//! A job without such ops has none of this state.
 
 use fathom_core::{Direction, PerDirection, SplitMix64, Tick, stream_seed};
 use fathom_stats::Latency;
@@ -10,18 +10,18 @@ use crate::pattern::Target;
 use crate::results::PriorityLatency;
 use crate::slots::SlotState;
 
-/// Chooses priorities and counts by them.
+/// Choice of priorities and latencies by priority.
 #[derive(Debug)]
 pub(crate) struct Priorities {
     choices: PerDirection<PriorityChoice>,
     random: SplitMix64,
     timed: Timed,
-    /// One entry for each priority that ops of the direction may have; few, so that a search is
-    /// cheaper than a map. Empty where all have the thread's own.
+    /// An entry per priority that ops of the direction may have; so few that a search is cheaper
+    /// than a map. Empty if all ops have the thread's own.
     counted: PerDirection<Vec<PriorityLatency>>,
 }
 
-/// Which latency is kept by priority: lat where its percentiles are wanted, as in fio.
+/// Latency kept by priority: lat if its percentiles are shown, as in fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timed {
     Nothing,
@@ -48,7 +48,7 @@ impl Priorities {
         }
     }
 
-    /// The priority of an op.
+    /// Returns the priority of an op.
     pub(crate) fn choose(&mut self, target: &Target) -> u16 {
         let shares = match &self.choices[target.direction] {
             PriorityChoice::Own => return OWN,
@@ -65,7 +65,7 @@ impl Priorities {
         pick(shares.iter(), draw)
     }
 
-    /// An op has completed.
+    /// Records a completed op.
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let since = match self.timed {
             Timed::Nothing => return,
@@ -78,7 +78,7 @@ impl Priorities {
         }
     }
 
-    /// Forgets what was counted.
+    /// Discards the latencies.
     pub(crate) fn clear(&mut self) {
         for direction in Direction::ALL {
             for entry in &mut self.counted[direction] {
@@ -92,7 +92,7 @@ impl Priorities {
     }
 }
 
-/// The first share that the draw, 0–99, falls into.
+/// Returns the first share that the draw, 0–99, falls into.
 fn pick<'a>(shares: impl Iterator<Item = &'a PriorityShare>, draw: u8) -> u16 {
     let mut end = 0;
     for share in shares {
@@ -104,7 +104,7 @@ fn pick<'a>(shares: impl Iterator<Item = &'a PriorityShare>, draw: u8) -> u16 {
     OWN
 }
 
-/// 0–99.
+/// Draws a number, 0–99.
 fn percent(random: &mut SplitMix64) -> u8 {
     // Always fits: the high half of a product below 100 · 2³².
     u8::try_from(((random.next_u64() >> 32) * 100) >> 32).unwrap_or(99)
@@ -131,9 +131,9 @@ fn counted(choice: &PriorityChoice, histogram: bool) -> Vec<PriorityLatency> {
     counted
 }
 
-/// The thread's own priority.
+/// Priority of the thread itself.
 const OWN: u16 = 0;
-/// The random stream; no other one has this number.
+/// Random stream of this choice; no other one has this number.
 const STREAM: u64 = 17;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Verification inside the loop: stamping what is written, reading it back, checking what is read.
+//! Verification within the loop: stamping writes, reading them back, checking reads.
 //!
-//! A job that writes logs its writes and, when a pass has ended, reads them back in the order of
-//! writing; the reads of a mix are not checked. A job that only reads checks every read.
+//! A job that writes keeps a log of its writes and reads them back in order after each pass; the
+//! reads of a mix are not checked. A job that only reads checks every read.
 
 use fathom_core::{Direction, NoMemory};
 
@@ -13,17 +13,18 @@ use crate::pattern::Target;
 use crate::slots::SlotState;
 use crate::verify::{IntervalTooSmall, Stamp, Verifier, Written, WrittenLog};
 
-/// What a worker that verifies keeps for it.
+/// Verification state of a worker.
 #[derive(Debug)]
 pub(crate) struct Readback {
     verifier: Verifier,
-    /// The writes of this pass; `None` where nothing is read back.
+    /// Writes of this pass; `None` without readback.
     log: Option<WrittenLog>,
-    /// While reading back: the number in the job of the first read.
+    /// During readback: the sequence number of its first read.
     reading_from: Option<u64>,
-    /// The job writes: only what is read back is checked.
+    /// The job writes, so only readback is checked.
     writes: bool,
-    /// Two writes of a block are never in flight together, so the later one's number is on it.
+    /// Two writes of a block are never in flight together, so the later one determines its
+    /// contents.
     ordered: bool,
 }
 
@@ -39,7 +40,7 @@ impl Readback {
         let sizes = if writes { &sizes.write } else { &sizes.read };
         let verifier =
             Verifier::new(verify, sizes, config.pattern.seed).map_err(ReadbackError::Interval)?;
-        // As in fio, a job that goes round until its time is up never comes to read back.
+        // As in fio, a time-based job is never read back.
         let logs = writes && verify.read_back && !config.time_based;
         let log = if logs {
             let capacity = capacity(config, verifier.smallest());
@@ -56,17 +57,17 @@ impl Readback {
         })
     }
 
-    /// Whether the reads now are those of reading back.
+    /// Returns whether readback is in progress.
     pub(crate) const fn is_reading(&self) -> bool {
         self.reading_from.is_some()
     }
 
-    /// Whether there is something to read back.
+    /// Returns whether there are writes to read back.
     pub(crate) fn has_work(&self) -> bool {
         !self.is_reading() && self.log.as_ref().is_some_and(|log| !log.is_empty())
     }
 
-    /// All is written; `sequence` is the number in the job of the first read.
+    /// Begins readback; `sequence` is the number of its first read.
     pub(crate) fn begin(&mut self, sequence: u64) {
         self.reading_from = Some(sequence);
         if let Some(log) = &mut self.log {
@@ -74,7 +75,7 @@ impl Readback {
         }
     }
 
-    /// Forgets the pass.
+    /// Forgets the writes of the pass.
     pub(crate) fn end(&mut self) {
         self.reading_from = None;
         if let Some(log) = &mut self.log {
@@ -82,7 +83,7 @@ impl Readback {
         }
     }
 
-    /// The next read of reading back.
+    /// Returns the next read of the readback.
     pub(crate) fn next_target(&mut self) -> Option<Target> {
         let written = self.log.as_mut()?.next()?;
         Some(Target {
@@ -93,7 +94,7 @@ impl Readback {
         })
     }
 
-    /// Fills the buffer of a write; `sequence` is its number in the job.
+    /// Stamps the buffer of a write; `sequence` is its number in the job.
     pub(crate) fn stamp(&self, buffer: &mut [u8], target: &Target, sequence: u64, now_ns: u64) {
         let stamp = Stamp {
             offset: target.offset,
@@ -103,7 +104,7 @@ impl Readback {
         self.verifier.stamp(buffer, &stamp);
     }
 
-    /// A write has completed.
+    /// Logs a completed write.
     pub(crate) fn written(&mut self, state: &SlotState) {
         if let Some(log) = &mut self.log {
             log.push(Written {
@@ -115,7 +116,7 @@ impl Readback {
         }
     }
 
-    /// Whether a read that completes now is to be checked.
+    /// Returns whether reads are checked at present.
     pub(crate) const fn checks_reads(&self) -> bool {
         self.is_reading() || !self.writes
     }
@@ -123,9 +124,9 @@ impl Readback {
     /// Checks the buffer of a completed read.
     ///
     /// # Errors
-    /// What is wrong with it, in fio's words.
+    /// The mismatch, worded as by fio.
     pub(crate) fn check(&self, buffer: &[u8], state: &SlotState) -> Result<(), String> {
-        // Reading back issues nothing but its reads, so the n-th is that of the n-th write.
+        // Readback issues only its own reads, so read n belongs to write n.
         let write = self.reading_from.and_then(|first| {
             self.log
                 .as_ref()?
@@ -139,20 +140,20 @@ impl Readback {
     }
 }
 
-/// Why a worker cannot verify.
+/// Error that prevents verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadbackError {
     Interval(IntervalTooSmall),
     Memory(NoMemory),
 }
 
-/// The op's first byte in its file, however many pieces it took.
+/// Returns the op's original offset in its file, before any short transfers.
 fn start_of(state: &SlotState) -> u64 {
     state.op.offset - u64::from(state.op.buffer_offset)
 }
 
-/// Whether a block may be written again while an earlier write of it is in flight. Passes are far
-/// enough apart: a block comes again only after all others.
+/// Returns whether a block may be written again while an earlier write of it is in flight. Passes
+/// do not count: a block is repeated only after all others.
 fn may_repeat(pattern: &PatternConfig) -> bool {
     let aligned = match &pattern.sizes.write {
         SizeChoice::Fixed(size) => pattern.align.write == u64::from(*size),
@@ -170,8 +171,8 @@ fn may_repeat(pattern: &PatternConfig) -> bool {
     pattern.random && !each_once || goes_back
 }
 
-/// How many writes a log must hold: those of a pass; or, where a pass goes over its files many
-/// times, twice what they have room for, so that leaving out what was overwritten frees half.
+/// Returns the capacity of the log: the writes of a pass; for passes that repeat their files, twice
+/// the blocks of the files, so that compaction frees half.
 fn capacity(config: &WorkerConfig, smallest: u32) -> usize {
     let smallest = u64::from(smallest.max(1));
     let room: u64 = config

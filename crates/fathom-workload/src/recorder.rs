@@ -1,4 +1,4 @@
-//! Counts what happened; allocates nothing while the job runs.
+//! Recorder of a job's results; it does not allocate while the job runs.
 
 use fathom_core::{Completion, Direction, Nanos, OpKind, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
@@ -10,13 +10,13 @@ use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 use crate::uniform_ops::{UniformOp, UniformTally};
 
-/// Everything a worker counts.
+/// Recorder of a worker: histograms, samples, depth counts, errors.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     measure: Measure,
     kept: Kept,
     directions: PerDirection<DirectionResults>,
-    /// What is not in `directions` yet.
+    /// Latencies not yet added to `directions`.
     pending: PerDirection<Pending>,
     sync: Latency,
     syncs: u64,
@@ -29,19 +29,19 @@ pub(crate) struct Recorder {
     tolerated: Option<ToleratedErrors>,
     started: Tick,
     ended: Tick,
-    /// Ops in flight from before measuring began; one that fails is not taken off.
+    /// Ops in flight since before measuring began; failed ones are not subtracted.
     old: u32,
-    /// Counted before the ramp ended.
+    /// Counts of the ramp time.
     ramp: PerDirection<(u64, u64)>,
     bandwidth: Sampler,
     iops: Sampler,
-    /// Where each op is logged, if the job has a log.
+    /// Log of the job's ops, if any.
     pub(crate) log: Option<Box<JobLog>>,
 }
 
 impl Recorder {
-    /// A recorder for a worker of `depth` slots. `used` are the directions the job may take (they
-    /// get histograms), `rated` those with a rate; `asynchronous` engines have a slat.
+    /// Creates a recorder for a worker of `depth` slots. `used` are the directions the job may take
+    /// (they get histograms), `rated` those with a rate; `asynchronous` engines have a slat.
     pub(crate) fn new(
         measure: Measure,
         depth: u32,
@@ -94,13 +94,13 @@ impl Recorder {
         }
     }
 
-    /// Whether slat is kept.
+    /// Returns whether slat is recorded.
     #[inline]
     pub(crate) const fn keeps_slat(&self) -> bool {
         self.kept.slat
     }
 
-    /// Measuring begins, with so many ops under way: what came before is counted as ramp only.
+    /// Starts measuring with `in_flight` ops under way; earlier ops count as ramp only.
     pub(crate) fn begin(&mut self, now: Tick, under_way: u32) {
         self.old = under_way;
         let ramped = under_way > 0;
@@ -125,11 +125,10 @@ impl Recorder {
         self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
-    /// Forgets all but how many ops there were: nothing more is told of a job that ends in its
-    /// ramp.
+    /// Discards all but the number of ops, for a job that ends in its ramp time.
     pub(crate) fn discard_results(&mut self) {
         for direction in Direction::ALL {
-            self.settle(direction);
+            self.flush_pending(direction);
             let results = &mut self.directions[direction];
             results.slat.clear();
             results.clat.clear();
@@ -144,7 +143,7 @@ impl Recorder {
         self.complete_sizes = [0; 7];
     }
 
-    /// `count` ops of one direction were handed over together, the last `count` of `in_flight`.
+    /// Records a submission of `count` ops of one direction, the last `count` of `in_flight`.
     #[inline]
     pub(crate) fn issued(&mut self, in_flight: u32, count: u32) {
         let first = (in_flight - count) as usize + 1;
@@ -153,7 +152,7 @@ impl Recorder {
         self.submit_sizes[size_bucket(count)] += 1;
     }
 
-    /// `count` times one op was reaped and another handed over, the last of `in_flight`.
+    /// Records `count` rounds of reaping one op and submitting another, the last of `in_flight`.
     pub(crate) fn replenished(&mut self, in_flight: u32, count: u64) {
         self.depth_changes[in_flight as usize] += count.cast_signed();
         self.depth_changes[in_flight as usize + 1] -= count.cast_signed();
@@ -161,13 +160,13 @@ impl Recorder {
         self.complete_sizes[size_bucket(1)] += count;
     }
 
-    /// Completions were taken together.
+    /// Records the size of a reap.
     #[inline]
     pub(crate) fn reaped(&mut self, count: u32) {
         self.complete_sizes[size_bucket(count)] += 1;
     }
 
-    /// An op has moved all its bytes.
+    /// Records an op that moved all its bytes.
     #[inline(always)]
     pub(crate) fn completed(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let started = self.started;
@@ -178,24 +177,24 @@ impl Recorder {
         }
         match self.pending[direction].add(state, now) {
             Added::Waits => {}
-            Added::Full => self.settle(direction),
+            Added::Full => self.flush_pending(direction),
             Added::Not => self.completed_oddly(direction, state, now),
         }
     }
 
-    /// Whether ops are in flight from before measuring began: their slat does not count.
+    /// Returns whether ops from before measuring are in flight, whose slat does not count.
     #[inline]
     pub(crate) const fn has_ramp_ops(&self) -> bool {
         self.old > 0
     }
 
-    /// Whether an op that is reaped now was done when the ramp was: all of its time is the ramp's.
+    /// Returns whether an op reaped now completed within the ramp time.
     #[inline]
     pub(crate) fn is_of_ramp(&self, state: &SlotState, now: Tick) -> bool {
         is_of_ramp(state, self.started, now)
     }
 
-    /// Whether ops of a direction have due times.
+    /// Returns whether ops of a direction have due times.
     pub(crate) fn is_rated(&self, direction: Direction) -> bool {
         self.pending[direction].is_rated()
     }
@@ -208,7 +207,7 @@ impl Recorder {
     ) -> UniformTally<'a, RATED, LOGGED> {
         let direction = common.direction;
         if !self.pending[direction].has_room() {
-            self.settle(direction);
+            self.flush_pending(direction);
         }
         UniformTally {
             common,
@@ -217,21 +216,21 @@ impl Recorder {
         }
     }
 
-    /// What waits to be counted is counted.
+    /// Adds pending latencies of a direction to its results.
     #[inline(never)]
-    fn settle(&mut self, direction: Direction) {
+    fn flush_pending(&mut self, direction: Direction) {
         let pending = &mut self.pending[direction];
         pending.add_to(self.kept, &mut self.directions[direction]);
         pending.clear();
     }
 
-    fn settle_all(&mut self) {
+    fn flush_all_pending(&mut self) {
         for direction in Direction::ALL {
-            self.settle(direction);
+            self.flush_pending(direction);
         }
     }
 
-    /// Counts an op that cannot wait.
+    /// Records an op that cannot be kept pending.
     #[cold]
     fn completed_oddly(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         if state.issue < self.started && self.old > 0 {
@@ -262,7 +261,7 @@ impl Recorder {
         }
     }
 
-    /// An op has completed that was in flight when measuring began.
+    /// Records an op that was in flight when measuring began.
     fn came_from_before(&mut self) {
         self.old -= 1;
         if self.old == 0 {
@@ -272,26 +271,26 @@ impl Recorder {
         }
     }
 
-    /// A sync is done.
+    /// Records a sync.
     #[cold]
     pub(crate) fn synced(&mut self, state: &SlotState, now: Tick) {
         self.sync.record((now - state.start).get());
         self.syncs += 1;
     }
 
-    /// A transfer was short; its rest is issued again.
+    /// Counts a short transfer.
     #[cold]
     pub(crate) fn short(&mut self, direction: Direction) {
         self.directions[direction].short_ios += 1;
     }
 
-    /// The error that ends the job; only the first counts.
+    /// Records the error that ends the job; only the first one counts.
     #[cold]
     pub(crate) fn failed(&mut self, error: JobError) {
         self.error.get_or_insert(error);
     }
 
-    /// An error that does not end the job.
+    /// Counts a tolerated error.
     #[cold]
     pub(crate) fn tolerated(&mut self, error: JobError) {
         match &mut self.tolerated {
@@ -305,12 +304,12 @@ impl Recorder {
         }
     }
 
-    /// Whether an error has ended the job.
+    /// Returns whether an error has ended the job.
     pub(crate) const fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// A stretch of I/O from `from` to `to` counts as runtime of the directions in `which`.
+    /// Adds the I/O period from `from` to `to` to the runtime of the directions in `which`.
     pub(crate) fn ran(&mut self, which: PerDirection<bool>, from: Tick, to: Tick) {
         for direction in Direction::ALL {
             if which[direction] {
@@ -320,7 +319,7 @@ impl Recorder {
         self.ended = self.ended.max(to);
     }
 
-    /// When the next sample is due.
+    /// Returns the time of the next sample.
     pub(crate) fn next_sample(&self) -> Tick {
         if self.measure.bandwidth {
             self.bandwidth.next.min(self.iops.next)
@@ -332,7 +331,7 @@ impl Recorder {
     /// Takes the samples that are due.
     #[cold]
     pub(crate) fn sample(&mut self, now: Tick) {
-        self.settle_all();
+        self.flush_all_pending();
         let counted = |figure: fn(&DirectionResults) -> u64| {
             PerDirection::from_fn(|direction| figure(&self.directions[direction]))
         };
@@ -349,27 +348,27 @@ impl Recorder {
         }
     }
 
-    /// Ops and bytes of a direction since the very start, ramp included.
+    /// Returns ops and bytes of a direction since the start, ramp included.
     pub(crate) fn progress(&self, direction: Direction) -> (u64, u64) {
         let (measured, ramp) = (self.measured(direction), self.ramp[direction]);
         (measured.0 + ramp.0, measured.1 + ramp.1)
     }
 
-    /// Ops and bytes of a direction since measuring began.
+    /// Returns ops and bytes of a direction since measuring began.
     pub(crate) fn measured(&self, direction: Direction) -> (u64, u64) {
         let results = &self.directions[direction];
         let (ios, bytes) = self.pending[direction].waiting();
         (results.ios + ios, results.bytes + bytes)
     }
 
-    /// What all ops since measuring began took together, ns.
+    /// Returns the sum of latencies since measuring began, ns.
     pub(crate) fn latency_sum_ns(&self) -> f64 {
         let directions = Direction::ALL.map(|direction| &self.directions[direction].lat.summary);
         let sums = directions.map(|summary| summary.mean() * summary.count() as f64);
         sums.iter().sum()
     }
 
-    /// All of it, at the end.
+    /// Returns the final results.
     pub(crate) fn into_results(mut self) -> Results {
         if let Some(log) = self.log.take() {
             log.finish(self.ended.max(self.started));
@@ -377,7 +376,7 @@ impl Recorder {
         self.results()
     }
 
-    /// All of it as it stands; the stretch of I/O that goes on is not yet in any runtime.
+    /// Returns the results so far; the current I/O period is not yet part of any runtime.
     pub(crate) fn results(&self) -> Results {
         let mut directions = self.directions.clone();
         for direction in Direction::ALL {
@@ -412,8 +411,8 @@ const fn is_of_ramp(state: &SlotState, started: Tick, now: Tick) -> bool {
     now.get() <= started.get() && state.issue.get() < started.get()
 }
 
-/// Bandwidth or IOPS over windows of a fixed length, as fio takes them: a window in which a
-/// direction moved nothing leaves no sample.
+/// Sampler of bandwidth or IOPS over windows of fixed length, as in fio: a window in which a
+/// direction moved nothing gives no sample.
 #[derive(Clone, Copy, Debug)]
 struct Sampler {
     window: Nanos,
@@ -459,7 +458,7 @@ fn per_second(count: u64, spent_ns: u128) -> u64 {
     u64::try_from(u128::from(count) * 1_000_000_000 / spent_ns).unwrap_or(u64::MAX)
 }
 
-/// fio's bucket for a number of ops handled at once: 0, 1–4, 5–8, 9–16, 17–32, 33–64, more.
+/// Returns fio's bucket of a batch size: 0, 1–4, 5–8, 9–16, 17–32, 33–64, more.
 #[inline]
 const fn size_bucket(count: u32) -> usize {
     match count {
@@ -473,7 +472,7 @@ const fn size_bucket(count: u32) -> usize {
     }
 }
 
-/// What went wrong with an op, in words and numbers.
+/// Builds the error of a failed op.
 #[cold]
 pub(crate) fn job_error(
     state: &SlotState,

@@ -3,7 +3,7 @@
 //! With the queue full and completions reaped one at a time (fio's defaults), each completion makes
 //! room for exactly one op, in the slot that has just become free. The number in flight and the
 //! stage stay the same, so the free list is left alone and what every round would count is counted
-//! once for all of them. Means the same as `reap` and `issue_batch` in turn.
+//! once for all of them. Equivalent to `reap` and `issue_batch` in turn.
 
 use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
 
@@ -12,7 +12,7 @@ use crate::slots::SlotState;
 use crate::uniform_ops::UniformOp;
 use crate::worker::Worker;
 
-/// Why a loop ended.
+/// Reason for the end of a loop.
 enum End {
     /// All ops drawn ahead are issued, or a rule is due.
     Round,
@@ -30,7 +30,7 @@ enum End {
 struct Round {
     /// Start of the first op.
     start: Tick,
-    /// When a rule wants to be looked at.
+    /// Time at which a rule is due.
     until: Tick,
     /// Completions to wait for in `submit`.
     want: u32,
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    // Not inlined, both: a function of its own has the registers to itself.
+    // Neither is inlined: a separate function has all registers to itself.
     #[inline(never)]
     fn replenish_uniform<E: Engine, const RATED: bool, const LOGGED: bool>(
         &mut self,
@@ -145,7 +145,7 @@ impl Worker {
     }
 }
 
-/// The loop itself.
+/// Runs the loop.
 #[inline(always)]
 fn replenish<E: Engine, O: OpSource, T: Tally>(
     ops: &O,

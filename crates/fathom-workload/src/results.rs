@@ -1,48 +1,47 @@
-//! What one worker measured.
+//! Results of one worker.
 
 use fathom_core::{FileIndex, Nanos, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
 
-/// What one worker measured, ramp time left out.
+/// Results of one worker, without the ramp time.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// By direction.
+    /// Results by direction.
     pub directions: PerDirection<DirectionResults>,
-    /// How long ops of each I/O priority took, the thread's own (0) first; empty where all have
-    /// that one.
+    /// Latency by I/O priority, the thread's own (0) first; empty if all ops have that one.
     pub priorities: PerDirection<Vec<PriorityLatency>>,
-    /// Counted syncs.
+    /// Number of counted syncs.
     pub syncs: u64,
-    /// How long they took.
+    /// Latency of syncs.
     pub sync: Latency,
-    /// Ops issued while so many (the index) were in flight, themselves included.
+    /// Ops issued by depth: the index is the number in flight, the op included.
     pub depth_at_issue: Vec<u64>,
-    /// Submissions by ops handed over: 0, 1–4, 5–8, 9–16, 17–32, 33–64, more.
+    /// Submissions by number of ops: 0, 1–4, 5–8, 9–16, 17–32, 33–64, more.
     pub submit_sizes: [u64; 7],
-    /// Reapings by completions taken, same buckets.
+    /// Reaps by number of completions, in the same buckets.
     pub complete_sizes: [u64; 7],
-    /// The error that ended the job.
+    /// Error that ended the job.
     pub error: Option<JobError>,
-    /// Errors that did not.
+    /// Tolerated errors.
     pub tolerated: Option<ToleratedErrors>,
-    /// The depth that a search for one came to.
+    /// Depth found by a search.
     pub depth_found: Option<u32>,
-    /// When measuring began.
+    /// Start of measuring.
     pub started: Tick,
-    /// When the last op had completed.
+    /// Completion of the last op.
     pub ended: Tick,
 }
 
-/// One direction of one worker.
+/// Results of one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionResults {
     /// Ops completed.
     pub ios: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Short transfers whose rest was issued again.
+    /// Short transfers, whose rest was issued again.
     pub short_ios: u64,
-    /// Measured time of this direction.
+    /// Measured runtime.
     pub runtime: Nanos,
     /// issue − start.
     pub slat: Latency,
@@ -60,65 +59,65 @@ pub struct DirectionResults {
     pub iops: SampleStats,
 }
 
-/// Ops of one I/O priority.
+/// Latency of the ops of one I/O priority.
 #[derive(Clone, Debug)]
 pub struct PriorityLatency {
-    /// The kernel's number; 0 for the thread's own.
+    /// Priority as the kernel encodes it; 0 for the thread's own.
     pub priority: u16,
-    /// complete − start where the histogram of lat is kept, else complete − issue.
+    /// lat if its histogram is kept, otherwise clat.
     pub latency: Latency,
 }
 
-/// The error that ended a job.
+/// Error that ended a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError {
-    /// The system's number.
+    /// Errno.
     pub errno: u32,
-    /// What failed: `read`, `write`, `trim`, `fsync`, `verify`, `rate_min`…
+    /// Failed operation: `read`, `write`, `trim`, `fsync`, `verify`, `rate_min`…
     pub what: &'static str,
-    /// The file.
+    /// File, if it concerns one.
     pub file: FileIndex,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// More, where there is more to say.
+    /// Additional description.
     pub detail: Option<String>,
 }
 
-/// Errors that did not end a job.
+/// Errors that a job tolerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToleratedErrors {
-    /// How many.
+    /// Number of errors.
     pub total: u64,
-    /// The first of them.
+    /// First error.
     pub first: JobError,
 }
 
-/// How far a worker has come; counted from its very start, ramp time included.
+/// Progress of a worker, counted from its start, ramp time included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Ops completed.
     pub ios: PerDirection<u64>,
     /// Bytes moved.
     pub bytes: PerDirection<u64>,
-    /// What it is doing.
+    /// Current phase.
     pub phase: Phase,
 }
 
-/// What a worker is doing.
+/// Phase of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Waiting for `startdelay` to pass.
     #[default]
     Delayed,
-    /// Running, not yet counted.
+    /// Running in its ramp time.
     Ramp,
     /// Running.
     Running,
-    /// Reading back what was written.
+    /// Reading back and verifying.
     Verifying,
-    /// Making it durable.
+    /// Syncing.
     Syncing,
     /// Done.
     Finished,

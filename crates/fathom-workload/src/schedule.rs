@@ -1,7 +1,7 @@
-//! When ops are due: one schedule for each direction that has a rate.
+//! Due times of ops: one schedule per direction with a rate.
 //!
-//! Due times come from the schedule alone, never from when we got round to it: after a stall the
-//! ops that should have run are late, and their response times say so.
+//! Due times come from the schedule alone, never from when an op could be issued: after a stall the
+//! missed ops are late, and their response times show it.
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
@@ -9,16 +9,16 @@ use crate::config::{Pace, Rate, RateProcess};
 use crate::exponential::Exponential;
 use crate::pattern::Target;
 
-/// The schedules of a job.
+/// Schedules of a job.
 #[derive(Debug)]
 pub(crate) struct Schedules {
-    /// There is one.
+    /// Some direction has a schedule.
     any: bool,
     by_direction: PerDirection<Option<Schedule>>,
 }
 
 impl Schedules {
-    /// Those of a job whose directions have these.
+    /// Creates the schedules of a job from those of its directions.
     pub(crate) fn new(by_direction: PerDirection<Option<Schedule>>) -> Self {
         let any = by_direction.iter().any(|(_, schedule)| schedule.is_some());
         Self { any, by_direction }
@@ -56,13 +56,13 @@ impl Schedules {
         }
     }
 
-    /// When the next op of a direction is due.
+    /// Returns the due time of a direction's next op.
     pub(crate) fn next_due(&self, direction: Direction) -> Tick {
         let schedule = self.by_direction[direction].as_ref();
         schedule.map_or(Tick::ZERO, Schedule::next)
     }
 
-    /// Every due time to come is so much later.
+    /// Delays all future due times.
     pub(crate) fn delay(&mut self, by: Nanos) {
         for direction in Direction::ALL {
             if let Some(schedule) = &mut self.by_direction[direction] {
@@ -71,7 +71,7 @@ impl Schedules {
         }
     }
 
-    /// Moves the origin of schedules that were not used yet.
+    /// Moves the origin of unused schedules.
     pub(crate) fn begin(&mut self, origin: Tick) {
         for direction in Direction::ALL {
             if let Some(schedule) = &mut self.by_direction[direction] {
@@ -81,28 +81,28 @@ impl Schedules {
     }
 }
 
-/// The due times of one direction.
+/// Schedule of one direction.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     next: Fixed,
     /// Bytes or ops.
     per_second: u64,
-    /// Bytes are paced (else ops).
+    /// Paces bytes rather than ops.
     by_bytes: bool,
     poisson: Option<Exponential>,
-    /// The step for `step_units`, kept because most ops have the same size.
+    /// Step for `step_units`, cached because most ops have the same size.
     step: Fixed,
     step_units: u64,
 }
 
-/// Nanoseconds, with 64 bits before the point and 64 behind it.
+/// Nanoseconds in fixed point, with 64 integer and 64 fractional bits.
 ///
 /// The step from one due time to the next is rounded up to 2⁻⁶⁴ ns. So the n-th due time is the
 /// exact one, cut to whole nanoseconds, while n · rate < 2⁶⁴, and 1 ns late at most after that.
 type Fixed = u128;
 
 impl Schedule {
-    /// A schedule whose first op is due at `origin`.
+    /// Creates a schedule whose first op is due at `origin`.
     pub(crate) fn new(rate: Rate, origin: Tick, seed: u64) -> Self {
         let poisson = match rate.process {
             RateProcess::Linear => None,
@@ -124,10 +124,10 @@ impl Schedule {
         schedule
     }
 
-    /// When the next op is due.
+    /// Returns the due time of the next op.
     #[inline]
     fn next(&self) -> Tick {
-        Tick::new(whole(self.next))
+        Tick::new(integer_part(self.next))
     }
 
     /// Takes the next due time for an op of `bytes` and moves on to the one after it.
@@ -152,7 +152,7 @@ impl Schedule {
         // Copies, which live in registers.
         let (mut next, step) = (self.next, self.step);
         for due in dues {
-            *due = Tick::new(whole(next));
+            *due = Tick::new(integer_part(next));
             next = next.saturating_add(step);
         }
         self.next = next;
@@ -178,9 +178,9 @@ const fn fixed(ns: u64) -> Fixed {
     (ns as Fixed) << 64
 }
 
-/// The whole nanoseconds.
+/// Returns the integer part.
 #[inline]
-const fn whole(time: Fixed) -> u64 {
+const fn integer_part(time: Fixed) -> u64 {
     (time >> 64) as u64
 }
 

@@ -1,4 +1,4 @@
-//! The worker's fixed table of places for ops in flight.
+//! Fixed table of a worker's slots.
 //!
 //! ```text
 //! free:  [ 7 5 3 ]            a stack: the slot used last is the warmest
@@ -9,21 +9,21 @@ use fathom_core::{Completion, Direction, Op, OpKind, Slot, Tick};
 
 use crate::pattern::Target;
 
-/// What a worker knows of one slot.
+/// State of one slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotState {
-    /// When the schedule wanted it; the start where there is no schedule.
+    /// Due time; the start if there is no schedule.
     pub(crate) due: Tick,
-    /// When the workload let it go.
+    /// Start time.
     pub(crate) start: Tick,
-    /// When it was with the kernel.
+    /// Issue time.
     pub(crate) issue: Tick,
-    /// The op, its length and offset advanced over what was already moved.
+    /// Op, with length and offset advanced past the bytes already moved.
     pub(crate) op: Op,
 }
 
 impl SlotState {
-    /// A slot that `op` will stand in.
+    /// Creates an idle slot that holds `op`.
     const fn idle(op: Op) -> Self {
         Self {
             due: Tick::ZERO,
@@ -33,7 +33,7 @@ impl SlotState {
         }
     }
 
-    /// The slot's next op, which starts at `now`.
+    /// Starts the slot's next op at `now`.
     #[inline(always)]
     pub(crate) const fn start_op(&mut self, target: &Target, due: Tick, now: Tick, sequence: u64) {
         self.due = due;
@@ -46,7 +46,7 @@ impl SlotState {
         };
     }
 
-    /// The slot's next op, which differs from what stands there in nothing but the offset.
+    /// Starts an op that differs from the slot's last one only in offset.
     #[inline(always)]
     pub(crate) const fn start_uniform(&mut self, offset: u64, due: Tick, now: Tick) {
         self.due = due;
@@ -54,7 +54,7 @@ impl SlotState {
         self.op.offset = offset;
     }
 
-    /// The direction of an op that went as almost all do: it moved all its bytes.
+    /// Returns the direction of an op that moved all its bytes.
     #[inline(always)]
     pub(crate) fn moved_all(&self, completion: Completion) -> Option<Direction> {
         match self.op.kind {
@@ -67,15 +67,15 @@ impl SlotState {
         }
     }
 
-    /// Bytes of the whole op, however many pieces it took.
+    /// Returns the bytes of the whole op, all its pieces included.
     #[inline]
     pub(crate) const fn total_length(&self) -> u32 {
-        // Cannot overflow: the two add up to the length the op was issued with.
+        // Cannot overflow: the sum is the length with which the op was issued.
         self.op.length + self.op.buffer_offset
     }
 }
 
-/// An op on `target`, of no slot yet.
+/// Returns an op on `target` without a slot.
 #[inline(always)]
 pub(crate) const fn op_on(target: &Target) -> Op {
     Op {
@@ -94,16 +94,16 @@ pub(crate) const fn op_on(target: &Target) -> Op {
 #[derive(Debug)]
 pub(crate) struct Slots {
     states: Box<[SlotState]>,
-    /// What stands in a slot before its first op.
+    /// Initial state of a slot.
     idle: Op,
-    /// A stack; as many places as there are slots.
+    /// Stack of free slots, with space for all.
     free: Box<[Slot]>,
-    /// So many of its places are used.
+    /// Number of slots on the stack.
     count_free: usize,
 }
 
 impl Slots {
-    /// A table of `depth` free slots, in which an op on `target` stands.
+    /// Creates a table of `depth` free slots that hold an op on `target`.
     pub(crate) fn new(depth: u32, target: &Target) -> Self {
         let idle = op_on(target);
         let states = (0..depth)
@@ -120,7 +120,7 @@ impl Slots {
         }
     }
 
-    /// Takes `count` free slots, or as many as there are; says which, and has all states.
+    /// Takes up to `count` free slots; returns them and the states of all slots.
     #[inline]
     pub(crate) fn take_some(&mut self, count: usize) -> (&[Slot], &mut [SlotState]) {
         let left = self.count_free.saturating_sub(count);
@@ -137,19 +137,19 @@ impl Slots {
         Some(slot)
     }
 
-    /// The slot that `take` would give.
+    /// Returns the slot that `take` would return.
     #[inline]
     pub(crate) fn peek(&self) -> Option<Slot> {
         let top = self.count_free.checked_sub(1)?;
         self.free.get(top).copied()
     }
 
-    /// All slots, free or not.
+    /// Returns the number of slots.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.states.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether an op would overlap one in flight, and either of them changes data.
+    /// Returns whether an op would overlap one in flight, and either of them changes data.
     pub(crate) fn overlaps(&self, target: &Target) -> bool {
         let end = target.offset + u64::from(target.length);
         let changes = |direction| direction != Direction::Read;
@@ -162,23 +162,23 @@ impl Slots {
                 && target.offset < state.op.offset + u64::from(state.op.length)
                 && (changes(direction) || changes(target.direction))
         };
-        // A slot that is free still holds its last op.
+        // A free slot still holds its last op.
         let mut meeting = self.states.iter().filter(meets);
         meeting.any(|state| !self.free[..self.count_free].contains(&state.op.slot))
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     #[inline]
     pub(crate) fn put(&mut self, slot: Slot) {
-        // Panics where a slot came back twice.
+        // Panics if a slot is freed twice.
         self.free[self.count_free] = slot;
         self.count_free += 1;
     }
 
-    /// Gives the slots of these back.
+    /// Frees the slots of these completions.
     #[inline]
     pub(crate) fn put_all(&mut self, done: &[Completion]) {
-        // Panics where one came back twice.
+        // Panics if a slot is freed twice.
         let places = &mut self.free[self.count_free..][..done.len()];
         for (place, completion) in places.iter_mut().zip(done) {
             *place = completion.slot;
@@ -186,26 +186,26 @@ impl Slots {
         self.count_free += done.len();
     }
 
-    /// Gives a slot back whose op was not as all are, or has changed on its way.
+    /// Frees a slot and resets it: its op differed from the common one, or was modified.
     pub(crate) fn put_anew(&mut self, slot: Slot) {
         let op = self.idle;
         self.state(slot).op = Op { slot, ..op };
         self.put(slot);
     }
 
-    /// Free slots.
+    /// Returns the number of free slots.
     #[inline]
     pub(crate) const fn free(&self) -> usize {
         self.count_free
     }
 
-    /// What is known of all slots, by their numbers.
+    /// Returns the states of all slots, by number.
     #[inline]
     pub(crate) fn states(&mut self) -> &mut [SlotState] {
         &mut self.states
     }
 
-    /// What is known of `slot`.
+    /// Returns the state of `slot`.
     #[inline]
     pub(crate) fn state(&mut self, slot: Slot) -> &mut SlotState {
         &mut self.states[slot.index()]

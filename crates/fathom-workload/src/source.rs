@@ -1,4 +1,4 @@
-//! The ops that a worker has still to issue: where they go and when they are due.
+//! Source of the ops that a worker has still to issue.
 
 use fathom_core::{Direction, PerDirection, Tick};
 
@@ -15,7 +15,7 @@ use crate::schedule::{Schedule, Schedules};
 pub(crate) struct Source {
     pub(crate) pattern: Pattern,
     pub(crate) schedules: Schedules,
-    /// Drawn, but not yet due or not yet allowed.
+    /// Drawn op that is not due or not allowed yet.
     pub(crate) held: Option<Target>,
     /// Drawn ahead, for the fast paths.
     pub(crate) lookahead: Lookahead,
@@ -85,7 +85,7 @@ pub(crate) struct Pass {
     pub(crate) over: u64,
     /// Passes still to make after this one.
     pub(crate) more: u32,
-    /// Bytes of the job behind this pass, where bytes and not passes end it.
+    /// Bytes of the job after this pass, if bytes and not passes end it.
     pub(crate) left: u64,
     /// The pattern was started over and has given no op since: it never will.
     pub(crate) empty_since_restart: bool,

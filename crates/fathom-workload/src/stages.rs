@@ -1,4 +1,4 @@
-//! What happens between passes and at the end: draining, syncing, reading back, going round.
+//! Stages between passes and at the end: draining, syncing, readback, starting over.
 
 use fathom_core::{Engine, FileIndex, PerDirection, Step, Tick};
 
@@ -6,7 +6,7 @@ use crate::source::never_finishes;
 use crate::worker::{After, Stage, Worker};
 
 impl Worker {
-    /// Waits until nothing is in flight; rests of short transfers are still issued.
+    /// Drains the queue; rests of short transfers are still issued.
     pub(crate) fn drain<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -36,9 +36,9 @@ impl Worker {
         step
     }
 
-    /// Nothing is in flight: what was to follow follows.
+    /// Performs what follows once nothing is in flight.
     fn drained(&mut self, now: Tick, after: After) -> Option<Step> {
-        // Reading back fills the queue as well, and may end on its way down.
+        // Readback fills the queue too, and may end while it drains.
         self.queue.draining_to_low = false;
         match after {
             After::Think => return self.think(now),
@@ -69,7 +69,7 @@ impl Worker {
             return None;
         };
         let pause = thinking.pause(now);
-        // A job does not think past its end.
+        // Think time does not outlast the job.
         let until = pause.until.min(self.timers.deadline);
         if now < pause.spin_until.min(until) {
             return Some(Step::Wait {
@@ -111,7 +111,7 @@ impl Worker {
         }
     }
 
-    /// One file after the other: an op of its own, not counted.
+    /// Syncs one file after the other; these syncs are not counted.
     pub(crate) fn sync_file<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -159,7 +159,7 @@ impl Worker {
     fn begin_readback<E: Engine>(&mut self, engine: &mut E, now: Tick) {
         for number in 0..self.config.pattern.files.len() {
             let file = FileIndex::new(u32::try_from(number).unwrap_or(u32::MAX));
-            // What cannot be dropped from the cache is read from it: the data are the same.
+            // Pages that cannot be dropped are read from the cache: the data are the same.
             let _ = engine.invalidate(file);
         }
         if let Some(readback) = &mut self.readback {
@@ -169,7 +169,7 @@ impl Worker {
         self.stage = Stage::ReadingBack;
     }
 
-    /// Goes round again, or ends.
+    /// Starts the next pass, or ends the job.
     fn next_pass(&mut self, now: Tick) {
         if let Some(readback) = &mut self.readback {
             readback.end();
@@ -188,20 +188,20 @@ impl Worker {
         self.stage = Stage::Running;
     }
 
-    /// Starts the pattern over with all its bytes to issue.
+    /// Restarts the pattern with all its bytes to issue.
     pub(crate) fn start_over(&mut self) {
         let caches = self.config.invalidate && self.engine.moves_data;
         let invalidate = caches && !never_finishes(&self.config);
         self.source.restart(&self.config, invalidate);
     }
 
-    /// The stretch of I/O up to now counts as runtime of these directions.
+    /// Adds the current I/O period to the runtime of these directions.
     fn close_io_period(&mut self, which: PerDirection<bool>, now: Tick) {
         self.recorder.ran(which, self.timers.io_period_start, now);
         self.timers.io_period_start = now;
     }
 
-    /// Whether the job's own syncs at its end have still to be made.
+    /// Returns whether syncs at the end of the job are outstanding.
     fn wants_final_sync(&self) -> bool {
         let asked = self.syncs_each_file() || !self.config.sync_filesystems.is_empty();
         let dirty = self.source.used.write && self.source.sequence != self.sync.synced_at;
@@ -209,5 +209,5 @@ impl Worker {
     }
 }
 
-/// The runtime of reading back is that of reads alone.
+/// Directions whose runtime includes readback: reads alone.
 const READS: PerDirection<bool> = PerDirection::new(true, false, false);

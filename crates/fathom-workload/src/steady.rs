@@ -1,63 +1,60 @@
-//! `steadystate`: a job, or the jobs of a group, end when what they do has become steady.
+//! `steadystate`: a job, or the jobs of a group, end when their figures have become steady.
 //!
-//! Every member counts what it did in each interval, on a grid that begins with the first of
-//! them. When all that take part have told of an interval, it joins the window; when the window
-//! is full, it is judged.
+//! Each member samples its figures per interval, on a grid that starts with the first member. Once
+//! all members have reported an interval, it enters the window; a full window is judged.
 //!
 //! # What this costs
-//! A lock once an interval for each job that watches, and a load a turn; nothing for the others.
+//! A lock per interval and an atomic load per turn for each member; nothing for other jobs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fathom_core::{Direction, Nanos, Tick};
+use fathom_core::{Nanos, Tick};
 use fathom_stats::{Judge, Judged, judge};
 
-use crate::worker::Worker;
-
-/// When a group counts as steady.
+/// Criterion of a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyRule {
-    /// What is looked at.
+    /// Observed figure.
     pub figure: Figure,
-    /// How.
+    /// Slope or deviation.
     pub judge: Judge,
-    /// At most this: of the figure's unit, or percent of its mean.
+    /// Limit, in the figure's unit or in percent of its mean.
     pub limit: f64,
     /// The limit is in percent.
     pub percent: bool,
     /// Intervals in the window, ≥ 1.
     pub intervals: usize,
-    /// The length of one.
+    /// Length of an interval.
     pub interval: Nanos,
-    /// Nothing is looked at before.
+    /// Time before observation starts.
     pub ramp: Nanos,
 }
 
-/// What is looked at.
+/// Observed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     /// Ops per second.
     Iops,
     /// Bytes per second.
     Bandwidth,
-    /// The mean latency, ns.
+    /// Mean latency, ns.
     Latency,
 }
 
-/// What all jobs of a group did in one interval.
+/// Figures of a whole group in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteadySample {
     /// Ops per second.
     pub iops: u64,
     /// Bytes per second.
     pub bytes_per_s: u64,
-    /// The mean latency, ns; 0 without ops.
+    /// Mean latency; 0 without ops.
     pub lat_ns: u64,
 }
 
-/// A group that may become steady.
+/// Group of jobs that ends when it is steady.
 #[derive(Debug)]
 pub struct SteadyGroup {
     rule: SteadyRule,
@@ -67,11 +64,11 @@ pub struct SteadyGroup {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where the grid begins.
+    /// Start of the grid.
     base: Option<Tick>,
-    /// First interval and end of each member's part; the end is `u64::MAX` while it goes on.
+    /// First and end interval of each member; the end is `u64::MAX` while it runs.
     members: Vec<(u64, u64)>,
-    /// Intervals that not all have told of, from this number on.
+    /// Intervals not yet reported by all members, from this number on.
     first_open: u64,
     open: VecDeque<Open>,
     window: VecDeque<SteadySample>,
@@ -86,19 +83,19 @@ struct Open {
     ops: u64,
 }
 
-/// How a group stands.
+/// State of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SteadyStanding {
-    /// It became steady.
+    /// The steady state was reached.
     pub attained: bool,
-    /// What the last full window came to.
+    /// Judgement of the last full window.
     pub judged: Judged,
     /// The window, oldest first.
     pub window: Vec<SteadySample>,
 }
 
 impl SteadyGroup {
-    /// A group in which nothing has happened.
+    /// Creates a group without members.
     #[must_use]
     pub fn new(rule: SteadyRule) -> Self {
         Self {
@@ -108,13 +105,13 @@ impl SteadyGroup {
         }
     }
 
-    /// Its rule.
+    /// Returns the criterion.
     #[must_use]
     pub const fn rule(&self) -> &SteadyRule {
         &self.rule
     }
 
-    /// How it stands.
+    /// Returns the state.
     #[must_use]
     pub fn standing(&self) -> SteadyStanding {
         let state = self.lock();
@@ -126,7 +123,7 @@ impl SteadyGroup {
     }
 
     fn is_attained(&self) -> bool {
-        // Relaxed: the flag carries no data.
+        // Relaxed: the flag publishes no data.
         self.attained.load(Ordering::Relaxed)
     }
 
@@ -134,18 +131,18 @@ impl SteadyGroup {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody takes part from `now` on: its number, and its first interval.
+    /// Adds a member from `now` on; returns its number and its first interval.
     fn join(&self, now: Tick) -> (usize, u64) {
         let mut state = self.lock();
         let base = *state.base.get_or_insert(now + self.rule.ramp);
-        // Who starts a moment after the first one takes part from the same interval on.
+        // A member that starts just after the first one joins at the same interval.
         let late = (now - base).get() + self.rule.interval.get() / 2;
         let first = (late / self.rule.interval.get()).max(state.first_open);
         state.members.push((first, u64::MAX));
         (state.members.len() - 1, first)
     }
 
-    /// When an interval begins.
+    /// Returns the start of an interval.
     fn begins(&self, interval: u64) -> Tick {
         let base = self.lock().base.unwrap_or_default();
         base + Nanos::new(self.rule.interval.get().saturating_mul(interval))
@@ -175,7 +172,7 @@ impl SteadyGroup {
         self.close(&mut state);
     }
 
-    /// Takes in the intervals that all have told of.
+    /// Moves intervals that all members have reported into the window.
     fn close(&self, state: &mut State) {
         while let Some(open) = state.open.front().copied() {
             let number = state.first_open;
@@ -218,29 +215,29 @@ impl SteadyGroup {
     }
 }
 
-/// A job's part in a group that may become steady.
+/// Membership of a job in a steady-state group.
 #[derive(Debug)]
 pub(crate) struct SteadyWatch {
     group: Arc<SteadyGroup>,
     member: Option<usize>,
     interval: u64,
-    /// The end of the interval, or the begin of the first one; `MAX` when it watches no more.
+    /// End of the current interval, or start of the first; `MAX` after the last.
     next: Tick,
-    /// When counting began; `None` before the first interval.
+    /// Start of counting; `None` before the first interval.
     since: Option<Tick>,
-    seen: Seen,
+    seen: Totals,
 }
 
-/// What a job had done at some moment.
+/// Totals of a job at some time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    ios: u64,
-    bytes: u64,
-    latency_ns: f64,
+pub(crate) struct Totals {
+    pub(crate) ios: u64,
+    pub(crate) bytes: u64,
+    pub(crate) latency_ns: f64,
 }
 
 impl SteadyWatch {
-    /// A part that has not begun.
+    /// Creates a membership that has not begun.
     pub(crate) const fn new(group: Arc<SteadyGroup>) -> Self {
         Self {
             group,
@@ -248,7 +245,7 @@ impl SteadyWatch {
             interval: 0,
             next: Tick::MAX,
             since: None,
-            seen: Seen {
+            seen: Totals {
                 ios: 0,
                 bytes: 0,
                 latency_ns: 0.0,
@@ -256,18 +253,18 @@ impl SteadyWatch {
         }
     }
 
-    /// Whether the job is to end.
+    /// Returns whether the job is to end.
     pub(crate) fn is_attained(&self) -> bool {
         self.group.is_attained()
     }
 
-    /// When it wants to be looked at.
+    /// Returns the time of the next sample.
     pub(crate) const fn next(&self) -> Tick {
         self.next
     }
 
-    /// The job begins to measure.
-    fn begin(&mut self, now: Tick) {
+    /// Begins with the job's measurement.
+    pub(crate) fn begin(&mut self, now: Tick) {
         if self.member.is_none() {
             let (member, first) = self.group.join(now);
             self.member = Some(member);
@@ -277,7 +274,8 @@ impl SteadyWatch {
         self.since = None;
     }
 
-    fn look(&mut self, done: Seen, now: Tick) {
+    /// Samples the figures since the last sample, given the job's totals at `now`.
+    pub(crate) fn sample(&mut self, done: Totals, now: Tick) {
         if let Some(since) = self.since {
             let span = (now - since).get().max(1);
             let ios = done.ios.saturating_sub(self.seen.ios);
@@ -308,7 +306,7 @@ impl SteadyWatch {
             .max(now + Nanos::new(1));
     }
 
-    /// The job has ended.
+    /// Ends the membership.
     pub(crate) fn end(&mut self) {
         self.next = Tick::MAX;
         if let Some(member) = self.member.take() {
@@ -320,28 +318,5 @@ impl SteadyWatch {
 impl Drop for SteadyWatch {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-impl Worker {
-    /// Measuring begins, and with it the watch for a steady state.
-    pub(crate) fn watch_from(&mut self, now: Tick) {
-        if let Some(steady) = &mut self.steady {
-            steady.begin(now);
-        }
-    }
-
-    /// Looks whether the job has become steady, if that is due.
-    pub(crate) fn watch_steadiness(&mut self, now: Tick) {
-        let done = Direction::ALL.map(|direction| self.recorder.measured(direction));
-        let latency_ns = self.recorder.latency_sum_ns();
-        if let Some(steady) = self.steady.as_mut().filter(|steady| now >= steady.next()) {
-            let seen = Seen {
-                ios: done.iter().map(|(ios, _)| ios).sum(),
-                bytes: done.iter().map(|(_, bytes)| bytes).sum(),
-                latency_ns,
-            };
-            steady.look(seen, now);
-        }
     }
 }

@@ -1,9 +1,8 @@
-//! Syncs: those that come after every so many writes, and the op that any of them is.
+//! Syncs after a number of writes and at the end of passes, and the ops they are made of.
 //!
-//! As fio has it, a sync is due before an op is chosen, whenever the writes issued so far are a
-//! multiple of its interval and the op before was no sync. So in a mix of reads and writes it is
-//! made again after each read, until the next write; and where `fsync` and `fdatasync` are due at
-//! once, only the `fsync` is made.
+//! As in fio, a sync is due before an op is chosen if the number of writes so far is a multiple of
+//! the interval and the previous op was no sync. So in a mix the sync is repeated after each read
+//! until the next write; if `fsync` and `fdatasync` are due together, only the `fsync` is made.
 
 use fathom_core::{Engine, FileIndex, OpKind, SyncKind, Tick};
 
@@ -13,27 +12,26 @@ use crate::pattern::Target;
 use crate::results::JobError;
 use crate::worker::{Stage, Worker};
 
-/// Where the job stands with its syncs.
+/// State of a job's syncs.
 #[derive(Clone, Debug)]
 pub(crate) struct SyncState {
-    /// Whether any is made while the job runs.
+    /// Syncs are made while the job runs.
     pub(crate) watches: bool,
-    /// The last op was a sync: another comes first.
+    /// The last op was a sync, so the next one is not.
     pub(crate) gave_way: bool,
-    /// Writes issued.
+    /// Number of writes issued.
     writes: u64,
-    /// The file last written.
+    /// File of the last write.
     file: FileIndex,
-    /// What was written to each file since the last sync of a range; empty where there is none.
+    /// Range written to each file since its last range sync; empty without range syncs.
     written: Box<[Extent]>,
-    /// What the worker's `sequence` was at the last sync at a pass's end.
+    /// `sequence` of the worker at the last sync at the end of a pass.
     pub(crate) synced_at: u64,
 }
 
 impl SyncState {
     pub(crate) fn new(config: &WorkerConfig) -> Self {
-        // A trim and the write of the same block are one thing: fio puts no sync between them, nor
-        // behind them.
+        // A trim and the write of its block are a unit: fio makes no sync between or after them.
         let pairs = matches!(config.pattern.mix, Mix::TrimWrite);
         Self {
             watches: config.sync.watches_writes() && !pairs,
@@ -48,7 +46,7 @@ impl SyncState {
         }
     }
 
-    /// A write was issued.
+    /// Counts an issued write.
     pub(crate) fn wrote(&mut self, target: &Target) {
         self.file = target.file;
         self.writes += 1;
@@ -58,7 +56,7 @@ impl SyncState {
         }
     }
 
-    /// What these rules want after the writes so far.
+    /// Returns the sync due after the writes so far.
     const fn wanted(&self, rules: &SyncRules) -> Option<SyncKind> {
         if self.writes == 0 || self.gave_way {
             None
@@ -77,7 +75,7 @@ impl SyncState {
     }
 }
 
-/// A part of a file.
+/// Part of a file.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     start: u64,
@@ -85,7 +83,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Nothing of it.
+    /// Empty extent.
     const NONE: Self = Self {
         start: u64::MAX,
         end: 0,
@@ -97,7 +95,7 @@ const fn is_multiple(writes: u64, every: u32) -> bool {
 }
 
 impl Worker {
-    /// The sync that comes before the next op. None at the job's end, nor while reading back.
+    /// Returns the sync due before the next op; `None` at the end of the job and during readback.
     pub(crate) fn sync_due(&self) -> Option<SyncKind> {
         let pass = &self.source.pass;
         let goes_on = pass.remaining > 0 || !pass.is_last(&self.config) && !self.config.time_based;
@@ -107,7 +105,8 @@ impl Worker {
         self.sync.wanted(&self.config.sync)
     }
 
-    /// Issues a sync of the file last written; one that cannot be queued waits until it is alone.
+    /// Issues a sync of the file last written; if the engine cannot queue it, it waits until
+    /// nothing is in flight.
     pub(crate) fn issue_sync<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -125,8 +124,8 @@ impl Worker {
         IssueStatus::Ready
     }
 
-    /// The sync at a pass's or the job's end that comes at `place`, and the place after it: first
-    /// the files, where they are asked for, then the file systems.
+    /// Returns the final sync number `place` of a pass or the job, and the next number: first the
+    /// files, if requested, then the file systems.
     pub(crate) fn next_final_sync(
         &self,
         place: FileIndex,
@@ -143,12 +142,12 @@ impl Worker {
         Some((file, SyncKind::FileSystem, next))
     }
 
-    /// Whether each file is synced at the end.
+    /// Returns whether each file is synced at the end.
     pub(crate) const fn syncs_each_file(&self) -> bool {
         self.config.sync.at_end || self.config.sync.on_close
     }
 
-    /// Closes every file and opens it again, which makes it anew.
+    /// Closes and opens every file, which creates it again.
     #[cold]
     pub(crate) fn renew_files<E: Engine>(&mut self, engine: &mut E) {
         self.source.pass.recreate = false;
@@ -192,7 +191,7 @@ impl Worker {
         {
             let Extent { start, end } = std::mem::replace(extent, Extent::NONE);
             state.op.offset = start.min(end);
-            // What is too long for an op goes on to the file's end.
+            // A range too long for an op is synced to the end of the file.
             state.op.length = u32::try_from(end - state.op.offset).unwrap_or(0);
         }
         state.op.sequence = self.source.sequence;

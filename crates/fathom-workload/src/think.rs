@@ -4,31 +4,31 @@ use fathom_core::{Nanos, Tick};
 
 use crate::config::Think;
 
-/// When the next pause comes, and how long it lasts.
+/// State of think time: the next pause and its length.
 #[derive(Debug)]
 pub(crate) struct Thinking {
     rules: Think,
-    /// Ops since a pause was last called for: those that complete while the queue is drained for
-    /// it count towards the next one, as in fio.
+    /// Ops since the last pause was requested: ops that complete while the queue drains for it
+    /// count towards the next one, as in fio.
     blocks: u32,
-    /// When the first op since then was issued.
+    /// Issue time of the first op since then.
     io_began: Option<Tick>,
     pause: Option<Pause>,
 }
 
-/// A pause: first the processor burns, then it sleeps.
+/// Pause: first spinning, then sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// When it began.
+    /// Start.
     pub(crate) began: Tick,
-    /// Burn until here.
+    /// End of spinning.
     pub(crate) spin_until: Tick,
-    /// Sleep until here.
+    /// End of sleeping.
     pub(crate) until: Tick,
 }
 
 impl Thinking {
-    /// Rules for a job that has not begun.
+    /// Creates the state of a job that has not begun.
     pub(crate) const fn new(rules: Think) -> Self {
         Self {
             blocks: 0,
@@ -38,7 +38,7 @@ impl Thinking {
         }
     }
 
-    /// An op was issued at `now`.
+    /// Counts an op issued at `now`.
     pub(crate) fn issued(&mut self, now: Tick) {
         self.io_began.get_or_insert(now);
         if self.rules.count_issues {
@@ -46,14 +46,14 @@ impl Thinking {
         }
     }
 
-    /// An op has completed.
+    /// Counts a completed op.
     pub(crate) fn completed(&mut self) {
         if !self.rules.count_issues {
             self.blocks = self.blocks.saturating_add(1);
         }
     }
 
-    /// Whether a pause is due. Between two of them at least one op is issued.
+    /// Returns whether a pause is due. At least one op is issued between two pauses.
     pub(crate) fn is_due(&self, now: Tick) -> bool {
         let rules = &self.rules;
         self.io_began.is_some_and(|began| {
@@ -62,13 +62,13 @@ impl Thinking {
         })
     }
 
-    /// The pause that is due begins as soon as nothing is in flight any more.
+    /// Requests the due pause, which begins when nothing is in flight.
     pub(crate) const fn call(&mut self) {
         self.io_began = None;
         self.blocks = 0;
     }
 
-    /// The pause that began when nothing was in flight any more; the same one until it is over.
+    /// Returns the current pause, which begins with the first call and lasts until `resume`.
     pub(crate) fn pause(&mut self, now: Tick) -> Pause {
         let rules = self.rules;
         *self.pause.get_or_insert(Pause {
@@ -78,12 +78,12 @@ impl Thinking {
         })
     }
 
-    /// Whether due times move on by a pause.
+    /// Returns whether a pause delays due times.
     pub(crate) const fn moves_schedule(&self) -> bool {
         self.rules.moves_schedule
     }
 
-    /// The pause is over.
+    /// Ends the pause.
     pub(crate) fn resume(&mut self) {
         self.pause = None;
     }

@@ -1,4 +1,4 @@
-//! The times at which the rules of a job are looked at.
+//! Times at which the rules of a job are due.
 
 use fathom_core::{PerDirection, Tick};
 

@@ -8,13 +8,13 @@
 //!            └──────────────────────────────────┘
 //! ```
 //!
-//! It never blocks and never reads the clock. Time comes in with the call, and from `submit`,
-//! whose clock read is at once the issue time of what was handed over, the completion time of what
-//! is reaped next and the start of the next op.
+//! The loop never blocks and never reads the clock. Time comes from the caller and from `submit`,
+//! whose one clock read is the issue time of the submitted ops, the completion time of those reaped
+//! next, and the start of the next op.
 //!
 //! # What this costs
-//! One clock read a submission (the engine's), and for each op: one slot taken and put, two
-//! latencies and one histogram bucket. Rules that a job does not use are not looked at.
+//! One clock read per submission (by the engine), and per op: one slot taken and put, two latencies
+//! and one histogram bucket. Rules that a job does not use cost nothing here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,18 +27,20 @@ use crate::path::Path;
 use crate::results::JobError;
 use crate::worker::{After, Stage, Worker};
 
-/// What others may tell a worker while it runs.
+/// Orders to a running worker, shared with other threads.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Issue nothing more, reap what is in flight, finish.
+    /// Stop issuing, drain, finish.
     pub stop: AtomicBool,
 }
 
-/// One turn: does what can be done at `now` without waiting, and says what to wait for.
+/// Runs one turn: does what is possible at `now` without waiting, and returns what to wait for.
 ///
-/// Call again with a later `now` when that has happened, until it says [`Step::Done`].
+/// Call it again with a later `now` when that has happened, until it returns [`Step::Done`]. A turn
+/// ends at the latest after a fixed number of rounds or a fixed time, so that an order to stop is
+/// seen soon.
 pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, now: Tick) -> Step {
-    // Relaxed: the flag carries no data; seeing it a turn later is as good.
+    // Relaxed: the flag publishes no data, and seeing it one turn later is soon enough.
     if control.stop.load(Ordering::Relaxed) || worker.is_steady() {
         worker.stop_issuing();
     }
@@ -62,11 +64,11 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
 }
 
 impl Worker {
-    /// One round; `None` when the next one can follow at once.
+    /// Runs one round; `None` if the next one can follow at once.
     #[inline]
     fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
         if *now >= self.timers.next_rule && self.apply_rules(*now) {
-            // Who drives the worker has figures of its own that begin anew.
+            // The driver resets figures of its own at this point.
             return Some(Step::Again);
         }
         match self.stage {
@@ -75,7 +77,7 @@ impl Worker {
         }
     }
 
-    /// Issues while there is room, reaps when there is none.
+    /// Issues while there are free slots, reaps when there are none.
     #[inline]
     fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
         if self.queue.slots.free() == 0 || self.queue.draining_to_low {
@@ -111,7 +113,7 @@ impl Worker {
         None
     }
 
-    /// What to wait for when nothing has completed.
+    /// Returns what to wait for if nothing has completed.
     pub(crate) fn wait_for_room(&self) -> Step {
         let min = self
             .config
@@ -125,7 +127,7 @@ impl Worker {
         }
     }
 
-    /// Hands over what is prepared and stamps it.
+    /// Submits the prepared ops and stamps them.
     #[inline]
     pub(crate) fn submit_prepared<E: Engine>(
         &mut self,
@@ -145,7 +147,7 @@ impl Worker {
         None
     }
 
-    /// What was handed over is in flight since `issue`.
+    /// Stamps the submitted ops with their issue time.
     #[inline]
     fn stamp(&mut self, issue: Tick) {
         let count = u32::try_from(self.queue.prepared.len()).unwrap_or(u32::MAX);
@@ -155,14 +157,14 @@ impl Worker {
         for &slot in &self.queue.prepared {
             let state = &mut states[slot.index()];
             if state.op.buffer_offset != 0 {
-                continue; // the rest of a short transfer: its clock runs since the first piece
+                continue; // the rest of a short transfer keeps the times of its first piece
             }
             state.issue = issue;
         }
         self.queue.prepared.clear();
     }
 
-    /// Every stage but `Running`.
+    /// Performs a step of any stage but `Running`.
     #[cold]
     fn step_uncommon_stage<E: Engine>(
         &mut self,
@@ -224,7 +226,7 @@ impl Worker {
         }
     }
 
-    /// Measuring begins.
+    /// Starts measuring at `now`.
     pub(crate) fn measure_from(&mut self, now: Tick) {
         let waiting = u32::try_from(self.queue.retry.len()).unwrap_or(u32::MAX);
         self.recorder.begin(now, self.queue.in_flight + waiting);
@@ -240,7 +242,7 @@ impl Worker {
         }
     }
 
-    /// Looks at all rules that depend on time; whether a ramp has ended.
+    /// Applies all rules that depend on time, and returns whether the ramp has ended.
     #[cold]
     fn apply_rules(&mut self, now: Tick) -> bool {
         if matches!(self.stage, Stage::Delayed | Stage::Finished) {
@@ -270,7 +272,7 @@ impl Worker {
             self.stage,
             Stage::Finished | Stage::Draining(After::End) | Stage::Syncing(_, After::End)
         );
-        // A deadline that has passed has done its work.
+        // A deadline that has passed is not checked again.
         let deadline = if ending { Tick::MAX } else { clock.deadline };
         clock.next_rule = clock
             .ramp_end
@@ -284,8 +286,8 @@ impl Worker {
             );
     }
 
-    /// Fails the job if a direction was slower than it must be. The first time it only begins to
-    /// look, as fio does.
+    /// Fails the job if a direction is below its `rate_min`. The first check only starts the
+    /// observation, as in fio.
     fn check_rate(&mut self, now: Tick) {
         let window = self.config.rate_cycle.max(Nanos::from_millis(1));
         let looked = self.timers.rate_checked.replace(now);
@@ -318,7 +320,7 @@ impl Worker {
         self.timers.rate_check = now + window;
     }
 
-    /// The job ends with an error, once what is in flight has come back.
+    /// Ends the job with an error, after draining.
     #[cold]
     pub(crate) fn fail(&mut self, error: JobError) {
         self.recorder.failed(error);
@@ -329,7 +331,7 @@ impl Worker {
         }
     }
 
-    /// Issues nothing more; what is in flight is still waited for.
+    /// Stops issuing; ops in flight are drained.
     pub(crate) fn stop_issuing(&mut self) {
         match self.stage {
             Stage::Finished | Stage::Syncing(_, After::End) | Stage::Draining(After::End) => {}
@@ -342,13 +344,12 @@ impl Worker {
     }
 }
 
-/// Rounds after which a turn returns, so that the driver can look around; a round is at most one
-/// submission.
+/// Rounds after which a turn returns to the driver; a round makes at most one submission.
 const ROUNDS_PER_TURN: u32 = 256;
 
-/// Time after which a turn returns: on a device that takes 10 ms for an op that is each op, so a
-/// request to stop is seen at once.
+/// Time after which a turn returns: on a device that takes 10 ms per op this is every op, so that
+/// an order to stop is seen at once.
 const TURN: Nanos = Nanos::from_millis(5);
 
-/// `rate_min` is looked at after two seconds, as in fio, and judged a `rate_cycle` later.
+/// Time before the first check of `rate_min`, as in fio; it is judged one `rate_cycle` later.
 const RATE_MIN_GRACE: Nanos = Nanos::from_secs(2);

@@ -1,11 +1,11 @@
-//! Ops that differ in nothing but the offset: one file, one direction, one size.
+//! Ops that differ only in offset: one file, one direction, one size.
 //!
 //! Their common part is written into every slot once, before the first op. An op then costs its
 //! offset and its times, and has succeeded if its result is the common length. Latencies go
 //! straight into the recorder's columns. `RATED` and `LOGGED` select loops compiled for jobs with
 //! a rate and for jobs whose ops are logged, so that the others do not test for either.
 //!
-//! Not usable while ops issued during a ramp are in flight: those need a look each.
+//! Not usable while ops issued during the ramp are in flight: those take the checked path.
 
 use fathom_core::{Completion, Direction, Engine, Op, Slot, Tick};
 
@@ -15,14 +15,14 @@ use crate::pattern::Pattern;
 use crate::pending::Room;
 use crate::slots::{SlotState, op_on};
 
-/// The part that all ops of a job share.
+/// Common part of all ops of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UniformOp {
     pub(crate) direction: Direction,
     pub(crate) length: u32,
-    /// Result of an op that succeeded: its length.
+    /// Result of a successful op: its length.
     expected: i32,
-    /// The op but for slot, offset and sequence number.
+    /// Op without slot, offset and sequence number.
     op: Op,
 }
 
@@ -46,7 +46,7 @@ impl UniformOp {
 pub(crate) struct UniformOps<'a, const RATED: bool> {
     pub(crate) common: &'a UniformOp,
     pub(crate) offsets: &'a [u64],
-    /// As many as `offsets` if `RATED`, else empty.
+    /// Due times of `offsets` if `RATED`, otherwise empty.
     pub(crate) dues: &'a [Tick],
 }
 
@@ -105,7 +105,7 @@ impl<const RATED: bool> OpSource for UniformOps<'_, RATED> {
 pub(crate) struct UniformTally<'a, const RATED: bool, const LOGGED: bool> {
     pub(crate) common: &'a UniformOp,
     pub(crate) room: Room<'a>,
-    /// The job's log if `LOGGED`.
+    /// Log of the job if `LOGGED`.
     pub(crate) log: Option<&'a mut JobLog>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing what can be recognised, and recognising it.
+//! Stamping of written blocks, and their verification.
 //!
 //! An op is stamped in blocks of one interval, each with a header, the checksum of its payload, and
 //! the payload. All numbers are little-endian; the layout is that of fio 3.42, so that each program
@@ -12,8 +12,8 @@
 //! 48  checksum: crc32c 4 bytes, md5 16               then the payload
 //! ```
 //!
-//! fio leaves out the final inversion of CRC-32C; so do we. `Pattern` has no header: every byte of
-//! a block is the pattern's, which begins anew with each block.
+//! fio omits the final inversion of CRC-32C, and so does this module. `Pattern` has no header:
+//! every byte of a block is the pattern's, which begins anew with each block.
 
 mod error;
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub struct Verifier {
     method: VerifyMethod,
     /// Empty where the payload is random.
     pattern: Box<[u8]>,
-    /// Where in it eight bytes are the block's offset.
+    /// Positions in the pattern of the block's offset, eight bytes each.
     offsets: Box<[usize]>,
     /// Bytes from one header to the next; room for a header and a checksum.
     interval: u32,
@@ -48,7 +48,7 @@ pub struct Verifier {
     seed: u64,
 }
 
-/// What the headers of one op say beside the obvious.
+/// Values in the headers of one op.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     /// First byte in the file.
@@ -306,7 +306,7 @@ fn interval_of(sizes: &SizeChoice) -> u32 {
     }
 }
 
-/// Where the payload begins.
+/// Returns the offset of the payload.
 const fn payload_start(method: VerifyMethod) -> usize {
     match method {
         VerifyMethod::Crc32c => HEADER + 4,

@@ -1,4 +1,4 @@
-//! One job's state between two turns.
+//! State of one job between turns.
 
 use fathom_core::{Capabilities, Direction, FileIndex, NoMemory, PerDirection, Tick};
 
@@ -43,7 +43,7 @@ pub struct Worker {
     pub(crate) config: WorkerConfig,
     pub(crate) engine: Capabilities,
     pub(crate) stage: Stage,
-    /// The way that this job's ops take through the loop.
+    /// Path of this job's ops through the loop.
     pub(crate) path: Path,
     pub(crate) source: Source,
     pub(crate) queue: Queue,
@@ -60,41 +60,41 @@ pub struct Worker {
     pub(crate) steady: Option<Box<SteadyWatch>>,
 }
 
-/// What a worker does next.
+/// Stage of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Waits for `startdelay`.
     Delayed,
     /// Issues ops of the pattern.
     Running,
-    /// Issues nothing but the rest of short transfers; then goes on.
+    /// Issues only the rests of short transfers, then continues with what follows.
     Draining(After),
-    /// Makes every file durable, one after the other, from this file on; then goes on.
+    /// Syncs the files one after the other, from this one on, then continues.
     Syncing(FileIndex, After),
-    /// Reads back what was written.
+    /// Reads back and verifies what was written.
     ReadingBack,
-    /// Is done.
+    /// Finished.
     Finished,
 }
 
-/// What follows when nothing is in flight any more.
+/// Action that follows once nothing is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// A pause.
     Think,
     /// The end of a pass: sync, read back, next pass.
     Pass,
-    /// The end of reading back.
+    /// The end of readback.
     Readback,
     /// The end of the job.
     End,
 }
 
-/// Why a worker cannot be made.
+/// Error in a worker's configuration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The pattern makes no sense.
+    /// The pattern is invalid.
     Pattern(PatternError),
     /// `iodepth` is 0.
     NoDepth,
@@ -102,7 +102,7 @@ pub enum ConfigError {
     NoPace,
     /// Blocks too small to verify.
     Verify(IntervalTooSmall),
-    /// No memory for the log of what is to be read back.
+    /// Not enough memory for the log of writes to read back.
     NoMemory(NoMemory),
 }
 
@@ -127,8 +127,8 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Worker {
-    /// Whether a configuration makes sense, without reserving anything: what is wrong is to be
-    /// known before files are made for it.
+    /// Checks a configuration without reserving memory, so that errors are found before files are
+    /// created.
     ///
     /// # Errors
     /// As [`Worker::new`], apart from memory.
@@ -137,10 +137,10 @@ impl Worker {
         Pattern::check(&config.pattern).map_err(ConfigError::Pattern)
     }
 
-    /// A worker for `engine`, whose clock shows `origin`.
+    /// Creates a worker for an engine with these capabilities, at time `origin`.
     ///
     /// # Errors
-    /// Values that contradict one another; see [`ConfigError`].
+    /// The configuration is inconsistent; see [`ConfigError`].
     pub fn new(
         config: WorkerConfig,
         engine: Capabilities,
@@ -188,18 +188,18 @@ impl Worker {
         })
     }
 
-    /// Moves the moment from which `startdelay` counts, for a worker that has not had its first
-    /// turn: memory is reserved before the start, and time counts from it.
+    /// Sets the time from which `startdelay` counts. Call before the first turn: memory is reserved
+    /// earlier than the start.
     pub fn start_at(&mut self, origin: Tick) {
         self.timers.origin = origin;
     }
 
-    /// Logs to `log` what is measured from now on.
+    /// Logs measured ops to `log` from now on.
     pub fn log_to(&mut self, log: JobLog) {
         self.recorder.log = Some(Box::new(log));
     }
 
-    /// How far it has come.
+    /// Returns the progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let mut progress = Progress {
@@ -214,7 +214,7 @@ impl Worker {
         progress
     }
 
-    /// What it is doing.
+    /// Returns the current phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self.stage {
@@ -227,13 +227,13 @@ impl Worker {
         }
     }
 
-    /// Ops handed over and not reaped.
+    /// Returns the number of ops in flight.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.queue.in_flight
     }
 
-    /// What it has measured up to `now`; nothing before it measures. Copies every histogram.
+    /// Returns the results up to `now`, `None` before measuring begins. Copies every histogram.
     #[must_use]
     pub fn results_so_far(&self, now: Tick) -> Option<Results> {
         let running = match self.phase() {
@@ -258,7 +258,7 @@ impl Worker {
         Some(results)
     }
 
-    /// What it measured; what is still in flight is not in it.
+    /// Returns the results; ops still in flight are not included.
     #[must_use]
     pub fn into_results(mut self) -> Results {
         let in_ramp = self.timers.ramp_end != Tick::MAX;

@@ -2,7 +2,7 @@
 //! asked for.
 
 use fathom_record::Warning;
-use fathom_workload::{Entry, JobLog};
+use fathom_workload::{LogEntry, JobLog};
 
 use super::plan::{JobLogs, LogPlan};
 use super::writer::page_bytes;
@@ -28,7 +28,7 @@ impl Sizing {
 
     fn of(jobs: usize, pages: usize, asked: usize, single_ops: bool) -> Self {
         let fixed = pages + jobs * JobLog::OWN_BYTES;
-        let all = MEMORY.saturating_sub(fixed) / size_of::<Entry>();
+        let all = MEMORY.saturating_sub(fixed) / size_of::<LogEntry>();
         // A job that fills one chunk needs another to go on; a few more are with the writer.
         let least = 2 * jobs.max(1) + 2;
         let entries = asked.min(all / least).max(LEAST);
@@ -84,7 +84,7 @@ mod tests {
         ] {
             let pages = 3 * jobs * page_of(3 * jobs, MOST_PAGE);
             let sizing = Sizing::of(jobs, pages, asked, true);
-            let chunks = sizing.chunks * sizing.entries * size_of::<Entry>();
+            let chunks = sizing.chunks * sizing.entries * size_of::<LogEntry>();
             assert!(
                 chunks + pages + jobs * JobLog::OWN_BYTES <= MEMORY,
                 "{jobs} jobs: {sizing:?}"

@@ -1,25 +1,25 @@
-//! Where chunks change hands: empty ones to the jobs, full ones to the writer.
+//! Channel between jobs and the log writer: empty chunks one way, full ones the other.
 
 use crossbeam_queue::ArrayQueue;
 use fathom_core::Tick;
 
-use super::entry::{Entry, Items};
+use super::entry::{Items, LogEntry};
 
-/// What a job hands over.
+/// Chunk or end of a job's log.
 #[derive(Debug)]
 pub struct Batch {
-    /// The job's number.
+    /// Number of the job.
     pub job: u32,
-    /// When its measuring began; entries count from then.
+    /// Start of the job's measurement, from which entries count.
     pub started: Tick,
-    /// A whole chunk, of which so many entries are filled.
-    pub(super) chunk: (Box<[Entry]>, usize),
-    /// The job's last batch, and how many lines it had to drop.
+    /// Chunk and the number of its filled entries.
+    pub(super) chunk: (Box<[LogEntry]>, usize),
+    /// Number of dropped lines, in the job's last batch.
     pub end: Option<Dropped>,
 }
 
 impl Batch {
-    /// What was logged, in the order of completion.
+    /// Returns the logged items, in order of completion.
     #[must_use]
     #[inline]
     pub fn items(&self) -> Items<'_> {
@@ -27,20 +27,20 @@ impl Batch {
     }
 }
 
-/// Lines for which there was no room.
+/// Lines dropped for lack of an empty chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
 }
 
 /// All chunks of a run: the empty ones and the full ones.
 #[derive(Debug)]
 pub struct LogChannel {
-    /// The few that go round while the writer keeps up: they stay in the processor's cache.
-    warm: ArrayQueue<Box<[Entry]>>,
-    /// All others.
-    empty: ArrayQueue<Box<[Entry]>>,
+    /// The few chunks that circulate while the writer keeps up: they stay in the CPU's cache.
+    warm: ArrayQueue<Box<[LogEntry]>>,
+    /// All other empty chunks.
+    empty: ArrayQueue<Box<[LogEntry]>>,
     full: ArrayQueue<Batch>,
     chunk: usize,
 }
@@ -51,28 +51,28 @@ impl LogChannel {
     pub fn new(chunks: usize, chunk: usize, jobs: usize) -> Self {
         let empty = ArrayQueue::new(chunks.max(1));
         for _ in 0..chunks {
-            // Cannot be refused: it was made for so many.
+            // Cannot fail: the queue was created for all chunks.
             let _fits = empty.push(made(chunk));
         }
         Self {
             warm: ArrayQueue::new((WARM_ENTRIES / chunk.max(1)).max(1)),
             empty,
-            // When a job ends, what it holds may have grown into a chunk of its own making.
+            // At its end a job may have allocated a chunk of its own.
             full: ArrayQueue::new(chunks + jobs.max(1)),
             chunk,
         }
     }
 
-    /// The batch that was handed over first.
+    /// Takes the oldest batch.
     #[must_use]
     pub fn take(&self) -> Option<Batch> {
         self.full.pop()
     }
 
-    /// Gives a batch's memory back to the jobs.
+    /// Returns the memory of a batch to the jobs.
     pub fn give_back(&self, batch: Batch) {
         let (entries, _) = batch.chunk;
-        // Others are what a job made when it ended.
+        // Others were allocated by a job at its end.
         if entries.len() == self.chunk
             && let Err(entries) = self.warm.push(entries)
         {
@@ -80,7 +80,7 @@ impl LogChannel {
         }
     }
 
-    /// Entries that fit into any chunk.
+    /// Returns the number of entries that any chunk holds.
     pub(super) const fn least_chunk(&self) -> usize {
         if self.chunk == 0 {
             usize::MAX
@@ -89,7 +89,7 @@ impl LogChannel {
         }
     }
 
-    pub(super) fn empty(&self) -> Option<Box<[Entry]>> {
+    pub(super) fn empty(&self) -> Option<Box<[LogEntry]>> {
         self.warm.pop().or_else(|| self.empty.pop())
     }
 
@@ -102,11 +102,11 @@ impl LogChannel {
     }
 }
 
-/// A chunk whose memory is there, and not only promised.
-pub(super) fn made(entries: usize) -> Box<[Entry]> {
-    // Not zeros: those the kernel would only promise.
-    vec![Entry::TOUCHED; entries].into_boxed_slice()
+/// Returns a chunk whose memory is allocated, not just reserved.
+pub(super) fn made(entries: usize) -> Box<[LogEntry]> {
+    // Not zeros: the kernel would not allocate those before the first write.
+    vec![LogEntry::TOUCHED; entries].into_boxed_slice()
 }
 
-/// 1 MiB of entries: what 6 million ops a second fill between two looks of the writer.
+/// Entries of 1 MiB: what 6 million ops per second fill between two polls of the writer.
 const WARM_ENTRIES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! What is logged: an op in 16 bytes, and whatever needs more room in several entries.
+//! Log entries: an op in 16 bytes; longer items take several entries.
 //!
 //! ```text
 //!          63            32 31             0
@@ -7,46 +7,46 @@
 //! tag     │ length, 26 bits      │ way │ kind │
 //! ```
 //!
-//! Composed in registers and stored as two words: an entry with a field for each part would be put
-//! together in memory in small pieces and read back in large ones, which stalls a processor for
-//! longer than all the rest of an op takes.
+//! Composed in registers and stored as two words. A struct with a field per part was rejected:
+//! written in small pieces and read back in large ones, it defeats store forwarding and stalls the
+//! CPU for longer than the rest of an op takes.
 
 use fathom_core::Direction;
 
-/// 16 bytes of a log.
+/// Entry of a log, 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     first: u64,
     second: u64,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
-    /// An op that has completed.
+pub(super) enum EntryKind {
+    /// Completed op.
     Op,
-    /// One that was issued before measuring began.
+    /// Completed op issued before measuring began.
     EarlyOp,
-    /// What later times count from.
+    /// Base of later times.
     Base,
     /// Offset of the op that follows.
     Offset,
     /// The op's priority, and its length if that is long.
     Shape,
-    /// High halves of its latencies; or the maximum of the window that follows.
+    /// High halves of the op's latencies, or the maximum of the window that follows.
     High,
-    /// The end of a window: its value, and its series in place of a length.
+    /// End of a window: its value, with the series in place of a length.
     Window,
-    /// A histogram begins; its bins follow.
+    /// Start of a histogram; its bins follow.
     HistogramBegin,
-    /// One bucket of it: a count, and the bucket in place of a length.
+    /// Bin of a histogram: its count, with the bucket in place of a length.
     HistogramBin,
-    /// It is whole if its bins add up to this many.
+    /// End of a histogram: complete if its bins add up to this count.
     HistogramEnd,
 }
 
-impl Kind {
+impl EntryKind {
     const ALL: [Self; 10] = [
         Self::Op,
         Self::EarlyOp,
@@ -61,17 +61,17 @@ impl Kind {
     ];
 }
 
-impl Entry {
-    /// What chunks are made of before anything is logged.
+impl LogEntry {
+    /// Initial entry of a chunk, not zero so that the kernel allocates its memory.
     pub(super) const TOUCHED: Self = Self {
         first: 1,
         second: 0,
     };
 
-    /// The longest op that needs no entry for its length.
-    pub(super) const LONGEST: u32 = (1 << (32 - LENGTH_SHIFT)) - 1;
+    /// Longest op, in bytes, that needs no entry for its length.
+    pub(super) const LENGTH_MAX: u32 = (1 << (32 - LENGTH_SHIFT)) - 1;
 
-    /// An op; what is longer than its field goes elsewhere.
+    /// Composes the entry of an op; values too long for their field go to further entries.
     #[inline]
     pub(super) const fn op(time: u64, clat: u64, slat: u64, tag: u32) -> Self {
         Self {
@@ -80,13 +80,13 @@ impl Entry {
         }
     }
 
-    /// Kind, direction and length in one.
+    /// EntryKind, direction and length in one.
     #[inline]
-    pub(super) const fn tag(kind: Kind, direction: Direction, length: u32) -> u32 {
+    pub(super) const fn tag(kind: EntryKind, direction: Direction, length: u32) -> u32 {
         (length << LENGTH_SHIFT) | ((direction as u32) << DIRECTION_SHIFT) | kind as u32
     }
 
-    /// A part that holds 64 bits, with 32 beside them.
+    /// Composes an entry of a part: 64 bits and another 32.
     pub(super) const fn wide(tag: u32, value: u64, beside: u32) -> Self {
         Self {
             first: (value & !LOW) | beside as u64,
@@ -100,21 +100,21 @@ impl Entry {
     }
 
     #[inline]
-    pub(super) const fn kind(self) -> Kind {
-        // Only `tag` makes tags, from a kind.
-        Kind::ALL[(self.raw_tag() & KIND) as usize]
+    pub(super) const fn kind(self) -> EntryKind {
+        // Tags come only from `tag`, which encodes a kind.
+        EntryKind::ALL[(self.raw_tag() & KIND) as usize]
     }
 
     #[inline]
     const fn is_op(self) -> bool {
-        self.raw_tag() & KIND <= Kind::EarlyOp as u32
+        self.raw_tag() & KIND <= EntryKind::EarlyOp as u32
     }
 
-    /// Whether something is logged here, and not only a part of it.
+    /// Returns whether the entry completes an item.
     pub(super) const fn is_whole(self) -> bool {
         matches!(
             self.kind(),
-            Kind::Op | Kind::EarlyOp | Kind::Window | Kind::HistogramEnd
+            EntryKind::Op | EntryKind::EarlyOp | EntryKind::Window | EntryKind::HistogramEnd
         )
     }
 
@@ -127,38 +127,38 @@ impl Entry {
     }
 }
 
-/// What was logged, put together again.
+/// Logged item, decoded from its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// An op that has completed.
+    /// Completed op.
     Op(LoggedOp),
-    /// The end of a window. Times count from the start of measurement.
+    /// End of a window. Times count from the start of measurement.
     Window {
-        /// What of.
+        /// Averaged series.
         series: Series,
-        /// Which way data went.
+        /// Direction.
         direction: Direction,
-        /// When.
+        /// Time.
         time_ns: u64,
-        /// The mean.
+        /// Mean.
         value: u64,
-        /// The maximum.
+        /// Maximum.
         max: u64,
     },
-    /// A histogram begins; its bins follow.
+    /// Start of a histogram; its bins follow.
     HistogramBegin,
-    /// One bucket of it.
+    /// Bin of a histogram.
     HistogramBin {
-        /// The bucket.
+        /// Bucket.
         bucket: u32,
         /// Ops in it.
         count: u64,
     },
-    /// A histogram is whole if its bins add up to `ops`.
+    /// End of a histogram, complete if its bins add up to `ops`.
     HistogramEnd {
-        /// Which way data went.
+        /// Direction.
         direction: Direction,
-        /// When.
+        /// Time.
         time_ns: u64,
         /// Ops in it.
         ops: u64,
@@ -167,10 +167,10 @@ pub enum Item {
     },
 }
 
-/// An op as it was logged.
+/// Logged op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp {
-    /// When it completed: ns since measuring began.
+    /// Completion: ns since measuring began.
     pub time_ns: u64,
     /// ns.
     pub clat: u64,
@@ -182,18 +182,18 @@ pub struct LoggedOp {
     pub length: u32,
     /// The op's own I/O priority; 0: the job's.
     pub priority: u16,
-    /// Which way data went.
+    /// Direction.
     pub direction: Direction,
-    /// It was issued before measuring began: its slat is not counted.
+    /// The op was issued before measuring began, so its slat does not count.
     pub early: bool,
 }
 
-/// What is averaged over windows.
+/// Series averaged over windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Series {
     /// KiB/s.
     Bandwidth,
-    /// Ops a second.
+    /// Ops per second.
     Iops,
     /// ns.
     Lat,
@@ -218,16 +218,16 @@ impl Series {
     ];
 }
 
-/// The items of a chunk, in the order in which they were logged.
+/// Iterator over the items of a chunk, in logged order.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
-    entries: std::slice::Iter<'a, Entry>,
+    entries: std::slice::Iter<'a, LogEntry>,
     base: u64,
     parts: Parts,
     has_parts: bool,
 }
 
-/// What entries before an item say of it.
+/// Values from the entries that precede an item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     offset: u64,
@@ -237,9 +237,9 @@ struct Parts {
 }
 
 impl<'a> Items<'a> {
-    /// The items of `entries`.
+    /// Creates an iterator over the items of `entries`.
     #[must_use]
-    pub fn new(entries: &'a [Entry]) -> Self {
+    pub fn new(entries: &'a [LogEntry]) -> Self {
         Self {
             entries: entries.iter(),
             base: 0,
@@ -249,7 +249,7 @@ impl<'a> Items<'a> {
     }
 
     #[inline]
-    fn op(&self, entry: Entry) -> LoggedOp {
+    fn op(&self, entry: LogEntry) -> LoggedOp {
         let tag = entry.raw_tag();
         LoggedOp {
             time_ns: self.base + (entry.first & LOW),
@@ -259,14 +259,14 @@ impl<'a> Items<'a> {
             length: tag >> LENGTH_SHIFT,
             priority: 0,
             direction: direction(tag),
-            early: tag & KIND == Kind::EarlyOp as u32,
+            early: tag & KIND == EntryKind::EarlyOp as u32,
         }
     }
 
-    /// An op of which the entries before it say more.
+    /// Decodes an op with the values of the entries before it.
     #[cold]
     #[inline(never)]
-    fn odd_op(&mut self, entry: Entry) -> LoggedOp {
+    fn odd_op(&mut self, entry: LogEntry) -> LoggedOp {
         let parts = std::mem::take(&mut self.parts);
         self.has_parts = false;
         let op = self.op(entry);
@@ -280,21 +280,21 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// What is not an op; `None` for a part.
+    /// Decodes any other item; `None` for a part of one.
     #[inline(never)]
-    fn other(&mut self, entry: Entry) -> Option<Item> {
+    fn other(&mut self, entry: LogEntry) -> Option<Item> {
         let (tag, value) = (entry.raw_tag(), entry.wide_value());
         let time_ns = self.base + u64::from(entry.beside());
         match entry.kind() {
-            Kind::Op | Kind::EarlyOp => {}
-            Kind::Base => self.base = value,
-            Kind::Offset => (self.parts.offset, self.has_parts) = (value, true),
-            Kind::Shape => {
+            EntryKind::Op | EntryKind::EarlyOp => {}
+            EntryKind::Base => self.base = value,
+            EntryKind::Offset => (self.parts.offset, self.has_parts) = (value, true),
+            EntryKind::Shape => {
                 self.parts.priority = low16(value);
                 (self.parts.length, self.has_parts) = (entry.beside(), true);
             }
-            Kind::High => (self.parts.high, self.has_parts) = (value, true),
-            Kind::Window => {
+            EntryKind::High => (self.parts.high, self.has_parts) = (value, true),
+            EntryKind::Window => {
                 let max = std::mem::take(&mut self.parts).high;
                 self.has_parts = false;
                 return Some(Item::Window {
@@ -305,14 +305,14 @@ impl<'a> Items<'a> {
                     max,
                 });
             }
-            Kind::HistogramBegin => return Some(Item::HistogramBegin),
-            Kind::HistogramBin => {
+            EntryKind::HistogramBegin => return Some(Item::HistogramBegin),
+            EntryKind::HistogramBin => {
                 return Some(Item::HistogramBin {
                     bucket: tag >> LENGTH_SHIFT,
                     count: value,
                 });
             }
-            Kind::HistogramEnd => {
+            EntryKind::HistogramEnd => {
                 let length = std::mem::take(&mut self.parts).length;
                 self.has_parts = false;
                 return Some(Item::HistogramEnd {
@@ -357,7 +357,7 @@ const fn direction(tag: u32) -> Direction {
     }
 }
 
-/// The low half.
+/// Mask of the low half.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -380,4 +380,4 @@ const KIND: u32 = 0xf;
 const DIRECTION_SHIFT: u32 = 4;
 const LENGTH_SHIFT: u32 = 6;
 
-const _: () = assert!(size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<LogEntry>() == 16);

@@ -1,14 +1,14 @@
-//! Histograms of clat over windows on a fixed grid: each line holds what came since the last.
+//! Histograms of clat over windows on a fixed grid: each line has the ops since the previous one.
 //!
-//! As in fio a window is written when an op completes past its end. What comes after the last such
-//! window, or in a job that is shorter than one, has no line.
+//! As in fio a window is written when an op completes past its end; ops after the last such window,
+//! or in a job shorter than one, have no line.
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_stats::Histogram;
 
 use super::entry::Item;
 
-/// The histogram log of one job.
+/// Histogram log of one job.
 #[derive(Debug)]
 pub(super) struct Histograms {
     every: Nanos,
@@ -32,7 +32,7 @@ impl Histograms {
         self.ends = now + self.every;
     }
 
-    /// When the current window ends.
+    /// End of the current window.
     pub(super) const fn ends(&self) -> Tick {
         self.ends
     }
@@ -44,7 +44,7 @@ impl Histograms {
         }
     }
 
-    /// Writes the window that has ended by `now`. Empty ones leave no line: a delta of nothing.
+    /// Writes the window that has ended by `now`. Empty windows have no line.
     pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         if self.ends <= now {
             self.write(self.ends, started, write);
@@ -53,7 +53,7 @@ impl Histograms {
         }
     }
 
-    /// Writes what was counted up to `at`.
+    /// Writes the counts up to `at`.
     fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         for direction in Direction::ALL {
             let (ops, length) = std::mem::take(&mut self.seen[direction]);

@@ -16,7 +16,7 @@ use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
 use super::entry::{Item, Series};
 
-/// One op, as windows see it.
+/// Op, as seen by windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct Op {
     pub(super) lat: u64,
 }
 
-/// The windows of one series.
+/// Windows of one series.
 #[derive(Debug)]
 pub(super) struct Windows {
     series: Series,
@@ -34,14 +34,14 @@ pub(super) struct Windows {
     used: PerDirection<bool>,
     ends: Tick,
     sums: PerDirection<Sum>,
-    /// The window before, of a latency series: its end, and its sums.
+    /// Previous window of a latency series: its end and its sums.
     held: Option<(Tick, PerDirection<Sum>)>,
-    /// Lost in rounding the rates written so far, times a second: it goes into the next window that
-    /// is not empty, so that the rates add up to the total.
+    /// Rounding error of the rates so far, times a second: it is added to the next window that is
+    /// not empty, so that the rates add up to the total.
     carry: PerDirection<u128>,
 }
 
-/// What one direction did in the current window.
+/// Sums of one direction over the current window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     total: u64,
@@ -50,7 +50,7 @@ struct Sum {
 }
 
 impl Windows {
-    /// Windows of `every` (at least 1 ns).
+    /// Creates windows of length `every`, at least 1 ns.
     pub(super) fn new(series: Series, every: Nanos, used: PerDirection<bool>) -> Self {
         Self {
             series,
@@ -70,7 +70,7 @@ impl Windows {
         self.carry = PerDirection::default();
     }
 
-    /// When the current window ends.
+    /// End of the current window.
     pub(super) const fn ends(&self) -> Tick {
         self.ends
     }
@@ -92,7 +92,7 @@ impl Windows {
         sum.max = sum.max.max(value);
     }
 
-    /// Closes all windows that have ended by `now`, empty ones as well.
+    /// Closes all windows that have ended by `now`, empty ones included.
     pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         while self.ends <= now {
             let window = (self.ends, std::mem::take(&mut self.sums));
@@ -108,8 +108,7 @@ impl Windows {
         }
     }
 
-    /// Writes what is left when the job has ended at `ended`; a rate of a part of a window is no
-    /// line.
+    /// Writes the remaining latencies of a job that ended at `ended`; a partial window has no rate.
     pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(Item)) {
         if self.series.is_rate() {
             return;
@@ -146,7 +145,7 @@ impl Windows {
                 Series::Iops => self.rate(direction, sum.total, 1),
                 Series::Lat | Series::Clat | Series::Slat => sum.total / sum.count,
             };
-            // One sample of a rate a window: its own maximum.
+            // A window has one sample of a rate, which is its own maximum.
             let max = if self.series.is_rate() {
                 value
             } else {
@@ -180,5 +179,5 @@ impl Sum {
     }
 }
 
-/// The unit of a log's times.
+/// Unit of a log's times.
 const MILLISECOND: Nanos = Nanos::from_millis(1);

@@ -1,4 +1,4 @@
-//! What must hold of a configuration, checked once.
+//! Checks of a pattern's configuration.
 
 use fathom_core::{Direction, PerDirection};
 
@@ -9,22 +9,22 @@ use crate::config::{
 use super::PatternError;
 use super::sizes::Sizes;
 
-/// A configuration that makes sense, and what follows from it.
+/// Checked configuration, with the facts derived from it.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// The directions whose ops are placed; the write of a trim-write is not.
+    /// Directions whose ops get an offset of their own; the write of a trim-write pair does not.
     pub(super) placed: PerDirection<bool>,
-    /// Of ops whose offset is drawn.
+    /// Sizes of ops whose offset is drawn.
     pub(super) sizes: PerDirection<Sizes>,
-    /// Of all others.
+    /// Sizes of all other ops.
     pub(super) sequential: PerDirection<Sizes>,
     pub(super) largest: u32,
     pub(super) smallest: u32,
-    /// One file, one size for all directions, nothing rare: a loop of its own can do it.
+    /// One file, one size for all directions, no rare option: a specialised loop applies.
     pub(super) plain: bool,
-    /// Whether blocks are marked in a map.
+    /// Visited blocks are marked in a map.
     pub(super) map: MapMode,
-    /// The smallest op of any direction, used or not, where all share a map of such blocks.
+    /// Smallest op of any direction, used or not, if all directions share a map of such blocks.
     pub(super) shared_unit: Option<u32>,
 }
 
@@ -78,8 +78,7 @@ impl Checked {
     }
 }
 
-/// The smallest op of any direction, used or not; none where no direction has sizes that make
-/// sense.
+/// Returns the smallest op of any direction, used or not; `None` without valid sizes.
 fn smallest_of_all(config: &PatternConfig) -> Option<u32> {
     let sized = Direction::ALL
         .into_iter()
@@ -87,7 +86,7 @@ fn smallest_of_all(config: &PatternConfig) -> Option<u32> {
     sized.map(|sizes| sizes.min).min()
 }
 
-/// The sizes of random ops and of sequential ones.
+/// Returns the sizes of random ops and of sequential ones.
 fn both_sizes(
     config: &PatternConfig,
     placed: PerDirection<bool>,
@@ -105,7 +104,7 @@ fn both_sizes(
     Ok((sizes.clone(), sizes))
 }
 
-/// The directions whose ops are placed by offset and size.
+/// Returns the directions whose ops get an offset of their own.
 fn placed(mix: Mix) -> PerDirection<bool> {
     let (read, write, trim) = match mix {
         Mix::Read => (true, false, false),
@@ -116,7 +115,7 @@ fn placed(mix: Mix) -> PerDirection<bool> {
     PerDirection::new(read, write, trim)
 }
 
-/// Whether nothing rare is asked for; alignment and distribution apart.
+/// Returns whether no rare option is used, alignment and distribution apart.
 fn is_plain(
     config: &PatternConfig,
     placed: PerDirection<bool>,
@@ -148,7 +147,7 @@ fn sizes_of(
     direction: Direction,
     placed: PerDirection<bool>,
 ) -> Result<Sizes, PatternError> {
-    // The sizes of a direction that never comes do not matter, nor whether they make sense.
+    // The sizes of an unused direction do not matter, valid or not.
     if !placed[direction] {
         return Ok(Sizes::none());
     }
@@ -192,7 +191,7 @@ fn check_ranges(
     Ok(())
 }
 
-/// Zones are not empty, and an op fits into their range.
+/// Checks that zones are not empty and an op fits into their range.
 fn check_zones(
     config: &PatternConfig,
     placed: PerDirection<bool>,
@@ -217,7 +216,7 @@ fn check_zones(
     Ok(())
 }
 
-/// The shares of a direction's parts are those of all its ops.
+/// Checks that the shares of a direction's parts add up to 100.
 fn check_shares(config: &PatternConfig, placed: PerDirection<bool>) -> Result<(), PatternError> {
     for (direction, shares) in config.shares.iter().flat_map(PerDirection::iter) {
         let sum = shares.iter().map(|share| u32::from(share.percent)).sum();

@@ -1,4 +1,4 @@
-//! Which direction comes next.
+//! Draws of directions.
 
 use fathom_core::{Direction, Taus88};
 
@@ -6,12 +6,12 @@ use crate::config::Mix;
 
 use super::{Stream, seed_of};
 
-/// Draws directions.
+/// Generator of directions.
 #[derive(Debug)]
 pub(super) enum Directions {
-    /// Always the same.
+    /// Always the same direction.
     Only(Direction),
-    /// A read when the next number is below the share, else a write.
+    /// A read if the next number is below the share, otherwise a write.
     Mixed { random: Taus88, share: u64 },
     /// A trim, then its write.
     TrimWrite { trimmed: bool },
@@ -47,7 +47,7 @@ impl Directions {
         }
     }
 
-    /// A target of this direction was asked for.
+    /// Notes that a target of this direction was drawn.
     #[inline]
     pub(super) fn given(&mut self, direction: Direction) {
         if let Self::TrimWrite { trimmed } = self {
@@ -60,7 +60,7 @@ impl Directions {
     }
 }
 
-/// Of 2³² numbers, how many make up `percent`.
+/// Returns the number of draws out of 2³² that make up `percent`.
 pub(super) fn share_of(percent: u32) -> u64 {
     (u64::from(percent) << 32) / 100
 }

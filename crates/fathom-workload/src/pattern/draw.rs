@@ -6,7 +6,7 @@ use crate::config::RandomGenerator;
 
 use super::{Stream, seed_of};
 
-/// The generator of block numbers that a job uses.
+/// Generator of a job's block numbers.
 #[derive(Debug)]
 pub(super) enum Draw {
     Narrow(Taus88x4),
@@ -14,13 +14,13 @@ pub(super) enum Draw {
 }
 
 impl Draw {
-    /// The generator for a job whose largest file has `blocks` blocks.
+    /// Creates the generator of a job whose largest file has `blocks` blocks.
     pub(super) fn new(generator: RandomGenerator, blocks: u64, seed: u64) -> Self {
         let seed = seed_of(seed, Stream::Offset);
         let wide = match generator {
             RandomGenerator::Tausworthe { explicit } => blocks > 1 << 32 && !explicit,
             RandomGenerator::Tausworthe64 => true,
-            // Not drawn from; see `lfsr`.
+            // Unused; see `lfsr`.
             RandomGenerator::Lfsr => false,
         };
         if wide {
@@ -30,7 +30,7 @@ impl Draw {
         }
     }
 
-    /// A block number below `blocks`, which is not 0.
+    /// Draws a block number below `blocks`, which is not 0.
     #[inline]
     pub(super) fn below(&mut self, blocks: u64) -> u64 {
         match self {
@@ -39,7 +39,7 @@ impl Draw {
         }
     }
 
-    /// Draws a block number below `blocks` for each place.
+    /// Fills a slice with block numbers below `blocks`.
     #[inline(always)]
     pub(super) fn each_below<T>(
         &mut self,
@@ -54,7 +54,7 @@ impl Draw {
                     let numbers = &mut numbers[..places.len()];
                     random.fill(numbers);
                     for (place, &mut number) in places.iter_mut().zip(numbers) {
-                        // 32 bits times 32 bits, which a processor does for several at a time.
+                        // 32 × 32 bits, which the compiler vectorises.
                         put(place, (u64::from(number) * u64::from(blocks)) >> 32);
                     }
                 }
@@ -65,7 +65,7 @@ impl Draw {
                 }
             }
             (Self::Wide(random), _) => {
-                // A copy, or each step would be written back.
+                // A local copy: otherwise each step would be written back.
                 let mut own = random.clone();
                 for place in places {
                     put(place, own.below(blocks));
@@ -76,15 +76,15 @@ impl Draw {
     }
 }
 
-/// Block numbers of one file, drawn some ahead: in a loop of their own the generator's state stays
-/// in registers.
+/// Block numbers of one file, drawn ahead: in a separate loop the generator's state stays in
+/// registers.
 #[derive(Debug)]
 pub(super) struct Ahead {
     draw: Draw,
     /// ≥ 1.
     blocks: u64,
     drawn: [u64; LOOKAHEAD_OPS],
-    /// Those of `drawn` that were given out.
+    /// Number of `drawn` already returned.
     used: usize,
 }
 
@@ -99,8 +99,8 @@ impl Ahead {
         }
     }
 
-    /// The next block number; `look` sees each one long before it is given out, and what it
-    /// returns does not matter.
+    /// Returns the next block number. `look` is called for each one long before, to prefetch; its
+    /// result does not matter.
     #[inline]
     pub(super) fn next(&mut self, look: impl FnMut(u64) -> bool) -> u64 {
         if self.used >= LOOKAHEAD_OPS {
@@ -120,14 +120,14 @@ impl Ahead {
                 *place = block;
                 seen ^= look(block);
             });
-        // Else the compiler would leave the look away.
+        // Keeps the compiler from removing the call.
         std::hint::black_box(seen);
         self.used = 0;
     }
 }
 
-/// How many are drawn ahead: about as many cache misses as a core can have under way at once.
+/// Numbers drawn ahead: about as many as a core can have cache misses in flight.
 const LOOKAHEAD_OPS: usize = 16;
 
-/// As many as are drawn ahead at most.
+/// Capacity for numbers drawn ahead.
 const AT_ONCE: usize = 32;

@@ -1,10 +1,10 @@
-//! Why a pattern cannot be.
+//! Errors in a pattern's configuration.
 
 use std::fmt;
 
 use fathom_core::Direction;
 
-/// Why a pattern cannot be.
+/// Error in a pattern's configuration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -12,17 +12,17 @@ pub enum PatternError {
     NoFiles,
     /// A file's range ends past the last byte that an offset can name.
     RangeOverflow {
-        /// The file's place in the list.
+        /// Index of the file in the list.
         file: usize,
     },
     /// An op of no bytes.
     NoSize {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
     },
     /// The smallest size is larger than the largest.
     SizesReversed {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
         /// The smallest.
         min: u32,
@@ -31,35 +31,35 @@ pub enum PatternError {
     },
     /// The shares of the sizes do not add up to 100.
     Shares {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
-        /// What they add up to.
+        /// Their sum.
         sum: u32,
     },
     /// The shares of a range's parts do not add up to 100.
     AccessShares {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
-        /// What they add up to.
+        /// Their sum.
         sum: u32,
     },
     /// A zone of no bytes.
     EmptyZone,
-    /// Offsets as multiples of nothing.
+    /// An alignment of 0.
     NoAlignment {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
     },
     /// A percentage over 100.
     Percent {
-        /// What it is the share of.
+        /// Quantity of which it is the share.
         what: &'static str,
         /// The value.
         value: u8,
     },
-    /// No file's range has room for one op.
+    /// No op fits into the range of any file.
     TooSmall {
-        /// Of this direction.
+        /// Direction.
         direction: Direction,
         /// The smallest op, bytes.
         size: u32,
@@ -68,10 +68,10 @@ pub enum PatternError {
     },
     /// A sequencer of the other kind: a skip for random offsets, or a repeat for sequential ones.
     WrongSequencer {
-        /// Whether the job is random.
+        /// The job is random.
         random: bool,
     },
-    /// A new offset every zero ops.
+    /// A sequencer with 0 ops per offset.
     NoRepeat,
     /// A parameter of the random distribution is out of its range.
     Distribution {
@@ -79,12 +79,12 @@ pub enum PatternError {
         what: &'static str,
         /// Its value.
         value: f64,
-        /// What it may be.
+        /// Allowed range.
         allowed: &'static str,
     },
-    /// The system does not give the memory for the random map.
+    /// Not enough memory for the random map.
     NoMemory {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Every pattern there is: many files, mixed sizes, sequencers, uneven distributions.
+//! General pattern: many files, mixed sizes, sequencers, skewed distributions.
 
 use fathom_core::{Direction, FileIndex, PerDirection, Taus88};
 
@@ -15,34 +15,34 @@ use super::sizes::Sizes;
 use super::strided::Strided;
 use super::{PatternError, Source, Stream, Target, seed_of};
 
-/// A pattern of any kind.
+/// Pattern of any kind.
 #[derive(Debug)]
 pub(super) struct General {
     files: Vec<File>,
     service: Service,
-    /// Of ops whose offset is drawn.
+    /// Sizes of ops whose offset is drawn.
     sizes: PerDirection<Sizes>,
-    /// Of all others.
+    /// Sizes of all other ops.
     sequential: PerDirection<Sizes>,
     size_random: Taus88,
     way: Way,
     strided: Option<Box<Strided>>,
-    /// The last trim, until its write is asked for. Only for `Mix::TrimWrite`.
+    /// Last trim, until its write is drawn. Only for `Mix::TrimWrite`.
     trimmed: Option<Target>,
     pairs: bool,
 }
 
-/// One file, and where each direction is in it.
+/// File with the positions of each direction.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) start: u64,
-    /// The first byte after the range.
+    /// First byte after the range.
     pub(super) end: u64,
-    /// Bytes of the whole file; at least `end`.
+    /// Size of the whole file; at least `end`.
     whole: u64,
-    /// Where a sequential op would begin.
+    /// Offset of the next sequential op.
     pub(super) position: PerDirection<u64>,
-    /// Where the last op began.
+    /// Offset of the last op.
     pub(super) last: PerDirection<Option<u64>>,
 }
 
@@ -53,10 +53,10 @@ impl File {
     }
 }
 
-/// How the next offset comes about.
+/// Rule for the next offset.
 #[derive(Debug)]
 enum Way {
-    /// At the position, which moves on by this much more than the op.
+    /// Sequential; the position advances by this much more than the op.
     Sequential { gap: i64 },
     /// Lookahead.
     Random(Random),
@@ -71,7 +71,7 @@ struct Random {
     sequencer: Sequencer,
     /// Ops until the next new offset.
     stay: u32,
-    /// Of 2³² numbers, those that make an op a random one.
+    /// Number of draws out of 2³² that make an op random.
     share: PerDirection<u64>,
     share_random: Taus88,
 }
@@ -113,7 +113,7 @@ impl General {
         }
     }
 
-    /// An op in the next file that has one.
+    /// Draws an op in the next file that has one.
     fn place(&mut self, direction: Direction) -> Option<Target> {
         loop {
             let file = self.service.next(direction)?;
@@ -126,8 +126,8 @@ impl General {
         }
     }
 
-    /// Takes the file just given for finished; returns whether it begins again. Directions that
-    /// share a map finish a file together.
+    /// Marks the last file as finished; returns whether it starts over. Directions that share a map
+    /// finish a file together.
     fn finished(&mut self, direction: Direction, file: u64) -> bool {
         let together = matches!(&self.way, Way::Random(random) if random.grids.share_maps());
         match together {
@@ -136,7 +136,7 @@ impl General {
         }
     }
 
-    /// An op in a file that begins again, or in the next one that has room for any.
+    /// Draws an op in a file that starts over, or in the next one with space for any.
     #[cold]
     fn place_again(&mut self, mut file: u64, direction: Direction) -> Option<Target> {
         for _ in 0..self.files.len() {
@@ -181,7 +181,7 @@ impl General {
         })
     }
 
-    /// An op in this file, if there is one left.
+    /// Draws an op in this file, if one is left.
     fn place_in(&mut self, index: usize, direction: Direction) -> Option<(u64, u32)> {
         if self.strided.is_some() {
             return self.place_in_zone(index, direction);
@@ -225,7 +225,7 @@ impl General {
         Some((offset, length))
     }
 
-    /// An op in this file's zone, if its range has one left.
+    /// Draws an op in this file's zone, if one is left in its range.
     #[cold]
     fn place_in_zone(&mut self, index: usize, direction: Direction) -> Option<(u64, u32)> {
         let strided = self.strided.as_mut()?;
@@ -319,15 +319,15 @@ impl Way {
         }))
     }
 
-    /// Where a sequential op after this one would begin, as fio has it: a gap that leads before the
-    /// start counts from the end, and one that leads far enough beyond the end from the start.
+    /// Returns the offset of a sequential op after this one, as in fio: a gap that leads before the
+    /// start counts from the end, one far enough beyond the end counts from the start.
     fn position_after(&self, file: &File, offset: u64, length: u32) -> u64 {
         let next = offset + u64::from(length);
         let Self::Sequential { gap } = *self else {
             return next;
         };
         if gap > 0 && next >= file.whole {
-            return file.end; // no room: the pass is over
+            return file.end; // no space: the pass is over
         }
         match (next - file.start).checked_add_signed(gap) {
             // Cannot overflow: `whole` is at least the range's end.
@@ -339,9 +339,9 @@ impl Way {
 }
 
 impl Random {
-    /// The offset of an op for which no block is drawn: one of those between two draws, or one
-    /// that chance made sequential. `next`: where a sequential op would begin, if there is room;
-    /// `last`: where the last op began.
+    /// Returns the offset of an op without a drawn block: one between two draws, or one made
+    /// sequential by `percentage_random`. `next` is the next sequential offset, if there is space;
+    /// `last` the offset of the last op.
     #[inline]
     fn offset_without_draw(
         &mut self,

@@ -1,4 +1,4 @@
-//! The blocks of one file, and how one of them is picked.
+//! Blocks of one file, and the choice among them.
 
 use fathom_core::{BlockMap, Direction, PerDirection};
 
@@ -10,11 +10,11 @@ use super::draw::Draw;
 use super::lfsr::Lfsr;
 use super::spread::{Shapes, Spread};
 
-/// The places where ops of some directions may begin in one file. Directions with the same
-/// smallest size and alignment share a grid; its map too, unless all directions share one.
+/// Offsets at which ops of some directions may start in one file. Directions with the same smallest
+/// size and alignment share a grid, and its map, unless all directions share one.
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Distance of two places, bytes.
+    /// Distance between offsets, bytes.
     align: u64,
     blocks: u64,
     pick: Pick,
@@ -22,18 +22,18 @@ pub(super) struct Grid {
 
 #[derive(Debug)]
 enum Pick {
-    /// Any block, any number of times.
+    /// Any block, repeats allowed.
     Any,
     /// Each block once.
     Mapped(BlockMap),
     /// Each block once, without memory of it.
     Shifted(Lfsr),
-    /// Some blocks more often than others.
+    /// Blocks from a skewed distribution.
     Spread(Spread),
 }
 
 impl Grid {
-    /// The next block, and how far it is from the range's start.
+    /// Draws the next block; returns it with its offset from the start of the range.
     #[inline]
     pub(super) fn draw(&mut self, draw: &mut Draw) -> Option<(u64, u64)> {
         if self.blocks == 0 {
@@ -48,8 +48,8 @@ impl Grid {
         Some((block, block * self.align))
     }
 
-    /// A block among `count` from `first` on, and how far it is from the range's start; only
-    /// where blocks may repeat.
+    /// Draws a block among `count` from `first` on, if blocks may repeat; returns it with its
+    /// offset from the start of the range.
     pub(super) fn draw_from(
         &mut self,
         draw: &mut Draw,
@@ -62,8 +62,7 @@ impl Grid {
         Some((block, block * self.align))
     }
 
-    /// A block that leaves room for `min` bytes in the first `room` bytes; each once, then all
-    /// again, where there is a map.
+    /// Creates a grid of the blocks that leave `min` bytes within the first `room` bytes.
     pub(super) fn draw_within(
         &mut self,
         draw: &mut Draw,
@@ -87,12 +86,12 @@ impl Grid {
         None
     }
 
-    /// Blocks there are.
+    /// Returns the number of blocks.
     pub(super) const fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Distance of two of them, bytes.
+    /// Returns the distance between blocks, bytes.
     pub(super) const fn align(&self) -> u64 {
         self.align
     }
@@ -102,7 +101,7 @@ impl Grid {
     #[inline]
     pub(super) fn claim(&mut self, block: u64, length: u32) -> u32 {
         match &mut self.pick {
-            // With a map, places are as far apart as the smallest op is long.
+            // With a map, offsets are as far apart as the smallest op is long.
             Pick::Mapped(map) => claim_more(map, block, length, self.align),
             _ => length,
         }
@@ -117,7 +116,7 @@ impl Grid {
     }
 }
 
-/// Marks the free blocks after `block`, as many as `length` bytes reach into.
+/// Marks the free blocks after `block` that `length` bytes reach into.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "no more than `length`")]
 fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
@@ -136,11 +135,11 @@ fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
     }
 }
 
-/// The grids of all files.
+/// Grids of all files.
 ///
-/// Where the smallest sizes of two directions differ, those that the job does not use included, all
-/// directions of a file share one map with a bit for each of the smallest blocks, and each sets the
-/// bit that has the number of its own block, as fio does:
+/// If the smallest sizes of two directions differ, unused ones included, all directions of a file
+/// share one map with a bit for each of the smallest blocks, and each sets the bit with the number
+/// of its own block, as in fio:
 ///
 /// ```text
 /// reads, 4 KiB    0 1 2 3 4 5 6 7          own blocks of a file of 32 KiB
@@ -151,15 +150,15 @@ fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
 #[derive(Debug)]
 pub(super) struct Grids {
     grids: Box<[Grid]>,
-    /// The map of each file; empty where each grid has its own.
+    /// Map of each file; empty if each grid has its own.
     shared: Box<[BlockMap]>,
-    /// Which grid of a file a direction uses.
+    /// Index of a direction's grid within a file.
     group: PerDirection<u8>,
     groups: usize,
 }
 
 impl Grids {
-    /// The grids, and the blocks of the largest.
+    /// Creates the grids; returns them with the number of blocks of the largest.
     pub(super) fn new(
         config: &PatternConfig,
         checked: &Checked,
@@ -217,13 +216,13 @@ impl Grids {
         ))
     }
 
-    /// The grid of a file for a direction.
+    /// Returns the grid of a file for a direction.
     #[inline]
     pub(super) fn of(&mut self, file: usize, direction: Direction) -> &mut Grid {
         &mut self.grids[file * self.groups + usize::from(self.group[direction])]
     }
 
-    /// The next block of a direction in a file, and how far it is from the range's start.
+    /// Draws the next block of a direction in a file; returns it with its offset in the range.
     #[inline]
     pub(super) fn draw(
         &mut self,
@@ -240,13 +239,13 @@ impl Grids {
         }
         let block = map.next_free(draw.below(grid.blocks))?;
         if block >= grid.blocks {
-            return None; // not sought from the front: fio gives up here
+            return None; // no search from the start: fio gives up here
         }
         map.set(block);
         Some((block, block * grid.align))
     }
 
-    /// [`Grid::claim`] in the map that the file has.
+    /// Performs [`Grid::claim`] in the file's map.
     #[inline]
     pub(super) fn claim(
         &mut self,
@@ -262,7 +261,7 @@ impl Grids {
         }
     }
 
-    /// Whether all directions share the map of a file.
+    /// Returns whether all directions share the map of a file.
     pub(super) const fn share_maps(&self) -> bool {
         !self.shared.is_empty()
     }
@@ -292,7 +291,7 @@ impl Grids {
     }
 }
 
-/// The map of each file where directions share it; none where they need not.
+/// Creates the map of each file if directions share it.
 fn shared_maps(config: &PatternConfig, checked: &Checked) -> Result<Vec<BlockMap>, PatternError> {
     let Some(unit) = checked.shared_unit else {
         return Ok(Vec::new());
@@ -301,14 +300,14 @@ fn shared_maps(config: &PatternConfig, checked: &Checked) -> Result<Vec<BlockMap
     for range in &config.files {
         match map_of(checked.map, range.length.div_ceil(unit.into()))? {
             Some(map) => maps.push(map),
-            // A soft map that finds no memory is left out for all files.
+            // Without memory for one of them, a soft map is omitted for all files.
             None => return Ok(Vec::new()),
         }
     }
     Ok(maps)
 }
 
-/// A map of `blocks` blocks, if there is to be one.
+/// Creates a map of `blocks` blocks, if maps are used.
 pub(super) fn map_of(mode: MapMode, blocks: u64) -> Result<Option<BlockMap>, PatternError> {
     match (
         mode,
@@ -322,7 +321,7 @@ pub(super) fn map_of(mode: MapMode, blocks: u64) -> Result<Option<BlockMap>, Pat
     }
 }
 
-/// Where offsets are drawn: in the whole range, or in one of its zones.
+/// Part of the range in which offsets are drawn: all of it, or one zone.
 fn zone_of(range: FileRange, config: &PatternConfig) -> FileRange {
     let zone = config.zones.map_or(u64::MAX, |zones| zones.range);
     FileRange {
@@ -331,7 +330,7 @@ fn zone_of(range: FileRange, config: &PatternConfig) -> FileRange {
     }
 }
 
-/// How many multiples of `align` leave room for `min` bytes.
+/// Returns the number of multiples of `align` that leave `min` bytes.
 pub(super) fn blocks_of(range: FileRange, min: u32, align: u64) -> u64 {
     range
         .length

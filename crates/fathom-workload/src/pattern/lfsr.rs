@@ -1,4 +1,4 @@
-//! Each block once in a pass, in an order that looks random, with no memory of the blocks.
+//! Pseudo-random order that visits each block once per pass, without a map.
 //!
 //! A linear feedback shift register of `width` bits with a primitive feedback polynomial goes
 //! through every value but 0 before it comes back. Block 0 gets a place of its own. The width is
@@ -7,7 +7,7 @@
 
 use super::{Stream, seed_of};
 
-/// A register over the blocks 0..n.
+/// Register over the blocks 0..n.
 #[derive(Debug)]
 pub(super) struct Lfsr {
     /// 1..2^width.
@@ -15,14 +15,14 @@ pub(super) struct Lfsr {
     feedback: u64,
     width: u32,
     blocks: u64,
-    /// Blocks that this pass has not given yet.
+    /// Blocks left in this pass.
     left: u64,
-    /// What `left` is when it is block 0's turn, below `blocks`.
+    /// Value of `left` at which block 0 is returned, below `blocks`.
     turn_of_0: u64,
 }
 
 impl Lfsr {
-    /// A register that gives `blocks` blocks in an order that depends on the seed.
+    /// Creates a register over `blocks` blocks, in an order that depends on the seed.
     pub(super) fn new(blocks: u64, seed: u64) -> Self {
         // Values 1..blocks must be there; the table begins at 3 bits.
         let width = (u64::BITS - blocks.saturating_sub(1).leading_zeros()).max(3);
@@ -38,7 +38,7 @@ impl Lfsr {
         }
     }
 
-    /// The next block; `None` when each was given once.
+    /// Returns the next block; `None` when each was returned once.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         self.left = self.left.checked_sub(1)?;
@@ -54,13 +54,13 @@ impl Lfsr {
         }
     }
 
-    /// Begins a new pass from where the register stands.
+    /// Begins a new pass from the register's current state.
     pub(super) const fn restart(&mut self) {
         self.left = self.blocks;
     }
 }
 
-/// The register's next value (the Galois form, shifting right).
+/// Returns the register's next value (Galois form, shifting right).
 #[inline]
 const fn step(state: u64, feedback: u64) -> u64 {
     (state >> 1) ^ (feedback & (state & 1).wrapping_neg())
@@ -72,14 +72,14 @@ const fn step(state: u64, feedback: u64) -> u64 {
 const fn scattered(value: u64, width: u32) -> u64 {
     let mask = u64::MAX >> (u64::BITS - width);
     let half = width.div_ceil(2);
-    // Odd factors and a shift by half the width: each step can be undone.
+    // Odd factors and a shift by half the width are invertible.
     let value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask;
     let value = value ^ (value >> half);
     let value = value.wrapping_mul(0xbf58_476d_1ce4_e5b9) & mask;
     value ^ (value >> half)
 }
 
-/// The feedback bits of the register of this width.
+/// Returns the feedback bits of a register of this width.
 fn feedback(width: u32) -> u64 {
     let taps = TAPS[(width - 3) as usize];
     taps.iter()

@@ -1,6 +1,6 @@
-//! The patterns that speed matters most for: one file, one size, nothing rare.
+//! Fast patterns: one file, one size, no rare option.
 //!
-//! Their ops differ in nothing but the block, and in the direction where a job has several.
+//! Their ops differ only in the block, and in the direction if a job has several.
 
 use fathom_core::{BlockMap, Direction, FileIndex};
 
@@ -12,7 +12,7 @@ use super::grid::{blocks_of, map_of};
 use super::spread::{Shapes, Spread};
 use super::{PatternError, Source, Target, fill_with};
 
-/// The blocks of the one file.
+/// Blocks of the file.
 #[derive(Debug)]
 pub(super) struct Row {
     start: u64,
@@ -38,14 +38,14 @@ impl Row {
     }
 }
 
-/// A source of blocks of one file.
+/// Source of blocks of one file.
 pub(super) trait Blocks {
     fn row(&self) -> &Row;
 
-    /// The next block; `None` when this pass is exhausted.
+    /// Returns the next block; `None` when the pass is exhausted.
     fn next_block(&mut self) -> Option<u64>;
 
-    /// The offsets of as many ops as `out` holds; fewer when the pass is exhausted.
+    /// Fills `out` with offsets; fewer when the pass is exhausted.
     #[inline]
     fn fill_offsets(&mut self, out: &mut [u64]) -> usize {
         fill_with(out, || {
@@ -69,7 +69,7 @@ impl<B: Blocks> Source for B {
     }
 }
 
-/// Random blocks, any number of times each.
+/// Random blocks, repeats allowed.
 #[derive(Debug)]
 pub(super) struct Uniform {
     row: Row,
@@ -103,7 +103,7 @@ impl Blocks for Uniform {
     }
 }
 
-/// Random blocks, some more often than others.
+/// Random blocks from a skewed distribution.
 #[derive(Debug)]
 pub(super) struct Skewed {
     row: Row,
@@ -111,7 +111,7 @@ pub(super) struct Skewed {
 }
 
 impl Skewed {
-    /// `None` where all blocks are alike.
+    /// Returns the source; `None` for the uniform distribution.
     pub(super) fn new(config: &PatternConfig, checked: &Checked) -> Option<Self> {
         let row = Row::new(config, checked);
         let shape = Shapes::new(config.distribution, config.seed).of(row.blocks)?;
@@ -131,7 +131,7 @@ impl Blocks for Skewed {
     }
 }
 
-/// Random blocks, each once in a pass.
+/// Random blocks, each once per pass.
 #[derive(Debug)]
 pub(super) struct Mapped {
     row: Row,
@@ -140,7 +140,7 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// `None` where there is to be no map.
+    /// Returns the source; `None` without a map.
     pub(super) fn new(
         config: &PatternConfig,
         checked: &Checked,
@@ -163,14 +163,14 @@ impl Blocks for Mapped {
 
     #[inline]
     fn next_block(&mut self) -> Option<u64> {
-        // Each block drawn ahead is looked up at once: where the map is larger than the caches,
-        // the processor fetches all their words at the same time and not one after the other.
+        // Each block drawn ahead is looked up early: for a map larger than the caches, the CPU then
+        // fetches the words in parallel instead of one after the other.
         let drawn = self.ahead.next(|block| self.map.test(block));
         self.map.take(drawn)
     }
 }
 
-/// One block after the other.
+/// Sequential blocks.
 #[derive(Debug)]
 pub(super) struct Sequential {
     row: Row,
@@ -182,7 +182,7 @@ impl Sequential {
         let mut row = Row::new(config, checked);
         let range = config.files[0];
         let size = u64::from(row.size);
-        // The last one may end behind the range, but not behind the file.
+        // The last one may end after the range, but not after the file.
         let whole = range.file.saturating_sub(range.offset) / size;
         row.blocks = row.blocks.max(range.length.div_ceil(size).min(whole));
         Self { row, block: 0 }

@@ -1,13 +1,13 @@
-//! Blocks in a given order, over and over.
+//! Blocks in a given order, repeated.
 
 use crate::config::BlockSequence;
 
-/// The order, and how far each file has come in it.
+/// Order of blocks, with the position of each file.
 #[derive(Debug)]
 pub(super) struct Blocks {
     blocks: Box<[u64]>,
     stride: bool,
-    /// For each file, the next number's place, and the blocks that all numbers are moved on by.
+    /// Per file: index of the next number, and the shift of all numbers, in blocks.
     places: Box<[(usize, u64)]>,
 }
 
@@ -20,7 +20,7 @@ impl Blocks {
         }
     }
 
-    /// The next block of a file that has `blocks` of them; the first one where there is no order.
+    /// Returns the next block of a file with `blocks` blocks; the first one without an order.
     pub(super) fn next(&mut self, file: usize, blocks: u64) -> u64 {
         let (place, moved) = &mut self.places[file];
         let block = self.blocks.get(*place).map_or(0, |block| block + *moved);

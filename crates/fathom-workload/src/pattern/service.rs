@@ -1,4 +1,4 @@
-//! Which file the next op goes to.
+//! Choice of the next op's file.
 //!
 //! ```text
 //! open       the first `open_files` files that are not finished; one that is finished makes room
@@ -14,14 +14,14 @@ use crate::config::{FileService, PatternConfig};
 use super::spread::{Shapes, Spread};
 use super::{PatternError, Stream, seed_of};
 
-/// Gives files, told which are finished.
+/// Chooser of files, which is told which ones are finished.
 #[derive(Debug)]
 pub(super) enum Service {
     /// All files are open and take turns.
     All(Turns),
     /// Some files are open, or files are drawn.
     Open(PerDirection<Box<OpenFiles>>),
-    /// Files are never finished.
+    /// Files are drawn from a distribution and never finished.
     Spread { files: u64, spread: Spread },
 }
 
@@ -57,7 +57,7 @@ impl Service {
         Ok(Self::Open(PerDirection::from_fn(open)))
     }
 
-    /// The file of the next op; `None` when all are finished.
+    /// Returns the file of the next op; `None` when all are finished.
     #[inline]
     pub(super) fn next(&mut self, direction: Direction) -> Option<u64> {
         match self {
@@ -67,7 +67,7 @@ impl Service {
         }
     }
 
-    /// The file just given has no op left; says whether it begins again.
+    /// Marks the last file as finished; returns whether it starts over.
     pub(super) fn finished(&mut self, direction: Direction, file: u64) -> bool {
         match self {
             Self::All(turns) => turns.finished(direction, file),
@@ -77,7 +77,7 @@ impl Service {
         false
     }
 
-    /// The file just given to `direction` has no op left for any; says whether it begins again.
+    /// Marks the last file of `direction` as finished for all; returns whether it starts over.
     pub(super) fn finished_by_all(&mut self, direction: Direction, file: u64) -> bool {
         let again = self.finished(direction, file);
         let others = Direction::ALL.into_iter().filter(|&d| d != direction);
@@ -91,7 +91,7 @@ impl Service {
         again
     }
 
-    /// The file to try where the one given has no room for any op; only for files that are drawn.
+    /// Returns the file to try if the last one fits no op; only for drawn files.
     pub(super) const fn instead(&self, file: u64) -> u64 {
         match self {
             Self::Spread { files, .. } if file + 1 < *files => file + 1,
@@ -112,16 +112,16 @@ impl Service {
     }
 }
 
-/// All files, one after the other, some ops at a time; finished ones are left out.
+/// Round robin over all unfinished files.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// By direction.
+    /// State by direction.
     finished: PerDirection<BlockMap>,
-    /// The file whose turn it is, unless it is finished.
+    /// Current file, unless finished.
     turn: u64,
     /// Ops in a row, ≥ 1.
     each: u32,
-    /// Ops that the file whose turn it is has had.
+    /// Ops of the current turn so far.
     had: u32,
 }
 
@@ -176,22 +176,22 @@ impl Turns {
     }
 }
 
-/// The files that are open in one direction.
+/// Open files of one direction.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     open: Vec<u64>,
-    /// The next file to open.
+    /// Next file to open.
     unopened: u64,
     files: u64,
-    /// Files open at a time.
+    /// Largest number of open files.
     limit: usize,
-    /// Which of `open` is served.
+    /// Index in `open` of the current file.
     at: usize,
     /// Ops in a row, ≥ 1.
     each: u32,
-    /// Ops that it still gets.
+    /// Ops left in its turn.
     left: u32,
-    /// Draws the next one; in turn where there is none.
+    /// Generator of the next file; `None` for round robin.
     random: Option<Taus88>,
 }
 
@@ -236,7 +236,7 @@ impl OpenFiles {
             self.left = self.each;
             let count = self.open.len() as u64;
             self.at = match &mut self.random {
-                // Cannot be cut: below the length of a vector.
+                // Cannot truncate: below the length of a vector.
                 Some(random) => usize::try_from(random.below(count)).unwrap_or(0),
                 None if self.at + 1 < self.open.len() => self.at + 1,
                 None => 0,
@@ -246,7 +246,7 @@ impl OpenFiles {
         self.open.get(self.at).copied()
     }
 
-    /// A file is finished that need not be the one given last.
+    /// Marks a file as finished, which need not be the last one.
     fn close(&mut self, file: u64) {
         let Some(at) = self.open.iter().position(|&open| open == file) else {
             return;
@@ -261,14 +261,14 @@ impl OpenFiles {
         }
     }
 
-    /// The file that was given last is finished: another one is opened.
+    /// Marks the last file as finished and opens another one.
     fn finished(&mut self) {
         self.left = 0;
         if self.random.is_some() {
             self.open.swap_remove(self.at);
         } else {
             self.open.remove(self.at);
-            // The one behind it is next.
+            // The one after it is next.
             self.at = self.at.checked_sub(1).unwrap_or(self.limit);
         }
         self.open_more();

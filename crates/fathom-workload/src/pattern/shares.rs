@@ -1,4 +1,4 @@
-//! Parts of a range, each with its share of the random ops.
+//! Parts of the range with their shares of the random ops.
 
 use fathom_core::{Direction, PerDirection, Taus88};
 
@@ -7,23 +7,23 @@ use crate::config::{AccessShare, PartLength};
 use super::directions::share_of;
 use super::{Stream, seed_of};
 
-/// Draws the part that an op goes to.
+/// Generator of the part that an op goes to.
 #[derive(Debug)]
 pub(super) struct Shares {
     parts: PerDirection<Box<[Part]>>,
     random: Taus88,
 }
 
-/// One part.
+/// Part of the range.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// Of 2³² draws, those that give it or one before it.
+    /// Number of draws out of 2³² that select it or an earlier part.
     below: u64,
     from: Border,
     to: Border,
 }
 
-/// A place in the range: so many percent of it, and so many bytes.
+/// Position in the range: a percentage of it plus a number of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Border {
     percent: u64,
@@ -38,7 +38,7 @@ impl Shares {
         }
     }
 
-    /// The first block of the part that the next op goes to, and how many it has; at least one.
+    /// Draws a part; returns its first block and its number of blocks, at least one.
     pub(super) fn part(&mut self, direction: Direction, blocks: u64, align: u64) -> (u64, u64) {
         let drawn = u64::from(self.random.next_u32());
         let parts = &self.parts[direction];
@@ -71,6 +71,6 @@ fn parts(shares: &[AccessShare]) -> Box<[Part]> {
             to: border,
         }
     };
-    // A part without ops only moves those behind it on: no draw is below its share.
+    // A part without ops only shifts the later ones: no draw selects it.
     shares.iter().map(part).collect()
 }

@@ -1,4 +1,4 @@
-//! How large ops are.
+//! Op sizes.
 
 use fathom_core::{Direction, Taus88};
 
@@ -7,7 +7,7 @@ use crate::config::SizeChoice;
 use super::PatternError;
 use super::directions::share_of;
 
-/// The op sizes of one direction; 1 ≤ `min` ≤ every size ≤ `max`.
+/// Op sizes of one direction; 1 ≤ `min` ≤ every size ≤ `max`.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
     pub(super) min: u32,
@@ -92,7 +92,7 @@ impl Sizes {
         Ok(Self { min, max, choice })
     }
 
-    /// For a direction that never comes.
+    /// Returns the sizes of an unused direction.
     pub(super) const fn none() -> Self {
         Self {
             min: 1,
@@ -101,7 +101,7 @@ impl Sizes {
         }
     }
 
-    /// Whether all ops are of one size.
+    /// Returns whether all ops have one size.
     pub(super) const fn fixed(&self) -> bool {
         matches!(self.choice, Choice::Fixed)
     }
@@ -118,7 +118,7 @@ impl Sizes {
         }
     }
 
-    /// A size that fits into `room` bytes; `room` ≥ `min`. Only sizes that vary use up a number.
+    /// Draws a size of at most `room` bytes; `room` ≥ `min`. A fixed size takes no random number.
     #[inline]
     pub(super) fn pick(&self, random: &mut Taus88, room: u64) -> u32 {
         debug_assert!(room >= u64::from(self.min));
@@ -147,7 +147,7 @@ impl Sizes {
         }
     }
 
-    /// The largest size that fits into `room` bytes.
+    /// Returns the largest size of at most `room` bytes.
     #[cold]
     #[expect(
         clippy::cast_possible_truncation,

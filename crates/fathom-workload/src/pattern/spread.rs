@@ -1,8 +1,8 @@
-//! Some blocks more often than others: Zipf, Pareto, normal.
+//! Skewed distributions of blocks: Zipf, Pareto, normal.
 //!
 //! A distribution gives ranks, 0 the most popular (for `Normal`: the middle). Ranks are scattered
 //! over the blocks by a fixed bijection, so that popular blocks are not neighbours, unless the
-//! user says where the most popular block lies: then rank r is r blocks after it, round the end.
+//! user sets the position of the most popular block: then rank r is r blocks after it, wrapping.
 //!
 //! The only floats of the hot path are here and in `power`: the same blocks on every host.
 
@@ -13,7 +13,7 @@ use crate::config::Distribution;
 use super::power::Power;
 use super::{Stream, seed_of};
 
-/// Draws blocks of one file.
+/// Generator of blocks of one file.
 #[derive(Debug)]
 pub(super) struct Spread {
     shape: Shape,
@@ -28,7 +28,7 @@ impl Spread {
         }
     }
 
-    /// The next block.
+    /// Draws the next block.
     #[inline(never)]
     pub(super) fn next(&mut self) -> u64 {
         let blocks = self.shape.blocks;
@@ -36,7 +36,7 @@ impl Spread {
             Law::Zipf(zipf) => zipf.rank(self.random.unit(), blocks),
             Law::Pareto { power } => {
                 let share = power.of(self.random.unit());
-                whole(to_float(blocks) * share).min(blocks - 1)
+                floor(to_float(blocks) * share).min(blocks - 1)
             }
             Law::Normal { deviation } => normal(&mut self.random, deviation, blocks),
         };
@@ -44,13 +44,13 @@ impl Spread {
     }
 }
 
-/// A distribution over a number of blocks.
+/// Distribution over a number of blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     law: Law,
     /// ≥ 1.
     blocks: u64,
-    /// Where rank 0 lies.
+    /// Block of rank 0.
     base: u64,
     /// Rank r lies r·`factor` blocks after rank 0, round the end; no divisor in common with
     /// `blocks`, so that no two ranks meet.
@@ -83,7 +83,7 @@ impl Shape {
         };
         Some(match center {
             Some(center) => {
-                let base = whole(center * to_float(blocks)) % blocks;
+                let base = floor(center * to_float(blocks)) % blocks;
                 Self {
                     law,
                     blocks,
@@ -102,7 +102,7 @@ impl Shape {
         })
     }
 
-    /// The block of a rank.
+    /// Returns the block of a rank.
     #[inline]
     fn place(&self, rank: u64) -> u64 {
         if self.blocks > 1 << 32 {
@@ -208,7 +208,7 @@ impl Zipf {
             return 1.min(blocks - 1);
         }
         let share = self.alpha.of(self.eta * unit - self.eta + 1.0);
-        whole(to_float(blocks) * share).min(blocks - 1)
+        floor(to_float(blocks) * share).min(blocks - 1)
     }
 }
 
@@ -236,7 +236,7 @@ fn normal(random: &mut Taus258, deviation: f64, blocks: u64) -> u64 {
         // Box and Muller; 1 − unit is never 0, so its logarithm is finite.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.unit()));
         let distance = radius * libm::cos(2.0 * std::f64::consts::PI * random.unit()) * deviation;
-        let blocks_away = whole(libm::floor(distance.abs() + 0.5));
+        let blocks_away = floor(libm::floor(distance.abs() + 0.5));
         if distance.abs() >= half {
             continue;
         }
@@ -258,7 +258,7 @@ fn factor_of(blocks: u64) -> u64 {
         .unwrap_or(1)
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 const fn divisor(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b != 0 {
@@ -275,13 +275,13 @@ const fn to_float(n: u64) -> f64 {
     n as f64
 }
 
-/// Rounded down, within a u64.
+/// Rounds down, saturating to a u64.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "`as` saturates"
 )]
-const fn whole(x: f64) -> u64 {
+const fn floor(x: f64) -> u64 {
     x as u64
 }
 

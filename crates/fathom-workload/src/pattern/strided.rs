@@ -1,7 +1,7 @@
-//! Zones: ops stay in one until enough was moved there, then go on to the next.
+//! Zones: ops stay in a zone until enough bytes were moved there, then continue in the next.
 //!
-//! What is counted is bytes moved, in whichever direction; so a zone whose range is shorter than
-//! its size is gone through several times, and one whose range is longer is left before its end.
+//! Bytes of all directions count; so a zone whose range is shorter than its size is repeated, and
+//! one whose range is longer is left before its end.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use crate::config::Zones;
 
 use super::general::File;
 
-/// Where each file is in its zones.
+/// Position of each file in its zones.
 #[derive(Debug)]
 pub(super) struct Strided {
     rule: Zones,
     files: Vec<Zone>,
 }
 
-/// A file's zone.
+/// Current zone of a file.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
-    /// Its first byte, from the range's start.
+    /// Offset of its start in the range.
     start: u64,
     /// Bytes moved in it.
     moved: u64,
@@ -38,7 +38,7 @@ impl Strided {
         self.files.fill(Zone { start: 0, moved: 0 });
     }
 
-    /// Goes to the next zone of a range of `length` bytes if enough was moved in this one; says
+    /// Moves to the next zone of a range of `length` bytes if enough was moved in this one; returns
     /// whether it did.
     pub(super) fn move_on(&mut self, file: usize, length: u64) -> bool {
         let zone = &mut self.files[file];
@@ -52,18 +52,18 @@ impl Strided {
         true
     }
 
-    /// The first byte of the file's zone, from the range's start.
+    /// Returns the offset of the file's zone in the range.
     pub(super) fn start(&self, file: usize) -> u64 {
         self.files[file].start
     }
 
-    /// Where in the file an op of its zone may begin, were the file long enough.
+    /// Returns the file offsets at which ops of its zone may start, in a file long enough.
     pub(super) fn zone(&self, index: usize, file: &File) -> Range<u64> {
         let start = file.start + self.files[index].start;
         start..start.saturating_add(self.rule.range)
     }
 
-    /// An op of `bytes` was placed in the file's zone.
+    /// Counts an op of `bytes` in the file's zone.
     pub(super) fn moved(&mut self, file: usize, bytes: u32) {
         let zone = &mut self.files[file];
         zone.moved = zone.moved.saturating_add(u64::from(bytes));

@@ -1,66 +1,66 @@
-//! What was read is not what was written.
+//! Verification errors.
 
 use std::fmt;
 
-/// What was read is not what was written, and where.
+/// Mismatch between data read and data written, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// What is wrong.
+    /// Kind of mismatch.
     pub mismatch: Mismatch,
-    /// The block that is wrong: its first byte in the file.
+    /// File offset of the block.
     pub offset: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The op that read it: its first byte in the file.
+    /// File offset of the op that read it.
     pub request_offset: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub request_length: u64,
 }
 
-/// What is wrong with a block.
+/// Kind of mismatch in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// Not a block that was written for verification.
+    /// The block was not written for verification.
     Magic {
-        /// What stands there.
+        /// Value found.
         got: u64,
     },
-    /// A field of the header.
+    /// A field of the header differs.
     Header {
-        /// Which.
+        /// Name of the field.
         what: &'static str,
-        /// What it says.
+        /// Value found.
         got: u64,
-        /// What it should say.
+        /// Expected value.
         want: u64,
     },
     /// The header is damaged.
     HeaderChecksum {
-        /// What the header says.
+        /// Checksum in the header.
         got: u64,
-        /// What its bytes add up to.
+        /// Checksum of its bytes.
         want: u64,
     },
     /// The payload is damaged.
     Payload {
-        /// Of what was read.
+        /// Checksum of the data read.
         got: Checksum,
-        /// What the header says.
+        /// Checksum in the header.
         want: Checksum,
     },
-    /// A byte is not the pattern's.
+    /// A byte differs from the pattern.
     Pattern {
-        /// Where in the block.
+        /// Offset in the block.
         at: usize,
-        /// The byte.
+        /// Byte found.
         got: u8,
-        /// The pattern's.
+        /// Byte of the pattern.
         want: u8,
     },
 }
 
-/// The checksum of a payload.
+/// Checksum of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// CRC-32C without its final inversion, little-endian.
@@ -70,7 +70,7 @@ pub enum Checksum {
 }
 
 impl Checksum {
-    /// As in the block.
+    /// Formats the checksum as stored in the block.
     #[must_use]
     pub const fn bytes(&self) -> &[u8] {
         match self {
@@ -96,7 +96,7 @@ impl fmt::Display for Checksum {
 }
 
 impl VerifyError {
-    /// The message as fio words it, with the file's name.
+    /// Returns fio's message, with the file's name.
     #[must_use]
     pub fn describe(&self, file: &str) -> String {
         format!(
@@ -144,12 +144,12 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Blocks too small to carry a header.
+/// Error for blocks too small for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntervalTooSmall {
-    /// The longest distance that all block sizes are multiples of, bytes.
+    /// Largest divisor of all block sizes, bytes.
     pub interval: u32,
-    /// What the header, its checksum and one byte need.
+    /// Bytes needed for the header, its checksum and one byte of payload.
     pub needed: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What is stamped is recognised; what is damaged is found, and named as fio names it.
+//! Tests: stamps are recognised, damage is found and named as fio names it.
 
 use super::*;
 

@@ -1,14 +1,14 @@
-//! What a pass has written, to be read back in that order.
+//! Log of a pass's writes, to be read back in order.
 
 use fathom_core::{FileIndex, NoMemory};
 
-/// One write.
+/// Logged write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) file: FileIndex,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The write's number in its job.
+    /// Number of the write in its job.
     pub(crate) sequence: u64,
 }
 
@@ -18,7 +18,7 @@ impl Written {
     }
 }
 
-/// The writes of a pass.
+/// Log of a pass's writes.
 ///
 /// Fill it with [`push`], [`seal`] it once, take the writes with [`next`], and [`clear`] it for
 /// the next pass. Nothing is allocated after it was made, if it was made large enough.
@@ -29,19 +29,19 @@ impl Written {
 /// [`clear`]: Self::clear
 #[derive(Debug)]
 pub(crate) struct WrittenLog {
-    /// A write and whether its data are all there still.
+    /// Writes, each with whether its data are still intact.
     entries: Vec<(Written, bool)>,
-    /// With so many, what was overwritten is left out before more are taken.
+    /// Number of writes at which overwritten ones are dropped.
     capacity: usize,
-    /// The next to give out.
+    /// Index of the next write to read back.
     next: usize,
 }
 
 impl WrittenLog {
-    /// A log of at most `capacity` writes that no later write touched; beyond that it grows.
+    /// Creates a log for `capacity` intact writes; it grows beyond that.
     ///
     /// # Errors
-    /// The system does not give the memory.
+    /// Not enough memory.
     pub(crate) fn new(capacity: usize) -> Result<Self, NoMemory> {
         let mut entries = Vec::new();
         let bytes = (capacity as u64).saturating_mul(size_of::<(Written, bool)>() as u64);
@@ -55,7 +55,7 @@ impl WrittenLog {
         })
     }
 
-    /// Remembers a write.
+    /// Adds a write.
     #[inline]
     pub(crate) fn push(&mut self, written: Written) {
         if self.entries.len() == self.capacity {
@@ -64,8 +64,8 @@ impl WrittenLog {
         self.entries.push((written, true));
     }
 
-    /// No more writes will come: leaves out what was overwritten by a later one, even in part, and
-    /// puts the rest in the order of writing.
+    /// Ends writing: drops writes overwritten by later ones, even in part, and sorts the rest by
+    /// order of writing.
     pub(crate) fn seal(&mut self) {
         self.drop_overwritten();
         self.entries
@@ -73,20 +73,20 @@ impl WrittenLog {
         self.next = 0;
     }
 
-    /// The next write to read back.
+    /// Returns the next write to read back.
     pub(crate) fn next(&mut self) -> Option<Written> {
         let written = self.get(self.next as u64)?;
         self.next += 1;
         Some(written)
     }
 
-    /// The write that `next` gave out, or will, as the one with this index.
+    /// Returns the write that `next` returns as number `index`.
     pub(crate) fn get(&self, index: u64) -> Option<Written> {
         let (written, _) = self.entries.get(usize::try_from(index).ok()?)?;
         Some(*written)
     }
 
-    /// Whether there is something to read back.
+    /// Returns whether there are writes to read back.
     pub(crate) fn is_empty(&self) -> bool {
         self.next >= self.entries.len()
     }
@@ -97,7 +97,7 @@ impl WrittenLog {
         self.next = 0;
     }
 
-    /// Leaves out each write that a newer one overlaps.
+    /// Drops each write that a newer one overlaps.
     ///
     /// ```text
     /// offset ─────────────►       sorted by offset, newest first:
@@ -111,7 +111,7 @@ impl WrittenLog {
             let place = |w: &Written| (w.file, w.offset);
             place(a).cmp(&place(b)).then(b.sequence.cmp(&a.sequence))
         });
-        // Of those at one place the newest stays; an older one is only of interest for what it
+        // Of the writes at one offset the newest stays; an older one matters only for what it
         // overwrote, and so only if it is longer than all newer ones. This bounds the work below.
         let mut place = None;
         let mut longest = 0;
