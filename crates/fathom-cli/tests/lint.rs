@@ -16,13 +16,13 @@ fn each_finding_shows_its_line_what_will_happen_and_the_fix() {
     let run = folder.fathom("lint j.fio");
     assert_eq!(run.code, Some(1), "{}", run.err);
     let wanted = [
-        "fathom: j.fio:3:6: warning: jobs `a` and `b`: reads are buffered, and the 1 MiB of the \
-         job fit",
+        "fathom: j.fio:3:6: warning: jobs `a` and `b`: reads are buffered, and the job's 1 MiB \
+         fit",
         "[cached-reads]\n  |\n3 | size=1m\n  |      ^^\nhint: add `direct=1`",
         // The parser's own warnings are findings like any other.
         "fathom: j.fio:7:9: warning: both iodepth >= 1 and synchronous I/O engine",
-        "fathom: j.fio:11:11: warning: job `b`: `rw=read` does one thing only",
-        "11 | rwmixread=70\n   |           ^^\nhint: write `rw=rw` for both",
+        "fathom: j.fio:11:11: warning: job `b`: `rw=read` has one direction",
+        "11 | rwmixread=70\n   |           ^^\nhint: use `rw=rw` for both",
     ];
     let mut rest = run.out.as_str();
     for part in wanted {

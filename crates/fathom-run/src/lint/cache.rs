@@ -11,37 +11,37 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "files-in-memory",
-        "files on tmpfs and its like: no device is measured",
+        "files in memory (tmpfs), which measure no device",
         files_in_memory,
     ),
     Rule::new(
         "cached-reads",
-        "buffered reads of what fits into memory",
+        "buffered reads of files that fit into memory",
         cached_reads,
     ),
     Rule::new(
         "cached-writes",
-        "buffered writes that nobody makes durable",
+        "buffered writes that are never synced",
         cached_writes,
     ),
     Rule::new(
         "mmap-direct",
-        "direct I/O on a memory mapping, which has none",
+        "direct I/O with mmap, which has none",
         mmap_direct,
     ),
     Rule::new(
         "unaligned-ops",
-        "ops that are no multiple of the blocks or pages underneath",
+        "ops not a multiple of the page or the physical block",
         unaligned_ops,
     ),
     Rule::new(
         "reads-holes",
-        "reads of what was never written",
+        "reads of unwritten parts of a file",
         reads_holes,
     ),
     Rule::new(
         "first-writes",
-        "random writes to room that was never written",
+        "random writes to unwritten space",
         first_writes,
     ),
 ];
@@ -54,14 +54,16 @@ fn files_in_memory(view: &View<'_>) -> Option<Fault> {
     let of_file = (1, view.under.storage.filesystem.clone());
     let (_, place) = view.under.below.memory.as_ref().unwrap_or(&of_file);
     let direct = if view.options.direct {
-        ", and `direct=1` changes nothing about it"
+        "; `direct=1` does not change that"
     } else {
         ""
     };
     Fault::new(
         &["filename", "directory", "opendir"],
-        format!("the files lie in memory ({place}; mount {mount}): no device is measured{direct}"),
-        "name files, or a `directory`, of a file system that lies on the device",
+        format!(
+            "the files are in memory ({place}; mount {mount}), so no device is measured{direct}"
+        ),
+        "use a `filename` or `directory` on a file system on the device",
     )
 }
 
@@ -72,19 +74,19 @@ fn cached_reads(view: &View<'_>) -> Option<Fault> {
     }
     let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let when = if !view.options.invalidate {
-        "what is in the page cache already, and whatever is read twice, comes"
+        "cached and repeated blocks come"
     } else if view.repeats() {
-        "after the first pass reads come"
+        "after the first pass, blocks come"
     } else {
-        "what is read ahead, or twice, comes"
+        "blocks read ahead, and repeated blocks, come"
     };
     Fault::new(
         &["direct", "buffered", "invalidate", "size", "filename", "rw"],
         format!(
-            "reads are buffered, and the {bytes_mib} MiB of the job fit into {whose} \
-             {memory_mib} MiB of memory: {when} from there, not from the device"
+            "reads are buffered, and the job's {bytes_mib} MiB fit into {whose} {memory_mib} MiB \
+             of memory: {when} from the page cache, not from the device"
         ),
-        "add `direct=1`, or make `size` several times the memory",
+        "add `direct=1`, or set `size` to several times the memory",
     )
 }
 
@@ -97,9 +99,9 @@ fn cached_writes(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["direct", "buffered", "rw", "ioengine"],
-        "writes are buffered and nothing makes them durable: they count as done when they are in \
-         memory, and the device writes most of them later or after the job",
-        "add `direct=1`, or `end_fsync=1` and a `size` of several times the memory",
+        "writes are buffered and never synced: they complete in the page cache, and most reach the \
+         device later or after the job",
+        "add `direct=1`, or `end_fsync=1` with a `size` of several times the memory",
     )
 }
 
@@ -110,7 +112,7 @@ fn mmap_direct(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["direct", "buffered", "ioengine"],
         DIRECT_MMAP,
-        "leave `direct` out, or use `ioengine=psync` or `io_uring`",
+        "remove `direct`, or use `ioengine=psync` or `io_uring`",
     )
 }
 
@@ -133,10 +135,10 @@ fn unaligned_ops(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["bs", "bsrange", "bssplit"],
         format!(
-            "ops of {smallest} B are no multiple of the {block} B {what}: the rest of each has to \
-             be read before it is written"
+            "ops of {smallest} B are not a multiple of the {block} B {what}: each write reads the \
+             rest of its block first"
         ),
-        format!("make `bs` a multiple of {block}, unless this is what is to be measured"),
+        format!("set `bs` to a multiple of {block}, unless read-modify-write is to be measured"),
     )
 }
 
@@ -150,10 +152,10 @@ fn reads_holes(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["filename", "directory", "opendir"],
         format!(
-            "{never:.0} % of the file was never written: such reads give zeros without going to a \
+            "{never:.0} % of the file is unwritten: reads there return zeros without reaching a \
              device"
         ),
-        "write the file first, or remove it and let the job lay it out",
+        "write the file first, or remove it so that the job lays it out",
     )
 }
 
@@ -168,17 +170,17 @@ fn first_writes(view: &View<'_>) -> Option<Fault> {
     })?;
     let how = match options.fallocate {
         Fallocate::None | Fallocate::Truncate => "a hole",
-        _ => "reserved room",
+        _ => "preallocated space",
     };
     (view.has_storage()).then_some(())?;
     Fault::new(
         &["fallocate", "rw"],
         format!(
-            "{} is new, {how} to its end: the first write to each block also changes the file \
-             system's own data, and takes longer than those after it",
+            "{} is new and consists of {how}: the first write to each block also updates file \
+             system metadata and takes longer than later ones",
             grows.path
         ),
-        "add `overwrite=1`, which has the file written once before the job",
+        "add `overwrite=1` to write the file once before the job",
     )
 }
 

@@ -9,33 +9,33 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "blocks-left-out",
-        "random writes without a map, that are to cover everything",
+        "random writes that leave blocks out, without a map",
         blocks_left_out,
     ),
     Rule::new(
         "verify-without-map",
-        "verification of blocks that may be written more than once",
+        "verification of blocks that may be written repeatedly",
         verify_without_map,
     ),
     Rule::new(
         "distribution-has-no-map",
-        "a distribution beside options of the map of visited blocks",
+        "options of the random map with a random distribution",
         distribution_has_no_map,
     ),
     Rule::new("zeros", "zeros, which cost less to store than data", zeros),
     Rule::new(
         "same-content",
-        "buffers that hold the same all the time",
+        "buffers whose contents never change",
         same_content,
     ),
     Rule::new(
         "compressible",
-        "content that compresses, on what compresses",
+        "compressible content on storage that compresses",
         compressible,
     ),
     Rule::new(
         "refill-has-nothing",
-        "new content for each op where there is none to renew",
+        "refilled buffers whose contents cannot change",
         refill_has_nothing,
     ),
 ];
@@ -49,9 +49,9 @@ fn blocks_left_out(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["norandommap"],
-        "without the map blocks are drawn anew each time: when the job has written as many as \
-         there are, 37 % have not been written, and others several times",
-        "leave `norandommap` out if each block is to be written once",
+        "without the random map blocks repeat: after as many writes as there are blocks, 37 % of \
+         them are unwritten and others were written several times",
+        "remove `norandommap` to write each block once",
     )
 }
 
@@ -63,9 +63,9 @@ fn verify_without_map(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["norandommap", "random_distribution", "verify"],
-        "blocks may be written more than once, and each is checked against what was written last: \
-         a write that was lost and then repeated is not noticed",
-        "leave `norandommap` and `random_distribution` out, so that each block is written once",
+        "blocks may be written repeatedly, and each is checked against its last write: a lost \
+         write is not noticed if a later one succeeded",
+        "remove `norandommap` and `random_distribution`, so that each block is written once",
     )
 }
 
@@ -93,11 +93,8 @@ fn distribution_has_no_map(view: &View<'_>) -> Option<Fault> {
     };
     Fault::new(
         at,
-        format!(
-            "`random_distribution` visits some blocks often and others never, without a map: \
-             `{name}` does nothing"
-        ),
-        format!("leave `{name}` or `random_distribution` out"),
+        format!("`random_distribution` uses no random map: `{name}` has no effect"),
+        format!("remove `{name}` or `random_distribution`"),
     )
 }
 
@@ -108,9 +105,9 @@ fn zeros(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["zero_buffers", "buffer_compress_percentage"],
-        "zeros are written: what detects them (thin volumes, arrays, some flash) notes that they \
-         are there and stores nothing",
-        "leave it out for content that cannot be left out",
+        "the job writes zeros: storage that detects them (thin volumes, arrays, some flash drives) \
+         stores nothing",
+        "remove it to write data that must be stored",
     )
 }
 
@@ -120,19 +117,19 @@ fn same_content(view: &View<'_>) -> Option<Fault> {
     if varies || !view.writes() || !view.has_storage() {
         return None;
     }
-    let why = "each of the job's buffers is written again and again as it is: what deduplicates \
-               stores it once";
+    let why = "the job writes the same buffers again and again: storage that deduplicates stores \
+               each once";
     match view.options.content.compress_percentage {
         Some(0) => Fault::new(
             &["buffer_compress_percentage"],
             why,
-            "leave `buffer_compress_percentage=0` out, or add `refill_buffers`",
+            "remove `buffer_compress_percentage=0`, or add `refill_buffers`",
         ),
-        Some(_) => Fault::new(&["refill_buffers"], why, "leave `refill_buffers=0` out"),
+        Some(_) => Fault::new(&["refill_buffers"], why, "remove `refill_buffers=0`"),
         None => Fault::new(
             &["scramble_buffers"],
             why,
-            "leave `scramble_buffers=0` out, or add `refill_buffers`",
+            "remove `scramble_buffers=0`, or add `refill_buffers`",
         ),
     }
 }
@@ -152,10 +149,10 @@ fn compressible(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["buffer_pattern", "zero_buffers"],
         format!(
-            "the content repeats within each op, and {what} can compress it: less is stored and \
-             moved than is reported"
+            "the contents repeat within each op and {what} can compress them: less is stored and \
+             transferred than reported"
         ),
-        "leave it out for random content, or say how much with `buffer_compress_percentage`",
+        "remove it for random contents, or set `buffer_compress_percentage`",
     )
 }
 
@@ -172,8 +169,8 @@ fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["refill_buffers"],
-        "the buffers are always the same zeros or pattern: `refill_buffers` changes nothing",
-        "leave `refill_buffers` out",
+        "the buffers always hold the same zeros or pattern: `refill_buffers` has no effect",
+        "remove `refill_buffers`",
     )
 }
 

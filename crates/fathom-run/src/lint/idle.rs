@@ -9,22 +9,22 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "mix-of-one",
-        "shares of reads and writes in a job that does one of them",
+        "a read/write mix for a job with one direction",
         mix_of_one,
     ),
     Rule::new(
         "sync-without-writes",
-        "syncs of a job that writes nothing",
+        "syncs in a job without writes",
         sync_without_writes,
     ),
     Rule::new(
         "random-option-unused",
-        "options of random offsets in a job that goes in order",
+        "options of random offsets in a sequential job",
         random_option_unused,
     ),
     Rule::new(
         "priority-unused",
-        "priorities that nothing between the job and the device looks at",
+        "I/O priorities that the scheduler ignores",
         priority_unused,
     ),
 ];
@@ -38,8 +38,8 @@ fn mix_of_one(view: &View<'_>) -> Option<Fault> {
     let mixed = if view.options.random { "randrw" } else { "rw" };
     Fault::new(
         &["rwmixread", "rwmixwrite"],
-        format!("`rw={rw}` does one thing only: shares of reads and writes do nothing"),
-        format!("write `rw={mixed}` for both, or leave the shares out"),
+        format!("`rw={rw}` has one direction: the read/write mix has no effect"),
+        format!("use `rw={mixed}` for both, or remove the mix"),
     )
 }
 
@@ -52,8 +52,8 @@ fn sync_without_writes(view: &View<'_>) -> Option<Fault> {
     let rw = rw_name(options);
     Fault::new(
         &["fsync", "fdatasync", "sync"],
-        format!("`rw={rw}` writes nothing that could be synced: this does nothing"),
-        "leave it out, or write",
+        format!("`rw={rw}` writes nothing to sync: this has no effect"),
+        "remove it, or choose an `rw` that writes",
     )
 }
 
@@ -75,8 +75,8 @@ fn random_option_unused(view: &View<'_>) -> Option<Fault> {
     let rw = rw_name(options);
     Fault::new(
         names,
-        format!("`rw={rw}` goes in order: options of random offsets do nothing"),
-        format!("write `rw=rand{rw}`, or leave them out"),
+        format!("`rw={rw}` is sequential: options of random offsets have no effect"),
+        format!("use `rw=rand{rw}`, or remove them"),
     )
 }
 
@@ -94,10 +94,10 @@ fn priority_unused(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         names,
         format!(
-            "the I/O scheduler of {} is {in_force}, which does not look at priorities: only a \
-             device that knows them itself tells such ops apart",
+            "the I/O scheduler of {} is {in_force}, which ignores priorities: they matter only if \
+             the device supports them itself",
             view.under.storage.device
         ),
-        "set `ioscheduler=mq-deadline` or `bfq`, if the kernel is to tell them apart",
+        "set `ioscheduler=mq-deadline` or `bfq` for priorities in the kernel",
     )
 }

@@ -14,17 +14,17 @@ pub(super) const RULES: &[Rule] = &[
     ),
     Rule::new(
         "log-window-beyond-run",
-        "a log whose window is as long as the run",
+        "a log window as long as the run",
         log_window_beyond_run,
     ),
     Rule::new(
         "log-of-nothing",
-        "a log of times that are not taken",
+        "a latency log without latencies",
         log_of_nothing,
     ),
     Rule::new(
         "guard-without-times",
-        "a limit on latencies that are not taken",
+        "a latency limit without latencies",
         guard_without_times,
     ),
 ];
@@ -38,8 +38,8 @@ fn log_hides_slow_ops(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["log_avg_msec", "write_lat_log"],
         format!(
-            "each entry of the latency log is the mean of {} ms: no slow op can be seen in it, nor \
-             any percentile drawn from it",
+            "each entry of the latency log is the mean over {} ms: it shows neither slow ops nor \
+             percentiles",
             logs.average_ms
         ),
         "add `log_window_value=both`, or `write_hist_log=` for percentiles over time",
@@ -64,8 +64,8 @@ fn log_window_beyond_run(view: &View<'_>) -> Option<Fault> {
     };
     Fault::new(
         at,
-        format!("the log has one entry for each {ms} ms, and the run ends after {runtime}"),
-        format!("make `{name}` shorter, as in `{name}=1000`"),
+        format!("the log has one entry per {ms} ms, but the run ends after {runtime}"),
+        format!("lower it, for example to `{name}=1000`"),
     )
 }
 
@@ -77,8 +77,8 @@ fn log_of_nothing(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["gtod_reduce", "disable_lat", "write_lat_log"],
-        "the latency log stays empty: the job takes no times",
-        "leave `gtod_reduce` and `disable_*lat` out, or the log",
+        "the latency log stays empty: the job does not record latencies",
+        "remove `gtod_reduce` and `disable_*lat`, or the log",
     )
 }
 
@@ -94,8 +94,7 @@ fn guard_without_times(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["gtod_reduce", "disable_lat"],
-        "the job takes no times of its ops: what `latency_target` or `max_latency` asks cannot be \
-         judged",
-        "leave `gtod_reduce` and `disable_*lat` out",
+        "the job does not record latencies: `latency_target` and `max_latency` cannot be checked",
+        "remove `gtod_reduce` and `disable_*lat`",
     )
 }

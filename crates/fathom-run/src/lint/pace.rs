@@ -9,39 +9,31 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "ends-early",
-        "a runtime that the size does not last for",
+        "a runtime longer than the size lasts",
         ends_early,
     ),
     Rule::new(
         "rate-beyond-thinktime",
-        "a rate that the pauses leave no time for",
+        "a rate that think time makes unreachable",
         rate_beyond_thinktime,
     ),
     Rule::new(
         "rate-out-of-reach",
-        "a rate that no device keeps with such ops and such a queue",
+        "a rate that no device reaches at this size and depth",
         rate_out_of_reach,
     ),
-    Rule::new(
-        "rate-unused",
-        "a rate for a direction that the job does not have",
-        rate_unused,
-    ),
+    Rule::new("rate-unused", "a rate for an unused direction", rate_unused),
     Rule::new(
         "ramp-fills-run",
-        "a ramp as long as what is measured",
+        "a ramp time as long as the measured time",
         ramp_fills_run,
     ),
     Rule::new(
         "thinktime-empties-queue",
-        "pauses that come before the queue is full",
+        "pauses before the queue is full",
         thinktime_empties_queue,
     ),
-    Rule::new(
-        "loops-unused",
-        "loops of a job that is based on time",
-        loops_unused,
-    ),
+    Rule::new("loops-unused", "loops with time_based", loops_unused),
 ];
 
 fn ends_early(view: &View<'_>) -> Option<Fault> {
@@ -65,17 +57,17 @@ fn ends_early(view: &View<'_>) -> Option<Fault> {
     let when = match rate {
         Some(_) => {
             let lasts = Nanos::new(u64::try_from(lasts_ns).unwrap_or(u64::MAX));
-            format!("after about {lasts} at the rate that is asked for")
+            format!("after about {lasts} at the requested rate")
         }
-        None => "as soon as it is through".to_owned(),
+        None => "as soon as they are done".to_owned(),
     };
     Fault::new(
         &["runtime", "size"],
         format!(
-            "without `time_based` the job goes once over its {mib} MiB and ends {when}: \
-             `runtime={runtime}` is only the longest that it may take"
+            "without `time_based` the job moves its {mib} MiB once and ends {when}: \
+             `runtime={runtime}` is only an upper limit"
         ),
-        "add `time_based`, or leave `runtime` out",
+        "add `time_based`, or remove `runtime`",
     )
 }
 
@@ -110,10 +102,10 @@ fn rate_beyond_thinktime(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["rate_iops", "rate", "thinktime"],
         format!(
-            "the rate asks for {asked} ops a second, and pauses of {time} after each {blocks} \
-             leave time for {most} at most"
+            "the rate is {asked} ops per second, but pauses of {time} after every {blocks} ops \
+             allow at most {most}"
         ),
-        "make `thinktime` shorter or `thinktime_blocks` larger, or lower the rate",
+        "lower `thinktime` or the rate, or raise `thinktime_blocks`",
     )
 }
 
@@ -130,11 +122,11 @@ fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["rate", "rate_iops", "bs"],
         format!(
-            "the rate asks for {asked} ops of {smallest} B a second: with {depth} in flight each \
-             would have to be done in {} ns",
+            "the rate is {asked} ops of {smallest} B per second: at depth {depth} each op would \
+             have to complete within {} ns",
             (1_000_000_000 * depth).checked_div(asked).unwrap_or(0)
         ),
-        "lower the rate, or make `bs` or `iodepth` larger",
+        "lower the rate, or raise `bs` or `iodepth`",
     )
 }
 
@@ -156,8 +148,8 @@ fn rate_unused(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["rate", "rate_iops"],
-        "the rate is for directions that the job does not have: it goes as fast as it can",
-        "write the rates as read,write,trim, or one for all",
+        "the rate applies to directions that the job does not have: it runs without a limit",
+        "write the rates as read,write,trim, or a single one for all",
     )
 }
 
@@ -169,10 +161,10 @@ fn ramp_fills_run(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["ramp_time"],
         format!(
-            "the ramp of {ramp} is as long as what is measured after it ({runtime}), or longer: \
-             most of what the job does is in no number"
+            "the ramp time of {ramp} is not shorter than the measured time ({runtime}): most ops \
+             are not counted"
         ),
-        "make `ramp_time` shorter or `runtime` longer; `runtime` counts from the ramp's end",
+        "lower `ramp_time` or raise `runtime`, which counts from the end of the ramp",
     )
 }
 
@@ -186,13 +178,10 @@ fn thinktime_empties_queue(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["thinktime_blocks", "thinktime"],
         format!(
-            "the job pauses after each {blocks} ops, and lets all that are in flight end first: \
-             its queue never has the {depth} of `iodepth`"
+            "the job drains its queue and pauses after every {blocks} ops: it never reaches \
+             `iodepth={depth}`"
         ),
-        format!(
-            "write `thinktime_blocks={}` or more",
-            depth.saturating_mul(4)
-        ),
+        format!("set `thinktime_blocks={}` or more", depth.saturating_mul(4)),
     )
 }
 
@@ -204,10 +193,10 @@ fn loops_unused(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["loops"],
         format!(
-            "with `time_based` the job goes on until its runtime is over: `loops={}` does nothing",
+            "with `time_based` the job runs until `runtime` has passed: `loops={}` has no effect",
             view.options.loops
         ),
-        "leave `loops` or `time_based` out",
+        "remove `loops` or `time_based`",
     )
 }
 

@@ -8,7 +8,7 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "buffered-libaio",
-        "libaio without direct I/O, which does one op at a time",
+        "libaio without direct I/O, which is synchronous",
         buffered_libaio,
     ),
     Rule::new(
@@ -18,27 +18,27 @@ pub(super) const RULES: &[Rule] = &[
     ),
     Rule::new(
         "batch-above-depth",
-        "a batch that is larger than the queue",
+        "a batch larger than the queue depth",
         batch_above_depth,
     ),
     Rule::new(
         "batched-completions",
-        "ops that are done wait for others",
+        "completed ops that wait to be reaped",
         batched_completions,
     ),
     Rule::new(
         "polling-buffered",
-        "polled completions of buffered ops",
+        "polled completions with buffered I/O",
         polling_buffered,
     ),
     Rule::new(
         "polling-processors",
-        "more polling jobs than processors",
+        "more polling jobs than CPUs",
         polling_processors,
     ),
     Rule::new(
         "polled-workers",
-        "workers whose rings are polled, on few processors",
+        "offload workers with sqthread_poll on few CPUs",
         polled_workers,
     ),
 ];
@@ -50,8 +50,8 @@ fn buffered_libaio(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["iodepth", "ioengine"],
         format!(
-            "libaio does buffered ops one at a time, inside the call that submits them: of \
-             iodepth={} the device sees one at most",
+            "libaio performs buffered ops one at a time within the submitting call: of iodepth={} \
+             the device sees at most one",
             view.depth()
         ),
         "add `direct=1`, or use `ioengine=io_uring`",
@@ -65,11 +65,11 @@ fn depth_not_given(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["ioengine"],
         format!(
-            "{} can have many ops in flight, but the default `iodepth` is 1: it works as a \
-             synchronous engine would",
+            "{} can have many ops in flight, but the default `iodepth` is 1: it behaves like a \
+             synchronous engine",
             view.options.ioengine
         ),
-        "add `iodepth=32`, or `iodepth=1` if one is what is meant",
+        "add `iodepth=32`, or `iodepth=1` if a depth of 1 is intended",
     )
 }
 
@@ -98,8 +98,8 @@ fn batch_above_depth(view: &View<'_>) -> Option<Fault> {
     };
     Fault::new(
         at,
-        format!("`{name}={size}` is more than can be in flight: it means {depth}, as in fio"),
-        format!("write at most {depth}, or a larger `iodepth`"),
+        format!("`{name}={size}` exceeds the queue depth: {depth} is used, as in fio"),
+        format!("set it to at most {depth}, or raise `iodepth`"),
     )
 }
 
@@ -111,10 +111,10 @@ fn batched_completions(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["iodepth_batch_complete_min"],
         format!(
-            "ops are reaped {least} at a time: those that are done first wait for the others, and \
-             their latencies contain that wait"
+            "ops are reaped {least} at a time: the first to complete wait for the others, and \
+             their latencies include that wait"
         ),
-        "write `iodepth_batch_complete_min=1`, with `iodepth_batch_complete_max` for batches",
+        "set `iodepth_batch_complete_min=1`, with `iodepth_batch_complete_max` for batches",
     )
 }
 
@@ -124,8 +124,8 @@ fn polling_buffered(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["hipri", "direct", "buffered"],
-        "only direct ops can be polled for: buffered ones fail, or end by interrupts",
-        "add `direct=1`, or leave `hipri` out",
+        "only direct I/O can be polled: buffered ops fail or complete by interrupt",
+        "add `direct=1`, or remove `hipri`",
     )
 }
 
@@ -149,10 +149,10 @@ fn polling_processors(view: &View<'_>) -> Option<Fault> {
             "iodepth_batch_complete_min",
         ],
         format!(
-            "{jobs} jobs that never sleep share {cpus} processors: they take turns, and latencies \
-             contain the waits for a processor"
+            "{jobs} polling jobs share {cpus} CPUs: they preempt one another, and latencies \
+             include the time they wait for a CPU"
         ),
-        format!("run at most {cpus} of them at a time"),
+        format!("run at most {cpus} of them at the same time"),
     )
 }
 

@@ -10,22 +10,22 @@ use super::{Fault, Rule};
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
         "shared-writes",
-        "jobs that run together and write to one file",
+        "concurrent jobs that write to one file",
         shared_writes,
     ),
     Rule::new(
         "same-region",
-        "jobs that run together over the same bytes, one after the other",
+        "concurrent sequential jobs over the same bytes",
         same_region,
     ),
     Rule::new(
         "clones-apart",
-        "clones that are reported one by one",
+        "clones without group reporting",
         clones_apart,
     ),
     Rule::new(
         "rates-per-clone",
-        "a rate that each clone has for itself",
+        "a rate that applies to each clone",
         rates_per_clone,
     ),
 ];
@@ -48,14 +48,14 @@ fn shared_writes(view: &View<'_>) -> Option<Fault> {
         false => format!("it and `{}` write", other.name),
     };
     let what = if verifies {
-        "each finds what the other wrote, which verification takes for errors"
+        "each overwrites the other's data, which verification reports as errors"
     } else {
-        "they may wait for one another's lock on the file, which is not the device's doing"
+        "they may wait for each other's inode lock, which the device does not cause"
     };
     Fault::new(
         &["filename", "filename_format", "numjobs"],
         format!("{who} to {} at the same time: {what}", theirs.path),
-        "give each a file of its own (leave `filename` out), or say `stonewall`",
+        "give each its own file (remove `filename`), or add `stonewall`",
     )
 }
 
@@ -74,11 +74,11 @@ fn same_region(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["numjobs", "filename", "offset"],
         format!(
-            "{who} over the same bytes of {} from {} on, side by side: what one has just read or \
-             written the next finds in a cache, of the host or of the device",
+            "{who} over the same bytes of {} from {} on at the same time: data that one has just \
+             accessed are cached, by the host or the device, for the next",
             theirs.path, theirs.offset
         ),
-        "add `offset_increment=`, so that each has a part of its own",
+        "add `offset_increment=` to give each its own part",
     )
 }
 
@@ -90,8 +90,8 @@ fn clones_apart(view: &View<'_>) -> Option<Fault> {
     Fault::new(
         &["numjobs"],
         format!(
-            "each of the {clones} clones is reported by itself: no number is that of all, and \
-             percentiles of parts cannot be added up"
+            "each of the {clones} clones is reported separately: there is no total, and \
+             percentiles cannot be added up"
         ),
         "add `group_reporting`",
     )
@@ -107,8 +107,11 @@ fn rates_per_clone(view: &View<'_>) -> Option<Fault> {
     }
     Fault::new(
         &["rate", "rate_iops", "numjobs"],
-        format!("each of the {clones} clones has this rate for itself: together {clones} times it"),
-        format!("divide the rate by {clones}, if it is meant for all of them"),
+        format!(
+            "the rate applies to each of the {clones} clones: their total is {clones} times the \
+             rate"
+        ),
+        format!("divide the rate by {clones} if it is meant as a total"),
     )
 }
 
