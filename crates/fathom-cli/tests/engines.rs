@@ -144,7 +144,8 @@ fn reads_of_holes_are_told() {
         return;
     }
     assert!(
-        run.out.contains("note: t: 100 % of what the job reads"),
+        run.out
+            .contains("note: t: 100 % of the bytes that the job reads"),
         "{run:#?}"
     );
 }

@@ -124,7 +124,7 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
     let words = format!("run {NULL} --size=8m --write_lat_log=p --output-format=json");
     let run = folder.fathom(&words).expect(2);
     // It is no single job's.
-    let told = "fathom: the log p_clat.1.log breaks off";
+    let told = "fathom: the log p_clat.1.log is incomplete";
     assert!(run.err.contains(told), "{run:#?}");
     assert!(run.err.contains("dropped: a log broke off"), "{run:#?}");
     let json = run.json();
@@ -144,7 +144,7 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
     assert_eq!(log["lines_kept"], 2 * 2048);
     // fio ends with 0, and says nothing.
     let run = folder.fio(words.trim_start_matches("run ")).expect(0);
-    assert!(run.err.contains("breaks off"), "{run:#?}");
+    assert!(run.err.contains("is incomplete"), "{run:#?}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_disk_that_fills_up_ends_the_log_and_not_the_job() {
         }
         assert!(ran.status.success(), "{more}: {out}{err}");
         assert!(
-            err.contains("breaks off: No space left on device"),
+            err.contains("is incomplete: No space left on device"),
             "{more}: {err}"
         );
         let json = std::fs::read(folder.path().join("report.json")).unwrap();

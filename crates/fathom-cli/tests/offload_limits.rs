@@ -174,7 +174,7 @@ const ENOSPC: u32 = 28;
 /// How many workers a warning says that there were.
 #[track_caller]
 fn workers_told(run: &Run) -> u32 {
-    let (before, _) = run.err.split_once(" all that could be had").unwrap();
+    let (before, _) = run.err.split_once(" all that could be started").unwrap();
     let mut words = before.rsplit(' ').skip(2);
     words.next().unwrap().parse().unwrap()
 }

@@ -86,7 +86,7 @@ fn a_second_file_in_memory_is_seen_beside_one_on_disk() {
     };
     // Where the folder itself is in memory, both are.
     let sentence = statement(&report, "storage")["sentence"].as_str().unwrap();
-    assert!(sentence.contains("of 2 files lie in memory") || sentence.starts_with("the files"));
+    assert!(sentence.contains("of 2 files are in memory") || sentence.starts_with("the files"));
     assert_eq!(statement(&report, "storage")["ok"], false);
 }
 
@@ -243,7 +243,7 @@ fn a_limit_of_processors_is_told_in_both_versions() {
         {
             // Three seconds of the processor at most, and several periods of the limit at least.
             let report = group.run(&folder, BUSY).expect(0).json();
-            doubts(&report, "cpu_limit", "limit of 0.1 processors");
+            doubts(&report, "cpu_limit", "limit of 0.1 CPUs");
         }
     }
 }

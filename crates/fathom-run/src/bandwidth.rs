@@ -121,8 +121,8 @@ impl BandwidthLog {
         Some(Warning {
             code: "log_broken".into(),
             job: String::new(),
-            message: format!("the log {path} breaks off: {error}"),
-            hint: "make room, or leave `--bandwidth-log` out".into(),
+            message: format!("the log {path} is incomplete: {error}"),
+            hint: "free space on the disk, or remove `--bandwidth-log`".into(),
         })
     }
 

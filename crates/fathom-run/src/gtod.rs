@@ -90,11 +90,11 @@ fn warning(cpu: u32, source: &str, standstill: Nanos) -> Warning {
         code: "gtod_cpu".into(),
         job: String::new(),
         message: format!(
-            "all times are those that a thread on CPU {cpu} read last ({source}): some tens of \
-             nanoseconds old as a rule, and {us} us at the worst, when that thread did not run"
+            "times are read by a thread on CPU {cpu} ({source}): usually some tens of nanoseconds \
+             old, at worst {us} us, when that thread was not scheduled"
         ),
         hint: if standstill > TOLERABLE {
-            "keep everything else off that CPU, or leave gtod_cpu out".into()
+            "keep other tasks off that CPU, or remove gtod_cpu".into()
         } else {
             String::new()
         },

@@ -184,7 +184,7 @@ impl Logs {
             Err(_panic) => finished.warnings.push(Warning {
                 code: "log_lost".into(),
                 job: String::new(),
-                message: "the log's writer broke off: internal error; logs are incomplete".into(),
+                message: "internal error: the log writer failed; logs are incomplete".into(),
                 hint: "this is a bug in fathom; please report it".into(),
             }),
         }

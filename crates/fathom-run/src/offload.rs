@@ -97,10 +97,10 @@ fn refused(figures: &OffloadFigures, job: &str) -> Warning {
     Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
-        message: format!("{workers} all that could be had for io_submit_mode=offload: {why}"),
+        message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
         hint: match figures.refused {
             ENFILE | EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
-            ENOENT => "leave the job's files where they are while it runs",
+            ENOENT => "do not move or remove the job's files while it runs",
             _ => {
                 "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
                  iodepth"

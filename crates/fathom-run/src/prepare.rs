@@ -147,7 +147,7 @@ pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
                 Err(refusal) if !options.allow_mounted_write => kept.push(Warning {
                     code: "file_kept".into(),
                     job: setup.name.clone(),
-                    message: format!("`unlink` is not obeyed: {refusal}"),
+                    message: format!("`unlink` is ignored: {refusal}"),
                     hint: "remove the file when the device is no longer in use".into(),
                 }),
                 _ => {

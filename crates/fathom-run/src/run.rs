@@ -238,7 +238,7 @@ fn clock(plan: &Plan) -> Result<Clock, RunError> {
         ClockSource::Cpu => Clock::cpu().map_err(|why| {
             let message = format!("clocksource=cpu cannot be trusted here: {why}");
             let problem = Problem::new("clock_not_trusted", message);
-            let problem = problem.hint("leave `clocksource` out");
+            let problem = problem.hint("remove `clocksource`");
             plan.jobs
                 .first()
                 .map_or(problem.clone(), |job| problem.at(job, "clocksource"))
@@ -254,10 +254,10 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
         code: "time_of_day_set".into(),
         job: String::new(),
         message: format!(
-            "`clocksource=gettimeofday` measures with the time of day, which was set during the \
-             run (steps: {steps}): each step was taken out, to within 100 ms"
+            "`clocksource=gettimeofday` uses the time of day, which was set during the run (steps: \
+             {steps}); each step was compensated to within 100 ms"
         ),
-        hint: "leave `clocksource` out".into(),
+        hint: "remove `clocksource`".into(),
     })
 }
 
@@ -282,7 +282,7 @@ fn check_all(
     });
     let failing = failing.collect();
     if plan.jobs.is_empty() {
-        let problem = Problem::new("no_jobs", "there is no job to run");
+        let problem = Problem::new("no_jobs", "no job to run");
         problems.push(problem.hint("name a job file, or begin with `--name=test`"));
     }
     if problems.is_empty() {

@@ -108,7 +108,7 @@ pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
     merged
 }
 
-/// Is there a device at all?
+/// Checks that the files are on a device.
 fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
     let JobBacking {
         files,
@@ -121,23 +121,23 @@ fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
     }
     let sentence = match (memory, cached_loop) {
         (Some((count, place)), _) if count == files => {
-            format!("the files lie in memory ({place}): no device was measured")
+            format!("the files are in memory ({place}): no device was measured")
         }
         (Some((count, place)), _) => {
             format!(
-                "{count} of {files} files lie in memory ({place}): no device was measured there"
+                "{count} of {files} files are in memory ({place}): no device was measured there"
             )
         }
         (None, Some(device)) => format!(
-            "{device} goes through the page cache of the file behind it: reads may come from \
-             memory and writes stay there (`losetup --direct-io=on` reaches the disk)"
+            "{device} uses the page cache of its backing file: reads may come from memory and \
+             writes stay there (`losetup --direct-io=on` reaches the disk)"
         ),
         (None, None) => return None,
     };
     Some(validity("storage", false, sentence, Vec::new()))
 }
 
-/// Were the reads of something that was ever written? Holes read as zeros, without the device.
+/// Checks that the job read written data: holes read as zeros, without the device.
 fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
     let AllocatedBytes { total_bytes, .. } = seen.filled;
     let never = percent(seen.filled.hole_bytes(), total_bytes)?;
@@ -146,29 +146,29 @@ fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
     }
     let ok = never < HOLES_PERCENT_MIN;
     let sentence = if ok {
-        "what the job reads had been written".to_owned()
+        "all bytes that the job reads had been written".to_owned()
     } else {
         format!(
-            "{never:.0} % of what the job reads was never written: such reads give zeros without \
-             going to a device"
+            "{never:.0} % of the bytes that the job reads were never written: such reads return \
+             zeros without reaching a device"
         )
     };
     let figures = vec![figure("never_written_percent", never)];
     Some(validity("written", ok, sentence, figures))
 }
 
-/// Did reads come from memory, and did writes stay there?
+/// Checks whether reads came from memory or writes stayed there.
 fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let options = &seen.job.options;
     if options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
     }
     if seen.below.is_memory() {
-        return None; // said already
+        return None; // reported by `storage`
     }
     let writes = (uses(options, Direction::Write)).then(|| cached_writes(seen, run));
     let never = percent(seen.filled.hole_bytes(), seen.filled.total_bytes);
-    // Reads of holes are told of by `written`.
+    // Reads of holes are reported by `written`.
     let is_holes = never.is_some_and(|never| never >= CACHED_PERCENT);
     let reads = (uses(options, Direction::Read) && !is_holes).then(|| cached_reads(seen, run));
     match (reads.flatten(), writes) {
@@ -178,28 +178,28 @@ fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     }
 }
 
-/// Writes that no device saw stayed in memory, or were written over there.
+/// Judges writes: those that no device saw stayed in memory or were overwritten there.
 fn cached_writes(seen: &JobEvidence<'_>, run: &RunEvidence) -> Validity {
     let options = &seen.job.options;
     let synced = options.sync != 0 || options.end_fsync || options.fsync_on_close;
     let synced = synced || options.fsync == 1 || options.fdatasync == 1;
-    // Disks may have written for others as well: an upper bound.
+    // An upper bound: disks may have written for other processes as well.
     let reached = run
         .disk_write_bytes
         .and_then(|bytes| percent(bytes, run.written_bytes))
         .map(|reached| reached.min(100.0));
     let all_reached = reached.is_none_or(|reached| reached > 100.0 - CACHED_PERCENT);
     let sentence = match (synced, all_reached, reached) {
-        (true, true, _) => "buffered writes were made durable before the job was over".to_owned(),
+        (true, true, _) => "buffered writes were synced before the job ended".to_owned(),
         (true, false, Some(reached)) => format!(
-            "buffered writes were synced, but disks wrote {reached:.0} % of the bytes at most: the \
-             rest was written over in memory, or was compressed, or never left it"
+            "buffered writes were synced, but disks wrote at most {reached:.0} % of the bytes: the \
+             rest was overwritten in memory, compressed, or never written back"
         ),
         (false, false, Some(reached)) => format!(
-            "buffered writes go to memory first: disks had written {reached:.0} % of the bytes at \
-             most when the run was over, and the rest is counted as written"
+            "buffered writes go to memory first: disks had written at most {reached:.0} % of the \
+             bytes when the run ended, but all are counted as written"
         ),
-        _ => "buffered writes go to memory first; what was still there when the job ended is \
+        _ => "buffered writes go to memory first; bytes still there when the job ended are \
               counted as written"
             .to_owned(),
     };
@@ -208,7 +208,8 @@ fn cached_writes(seen: &JobEvidence<'_>, run: &RunEvidence) -> Validity {
     validity("page_cache", ok, sentence, figures.into_iter().collect())
 }
 
-/// Reads that no device saw came from memory. Read-ahead counts as seen, so this is a lower bound.
+/// Judges reads: those that no device saw came from memory. Read-ahead counts as seen by the
+/// device, so this is a lower bound.
 fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let whole_run = run.buffered_read_bytes;
     let cached = seen.cached_after.percent();
@@ -235,7 +236,7 @@ fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     Some(validity("page_cache", ok, sentence, figures))
 }
 
-/// Direct I/O that fills the page cache is none.
+/// Checks that direct I/O did not fill the page cache.
 fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     if !seen.job.options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
@@ -244,7 +245,7 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
         return Some(validity("direct_io", false, DIRECT_MMAP.into(), Vec::new()));
     }
     if seen.below.memory.is_some() || seen.shares_with_buffered {
-        return None; // the page cache says nothing of this job
+        return None; // the page cache tells nothing about this job
     }
     let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());
     let ok = after < before + CACHED_PERCENT;
@@ -252,8 +253,8 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
         "direct I/O was in force: the page cache did not grow".to_owned()
     } else {
         format!(
-            "direct=1 was asked for, but {after:.0} % of the files are in the page cache \
-             ({before:.0} % before): the file system went around it"
+            "direct=1 was requested, but {after:.0} % of the files are in the page cache \
+             ({before:.0} % before): the file system did not bypass it"
         )
     };
     let figures = vec![
@@ -263,17 +264,17 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     Some(validity("direct_io", ok, sentence, figures))
 }
 
-/// Was the queue as deep as asked?
+/// Checks that the mean depth is close to `iodepth`.
 fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let (asked, mean) = (seen.record.iodepth, seen.mean_depth);
     if asked <= 1 || moved(seen) == 0 {
         return None;
     }
     let worker = &seen.setup.worker;
-    // Such an engine never has a queue, whatever else holds it back.
+    // Such an engine never has a queue, whatever other limits apply.
     let one_at_a_time =
         worker.depth < asked || !seen.record.asynchronous || engines::gathers(&seen.job.options);
-    // While the queue fills, and when it runs dry, it is not as deep.
+    // A short run consists mostly of filling and draining the queue.
     if !one_at_a_time && moved(seen) < u64::from(asked) * FILLS_COUNTED {
         return None;
     }
@@ -281,19 +282,19 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
         || worker.batching.complete_min > 1
         || worker.batching.low < asked
         || worker.rate.iter().any(|(_, rate)| rate.is_some());
-    // The kernel does such an op before `io_submit` returns: it waits in no queue but ours.
+    // The kernel performs such an op before `io_submit` returns: it waits only in our queue.
     let buffered_aio = seen.job.options.ioengine == "libaio" && !seen.job.options.direct;
     let is_deep = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
     let ok = !one_at_a_time && !buffered_aio && is_deep;
     let why = if ok {
         ""
     } else if one_at_a_time {
-        ": the engine does one op at a time"
+        ": the engine performs one op at a time"
     } else if buffered_aio {
-        ", but libaio does buffered ops one at a time: the device saw one of them at most \
+        ", but libaio performs buffered ops one at a time: the device saw at most one of them \
          (direct=1 makes it asynchronous)"
     } else {
-        ": the device or the engine finishes ops as fast as they are submitted"
+        ": the device or the engine completes ops as fast as they are submitted"
     };
     let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
     let figures = vec![
@@ -303,7 +304,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     Some(validity("queue_depth", ok, sentence, figures))
 }
 
-/// Files that fit into memory are soon read from there.
+/// Checks whether the files fit into memory, from where they would soon be read.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let memory = run.memory;
     if seen.setup.diskless || memory.bytes == 0 || moved(seen) == 0 {
@@ -312,13 +313,12 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let bytes: u64 = seen.setup.files.iter().map(|file| file.length).sum();
     let fits = bytes < memory.bytes;
     let buffered_reads = !seen.job.options.direct && uses(&seen.job.options, Direction::Read);
-    // Where devices can be seen, `page_cache` tells what really came from memory.
+    // If device statistics are available, `page_cache` reports what came from memory.
     let ok = !(fits && buffered_reads && run.device_bytes.is_none());
     let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let word = if fits { "fit" } else { "do not fit" };
-    let sentence = format!(
-        "the {bytes_mib} MiB that the job works on {word} into {whose} {memory_mib} MiB of memory"
-    );
+    let sentence =
+        format!("the job's {bytes_mib} MiB {word} into {whose} {memory_mib} MiB of memory");
     let figures = vec![
         figure("working_set_bytes", to_float(bytes)),
         figure("memory_bytes", to_float(memory.bytes)),
@@ -326,14 +326,14 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     Some(validity("working_set", ok, sentence, figures))
 }
 
-/// A thread that never waits measures the processor.
+/// Checks that the CPU was not the bottleneck.
 fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     let cpu = &seen.record.cpu;
     let busy = percent(cpu.user_us + cpu.system_us, cpu.wall_us)?.min(100.0);
     if moved(seen) == 0 {
         return None;
     }
-    // Those that are told to spin say nothing of the storage.
+    // Threads configured to spin tell nothing about the storage.
     let worker = &seen.setup.worker;
     let spins = worker
         .think
@@ -342,13 +342,13 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     let polls = seen.job.options.hipri || spins || worker.batching.complete_min == 0;
     let ok = seen.setup.diskless || polls || busy < BUSY_PERCENT;
     let sentence = if seen.setup.diskless {
-        "the null engine moves no data: the numbers are this program's own cost".to_owned()
+        "the null engine moves no data: the numbers show only the cost of fathom itself".to_owned()
     } else if ok {
         format!("the job's thread was busy {busy:.0} % of the time")
     } else {
         format!(
-            "the job's thread was busy {busy:.0} % of the time: the processor, not the storage, \
-             set the pace"
+            "the job's thread was busy {busy:.0} % of the time: the CPU, not the storage, was the \
+             bottleneck"
         )
     };
     Some(validity(
@@ -359,7 +359,7 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     ))
 }
 
-/// Under a rate, waits before an op is issued are in resp and not in clat.
+/// Checks, under a rate, that waits before issue are not hidden from clat.
 fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
     let directions = seen.record.directions.each();
     let (clat, resp) = directions
@@ -372,9 +372,8 @@ fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
         format!("response times are close to clat (p99 {resp_ms:.2} ms and {clat_ms:.2} ms)")
     } else {
         format!(
-            "p99 of clat is {clat_ms:.2} ms, but counted from when ops were due it is \
-             {resp_ms:.2} ms: a stall, or a rate that could not be kept, held ops back, and clat \
-             does not show it"
+            "p99 of clat is {clat_ms:.2} ms, but counted from the due times it is {resp_ms:.2} ms: \
+             a stall, or a rate that could not be kept, delayed ops, and clat does not show it"
         )
     };
     let figures = vec![
@@ -384,7 +383,7 @@ fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
     Some(validity("response_time", ok, sentence, figures))
 }
 
-/// p99 of clat and resp, where both are kept.
+/// Returns p99 of clat and resp, if both are recorded.
 fn p99s(direction: &DirectionRecord) -> Option<(u64, u64)> {
     let p99 = |latency: &Option<fathom_stats::Latency>| {
         let histogram = latency.as_ref()?.histogram.as_ref()?;

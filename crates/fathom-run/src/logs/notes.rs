@@ -90,8 +90,8 @@ fn broken(path: &str, error: &io::Error) -> Warning {
     Warning {
         code: "log_broken".into(),
         job: String::new(),
-        message: format!("the log {path} breaks off: {error}"),
-        hint: "make room, or log averages (`log_avg_msec=100`)".into(),
+        message: format!("the log {path} is incomplete: {error}"),
+        hint: "free space on the disk, or log averages (`log_avg_msec=100`)".into(),
     }
 }
 

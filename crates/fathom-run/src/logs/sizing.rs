@@ -51,11 +51,11 @@ impl Sizing {
             code: "log_entries_bounded".into(),
             job: String::new(),
             message: format!(
-                "`log_entries={asked}` became {}: the logs of all jobs together have {} MiB",
+                "`log_entries={asked}` was reduced to {}: the logs of all jobs share {} MiB",
                 self.entries,
                 MEMORY >> 20
             ),
-            hint: "leave `log_entries` out".into(),
+            hint: "remove `log_entries`".into(),
         })
     }
 }

@@ -258,7 +258,7 @@ fn each_file_counts_and_so_does_a_loop_device() {
         seen.below.add(&in_memory());
     });
     check(&second, "storage", Some(false));
-    assert!(second[0].sentence.starts_with("1 of 2 files lie in memory"));
+    assert!(second[0].sentence.starts_with("1 of 2 files are in memory"));
     let cached_loop = judge("--direct=1", |_, seen| {
         seen.below.add(&BackingStorage {
             cached_loop: Some("loop0".into()),

@@ -18,18 +18,18 @@ fn stolen_time(run: &RunEvidence) -> Option<Validity> {
     let percent = percent(stolen, total)?;
     let ok = percent < STOLEN_PERCENT;
     let sentence = if ok {
-        format!("the hypervisor took {percent:.1} % of the processors' time")
+        format!("the hypervisor took {percent:.1} % of the CPU time")
     } else {
         format!(
-            "the hypervisor took {percent:.1} % of the processors' time: latencies contain waits \
-             that are not the storage's"
+            "the hypervisor took {percent:.1} % of the CPU time: latencies include waits that the \
+             storage does not cause"
         )
     };
     let figures = vec![figure("stolen_percent", percent)];
     Some(validity("stolen_time", ok, sentence, figures))
 }
 
-/// Did a control group hold the processors back?
+/// Checks that no cgroup limit throttled the CPUs.
 fn throttled(run: &RunEvidence) -> Option<Validity> {
     let (before, after, wall_ns) = run.processor?;
     let held_us = after.throttled_us.saturating_sub(before.throttled_us);
@@ -37,11 +37,11 @@ fn throttled(run: &RunEvidence) -> Option<Validity> {
     let ok = percent < STOLEN_PERCENT;
     let cpus = after.cpus;
     let sentence = if ok {
-        format!("the control group's limit of {cpus:.1} processors was not felt")
+        format!("the cgroup limit of {cpus:.1} CPUs did not throttle the run")
     } else {
         format!(
-            "the control group's limit of {cpus:.1} processors held the run back for \
-             {percent:.0} % of its time: latencies contain waits that are not the storage's"
+            "the cgroup limit of {cpus:.1} CPUs throttled the run for {percent:.0} % of its time: \
+             latencies include waits that the storage does not cause"
         )
     };
     let figures = vec![
@@ -51,15 +51,15 @@ fn throttled(run: &RunEvidence) -> Option<Validity> {
     Some(validity("cpu_limit", ok, sentence, figures))
 }
 
-/// Does a control group limit what was measured?
+/// Checks that no cgroup limits I/O to the measured devices.
 fn limited_io(run: &RunEvidence) -> Option<Validity> {
     let limits = Some(run.io_limits.join(", ")).filter(|limits| !limits.is_empty())?;
     let sentence = format!(
-        "a control group limits I/O to the run's devices ({limits}): the limit, not the device, \
-         may have set the pace"
+        "a cgroup limits I/O to the run's devices ({limits}): the limit, not the device, may be \
+         the bottleneck"
     );
     Some(validity("io_limit", false, sentence, Vec::new()))
 }
 
-/// One part in a hundred is what moves a p99.
+/// One percent is enough to move a p99.
 const STOLEN_PERCENT: f64 = 1.0;

@@ -68,8 +68,9 @@ pub fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
             warnings.push(Warning {
                 code: "ioscheduler_without_device".into(),
                 job: job.name.clone(),
-                message: "`ioscheduler` does nothing: no block device is under the files".into(),
-                hint: "leave it out".into(),
+                message: "`ioscheduler` has no effect: there is no block device under the files"
+                    .into(),
+                hint: "remove it".into(),
             });
         }
     }
