@@ -1,4 +1,4 @@
-//! What is written compresses, and repeats, as much as was asked for: measured with zstd and by
+//! Written data compress and repeat as configured: measured with zstd and by
 //! counting blocks that are the same.
 #![expect(clippy::print_stderr, reason = "says why nothing was measured")]
 
@@ -49,7 +49,7 @@ fn compressed(bytes: &[u8]) -> Option<usize> {
     Some(output.stdout.len())
 }
 
-/// What is left is within one percent of the whole of what was asked for.
+/// Checks that the compressed size is within one percent of the requested one.
 #[track_caller]
 fn leaves(percent_left: f64, part: &[u8], what: &str) {
     let Some(left) = compressed(part) else {
@@ -100,7 +100,7 @@ fn the_pattern_compresses_in_place_of_zeros() {
     assert!(bytes.windows(12).any(|part| part == b"fathomfathom"));
 }
 
-/// How many of a thousand blocks of 4 KiB were there before.
+/// Returns how many of a thousand blocks of 4 KiB repeat earlier ones.
 fn repeated(bytes: &[u8]) -> usize {
     let mut seen = HashSet::new();
     let blocks = bytes.chunks(4096).take(1000);
@@ -149,7 +149,7 @@ fn a_working_set_repeats_as_asked_and_is_shared_by_all_who_say_so() {
     assert!((250..=330).contains(&common), "{common} of 1024");
 }
 
-/// What a second job needs to write the same file.
+/// Options with which a second job writes the same file.
 const AGAIN: &str = "--ioengine=psync --rw=write --size=4m";
 
 #[test]

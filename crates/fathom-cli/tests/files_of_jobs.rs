@@ -1,4 +1,4 @@
-//! What jobs do to their files beside reading and writing them: made anew, locked, synced in part.
+//! Effects of jobs on their files besides I/O: recreated, locked, synced in part.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

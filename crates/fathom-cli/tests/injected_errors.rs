@@ -96,7 +96,7 @@ const RUNS: [(&str, &str, u64); 16] = [
 enum Expected {
     /// The run does all that it was to do, and ends with 0.
     Harmless,
-    /// It ends with another code.
+    /// Ends with another code.
     Failed,
     /// It is the loader's, the allocator's or the standard library's, which end the process by a
     /// signal or a panic of their own.

@@ -28,7 +28,7 @@ fn text(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.path().join(name)).unwrap()
 }
 
-/// Whether the program has tables.
+/// Returns whether the program was built with Parquet.
 const TABLES: bool = cfg!(feature = "parquet");
 
 #[test]

@@ -133,7 +133,7 @@ fn calls_that_are_interrupted_fail_no_op() {
     }
 }
 
-/// What every thread of a process is called, and what a question about it says.
+/// Returns the name of every thread of a process, and the answer to a query about it.
 fn threads(pid: u32, ask: impl Fn(u32) -> Option<String>) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let ids = tasks.into_iter().flatten().flatten();

@@ -128,7 +128,7 @@ fn a_users_limit_of_threads_is_told_and_not_the_end() {
     }
 }
 
-/// What a write job says of a disk with room for a quarter of it.
+/// Returns the report of a write job on a disk with space for a quarter of it.
 fn fill(folder: &Folder, words: &str) -> Option<Run> {
     // In a namespace of its own, so that nothing is left mounted whatever happens.
     let script = format!(
@@ -171,7 +171,7 @@ fn a_disk_that_is_full_fails_the_same_ops_as_without_workers() {
 
 const ENOSPC: u32 = 28;
 
-/// How many workers a warning says that there were.
+/// Returns the number of workers that a warning names.
 #[track_caller]
 fn workers_told(run: &Run) -> u32 {
     let (before, _) = run.err.split_once(" all that could be started").unwrap();

@@ -39,7 +39,7 @@ fn fifo(folder: &Folder, name: &str) -> bool {
 }
 
 /// Starts the program, waits until `begun` is there, interrupts it once, and gives what it left.
-/// It is killed, and the test fails, if it has not ended by a generous deadline.
+/// Kills it, and fails the test, if it has not ended by a generous deadline.
 fn interrupted(folder: &Folder, words: &str, begun: &str) -> Run {
     let mut command = folder.command(FATHOM, words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

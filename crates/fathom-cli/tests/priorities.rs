@@ -18,7 +18,7 @@ struct Scheduler {
 }
 
 impl Scheduler {
-    /// That of the disk under a folder, or why there is none to try.
+    /// Returns the scheduler of the disk under a folder, or why there is none to try.
     fn under(folder: &Path) -> Result<Self, String> {
         if fs::metadata("/proc/self").unwrap().uid() != 0 {
             return Err("only root sets a scheduler".into());

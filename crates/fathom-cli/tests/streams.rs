@@ -1,4 +1,4 @@
-//! What goes where: reports, notes, errors, exit codes, as `fathom` and as `fio`.
+//! Streams of reports, notes and errors, and exit codes, as `fathom` and as `fio`.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Who a job's thread is and what holds it back, as its own commands see it: they inherit it.
+//! Credentials and limits of a job's thread, as its own commands inherit them.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -33,7 +33,7 @@ fn check(options: &str, look: &str, want: &str) {
     }
 }
 
-/// Whether this test may do what only root may.
+/// Returns whether this test runs as root.
 fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let root = status.lines().any(|line| line.starts_with("Uid:\t0"));

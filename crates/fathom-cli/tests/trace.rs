@@ -54,7 +54,7 @@ impl Tracing {
     }
 }
 
-/// Whether the trace of this process has left something in the kernel.
+/// Returns whether the trace of this process has left anything in the kernel.
 fn instance(pid: u32) -> bool {
     let name = format!("instances/fathom-{pid}");
     Path::new("/sys/kernel/tracing").join(name).exists()

@@ -130,7 +130,7 @@ impl Group {
         }
     }
 
-    /// Of version 1.
+    /// Creates a control group of version 1.
     fn first_version(controller: &str) -> Option<Self> {
         let hierarchy = Path::new("/sys/fs/cgroup").join(controller);
         if !hierarchy.join("tasks").exists() {
@@ -140,7 +140,7 @@ impl Group {
         Self::new(&hierarchy, controller)
     }
 
-    /// Of version 2, at whose root the controller must be given to the groups.
+    /// Creates a control group of version 2, at whose root the controller must be enabled.
     fn second_version(controller: &str) -> Option<Self> {
         let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
         let gives = |root: &&Path| {

@@ -9,7 +9,7 @@ mod task_list;
 use std::sync::Barrier;
 use std::thread;
 
-use crate::table::{Cell, Experiment};
+use crate::table::{Cell, Experiment, Table};
 
 pub use tags::tags;
 pub(crate) use task_list::EXPERIMENT as TASK_LIST;
@@ -63,14 +63,42 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
     variants.iter().zip(&rates).map(row).collect()
 }
 
-/// Returns the column names of [`rows`].
-fn columns(what: &str, beside: &[&str]) -> Vec<String> {
-    let mut columns = vec!["threads".into(), "variant".into()];
-    columns.extend(["median", "low", "high"].map(|end| format!("{what}_per_s_{end}")));
-    for other in beside {
-        columns.extend(["", "_low", "_high"].map(|end| format!("ratio_to_{other}{end}")));
+/// Names of a table's columns.
+struct Columns<'a> {
+    /// Counted work, as in `adds_per_s_median`.
+    rate: &'a str,
+    /// The first variants, to which all are compared.
+    baselines: &'a [&'a str],
+}
+
+impl Columns<'_> {
+    fn names(&self) -> Vec<String> {
+        let mut names = vec!["threads".into(), "variant".into()];
+        names.extend(["median", "low", "high"].map(|end| format!("{}_per_s_{end}", self.rate)));
+        for baseline in self.baselines {
+            names.extend(["", "_low", "_high"].map(|end| format!("ratio_to_{baseline}{end}")));
+        }
+        names
     }
-    columns
+}
+
+/// Measures all variants with 1, 2, … threads.
+fn table(
+    experiment: Experiment,
+    columns: &Columns<'_>,
+    variants: &[Variant<'_>],
+    config: &Micro<'_>,
+    notes: Vec<String>,
+) -> Table {
+    let baselines = columns.baselines.len();
+    let rows = |threads| rows(variants, baselines, threads, config.repeats);
+    Table {
+        experiment,
+        columns: columns.names(),
+        rows: (1..=config.threads).flat_map(rows).collect(),
+        notes,
+        panels: Vec::new(),
+    }
 }
 
 /// Returns the time from the first thread's start of `work` to the last one's end.
@@ -156,6 +184,19 @@ mod tests {
         let rows = rows(&variants, 1, 3, 5);
         assert_eq!(rows[0][5], Cell::Ratio(1.0));
         assert_eq!(rows[1][5], Cell::Ratio(1.5));
-        assert_eq!(rows[1].len(), columns("adds", &["one"]).len());
+    }
+
+    #[test]
+    fn each_thread_count_has_a_row_per_variant() {
+        let config = Micro {
+            threads: 2,
+            repeats: 1,
+            now_ns: &|| 1,
+        };
+        for table in [tags(&config), task_list(&config)] {
+            assert_eq!(table.rows.len(), 8);
+            let columns = table.columns.len();
+            assert!(table.rows.iter().all(|row| row.len() == columns));
+        }
     }
 }

@@ -76,7 +76,7 @@ pub struct PeakLatency {
 pub struct PeakPercentile {
     /// Percentage of ops that took at most `lat_ns`.
     pub percent: f64,
-    /// Latency, the upper end of its histogram bucket.
+    /// Latency: the midpoint of its histogram bucket.
     pub lat_ns: u64,
 }
 

@@ -127,7 +127,8 @@ mod tests {
     use super::*;
     use crate::Constant;
 
-    /// What an array of two with chunks of 8 makes of a command: result, and commands to each.
+    /// Runs a command on an array of two with chunks of 8; returns its result, and the commands to
+    /// each member.
     #[track_caller]
     fn check(kind: OpKind, offset: u64, length: u32, want: i32, parts: [usize; 2]) {
         let devices = vec![Constant::new(Nanos::new(5)), Constant::new(Nanos::new(5))];

@@ -125,7 +125,7 @@ fn disk() -> Hdd {
     })
 }
 
-/// When a write of so many chunks is done, on so many disks.
+/// Checks the completion time of a write of `chunks` to `members` disks.
 #[track_caller]
 fn check_parallel(members: usize, chunks: u32, want_ms: u64) {
     let disks = std::iter::repeat_with(disk).take(members).collect();

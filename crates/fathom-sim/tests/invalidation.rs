@@ -1,4 +1,4 @@
-//! When a job drops what is cached of its files: whenever it begins with them anew.
+//! A job drops the page cache of its files whenever it starts over.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! When a job begins, ends, goes round, and what of it is counted.
+//! Start, end and passes of a job, and what is counted.
 
 mod common;
 

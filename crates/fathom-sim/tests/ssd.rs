@@ -182,7 +182,7 @@ fn one_slow_die_holds_up_what_is_spread_over_all() {
     check_close(rate, 4.0 * 1e6 / 500.0, 0.05);
 }
 
-/// How often flash is programmed for each page of the host, in the long run: pages that are read
+/// Returns the write amplification in the long run: pages that are read
 /// and moved take no time but that of a program.
 fn write_amplification(config: SsdConfig, trimmed: bool) -> f64 {
     let units = config.capacity / 4096;

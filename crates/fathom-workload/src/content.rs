@@ -201,7 +201,7 @@ mod tests {
         assert_ne!(buffer[..2], buffer[4..6]);
     }
 
-    /// How often each of `count` buffers came.
+    /// Returns how often each of `count` buffers was drawn.
     fn times(rule: Dedupe, count: usize) -> HashMap<Vec<u8>, usize> {
         let mut content = content(None, Some(rule));
         let mut times = HashMap::new();

@@ -85,7 +85,7 @@ struct Unqueued {
     syncs: u64,
 }
 
-/// Whether it cannot be queued.
+/// Returns whether the op cannot be queued.
 fn is_alone(op: &Op) -> bool {
     !matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write))
 }

@@ -1,4 +1,4 @@
-//! What every pattern keeps to, whatever its configuration.
+//! Invariants of every pattern, whatever its configuration.
 
 mod common;
 

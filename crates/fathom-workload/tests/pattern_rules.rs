@@ -1,4 +1,4 @@
-//! What patterns do: fio's rules, each as a line or two.
+//! Rules of patterns, as in fio, each in a line or two.
 
 mod common;
 

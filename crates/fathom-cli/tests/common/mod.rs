@@ -74,7 +74,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a run of the program left.
+/// Result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -99,7 +99,7 @@ impl Run {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
-    /// Why the kernel refuses what was asked, if it does.
+    /// Returns why the kernel refuses the request, if it does.
     pub(crate) fn refused(&self) -> Option<&str> {
         (self.code == Some(2) && self.err.contains("cannot start engine")).then_some(&self.err)
     }

@@ -1,8 +1,8 @@
-//! As much of JSON Schema as the published one uses.
+//! Subset of JSON Schema that the published schema uses.
 
 use serde_json::Value;
 
-/// What in `document` is not as `schema` says, each with its place.
+/// Returns the deviations of `document` from `schema`, each with its position.
 pub(crate) fn faults(schema: &Value, document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let check = Check { root: schema };
@@ -60,7 +60,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a `$ref` stands for.
+    /// Returns the schema that a `$ref` names.
     fn resolved<'s>(&'s self, schema: &'s Value) -> &'s Value {
         let Some(name) = schema["$ref"].as_str() else {
             return schema;

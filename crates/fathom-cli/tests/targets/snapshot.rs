@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     kind: char,
     mode: u32,
     node: u64,
-    /// Of files and block devices the content, of links the target.
+    /// Contents of a file or block device, or target of a link.
     content: Vec<u8>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_block::{Policy, TagSet, TagSetConfig};
 
-use super::{Micro, NOTE, Variant, columns, per_second, rows, span_ns};
+use super::{Columns, Micro, NOTE, Variant, per_second, span_ns, table};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -71,16 +71,16 @@ pub fn tags(config: &Micro<'_>) -> Table {
         ("tag set, plain", &plain),
         ("tag set, fair", &fair),
     ];
-    let threads = 1..=config.threads;
-    Table {
-        experiment: EXPERIMENT,
-        columns: columns("pairs", &["bitmap", "bare"]),
-        rows: threads
-            .flat_map(|threads| rows(&variants, 2, threads, config.repeats))
-            .collect(),
-        notes: notes(config.repeats),
-        panels: Vec::new(),
-    }
+    table(
+        EXPERIMENT,
+        &Columns {
+            rate: "pairs",
+            baselines: &["bitmap", "bare"],
+        },
+        &variants,
+        config,
+        notes(config.repeats),
+    )
 }
 
 fn notes(repeats: u32) -> Vec<String> {
@@ -99,24 +99,3 @@ fn notes(repeats: u32) -> Vec<String> {
 const PAIRS: u32 = 200_000;
 /// Default number of tags of a request queue.
 const TAGS: u32 = 64;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_thread_count_has_a_row_per_variant() {
-        let table = tags(&Micro {
-            threads: 2,
-            repeats: 1,
-            now_ns: &|| 1,
-        });
-        assert_eq!(table.rows.len(), 8);
-        assert!(
-            table
-                .rows
-                .iter()
-                .all(|row| row.len() == table.columns.len())
-        );
-    }
-}

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
-use super::{Micro, NOTE, Variant, columns, per_second, rows, span_ns};
+use super::{Columns, Micro, NOTE, Variant, per_second, span_ns, table};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -53,19 +53,15 @@ pub fn task_list(config: &Micro<'_>) -> Table {
         ("std::sync::Mutex", &mutex),
         ("crossbeam SegQueue", &crossbeam),
     ];
-    let threads = 1..=config.threads;
-    Table {
-        experiment: EXPERIMENT,
-        columns: columns("adds", &["spin_lock"]),
-        rows: threads
-            .flat_map(|threads| rows(&variants, 1, threads, config.repeats))
-            .collect(),
-        notes: vec![format!(
-            "{ADDS} pushes per thread, {} repeats; {NOTE}",
-            config.repeats
-        )],
-        panels: Vec::new(),
-    }
+    let note = format!(
+        "{ADDS} pushes per thread, {} repeats; {NOTE}",
+        config.repeats
+    );
+    let columns = Columns {
+        rate: "adds",
+        baselines: &["spin_lock"],
+    };
+    table(EXPERIMENT, &columns, &variants, config, vec![note])
 }
 
 /// Runs the benchmark and adds the published ratio.
@@ -152,21 +148,5 @@ mod tests {
         assert_eq!(last(1), Some(Cell::Missing));
         assert_eq!(last(5), Some(Cell::Ratio(1.2)));
         assert_eq!(table.rows[5].len(), table.columns.len());
-    }
-
-    #[test]
-    fn each_thread_count_has_a_row_per_variant() {
-        let table = task_list(&Micro {
-            threads: 2,
-            repeats: 1,
-            now_ns: &|| 1,
-        });
-        assert_eq!(table.rows.len(), 8);
-        assert!(
-            table
-                .rows
-                .iter()
-                .all(|row| row.len() == table.columns.len())
-        );
     }
 }

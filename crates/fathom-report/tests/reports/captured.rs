@@ -25,7 +25,7 @@ impl Captured {
     }
 }
 
-/// Where the only line that is exactly `line` begins.
+/// Returns the start of the only line that equals `line`.
 fn line_start(text: &str, line: &str) -> usize {
     text.find(&format!("\n{line}\n"))
         .expect("the line is there")
@@ -121,8 +121,8 @@ fn job(shown: &Value, globals: &[(String, String)], title: &str) -> JobRecord {
     job.sync.ios = uint(&shown["sync"], "total_ios");
     job.sync.lat = latency(&shown["sync"]["lat_ns"]);
     job.cpu.wall_us = 100_000_000;
-    job.cpu.user_us = whole(shown["usr_cpu"].as_f64().unwrap() * 1e6);
-    job.cpu.system_us = whole(shown["sys_cpu"].as_f64().unwrap() * 1e6);
+    job.cpu.user_us = integer(shown["usr_cpu"].as_f64().unwrap() * 1e6);
+    job.cpu.system_us = integer(shown["sys_cpu"].as_f64().unwrap() * 1e6);
     job.cpu.context_switches = uint(shown, "ctx");
     job.cpu.major_faults = uint(shown, "majf");
     job.cpu.minor_faults = uint(shown, "minf");
@@ -192,10 +192,10 @@ fn direction(shown: &Value) -> DirectionRecord {
 fn latency(shown: &Value) -> Latency {
     let count = uint(shown, "N");
     let n = u128::from(count.max(1));
-    let sum = u128::from(whole(shown["mean"].as_f64().unwrap() * count as f64));
+    let sum = u128::from(integer(shown["mean"].as_f64().unwrap() * count as f64));
     let spread = shown["stddev"].as_f64().unwrap().powi(2) * count.saturating_sub(1) as f64;
     let fraction = (sum * sum % n) as f64 / n as f64;
-    let squares = sum * sum / n + u128::from(whole(spread + fraction));
+    let squares = sum * sum / n + u128::from(integer(spread + fraction));
     let halves = |wide: u128| {
         [
             u64::try_from(wide >> 64).unwrap(),
@@ -252,7 +252,7 @@ fn counts(shares: &Value, total: u64) -> [u64; 7] {
         .values()
         .map(|s| s.as_f64().unwrap())
         .collect();
-    std::array::from_fn(|index| whole(shares[index] * total as f64 / 100.0))
+    std::array::from_fn(|index| integer(shares[index] * total as f64 / 100.0))
 }
 
 fn uint(object: &Value, key: &str) -> u64 {
@@ -262,11 +262,11 @@ fn uint(object: &Value, key: &str) -> u64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "tests use small numbers")]
-fn whole(value: f64) -> u64 {
+fn integer(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// What stands in `text` behind `start` and before the next `end`.
+/// Returns the text between `start` and the next `end`.
 pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let (_, rest) = text
         .split_once(start)

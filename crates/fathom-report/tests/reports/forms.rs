@@ -137,8 +137,8 @@ fn compare(got: &[&str], want: &[String]) {
     assert_eq!(got.len(), want.len());
 }
 
-/// Whether two lines are the same but for `slack` in their fractions, and for what six decimals of
-/// a mean or deviation cannot tell.
+/// Returns whether two lines are equal but for `slack` in their fractions, and for what six
+/// decimals of a mean or deviation cannot tell.
 fn same(got: &str, want: &str, slack: f64) -> bool {
     if got.contains("fio version") {
         return got == format!("  \"fio version\" : \"{}\"", fathom_report::FIO_VERSION);

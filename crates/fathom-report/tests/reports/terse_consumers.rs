@@ -1,6 +1,6 @@
 //! The tools that read fio's terse report, each by the numbers of the fields that it takes.
 //!
-//! What a field holds is known from the JSON report of the same record.
+//! The expected fields come from the JSON report of the same record.
 
 use crate::captured::Captured;
 use fathom_record::{DiskRecord, Record};

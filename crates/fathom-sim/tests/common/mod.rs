@@ -105,7 +105,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// What the jobs see of it.
+    /// The same device as the jobs see it.
     fn storage(self) -> Direct<Faulty<Constant>> {
         let faults = Faults {
             stalls: self.stalls,
@@ -175,7 +175,7 @@ pub(crate) fn file_of(bytes: &[u8]) -> ModelFile {
     }
 }
 
-/// What stands at `offset` of a file.
+/// Returns the contents of a file at `offset`.
 #[track_caller]
 pub(crate) fn bytes_of(file: &ModelFile, offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];

@@ -158,7 +158,7 @@ const TAPS: [&[u32]; 62] = [
 mod tests {
     use super::*;
 
-    /// How many steps until the register is back.
+    /// Returns the period of the register.
     fn period(width: u32) -> u64 {
         let feedback = feedback(width);
         let mut state = step(1, feedback);
