@@ -34,7 +34,7 @@ fn job(folder: &Folder, words: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn what_is_trimmed_and_written_is_written() {
+fn trimmed_and_written_blocks_hold_data() {
     for engine in ENGINES {
         for rest in ["rw=trimwrite", "rw=randtrimwrite --iodepth_batch=8"] {
             let folder = Folder::new();
@@ -60,7 +60,7 @@ fn what_is_trimmed_and_written_is_written() {
 }
 
 #[test]
-fn a_sync_in_the_midst_of_a_batch_holds_nothing_up_for_ever() {
+fn a_sync_within_a_batch_does_not_deadlock() {
     for engine in ENGINES {
         for sync in ["fsync=3", "fdatasync=2", "sync_file_range=write:5"] {
             let folder = Folder::new();

@@ -9,7 +9,7 @@ use common::{Folder, Run};
 const WORDS: &str = "--name=t --ioengine=null --size=8*1 --bs=4q";
 
 #[test]
-fn a_note_stands_in_the_report_and_never_on_standard_error() {
+fn notes_are_in_the_report_and_never_on_standard_error() {
     let folder = Folder::new();
     let text = folder.fio(WORDS).expect(0);
     let note = "note: `*1` needs parentheses to be evaluated: read as 8, as in fio";

@@ -44,7 +44,7 @@ const CASES: &[(&str, i32, i32, &str)] = &[
 ];
 
 #[test]
-fn what_makes_no_sense_is_said_and_ends_as_each_name_promises() {
+fn nonsense_is_reported_with_the_exit_code_of_each_name() {
     let folder = Folder::new();
     folder.write("cycle.fio", "[a]\ninclude other.fio\n");
     folder.write("other.fio", "include cycle.fio\n");

@@ -51,7 +51,7 @@ fn code(output: &Output) -> Option<i32> {
 }
 
 #[test]
-fn what_commands_print_is_kept() {
+fn output_of_commands_is_kept() {
     let folder = Folder::new("print");
     let before = "--exec_prerun=echo before; echo wrong >&2";
     let after = "--exec_postrun=ls; echo after";
@@ -63,7 +63,7 @@ fn what_commands_print_is_kept() {
 }
 
 #[test]
-fn what_tidies_up_runs_though_the_file_cannot_be_opened() {
+fn exec_postrun_runs_though_the_file_cannot_be_opened() {
     let folder = Folder::new("tidy");
     let job = "--name=t --rw=read --size=16k --create_on_open=1 --filename=missing/file";
     let mut words: Vec<_> = job.split(' ').collect();
@@ -74,7 +74,7 @@ fn what_tidies_up_runs_though_the_file_cannot_be_opened() {
 }
 
 #[test]
-fn a_command_that_fails_before_the_job_skips_it_and_is_said() {
+fn a_failed_exec_prerun_skips_the_job_and_is_reported() {
     let words = [&JOB[..], &["--exec_prerun=exit 3", "--name=u"], &JOB[1..]].concat();
     for (as_fio, want) in [(false, 1), (true, 0)] {
         let folder = Folder::new(&format!("fail-{want}"));
@@ -90,7 +90,7 @@ fn a_command_that_fails_before_the_job_skips_it_and_is_said() {
 }
 
 #[test]
-fn commands_are_refused_where_they_are_not_wanted() {
+fn no_exec_refuses_commands() {
     let folder = Folder::new("refuse");
     let words = [&JOB[..], &["--no-exec", "--exec_postrun=touch made"]].concat();
     let ran = folder.run(false, &words);
@@ -129,7 +129,7 @@ fn a_trigger_runs_its_command_and_ends_the_jobs() {
 }
 
 #[test]
-fn a_report_is_printed_when_it_is_asked_for() {
+fn a_report_is_printed_on_request() {
     for (name, ask) in [
         ("signal", "(sleep 1; kill -USR1 $PPID) &"),
         ("file", "(sleep 1; touch fio-dump-status) &"),

@@ -120,7 +120,7 @@ fn blocks_repeat_as_asked() {
 }
 
 #[test]
-fn a_working_set_repeats_as_asked_and_is_shared_by_all_who_say_so() {
+fn a_working_set_repeats_and_is_shared_by_jobs_with_its_seed() {
     let set = "--bs=4k --dedupe_percentage=30 --dedupe_mode=working_set";
     // Every block of the set is new once, whatever its size.
     for size in [1, 20, 70] {

@@ -16,7 +16,7 @@ fn of_kind(kind: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn ops_are_told_in_all_their_stages() {
+fn debug_reports_every_stage_of_an_op() {
     let folder = Folder::new();
     let run = folder.fio(&format!("--debug=io {JOB}"));
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -39,7 +39,7 @@ fn ops_are_told_in_all_their_stages() {
 }
 
 #[test]
-fn seeds_and_options_are_told_into_the_output_file() {
+fn debug_writes_seeds_and_options_to_the_output_file() {
     let folder = Folder::new();
     let seeds = |words: &str| {
         let run = folder.fio(&format!("--debug=random,parse {JOB} --output=o {words}"));
@@ -61,7 +61,7 @@ fn seeds_and_options_are_told_into_the_output_file() {
 
 /// As in fio's published test of steady states, there need be no job.
 #[test]
-fn what_counts_as_steady_is_told_without_a_run() {
+fn debug_prints_the_steady_state_rule_without_a_run() {
     let folder = Folder::new();
     for (value, want) in [
         ("iops:10", "set steady state IOPS threshold to 10.000000"),

@@ -45,7 +45,7 @@ fn every_block_is_read_once() {
 }
 
 #[test]
-fn what_is_written_is_there() {
+fn written_data_are_in_the_file() {
     for engine in FILE_ENGINES {
         let folder = Folder::new();
         let words = format!(
@@ -68,7 +68,7 @@ fn what_is_written_is_there() {
 }
 
 #[test]
-fn what_was_written_is_verified() {
+fn written_data_verify() {
     for engine in ["psync", "libaio", "io_uring"] {
         for verify in ["crc32c", "md5", "pattern --verify_pattern=0xdeadbeef"] {
             let folder = Folder::new();
@@ -133,7 +133,7 @@ fn direct_io_is_in_force() {
 }
 
 #[test]
-fn reads_of_holes_are_told() {
+fn reads_of_holes_are_reported() {
     let folder = Folder::new();
     let data = std::fs::File::create(folder.path().join("data")).unwrap();
     data.set_len(1 << 20).unwrap();

@@ -54,7 +54,7 @@ fn on_small_disk(folder: &Folder, kib: u32, before: &str, words: &str) -> Option
 const NO_MOUNT: &str = "skipped: a tmpfs cannot be mounted in a namespace of its own";
 
 #[test]
-fn interfaces_to_the_kernel_are_read_at_most() {
+fn proc_and_sysfs_files_are_never_written() {
     let folder = Folder::new();
     let setting = format!("/proc/{}/oom_score_adj", std::process::id());
     let before = fs::read_to_string(&setting).unwrap();
@@ -136,7 +136,7 @@ fn a_new_file_is_long_enough_to_be_mapped() {
 }
 
 #[test]
-fn a_size_beyond_what_a_file_may_hold_is_the_ops_to_find() {
+fn a_size_beyond_the_file_size_limit_fails_in_an_op() {
     let folder = Folder::new();
     let words = "run --name=t --filename=f --size=4000t --bs=4k --rw=write --io_size=64k";
     for fallocate in ["native", "posix", "none"] {
@@ -226,7 +226,7 @@ fn sequential_ops_of_one_size_go_on_where_the_file_does() {
 }
 
 #[test]
-fn a_size_of_nothing_is_none() {
+fn a_size_of_zero_is_refused() {
     let folder = Folder::new();
     make(&folder, "f", 1 << 20);
     for (words, ops) in [

@@ -73,7 +73,7 @@ fn the_file_system_is_synced_once_at_the_end() {
 }
 
 #[test]
-fn files_are_made_anew_between_two_loops() {
+fn files_are_recreated_between_loops() {
     let folder = Folder::new();
     folder.write("f", vec![9; 1 << 20]);
     let job = "run --name=t --filename=f --size=64k --loops=3 --unlink_each_loop=1";

@@ -181,7 +181,7 @@ struct Outcome {
 }
 
 #[test]
-fn every_error_of_the_kernel_ends_in_a_report_or_a_reason() {
+fn every_kernel_error_ends_in_a_report_or_a_reason() {
     if !has_strace() {
         return println!("skipped: no strace");
     }

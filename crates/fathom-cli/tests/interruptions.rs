@@ -101,7 +101,7 @@ fn job_with(folder: &Folder, option: &str) -> Command {
 }
 
 #[test]
-fn an_interrupted_prerun_takes_along_what_it_has_started() {
+fn an_interrupt_ends_the_children_of_exec_prerun() {
     for (signal, again) in [("INT", None), ("TERM", None), ("INT", Some("TERM"))] {
         let folder = Folder::new();
         let run = Running::start(job_with(&folder, "exec_prerun"));
@@ -124,7 +124,7 @@ fn an_interrupted_prerun_takes_along_what_it_has_started() {
 }
 
 #[test]
-fn a_second_interrupt_takes_along_a_postrun() {
+fn a_second_interrupt_ends_exec_postrun() {
     let folder = Folder::new();
     let run = Running::start(job_with(&folder, "exec_postrun"));
     let process = number(&folder.path().join("number"));
@@ -162,7 +162,7 @@ impl Drop for Held {
 /// The kernel tears libaio's queue down when the device has done what is in it, and not before: the
 /// user is told at once.
 #[test]
-fn who_waits_for_a_slow_disk_is_told_so() {
+fn waiting_for_a_slow_disk_is_reported() {
     let folder = Folder::new();
     let words = "run --name=l --rw=write --size=4m --end_fsync=1 --filename=data";
     folder.fathom(words).expect(0);
@@ -245,7 +245,7 @@ fn tables_files(folders: &[&Path]) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn what_a_killed_table_has_left_is_removed_by_the_next() {
+fn leftovers_of_a_killed_table_are_removed_by_the_next() {
     let folder = Folder::new();
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {

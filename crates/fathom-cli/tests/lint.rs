@@ -50,7 +50,7 @@ fn tools_get_the_findings_as_json() {
 }
 
 #[test]
-fn the_exit_code_tells_findings_from_none_and_from_nonsense() {
+fn the_exit_code_distinguishes_findings_none_and_errors() {
     let folder = Folder::new();
     let sound = "--name=t --size=1m --rw=randread --direct=1";
     for (words, code) in [

@@ -32,7 +32,7 @@ fn text(folder: &Folder, name: &str) -> String {
 const TABLES: bool = cfg!(feature = "parquet");
 
 #[test]
-fn every_way_there_and_back_keeps_every_line() {
+fn every_round_trip_keeps_every_line() {
     for more in [
         "",
         "--log_offset=1 --log_prio=1",
@@ -71,7 +71,7 @@ fn columns_have_names_with_units() {
 }
 
 #[test]
-fn what_cannot_be_converted_is_said_and_leaves_nothing() {
+fn failed_conversions_are_reported_and_leave_no_file() {
     let folder = Folder::new();
     folder.write("good_lat.1.log", "1, 2, 0, 4096, 0\n");
     folder.write("bad.log", "1, 2, 0, 4096, 0\n1, 2, x, 4096, 0\n");

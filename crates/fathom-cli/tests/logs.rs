@@ -39,7 +39,7 @@ fn a_job_that_waits_for_its_log_loses_nothing() {
 }
 
 #[test]
-fn what_is_dropped_is_said_in_three_places() {
+fn dropped_lines_are_reported_in_three_places() {
     let folder = Folder::new();
     // No disk takes what this job logs; a second is enough.
     let words = format!(
@@ -193,7 +193,7 @@ fn a_disk_that_fills_up_ends_the_log_and_not_the_job() {
 }
 
 #[test]
-fn an_earlier_log_is_begun_anew_and_a_shared_one_is_added_to() {
+fn an_earlier_log_is_replaced_and_a_shared_one_appended_to() {
     let folder = Folder::new();
     folder.write("p_lat.1.log", "old\n");
     folder.write("p_lat.log", "old\n");

@@ -40,7 +40,7 @@ fn check_refused(machine: &str, job: &str, wants: &[&str]) {
 }
 
 #[test]
-fn what_a_modelled_device_was_given_is_told_where_asked_for() {
+fn seeks_of_modelled_devices_are_reported_on_request() {
     let folder = with(MACHINE);
     let words = "run --machine m.toml --seeks --name=j --ioengine=psync --direct=1 --size=4m \
                  --filename=/dev/modelled --bs=4k";
@@ -80,7 +80,7 @@ fn what_a_modelled_device_was_given_is_told_where_asked_for() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_measured_and_the_report_says_so() {
+fn a_modelled_device_is_measured_and_marked_as_modelled() {
     let folder = with(MACHINE);
     let words = format!("run --machine m.toml --output-format=json {JOB}");
     let report = folder.fathom(&words).expect(0).json();
@@ -106,7 +106,7 @@ fn a_device_that_is_not_there_is_measured_and_the_report_says_so() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_bytes() {
+fn equal_runs_give_equal_bytes() {
     let faulty = format!(
         "{MACHINE}[device.faults]\nread_errors_ppm = 9000\nlost_ppm = 900\ntimeout_ms = 3\n\
          [device.queue]\nscheduler = \"mq-deadline\"\nnr_requests = 8\nqueue_depth = 4\n"
@@ -139,7 +139,7 @@ fn the_same_run_gives_the_same_bytes() {
 
 /// Three centuries of virtual time, and the report of what ran of them.
 #[test]
-fn a_long_run_ends_with_a_report_when_it_is_told_to() {
+fn an_interrupted_long_run_ends_with_a_report() {
     let folder = with(MACHINE);
     let words = format!(
         "run --machine m.toml {JOB} --time_based --runtime=9000000000 --number_ios=0 --numjobs=9 \
@@ -177,7 +177,7 @@ fn a_long_run_ends_with_a_report_when_it_is_told_to() {
 }
 
 #[test]
-fn what_is_wrong_with_a_machine_is_told_with_its_place() {
+fn errors_in_machine_files_have_their_position() {
     let typo = MACHINE.replace("latency_us", "latencyus");
     let wants = [
         "m.toml:7:1: `latencyus` is no key",
@@ -213,7 +213,7 @@ fn of(model: &str, tables: &str) -> String {
 }
 
 #[test]
-fn what_no_device_can_be_is_told_with_what_to_do() {
+fn impossible_devices_are_refused_with_a_hint() {
     for (machine, wants) in [
         (
             of("hdd", ""),

@@ -23,7 +23,7 @@ fn rows_are_data() {
 }
 
 #[test]
-fn what_there_is_can_be_listed() {
+fn experiments_are_listed() {
     let out = Folder::new().fathom("micro").expect(0).out;
     assert!(
         out.contains("task-list\n") && out.contains("tags\n"),
@@ -32,7 +32,7 @@ fn what_there_is_can_be_listed() {
 }
 
 #[test]
-fn what_there_is_not_is_refused() {
+fn unknown_benchmarks_are_refused() {
     let run = Folder::new().fathom("micro tag-list").expect(2);
     assert!(run.err.contains("tag-list") && run.out.is_empty());
     Folder::new().fathom("micro tags --threads 0").expect(2);

@@ -26,7 +26,7 @@ fn mean(value: &Value) -> f64 {
 }
 
 #[test]
-fn what_workers_write_is_what_the_job_meant_to_write() {
+fn offload_workers_write_the_jobs_data() {
     for engine in ENGINES {
         let folder = Folder::new();
         let job = job(
@@ -48,7 +48,7 @@ fn what_workers_write_is_what_the_job_meant_to_write() {
 
 /// fio 3.42 prints no latency in this mode without `ramp_time`.
 #[test]
-fn latencies_are_told_with_and_without_a_ramp() {
+fn latencies_are_reported_with_and_without_a_ramp() {
     for ramp in ["", "--ramp_time=200ms"] {
         let folder = Folder::new();
         let words = "--ioengine=psync --rw=randread --size=1m --iodepth=8 --filename=data \
@@ -70,7 +70,7 @@ fn latencies_are_told_with_and_without_a_ramp() {
 }
 
 #[test]
-fn each_way_to_wake_workers_does_all_the_work() {
+fn every_wakeup_mode_completes_all_ops() {
     for kick in ["batch", "each", "delayed", "reap"] {
         let folder = Folder::new();
         let words = format!(
@@ -118,7 +118,7 @@ fn a_full_device_fails_the_op_that_met_it() {
 
 /// In any moment of a run: nothing is left of it but the file that it works on.
 #[test]
-fn runs_that_are_killed_at_random_leave_nothing() {
+fn runs_killed_at_random_leave_nothing_behind() {
     let folder = Folder::new();
     folder
         .fathom("run --name=l --rw=write --size=4m --filename=data")

@@ -86,7 +86,7 @@ fn check(run: Run, engine: &str, threads: u32) {
 }
 
 #[test]
-fn a_control_group_of_few_threads_is_told_and_not_the_end() {
+fn a_pids_limit_of_a_cgroup_is_reported_and_not_fatal() {
     let folder = Folder::new();
     shell(&folder, "truncate -s 1m data").expect(0);
     for (engine, threads) in [("psync", 3), ("libaio", 3), ("null", 3), ("psync", 2)] {
@@ -104,7 +104,7 @@ fn a_control_group_of_few_threads_is_told_and_not_the_end() {
 
 /// The limit holds for all that a user runs: so it is one who runs nothing else.
 #[test]
-fn a_users_limit_of_threads_is_told_and_not_the_end() {
+fn a_thread_limit_of_the_user_is_reported_and_not_fatal() {
     let folder = Folder::new();
     shell(&folder, "truncate -s 1m data; chmod 777 . data").expect(0);
     let who = "setpriv --reuid=65531 --regid=65531 --clear-groups";
@@ -182,7 +182,7 @@ fn workers_told(run: &Run) -> u32 {
 /// A worker that cannot open the job's files takes no op, and so fails none: where a job can be
 /// done at all, it is done with any more files that the process may open.
 #[test]
-fn a_limit_on_open_files_is_told_and_not_the_end() {
+fn a_limit_on_open_files_is_reported_and_not_fatal() {
     for engine in ["psync", "io_uring"] {
         let folder = Folder::new();
         let words = format!(

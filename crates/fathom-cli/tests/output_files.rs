@@ -228,7 +228,7 @@ fn report_that_cannot_be_written_goes_to_standard_output() {
 
 /// Neither what else cannot be saved is a reason to lose the report.
 #[test]
-fn report_is_there_though_something_else_cannot_be_written() {
+fn the_report_is_written_though_another_file_fails() {
     let folder = Folder::new();
     symlink("/dev/full", folder.path().join("full")).unwrap();
     let words =

@@ -135,7 +135,7 @@ fn once_a_second_and_the_maximum() {
 }
 
 #[test]
-fn a_sweep_stands_beside_a_saved_one() {
+fn a_sweep_is_compared_with_a_saved_one() {
     let folder = Folder::new();
     let run = folder.fathom("peak --sweep --nop --seconds 1 --json");
     if let Some(why) = run.refused() {
@@ -279,7 +279,7 @@ fn polling_a_device_without_poll_queues_names_the_setting() {
 }
 
 #[test]
-fn a_measurement_that_could_not_be_printed_is_no_success() {
+fn an_unprinted_measurement_is_a_failure() {
     let folder = with_file();
     let shell = format!(
         "{} peak --seconds 1 --engine sync --buffered --json data > /dev/full",
@@ -292,7 +292,7 @@ fn a_measurement_that_could_not_be_printed_is_no_success() {
 }
 
 #[test]
-fn what_was_saved_by_others_is_refused() {
+fn files_of_other_programs_are_refused() {
     let folder = Folder::new();
     folder.write("other.json", "{}");
     let run = folder.fathom("peak --nop --seconds 1 --against other.json");
@@ -302,7 +302,7 @@ fn what_was_saved_by_others_is_refused() {
 }
 
 #[test]
-fn no_ops_have_no_bandwidth_and_another_setting_is_told() {
+fn nops_have_no_bandwidth_and_differing_settings_are_reported() {
     let folder = Folder::new();
     let saved = folder.fathom("peak --nop --seconds 1 --depth 8 --threads 2 --json");
     if let Some(why) = saved.refused() {

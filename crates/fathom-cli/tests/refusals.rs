@@ -140,7 +140,7 @@ fn all_jobs_are_judged_at_once_and_nothing_is_laid_out() {
 }
 
 #[test]
-fn what_the_parser_and_the_run_refuse_is_told_at_once() {
+fn errors_of_parser_and_preflight_are_reported_together() {
     let folder = Folder::new();
     let text = "[a]\nbs=k\nsize=1m\nfilename=/dev/no_such_disk\n\
                 [b]\nsize=1m\ndirectory=gone\n[c]\nfilename=of_an_earlier_job\n\
@@ -185,7 +185,7 @@ fn a_report_does_not_replace_its_job_file() {
 }
 
 #[test]
-fn what_never_ends_is_no_job_file() {
+fn endless_files_are_refused_as_job_files() {
     let run = Folder::new().fathom("run /dev/zero").expect(2);
     assert!(run.err.contains("not a text file"), "{run:#?}");
 }
@@ -232,7 +232,7 @@ fn readonly_refuses_before_anything_is_touched() {
 }
 
 #[test]
-fn what_the_run_refuses_has_its_place_too() {
+fn preflight_errors_have_their_position() {
     let folder = Folder::new();
     let text = "[t]\nrw=randwrite\nsize=1m\nfilename=/dev/no_such_disk\n\
                 [u]\nsize=1m\ndirectory=gone\n";
@@ -262,7 +262,7 @@ fn a_long_line_keeps_its_columns() {
 }
 
 #[test]
-fn what_the_system_cannot_hold_is_found_before_files_are_made() {
+fn system_limits_are_checked_before_files_are_created() {
     let folder = Folder::new();
     let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap();
     if limit.trim().parse::<u64>().unwrap() >= 4 * 65536 {

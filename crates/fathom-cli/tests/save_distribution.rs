@@ -107,7 +107,7 @@ fn a_real_run_can_be_saved() {
 }
 
 #[test]
-fn what_was_saved_before_stays_until_there_is_something_new() {
+fn an_earlier_file_stays_until_it_is_replaced() {
     let folder = Folder::new();
     folder.write("disk.toml", DISK);
     let saved = folder.write("saved.toml", "old");
@@ -140,7 +140,7 @@ fn check_refused(words: &str, wants: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_saved_is_told() {
+fn failure_to_save_is_reported() {
     check_refused(
         "--save-distribution no/where.toml j.fio",
         &["--save-distribution: no/where"],

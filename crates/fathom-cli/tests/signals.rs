@@ -64,7 +64,7 @@ fn one_interrupt_stops_reaps_and_reports() {
 /// A script's shell has what runs behind `&` ignore the interrupt; whoever takes it over, as fio
 /// does, can be stopped by one all the same.
 #[test]
-fn what_a_script_runs_behind_it_is_stopped_by_an_interrupt() {
+fn a_background_run_of_a_script_stops_on_sigint() {
     let folder = Folder::new();
     let words = format!("run {SLOW} --output=report.json");
     let script = format!("{FATHOM} {words} & sleep 0.7; kill -INT $!; wait $!");
@@ -75,7 +75,7 @@ fn what_a_script_runs_behind_it_is_stopped_by_an_interrupt() {
 }
 
 #[test]
-fn a_second_interrupt_leaves_at_once() {
+fn a_second_interrupt_exits_at_once() {
     let folder = Folder::new();
     let words = format!("run {SLOW} --numjobs=3");
     let script = "sleep 0.5; kill -INT $PID; sleep 0.05; kill -INT $PID || :";

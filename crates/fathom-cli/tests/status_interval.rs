@@ -46,7 +46,7 @@ fn json_comes_as_one_document_after_another() {
 }
 
 #[test]
-fn terse_lines_come_as_their_readers_follow_them() {
+fn terse_lines_appear_as_jobs_report() {
     let folder = Folder::new();
     let run = folder
         .fio(&format!("{JOB} --minimal --terse-version=5"))
@@ -81,7 +81,7 @@ fn text_comes_block_by_block() {
 }
 
 #[test]
-fn a_job_that_has_ended_and_one_that_has_not_begun_are_in_it() {
+fn ended_and_waiting_jobs_are_in_an_interim_report() {
     let folder = Folder::new();
     let common = "--ioengine=null --rw=read --bs=4k --status-interval=300ms --eta=never \
                   --output-format=json --size=1g --rate_iops=100";
@@ -107,7 +107,7 @@ fn number(document: &Value, pointer: &str) -> u64 {
 
 /// Large blocks from memory: nearly all of the time is the workers'.
 #[test]
-fn what_workers_used_so_far_is_in_it() {
+fn an_interim_report_includes_cpu_time_of_workers() {
     for engine in ["psync", "io_uring"] {
         let folder = Folder::new();
         let words = format!(

@@ -41,7 +41,7 @@ fn every_op_is_in_a_compressed_log_in_its_order() {
 }
 
 #[test]
-fn what_is_no_compressed_log_is_refused() {
+fn other_files_are_refused_by_inflate_log() {
     let folder = Folder::new();
     folder.write("text", "0, 1, 0, 4096, 0\n");
     folder.write("empty", "");

@@ -49,7 +49,7 @@ fn text_comes_in_fios_order() {
 }
 
 #[test]
-fn a_status_line_does_not_get_into_a_json_document() {
+fn the_status_line_stays_out_of_json() {
     let folder = Folder::new();
     let words = format!("{NULL} --rate_iops=500 --eta=always --eta-interval=250ms");
     let run = folder.fio(&format!("{words} --output-format=json"));
@@ -269,7 +269,7 @@ fn processors_are_as_idle_as_the_kernel_says() {
 }
 
 #[test]
-fn some_things_are_tried_out_without_a_job() {
+fn self_tests_run_without_a_job() {
     let folder = Folder::new();
     let run = folder.fio("--crctest=crc32c").expect(0);
     assert!(
@@ -296,7 +296,7 @@ fn some_things_are_tried_out_without_a_job() {
 }
 
 #[test]
-fn what_cannot_be_printed_is_no_success() {
+fn failure_to_print_is_a_failure() {
     let folder = Folder::new();
     folder.write(
         "job.fio",
@@ -349,7 +349,7 @@ fn a_closed_pipe_is_no_error() {
 
 /// fio's reports keep 127 bytes of a name; its logs and files are called by all of it.
 #[test]
-fn a_long_name_is_whole_in_every_report() {
+fn a_long_name_is_complete_in_every_report() {
     let folder = Folder::new();
     for bytes in [127, 128, 200] {
         let name = format!("{:n>bytes$}", "end");

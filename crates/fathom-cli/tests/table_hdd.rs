@@ -15,7 +15,7 @@ fn rows(arguments: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_tags_table_has_what_was_asked_for_beside_what_was_published() {
+fn the_tags_table_has_the_requested_and_the_published_columns() {
     let rows = rows("hdd-tags --numjobs 1,16");
     assert_eq!(rows.len(), 2);
     let names: Vec<&str> = rows[0]
@@ -51,7 +51,7 @@ fn the_tags_table_has_what_was_asked_for_beside_what_was_published() {
 }
 
 #[test]
-fn other_questions_have_no_published_answer() {
+fn other_configurations_have_no_published_figures() {
     for asked in [
         "--rw randread",
         "--write-cache on",
@@ -86,7 +86,7 @@ fn check_refused(arguments: &str, want: &str) {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     check_refused("hdd-tags --numjobs 0", "--numjobs");
     check_refused("hdd-tags --numjobs 901", "--numjobs");
     check_refused("hdd-tags --nr-requests 0", "--nr-requests");

@@ -131,7 +131,7 @@ fn uid_and_gid_are_the_jobs_own() {
 }
 
 #[test]
-fn a_user_who_may_not_is_told_so() {
+fn missing_privileges_are_reported() {
     if is_root() {
         return println!("skipped: root may");
     }

@@ -133,7 +133,7 @@ fn a_report_is_for_people_too() {
 }
 
 #[test]
-fn what_was_left_behind_is_removed_by_the_next() {
+fn leftovers_are_removed_by_the_next_trace() {
     let folder = Folder::new();
     let mut killed = or_skip!(Tracing::begin(&folder, "--uring"));
     let pid = killed.child.id();
@@ -188,7 +188,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn what_cannot_be_traced_is_refused() {
+fn untraceable_targets_are_refused() {
     let folder = Folder::new();
     folder.write("file", "x");
     for (words, wanted) in [

@@ -78,7 +78,7 @@ fn files_on_an_overlay_in_memory_are_on_no_device() {
 }
 
 #[test]
-fn a_second_file_in_memory_is_seen_beside_one_on_disk() {
+fn a_second_file_in_memory_is_reported() {
     let folder = Folder::new();
     let words = "--filename=file:memory/file --rw=randread --size=2m";
     let Some(report) = in_namespace(&folder, TMPFS, words) else {
@@ -202,7 +202,7 @@ const DISK: &str = "--filename=file --rw=randread --size=1m --direct=1";
 const GREEDY: &str = "--ioengine=null --rw=read --size=1g --bs=1m --iodepth=64";
 
 #[test]
-fn a_limit_of_blkio_is_told() {
+fn a_blkio_limit_is_reported() {
     let folder = Folder::new();
     let Some((device, group)) = device(&folder).zip(Group::first_version("blkio")) else {
         return;
@@ -231,7 +231,7 @@ fn a_limit_of_io_is_told() {
 }
 
 #[test]
-fn a_limit_of_processors_is_told_in_both_versions() {
+fn a_cpu_limit_is_reported_in_both_cgroup_versions() {
     let limits = [
         (Group::first_version("cpu"), "cpu.cfs_quota_us", "10000"),
         (Group::second_version("cpu"), "cpu.max", "10000 100000"),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_and_its_name_are_drawn() {
+    fn every_series_and_its_name_are_drawn() {
         let series = |name: &str, y| Series {
             name: name.into(),
             points: vec![(1.0, y), (64.0, y * 2.0)],

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_in_its_span() {
+    fn each_value_is_in_its_bucket() {
         let shares = LatencyShares::of(&job(&[
             1,
             3,

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_one_group_are_one_entry() {
+    fn neighbours_of_one_group_are_merged() {
         check(vec![], &[]);
         check(
             vec![job("a", 0, false), job("b", 0, false)],

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_scripts_look_for_them() {
+    fn fields_are_at_their_documented_numbers() {
         let text = terse(&record(0, None), 3);
         let fields: Vec<&str> = text.trim_end().split(';').collect();
         // Numbers from 1, as in fio's documentation.

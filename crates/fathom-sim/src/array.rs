@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_spread_by_chunks_and_is_done_when_all_parts_are() {
+    fn a_command_completes_with_its_last_part() {
         let write = OpKind::Data(Direction::Write);
         check(write, 0, 8, 8, [1, 0]);
         check(write, 12, 4, 4, [0, 1]);

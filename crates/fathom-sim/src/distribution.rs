@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_come_as_often_as_they_were_seen() {
+    fn latencies_are_drawn_with_their_recorded_frequency() {
         let recorded = Recorded::new([(500, 10), (100, 85), (9000, 5), (7, 0)]).expect("some");
         let mut random = Xoshiro256::new(1);
         let mut seen = [0_u32; 3];

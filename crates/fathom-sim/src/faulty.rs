@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_puts_work_off_by_what_is_left_of_it() {
+    fn a_stall_delays_work_by_its_remaining_time() {
         check(80, 90);
         check(90, 100);
         check(95, 155);
@@ -251,7 +251,7 @@ mod tests {
 
     /// Seed 135 of the plans in virtual time: a trim of no time at all, in a stall.
     #[test]
-    fn what_takes_no_time_is_not_done_before_a_stall_is_over() {
+    fn zero_latency_commands_wait_for_the_end_of_a_stall() {
         #[derive(Debug, Default)]
         struct AtOnce(Option<Finished>);
         impl Device for AtOnce {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_completion_is_given_up_on_after_the_timeout() {
+    fn a_lost_completion_fails_after_the_timeout() {
         let faults = Faults {
             lost_ppm: 1_000_000,
             timeout: Nanos::from_secs(30),

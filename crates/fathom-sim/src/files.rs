@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_across_pages_and_the_rest_is_zero() {
+    fn reads_across_pages_return_written_bytes_and_zeros() {
         let mut content = Content::of(&[1; 10]);
         content.write(4090, &[2; 5000]);
         let mut seen = vec![9; 10_000];

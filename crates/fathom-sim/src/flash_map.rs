@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_discarded_is_nowhere() {
+    fn discarded_units_have_no_block() {
         let mut map = FlashMap::new(layout(true));
         map.discard(17);
         map.discard(17);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_grows_with_the_root_and_with_the_distance() {
+    fn seek_time_has_a_root_and_a_linear_part() {
         let seek = |distance| platter().seek(distance).get();
         assert_eq!(seek(0), 0);
         assert_eq!(seek(1), 500_000);

@@ -90,7 +90,7 @@ fn every_byte_goes_to_its_chunk() {
 }
 
 #[test]
-fn what_fails_on_one_member_fails() {
+fn an_error_of_one_member_fails_the_command() {
     let device = |fails| Noting {
         bytes: Rc::default(),
         fails,

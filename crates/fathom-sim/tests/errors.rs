@@ -31,14 +31,14 @@ fn an_error_ends_the_job() {
 }
 
 #[test]
-fn what_is_in_flight_at_an_error_is_still_counted() {
+fn ops_in_flight_at_an_error_are_counted() {
     let results = run(deep_job(8), faulty(3, FaultKind::Error(5)));
     assert_eq!(results.directions.read.ios, 7 + 3);
     assert!(results.error.is_some());
 }
 
 #[test]
-fn continue_on_error_goes_past_eio() {
+fn continue_on_error_tolerates_eio() {
     let mut config = job();
     config.tolerate = Tolerate {
         read: true,
@@ -53,7 +53,7 @@ fn continue_on_error_goes_past_eio() {
 }
 
 #[test]
-fn continue_on_error_does_not_go_past_other_errors() {
+fn continue_on_error_does_not_tolerate_other_errors() {
     let mut config = job();
     config.tolerate = Tolerate {
         read: true,
@@ -65,7 +65,7 @@ fn continue_on_error_does_not_go_past_other_errors() {
 }
 
 #[test]
-fn a_list_says_which_errors_are_gone_past() {
+fn a_list_selects_the_tolerated_errors() {
     let failed_by = |listed: [Vec<u32>; 3], errno| {
         let mut config = job();
         config.tolerate = Tolerate {
@@ -94,13 +94,13 @@ fn the_rest_of_a_short_transfer_is_issued_again() {
 }
 
 #[test]
-fn a_transfer_of_nothing_is_an_error() {
+fn a_transfer_of_zero_bytes_is_an_error() {
     let results = run(deep_job(4), faulty(9, FaultKind::Short(0)));
     assert_eq!(results.error.expect("the end of the file").errno, 5);
 }
 
 #[test]
-fn no_room_left_is_the_end_of_a_job_that_fills() {
+fn lack_of_space_ends_a_filling_job_without_error() {
     for (errno, depth) in [(28, 1), (122, 1), (28, 8)] {
         let mut config = if depth == 1 { job() } else { deep_job(depth) };
         config.pattern.mix = Mix::Write;

@@ -59,7 +59,7 @@ fn check(mut disk: Hdd, commands: &[(OpKind, u64)], want: &[(u32, u64)]) {
 }
 
 #[test]
-fn a_seek_is_followed_by_a_turn_to_the_place() {
+fn a_seek_is_followed_by_rotational_delay() {
     check(disk(1, false), &[(WRITE, 4)], &[(0, 5000)]);
     check(disk(1, false), &[(WRITE, 1)], &[(0, 2000)]);
     // The arm arrives when the place has just passed.
@@ -67,7 +67,7 @@ fn a_seek_is_followed_by_a_turn_to_the_place() {
 }
 
 #[test]
-fn what_goes_on_where_the_last_ended_needs_no_seek() {
+fn a_contiguous_command_needs_no_seek() {
     check(
         disk(1, false),
         &[(WRITE, 4), (WRITE, 5)],
@@ -82,7 +82,7 @@ fn what_goes_on_where_the_last_ended_needs_no_seek() {
 }
 
 #[test]
-fn of_those_it_reorder_window_it_takes_what_it_reaches_first() {
+fn the_first_reachable_command_of_the_window_is_taken() {
     let commands = [(WRITE, 4), (WRITE, 104), (WRITE, 206), (WRITE, 307)];
     let in_order = [(0, 5000), (1, 9000), (2, 15_000), (3, 20_000)];
     check(disk(1, false), &commands, &in_order);
@@ -91,7 +91,7 @@ fn of_those_it_reorder_window_it_takes_what_it_reaches_first() {
 }
 
 #[test]
-fn a_cached_write_is_done_at_once_and_a_sync_when_it_is_on_the_platter() {
+fn cached_writes_complete_at_once_and_syncs_on_the_platter() {
     let sync = OpKind::Sync(SyncKind::Full);
     // What moves nothing is answered in 1 µs.
     check(
@@ -105,7 +105,7 @@ fn a_cached_write_is_done_at_once_and_a_sync_when_it_is_on_the_platter() {
 }
 
 #[test]
-fn reads_that_go_on_were_read_ahead() {
+fn contiguous_reads_are_served_by_read_ahead() {
     let mut disk = disk(1, false);
     let mut read = |offset, now, want| {
         let command = Command {
@@ -125,7 +125,7 @@ fn reads_that_go_on_were_read_ahead() {
 }
 
 #[test]
-fn what_lies_behind_the_end_is_refused() {
+fn commands_beyond_the_end_fail() {
     let mut disk = disk(1, false);
     let command = Command {
         tag: 1,

@@ -19,7 +19,7 @@ fn check(what: &str, change: impl Fn(&mut WorkerConfig), want: u32) {
 
 /// As fio 3.33: random jobs without a map are never through with their files.
 #[test]
-fn who_is_never_through_with_a_file_keeps_what_is_cached() {
+fn jobs_that_never_finish_a_file_keep_its_page_cache() {
     let going_on = |config: &mut WorkerConfig| {
         config.time_based = true;
         config.pattern.random = true;

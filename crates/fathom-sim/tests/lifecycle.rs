@@ -33,7 +33,7 @@ fn runtime_ends_a_job_early() {
 }
 
 #[test]
-fn time_based_goes_round_until_the_time_is_up() {
+fn time_based_repeats_passes_until_runtime() {
     let mut config = job();
     config.runtime = Some(Nanos::from_millis(100));
     config.time_based = true;
@@ -50,7 +50,7 @@ fn loops_repeat_the_pass() {
 }
 
 #[test]
-fn a_pass_begins_with_what_the_last_op_of_the_one_before_took_of_it() {
+fn a_pass_is_shortened_by_the_overrun_of_the_previous_one() {
     let mut config = job();
     config.pattern.random = true;
     config.pattern.map = MapMode::Off;
@@ -61,21 +61,21 @@ fn a_pass_begins_with_what_the_last_op_of_the_one_before_took_of_it() {
 }
 
 #[test]
-fn bytes_beyond_the_files_go_round() {
+fn bytes_beyond_the_file_size_start_over() {
     let mut config = job();
     config.bytes_per_pass = (1 << 20) + 8192;
     assert_eq!(run(config, device()).directions.read.ios, 258);
 }
 
 #[test]
-fn fewer_bytes_than_the_files_hold_end_the_pass_early() {
+fn io_size_below_the_file_size_ends_the_pass_early() {
     let mut config = job();
     config.bytes_per_pass = 10_000;
     assert_eq!(run(config, device()).directions.read.ios, 3);
 }
 
 #[test]
-fn nothing_of_the_ramp_is_counted() {
+fn ramp_time_is_not_counted() {
     let mut config = job();
     config.time_based = true;
     config.ramp = Nanos::from_millis(50);
@@ -89,7 +89,7 @@ fn nothing_of_the_ramp_is_counted() {
 }
 
 #[test]
-fn a_job_that_ends_in_its_ramp_reports_what_it_did() {
+fn a_job_that_ends_in_its_ramp_reports_its_ops() {
     let mut config = job();
     config.ramp = Nanos::from_millis(500);
     config.pattern.mix = Mix::Write;
@@ -107,7 +107,7 @@ fn a_job_that_ends_in_its_ramp_reports_what_it_did() {
 }
 
 #[test]
-fn startdelay_comes_before_everything() {
+fn startdelay_precedes_the_first_op() {
     let mut config = job();
     config.start_delay = Nanos::from_millis(70);
     let results = run(config, device());
@@ -116,7 +116,7 @@ fn startdelay_comes_before_everything() {
 }
 
 #[test]
-fn thinktime_comes_after_every_so_many_ops() {
+fn thinktime_follows_thinktime_blocks_ops() {
     let mut config = job();
     config.think = Some(Think {
         moves_schedule: false,
@@ -133,7 +133,7 @@ fn thinktime_comes_after_every_so_many_ops() {
 }
 
 #[test]
-fn thinktime_iotime_comes_after_so_much_time() {
+fn thinktime_iotime_pauses_after_io_time() {
     let mut config = job();
     config.think = Some(Think {
         moves_schedule: false,
@@ -171,7 +171,7 @@ fn syncs_of(full_every: u32, data_every: u32, change: impl FnOnce(&mut WorkerCon
 }
 
 #[test]
-fn a_sync_comes_after_every_so_many_writes_but_the_last() {
+fn fsync_follows_every_nth_write_but_the_last() {
     assert_eq!(syncs_of(4, 0, |_| {}), "FFF");
     assert_eq!(syncs_of(0, 4, |_| {}), "ddd");
     assert_eq!(syncs_of(1, 0, |_| {}), "F".repeat(15));
@@ -179,21 +179,21 @@ fn a_sync_comes_after_every_so_many_writes_but_the_last() {
 }
 
 #[test]
-fn of_two_syncs_due_at_once_the_fuller_is_made() {
+fn fsync_replaces_fdatasync_due_at_the_same_write() {
     assert_eq!(syncs_of(4, 4, |_| {}), "FFF");
     assert_eq!(syncs_of(4, 3, |_| {}), "dFdFdFd");
     assert_eq!(syncs_of(4, 2, |_| {}), "dFdFdFd");
 }
 
 #[test]
-fn where_the_pattern_begins_anew_a_sync_that_is_due_comes_before_and_after() {
+fn a_due_sync_is_made_before_and_after_a_restart() {
     // Counted over all passes: after 4, 8, 12, 16 and again 16, 20, 24, 28.
     assert_eq!(syncs_of(4, 0, |config| config.loops = 2), "F".repeat(8));
     assert_eq!(syncs_of(17, 0, |config| config.loops = 2), "F");
 }
 
 #[test]
-fn in_a_mix_each_read_is_followed_by_the_sync_that_its_write_was() {
+fn a_due_sync_is_repeated_after_each_read_of_a_mix() {
     let syncs = syncs_of(1, 0, |config| {
         config.pattern.mix = Mix::ReadWrite { read: 50 };
         config.pattern.sizes.read = SizeChoice::Fixed(4096);
@@ -252,7 +252,7 @@ fn samples_are_taken_every_half_second() {
 }
 
 #[test]
-fn a_batch_goes_out_and_comes_back_together() {
+fn a_batch_is_submitted_and_reaped_together() {
     let mut config = deep_job(32);
     config.batching.submit = 8;
     config.batching.complete_max = 32;
@@ -263,7 +263,7 @@ fn a_batch_goes_out_and_comes_back_together() {
 }
 
 #[test]
-fn iodepth_low_lets_the_queue_sink_first() {
+fn a_full_queue_drains_to_iodepth_low() {
     let mut config = deep_job(8);
     config.batching.low = 2;
     config.bytes_per_pass = 62 * 4096;

@@ -52,7 +52,7 @@ fn each_direction_keeps_its_own_pace() {
 }
 
 #[test]
-fn a_pace_that_the_device_cannot_keep_shows_as_lag() {
+fn an_unreachable_rate_shows_as_lag() {
     let mut config = job();
     config.time_based = true;
     config.runtime = Some(Nanos::from_secs(1));
@@ -84,7 +84,7 @@ fn stalled() -> fathom_workload::Results {
 }
 
 #[test]
-fn a_stall_is_in_the_response_times_and_not_in_clat() {
+fn a_stall_is_in_resp_and_not_in_clat() {
     let results = stalled();
     let read = &results.directions.read;
     assert_eq!(read.ios, 6000);
@@ -102,7 +102,7 @@ fn a_stall_is_in_the_response_times_and_not_in_clat() {
 }
 
 #[test]
-fn the_same_plan_gives_the_same_results() {
+fn equal_plans_give_equal_results() {
     let print = || format!("{:?}", stalled());
     assert_eq!(print(), print());
 }

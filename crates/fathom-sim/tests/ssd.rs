@@ -100,7 +100,7 @@ fn check_close(is: f64, want: f64, within: f64) {
 }
 
 #[test]
-fn dies_read_side_by_side_until_their_channel_is_full() {
+fn dies_read_in_parallel_until_their_channel_saturates() {
     for (channels, dies_per_channel) in [(1, 1), (1, 4), (4, 1), (4, 4), (8, 8)] {
         let config = SsdConfig {
             channels,
@@ -124,7 +124,7 @@ fn dies_read_side_by_side_until_their_channel_is_full() {
 }
 
 #[test]
-fn one_read_takes_its_command_die_channel_and_link() {
+fn read_latency_is_command_plus_die_plus_channel_plus_link() {
     let config = SsdConfig {
         command: Nanos::from_micros(7),
         channel_bytes_per_second: 4_096_000_000,
@@ -138,7 +138,7 @@ fn one_read_takes_its_command_die_channel_and_link() {
 }
 
 #[test]
-fn the_buffer_takes_writes_at_once_until_it_is_full_and_then_as_fast_as_dies_program() {
+fn writes_slow_to_the_program_rate_once_the_buffer_is_full() {
     let config = SsdConfig {
         dies_per_channel: 4,
         ..drive()
@@ -152,7 +152,7 @@ fn the_buffer_takes_writes_at_once_until_it_is_full_and_then_as_fast_as_dies_pro
 }
 
 #[test]
-fn a_sync_waits_for_the_buffer_unless_that_is_safe() {
+fn a_sync_waits_for_the_buffer_unless_it_is_power_loss_protected() {
     for (buffer_is_safe, want) in [(false, 8 * 200_000), (true, 0)] {
         let config = SsdConfig {
             buffer_is_safe,
@@ -171,7 +171,7 @@ fn a_sync_waits_for_the_buffer_unless_that_is_safe() {
 }
 
 #[test]
-fn one_slow_die_holds_up_what_is_spread_over_all() {
+fn one_slow_die_delays_striped_reads() {
     let config = SsdConfig {
         channels: 4,
         slow_die: Some((2, 10)),
@@ -229,7 +229,7 @@ fn the_published_formula_gives_its_published_value() {
 }
 
 #[test]
-fn a_worn_drive_writes_as_much_more_as_published() {
+fn a_worn_drive_has_the_published_write_amplification() {
     for (spare_percent, worn) in [(7, true), (25, true), (25, false), (50, true)] {
         let config = SsdConfig {
             spare_percent,

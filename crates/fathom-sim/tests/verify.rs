@@ -43,7 +43,7 @@ fn file(byte: u8) -> ModelFile {
 }
 
 #[test]
-fn every_write_is_read_back_and_found_good() {
+fn every_write_is_read_back_and_verified() {
     for method in [
         VerifyMethod::Crc32c,
         VerifyMethod::Md5,
@@ -137,7 +137,7 @@ fn faulty(number: u64, kind: FaultKind) -> Rig {
 /// The second pass's write of one block does nothing: the block holds what the first pass wrote,
 /// good in itself.
 #[test]
-fn a_lost_write_is_found_though_an_older_one_stands_there() {
+fn a_lost_write_over_an_older_one_is_found() {
     let mut config = verifying(VerifyMethod::Crc32c, false, 1);
     config.loops = 2;
     let (results, ..) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
@@ -201,7 +201,7 @@ fn a_read_job_checks_what_it_reads() {
 }
 
 #[test]
-fn buffers_hold_what_was_asked_for() {
+fn buffers_have_the_requested_contents() {
     let mut config = verifying(VerifyMethod::Crc32c, false, 1);
     config.verify = None;
     config.buffers.fill = BufferFill::Pattern(b"abc".to_vec());

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scrambled_sector_begins_with_its_place_and_ends_with_the_time() {
+    fn a_scrambled_sector_has_its_offset_and_the_time() {
         let mut buffer = vec![0; 1300];
         filler(BufferFill::Zero, false, true).refresh(&mut buffer, 1 << 40, 77);
         assert_eq!(buffer[..8], (1u64 << 40).to_le_bytes());

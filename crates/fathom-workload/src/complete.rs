@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trim_longer_than_a_result_can_tell_is_whole() {
+    fn a_trim_longer_than_a_result_can_hold_is_complete() {
         check(Direction::Trim, 3 << 30, Completion::BYTES_MAX, true);
         check(
             Direction::Trim,

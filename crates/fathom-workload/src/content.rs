@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_takes_the_place_of_zeros() {
+    fn the_pattern_replaces_zeros() {
         let mut buffer = [0; 8];
         let compress = Compressible {
             percent: 50,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_that_was_asked_for_repeats() {
+    fn the_requested_share_repeats() {
         for percent in [0, 1, 30, 80, 99, 100] {
             let of = Repeated::Last;
             let times = times(Dedupe { percent, of }, 10_000);

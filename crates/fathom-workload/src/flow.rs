@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_in_proportion_and_a_late_comer_makes_up_for_nothing() {
+    fn turns_are_proportional_and_late_members_do_not_catch_up() {
         let flow = Arc::new(Flow::default());
         let member = |weight| {
             FlowShare {

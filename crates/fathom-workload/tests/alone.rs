@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn what_cannot_be_queued_is_alone(
+    fn ops_that_cannot_be_queued_run_alone(
         mix in prop_oneof![
             Just(Mix::Write),
             Just(Mix::ReadWrite { read: 30 }),

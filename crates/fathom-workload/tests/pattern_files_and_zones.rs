@@ -56,7 +56,7 @@ fn a_file_is_opened_when_another_is_finished() {
 }
 
 #[test]
-fn files_by_chance_are_each_finished_once() {
+fn randomly_served_files_are_finished_once() {
     for (service, open_files) in [
         (FileService::Random(1), u32::MAX),
         (FileService::Random(3), u32::MAX),
@@ -81,7 +81,7 @@ fn files_by_chance_are_each_finished_once() {
 }
 
 #[test]
-fn chance_keeps_to_a_file_for_so_many_ops() {
+fn random_service_keeps_a_file_for_its_turn() {
     let config = PatternConfig {
         service: FileService::Random(4),
         ..files(8, 1024 * K)
@@ -95,7 +95,7 @@ fn chance_keeps_to_a_file_for_so_many_ops() {
 }
 
 #[test]
-fn files_of_a_distribution_begin_again() {
+fn files_from_a_distribution_start_over() {
     let zipf = Distribution::Zipf {
         theta: 1.2,
         center: None,
@@ -121,7 +121,7 @@ fn files_of_a_distribution_begin_again() {
 }
 
 #[test]
-fn a_file_without_room_is_passed_over() {
+fn a_file_without_space_is_skipped() {
     let spread = FileService::Spread(Distribution::Normal {
         deviation: 30.0,
         center: None,
@@ -139,7 +139,7 @@ fn zones(size: u64, range: u64, skip: u64) -> Option<Zones> {
 }
 
 #[test]
-fn zones_come_one_after_the_other_and_then_again() {
+fn zones_are_visited_in_order_and_repeat() {
     let with = |size, range, skip| PatternConfig {
         zones: zones(size * K, range * K, skip * K),
         ..sequential(Mix::Read, 64 * K)
@@ -184,7 +184,7 @@ fn zones_come_one_after_the_other_and_then_again() {
 /// While a zone is worked on, no place of it comes twice before all have come, with a map and
 /// with a shift register; and nothing comes from outside of it.
 #[test]
-fn random_ops_stay_in_their_zone_and_come_once() {
+fn random_ops_visit_each_block_of_their_zone_once() {
     for (size, range, skip) in [
         (16, 16, 0),
         (16, 16, 8),
@@ -225,7 +225,7 @@ fn random_ops_stay_in_their_zone_and_come_once() {
 }
 
 #[test]
-fn without_a_map_places_of_a_zone_may_come_again() {
+fn without_a_map_offsets_in_a_zone_may_repeat() {
     let config = PatternConfig {
         zones: zones(64 * K, 64 * K, 0),
         map: MapMode::Off,
@@ -285,7 +285,7 @@ fn parts_get_their_share_of_the_ops() {
 }
 
 #[test]
-fn shares_that_are_not_all_are_refused() {
+fn shares_must_add_up_to_100() {
     let config = PatternConfig {
         shares: Some(PerDirection::all(vec![share(99, PartLength::Percent(50))])),
         ..random(Mix::Read, 64 * K)

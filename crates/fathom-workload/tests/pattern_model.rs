@@ -141,7 +141,7 @@ fn shared_pass(config: &PatternConfig) -> (Vec<Target>, HashSet<u64>) {
 }
 
 #[test]
-fn directions_of_different_sizes_share_a_map_and_end_where_one_finds_no_block() {
+fn directions_with_a_shared_map_end_when_one_finds_no_block() {
     let mut ends = HashSet::new();
     for seed in 0..50 {
         let mut config = config(Mix::ReadWrite { read: 50 }, true, 4096, 1 << 20);
@@ -160,7 +160,7 @@ fn directions_of_different_sizes_share_a_map_and_end_where_one_finds_no_block() 
 }
 
 #[test]
-fn a_direction_that_is_not_used_counts_among_those_that_share_a_map() {
+fn an_unused_direction_counts_for_a_shared_map() {
     let early = |change: fn(&mut PatternConfig)| {
         let passes = (0..20).map(|seed| {
             let mut config = config(Mix::Write, true, 8192, 1 << 20);
@@ -194,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn ops_lie_inside_their_file_and_come_again_with_the_seed(config in any_config()) {
+    fn ops_stay_in_their_file_and_repeat_with_the_seed(config in any_config()) {
         let Ok(mut pattern) = Pattern::new(config.clone()) else { return Ok(()) };
         let (least, most) = (pattern.smallest(), pattern.largest());
         let mut targets = pass(&mut pattern, 300);

@@ -13,7 +13,7 @@ use fathom_workload::{
 // The order of a seed is part of the format: what one version wrote, another one verifies.
 
 #[test]
-fn a_seed_keeps_its_order_for_ever() {
+fn the_order_of_a_seed_is_stable() {
     let plain = random(Mix::Read, 64 * K);
     check(
         plain.clone(),
@@ -75,7 +75,7 @@ fn a_seed_keeps_its_order_for_ever() {
 }
 
 #[test]
-fn an_uneven_distribution_keeps_its_order_for_ever() {
+fn the_order_of_a_skewed_distribution_is_stable() {
     let with = |distribution| PatternConfig {
         distribution,
         ..random(Mix::Read, 4096 * K)
@@ -169,7 +169,7 @@ fn a_pareto_gives_the_hot_share_of_the_blocks_the_rest_of_the_ops() {
 }
 
 #[test]
-fn a_normal_lies_around_its_center() {
+fn a_normal_distribution_surrounds_its_center() {
     let with = |deviation, center| {
         let distribution = Distribution::Normal { deviation, center };
         let config = PatternConfig {
@@ -201,7 +201,7 @@ fn a_normal_lies_around_its_center() {
 }
 
 #[test]
-fn the_most_popular_block_lies_where_it_is_asked_to() {
+fn the_most_popular_block_is_at_the_center() {
     for (center, want) in [(0.0, 0), (0.25, 250), (0.5, 500), (1.0, 0)] {
         let distribution = Distribution::Zipf {
             theta: 1.5,

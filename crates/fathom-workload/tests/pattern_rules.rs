@@ -52,7 +52,7 @@ fn a_sequential_op_of_one_size_needs_only_to_begin_in_its_range() {
 }
 
 #[test]
-fn a_range_shorter_than_an_op_takes_one_where_the_file_goes_on() {
+fn a_short_range_takes_one_op_if_the_file_continues() {
     let mut config = sequential(Mix::Write, 0);
     let part = |length, whole| FileRange {
         file: whole,
@@ -69,7 +69,7 @@ fn a_range_shorter_than_an_op_takes_one_where_the_file_goes_on() {
 }
 
 #[test]
-fn reads_and_writes_of_a_sequential_mix_have_each_a_position() {
+fn directions_of_a_sequential_mix_have_own_positions() {
     let mut pattern = Pattern::new(sequential(Mix::ReadWrite { read: 50 }, 64 * K)).unwrap();
     let order = [
         Direction::Read,
@@ -82,7 +82,7 @@ fn reads_and_writes_of_a_sequential_mix_have_each_a_position() {
 }
 
 #[test]
-fn a_gap_comes_after_each_op_and_wraps() {
+fn a_gap_follows_each_op_and_wraps() {
     let gap = |bytes| PatternConfig {
         sequencer: Sequencer::Skip(bytes),
         ..sequential(Mix::Read, 16 * K)
@@ -95,7 +95,7 @@ fn a_gap_comes_after_each_op_and_wraps() {
 }
 
 #[test]
-fn a_pass_with_gaps_ends_at_the_end_of_its_file_or_where_no_room_is_left() {
+fn a_pass_with_gaps_ends_with_its_file_or_for_lack_of_space() {
     let with = |gap, range| {
         let mut config = sequential(Mix::Read, 0);
         config.sequencer = Sequencer::Skip(gap);
@@ -217,7 +217,7 @@ fn a_range_is_drawn_in_multiples_of_the_smallest_up_to_the_largest() {
 }
 
 #[test]
-fn every_so_many_ops_a_new_offset_is_drawn() {
+fn a_new_offset_is_drawn_every_nth_op() {
     let with = |sequencer, want_steps: &[i64]| {
         let config = PatternConfig {
             sequencer,
@@ -238,7 +238,7 @@ fn every_so_many_ops_a_new_offset_is_drawn() {
 }
 
 #[test]
-fn a_percentage_of_the_ops_goes_on_where_the_last_one_ended() {
+fn percentage_random_makes_the_other_ops_sequential() {
     let mut config = PatternConfig {
         map: MapMode::Off,
         ..random(Mix::Read, 1 << 40)
@@ -261,7 +261,7 @@ fn a_percentage_of_the_ops_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn the_share_of_reads_is_as_asked() {
+fn the_share_of_reads_is_as_configured() {
     for read in [0, 1, 30, 70, 100] {
         let mut pattern = Pattern::new(random(Mix::ReadWrite { read }, 1 << 40)).unwrap();
         let mut targets = vec![Target::default(); 20_000];
@@ -279,7 +279,7 @@ fn the_share_of_reads_is_as_asked() {
 }
 
 #[test]
-fn more_than_32_bits_of_blocks_are_all_reached_unless_32_bits_were_asked_for() {
+fn more_than_32_bits_of_blocks_are_reached_unless_tausworthe32_is_explicit() {
     let with = |explicit| {
         let mut config = PatternConfig {
             map: MapMode::Off,
@@ -297,7 +297,7 @@ fn more_than_32_bits_of_blocks_are_all_reached_unless_32_bits_were_asked_for() {
 }
 
 #[test]
-fn a_soft_map_gives_way_where_there_is_no_memory() {
+fn a_soft_map_is_omitted_for_lack_of_memory() {
     // 2⁶³ blocks of a byte: no machine has the memory.
     let mut config = config(Mix::Read, true, 1, 1 << 63);
     let error = Pattern::new(config.clone()).unwrap_err();
@@ -312,7 +312,7 @@ fn a_soft_map_gives_way_where_there_is_no_memory() {
 }
 
 #[test]
-fn an_alignment_of_its_own_turns_the_map_off() {
+fn blockalign_disables_the_map() {
     let mut config = random(Mix::Read, 64 * K);
     config.align = PerDirection::all(8192);
     let targets = pass(&mut Pattern::new(config).unwrap(), 100);
@@ -325,7 +325,7 @@ fn an_alignment_of_its_own_turns_the_map_off() {
 }
 
 #[test]
-fn the_next_pass_takes_another_order() {
+fn the_next_pass_has_another_order() {
     let mut pattern = Pattern::new(random(Mix::Read, 256 * K)).unwrap();
     let first = pass(&mut pattern, 999);
     pattern.restart();
@@ -336,7 +336,7 @@ fn the_next_pass_takes_another_order() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a flat table, one entry a case")]
-fn a_configuration_that_makes_no_sense_is_refused_with_its_reason() {
+fn invalid_configurations_are_refused_with_a_reason() {
     let base = || random(Mix::Read, 64 * K);
     let refused = |config: PatternConfig| Pattern::new(config).unwrap_err().to_string();
     let file = |offset, length| vec![file(offset, length)];
@@ -478,7 +478,7 @@ fn a_configuration_that_makes_no_sense_is_refused_with_its_reason() {
 }
 
 #[test]
-fn the_sizes_of_a_direction_that_never_comes_do_not_matter() {
+fn sizes_of_an_unused_direction_do_not_matter() {
     let mut config = random(Mix::Read, 64 * K);
     config.sizes.write = SizeChoice::Fixed(0);
     config.align.trim = 0;

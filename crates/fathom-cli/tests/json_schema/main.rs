@@ -83,7 +83,7 @@ fn gather(value: &Value, path: &str, ours: bool, seen: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_not_as_published_is_found() {
+fn deviations_from_the_schema_are_found() {
     let schema = published();
     let folder = Folder::new();
     let words = "run --output-format=json --name=t --ioengine=null --size=4k";

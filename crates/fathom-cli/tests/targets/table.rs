@@ -99,7 +99,7 @@ pub(crate) fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> 
 const NAME: usize = 17;
 
 #[test]
-fn the_table_has_a_word_for_each_column() {
+fn every_row_has_a_cell_per_column() {
     let heads: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let first = TABLE.lines().find(|line| !line.is_empty()).unwrap();
     assert_eq!(first.split_whitespace().collect::<Vec<_>>(), heads);

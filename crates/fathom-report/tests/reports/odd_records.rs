@@ -31,7 +31,7 @@ fn an_empty_run() {
 }
 
 #[test]
-fn a_job_that_did_nothing_prints_nothing_but_its_group() {
+fn an_idle_job_prints_only_its_group() {
     let record = of(JobRecord::default());
     check(&record);
     assert_eq!(crate::text(&record), "\n\nRun status group 0 (all jobs):\n");

@@ -171,7 +171,7 @@ fn fiovisualizer_streams_layout_3() {
 }
 
 #[test]
-fn disks_stand_behind_the_latencies() {
+fn disks_follow_the_latencies() {
     assert_eq!(fields(3)[121], "vda");
     assert_eq!(fields(4)[162], "vda");
     let [three, four, five] = [3, 4, 5].map(|layout| fields(layout).len());

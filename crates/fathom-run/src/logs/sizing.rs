@@ -2,7 +2,7 @@
 //! asked for.
 
 use fathom_record::Warning;
-use fathom_workload::{LogEntry, JobLog};
+use fathom_workload::{JobLog, LogEntry};
 
 use super::plan::{JobLogs, LogPlan};
 use super::writer::page_bytes;

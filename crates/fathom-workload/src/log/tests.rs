@@ -51,7 +51,7 @@ fn ops(items: &[Item]) -> Vec<LoggedOp> {
 }
 
 #[test]
-fn what_finds_no_room_is_dropped_and_counted() {
+fn entries_without_a_chunk_are_dropped_and_counted() {
     let channel = Arc::new(LogChannel::new(2, 10, 1));
     let mut log = JobLog::new(config(), Arc::clone(&channel));
     log.begin(Tick::ZERO);
@@ -100,7 +100,7 @@ fn a_writer_that_keeps_up_loses_nothing() {
 }
 
 #[test]
-fn long_latencies_and_early_ops_are_told_apart() {
+fn long_latencies_and_early_ops_are_distinguished() {
     let channel = Arc::new(LogChannel::new(2, 10, 1));
     let mut log = JobLog::new(config(), Arc::clone(&channel));
     log.completed(Direction::Read, &state(0, 0, 4096), Tick::new(1));
@@ -118,7 +118,7 @@ fn long_latencies_and_early_ops_are_told_apart() {
 }
 
 #[test]
-fn long_ops_and_priorities_of_their_own_are_kept() {
+fn long_ops_and_their_priorities_are_kept() {
     let channel = Arc::new(LogChannel::new(2, 100, 1));
     let without_offsets = LogConfig {
         offsets: false,
@@ -179,7 +179,7 @@ fn windows_lie_on_a_grid_and_empty_ones_are_zeros() {
 }
 
 #[test]
-fn a_rest_of_less_than_a_millisecond_is_no_line_of_its_own() {
+fn a_rest_below_a_millisecond_joins_the_previous_window() {
     let entries = windowed(2, &[100, 2_000_300], 2_000_300);
     assert_eq!(lines(&entries, Series::Iops), [(2_000_000, 500)]);
     assert_eq!(lines(&entries, Series::Clat), [(2_000_000, 40)]);

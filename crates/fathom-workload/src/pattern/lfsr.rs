@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_registers_go_through_every_value() {
+    fn narrow_registers_visit_every_value() {
         for width in 3..=22 {
             assert_eq!(period(width), (1 << width) - 1, "{width} bits");
         }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_block_comes_once_in_each_pass() {
+    fn each_block_is_visited_once_per_pass() {
         for blocks in (0..70).chain([127, 128, 129, 1000, 4096, 5000]) {
             let mut lfsr = Lfsr::new(blocks, 0x89);
             for _ in 0..2 {

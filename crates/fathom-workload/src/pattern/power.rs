@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_are_those_of_libm() {
+    fn powers_agree_with_libm() {
         for step in 1..=10_000 {
             let x = f64::from(step) / 10_000.0;
             for exponent in [0.046, 0.5, 1.0, 2.5, 7.2, 66.0] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_zero_is_next_to_nothing() {
+    fn a_power_of_zero_is_almost_zero() {
         assert!(Power::new(7.2).of(0.0) < 1e-300);
         assert!(Power::new(0.046).of(0.0) < 1e-14);
     }

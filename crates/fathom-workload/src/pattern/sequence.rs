@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_in_their_order_over_and_over() {
+    fn numbers_repeat_in_order() {
         check(false, 12, &[2, 0, 1, 2, 0, 1, 2]);
         check(true, 12, &[2, 0, 1, 5, 3, 4, 8, 6, 7, 11, 9, 10, 2]);
         check(false, 2, &[0, 0, 1]);

@@ -30,7 +30,7 @@ fn written(verifier: &Verifier) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_stamped_is_recognised() {
+fn stamped_blocks_verify() {
     for pattern in [None, Some(&b"abc"[..])] {
         for method in [
             VerifyMethod::Crc32c,

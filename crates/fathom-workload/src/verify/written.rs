@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_writing_and_not_of_completing() {
+    fn readback_follows_issue_order_not_completion_order() {
         let writes = [write(1, 4096, 512), write(0, 0, 512), write(2, 512, 512)];
         assert_eq!(log_of(&writes, 3), [writes[1], writes[0], writes[2]]);
     }
 
     #[test]
-    fn more_than_was_reckoned_with_is_kept_all_the_same() {
+    fn the_log_grows_beyond_its_capacity() {
         let writes = [write(0, 0, 1), write(1, 1, 1), write(2, 2, 1)];
         assert_eq!(log_of(&writes, 2), writes);
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_an_error() {
+    fn lack_of_memory_is_an_error() {
         assert!(WrittenLog::new(usize::MAX / 64).is_err());
     }
 
