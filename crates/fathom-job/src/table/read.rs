@@ -108,7 +108,7 @@ impl Row {
 
     fn no_value(&self) -> Problem {
         Problem::new("no-value", 0..0, format!("`{}` needs a value", self.name))
-            .fix(format!("write it as in `{}`", self.example))
+            .fix(format!("write it like `{}`", self.example))
     }
 }
 
