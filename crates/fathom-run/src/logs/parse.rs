@@ -96,7 +96,8 @@ pub(super) fn row(line: &str, layout: &Layout) -> Result<Row, String> {
             Some(hex) => u64::from_str_radix(hex, 16),
             None => column.parse(),
         };
-        words[place] = number.map_err(|_| format!("`{column}` is not a number"))?;
+        words[place] =
+            number.map_err(|_| format!("`{}` is not a number", column.escape_debug()))?;
     }
     if columns.next().is_some() {
         return Err("it has too many columns".to_owned());
@@ -168,5 +169,11 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert!(header("time_ms,x").is_err());
+        let layout = header("time_ms,lat_ns,direction,bytes,realtime").expect("a log's columns");
+        let error = row("1,\u{1b}[2J,0,4096,0", &layout).expect_err("no number");
+        assert!(
+            !error.contains('\u{1b}'),
+            "{error:?} would reach a terminal"
+        );
     }
 }
