@@ -1,4 +1,4 @@
-//! A set of block numbers that finds the next free block in a handful of steps, however full.
+//! Set of visited blocks that finds the next free block in a few steps, however full it is.
 //!
 //! ```text
 //! level 2                    [0…………]                one bit per full word of level 1
@@ -6,12 +6,15 @@
 //! level 0   [0110…] [1111…] … [1010…] …             one bit per block, set = taken
 //! ```
 //!
-//! Memory is one bit per block and 1/63 more. It is taken zeroed from the system, so pages that
-//! nobody has touched cost nothing, and a map over 2²⁸ blocks is made in microseconds.
+//! Memory is one bit per block plus 1/63. It is allocated zeroed, so untouched pages cost nothing
+//! and a map of 2²⁸ blocks is created in microseconds.
 
 use std::fmt;
 
-/// Which of the blocks 0..n are taken.
+/// Set of visited blocks among 0..n.
+///
+/// Used for random I/O without repetition. Insertion and search take a bounded number of steps, one
+/// or two per level. Allocation is the only operation that can fail.
 #[derive(Clone, Debug)]
 pub struct BlockMap {
     blocks: u64,
@@ -24,10 +27,10 @@ pub struct BlockMap {
 }
 
 impl BlockMap {
-    /// A map of `blocks` free blocks.
+    /// Creates a map of `blocks` free blocks.
     ///
     /// # Errors
-    /// The system does not give the memory.
+    /// Not enough memory.
     pub fn new(blocks: u64) -> Result<Self, NoMemory> {
         let mut map = Self {
             blocks,
@@ -45,25 +48,25 @@ impl BlockMap {
         Ok(map)
     }
 
-    /// How many blocks there are, free or taken.
+    /// Returns the number of blocks, free or taken.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.blocks
     }
 
-    /// Whether there are no blocks at all.
+    /// Returns whether there are no blocks at all.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.blocks == 0
     }
 
-    /// How many blocks are taken.
+    /// Returns the number of taken blocks.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.taken
     }
 
-    /// Whether `block` is taken.
+    /// Returns whether `block` is taken.
     ///
     /// # Panics
     /// `block` is not below [`BlockMap::len`].
@@ -74,7 +77,7 @@ impl BlockMap {
         self.words[word_of(block)] & bit_of(block) != 0
     }
 
-    /// Takes `block`; whether it was free.
+    /// Marks `block` as taken and returns whether it was free.
     ///
     /// # Panics
     /// `block` is not below [`BlockMap::len`].
@@ -90,8 +93,8 @@ impl BlockMap {
         true
     }
 
-    /// Takes the first free block at or above `start`, or else the first of all; `None` when all
-    /// are taken. This is fio's rule for a random block that was drawn before.
+    /// Takes the first free block at or above `start`, else the first of all; `None` if all are
+    /// taken. This is fio's rule for a random block that was drawn before.
     ///
     /// # Panics
     /// `start` is not below [`BlockMap::len`] and that is not 0.
@@ -99,9 +102,9 @@ impl BlockMap {
     pub fn take(&mut self, start: u64) -> Option<u64> {
         let index = word_of(start);
         let word = self.words.get(index).copied().unwrap_or(u64::MAX);
-        // One path for a free block and for one a little further up: whether a drawn block is
-        // free is a coin toss for the processor's branch prediction. What is clear in bounds is a
-        // block: the bits past the end are set.
+        // One path for a free block and for one a little further up: whether a drawn block is free
+        // is unpredictable for the branch predictor. Bits past the end are set, so any clear bit is
+        // a block.
         let clear = !word & (u64::MAX << (start & 63));
         if clear == 0 {
             return self.take_further(start);
@@ -117,7 +120,7 @@ impl BlockMap {
         Some(block)
     }
 
-    /// The first free block at or above `start`, or else the first of all; `None` when all are
+    /// Returns the first free block at or above `start`, else the first of all; `None` if all are
     /// taken.
     ///
     /// # Panics
@@ -131,15 +134,14 @@ impl BlockMap {
         self.free_from(start).or_else(|| self.free_from(0))
     }
 
-    /// How many blocks from `start` on are free, one after the other; counts no further than
-    /// `limit`.
+    /// Returns the length of the run of free blocks from `start` on, at most `limit`.
     #[must_use]
     pub fn free_run(&self, start: u64, limit: u64) -> u64 {
         let limit = limit.min(self.blocks.saturating_sub(start));
         let mut run = 0;
         while run < limit {
             let block = start + run;
-            // Bits shifted in from above are zero, so no more than what is left of the word counts.
+            // Zeros are shifted in from above, so at most the rest of the word counts.
             let free = u64::from((self.words[word_of(block)] >> (block & 63)).trailing_zeros());
             let left = 64 - (block & 63);
             run += free.min(left);
@@ -160,7 +162,7 @@ impl BlockMap {
         self.mark_ends();
     }
 
-    /// Stores a word that has one more bit than before.
+    /// Stores a word with one more bit set.
     #[inline]
     fn put(&mut self, index: usize, word: u64) {
         self.words[index] = word;
@@ -170,7 +172,7 @@ impl BlockMap {
         }
     }
 
-    /// Says upwards that the word at `index` of level 0 is full.
+    /// Propagates upwards that the word at `index` of level 0 is full.
     #[cold]
     fn mark_full(&mut self, index: usize) {
         let mut index = index as u64;
@@ -197,12 +199,12 @@ impl BlockMap {
         }
     }
 
-    /// The first free block at or above `start`, without going round.
+    /// Returns the first free block at or above `start`, without wrapping.
     fn free_from(&self, start: u64) -> Option<u64> {
         if let Some(block) = first_clear(&self.words, start) {
             return Some(block);
         }
-        // Up: the first level that knows of a word, after ours, that is not full.
+        // Up: to the first level that has a word, after ours, that is not full.
         let mut index = start >> 6;
         for (height, level) in self.levels.iter().enumerate() {
             if let Some(found) = first_clear(level, index + 1) {
@@ -213,7 +215,8 @@ impl BlockMap {
         None
     }
 
-    /// The first free block under bit `bit` of the level `height` (0: the one over the blocks).
+    /// Returns the first free block under bit `bit` of the level `height` (0: directly above
+    /// blocks).
     fn descend(&self, height: usize, bit: u64) -> Option<u64> {
         let mut bit = bit;
         for level in self.levels[..height].iter().rev() {
@@ -223,10 +226,10 @@ impl BlockMap {
     }
 }
 
-/// The system does not give the memory for a map.
+/// Not enough memory for a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub bytes: u64,
 }
 
@@ -238,7 +241,7 @@ impl fmt::Display for NoMemory {
 
 impl std::error::Error for NoMemory {}
 
-/// The first clear bit at or above `start` in the word that holds `start`.
+/// Returns the first clear bit at or above `start` in the word that holds `start`.
 #[inline]
 fn first_clear(level: &[u64], start: u64) -> Option<u64> {
     let word = *level.get(word_of(start))?;
@@ -246,11 +249,11 @@ fn first_clear(level: &[u64], start: u64) -> Option<u64> {
     (clear != 0).then(|| (start & !63) + u64::from(clear.trailing_zeros()))
 }
 
-/// Words for `bits` bits, zero, untouched.
+/// Allocates zeroed, untouched words for `bits` bits.
 ///
-/// `vec![0; n]` asks for zeroed memory, which the system gives lazily, but ends the program when
-/// there is none; `try_reserve` reports that, but its memory would have to be written to. So the
-/// second asks, and gives back what it got, for the first.
+/// `vec![0; n]` allocates lazily zeroed memory, but aborts if there is none; `try_reserve` reports
+/// the failure, but its memory would have to be written. So the latter probes, frees its memory,
+/// and the former allocates.
 fn zeroed(bits: u64) -> Result<Vec<u64>, NoMemory> {
     let words = bits.div_ceil(64);
     let refused = NoMemory {
@@ -263,13 +266,13 @@ fn zeroed(bits: u64) -> Result<Vec<u64>, NoMemory> {
     Ok(vec![0; words])
 }
 
-/// The word that holds a bit.
+/// Returns the index of the word that holds a bit.
 #[inline]
 const fn word_of(bit: u64) -> usize {
     (bit >> 6) as usize
 }
 
-/// The bit's mask within its word.
+/// Returns the bit's mask within its word.
 #[inline]
 const fn bit_of(bit: u64) -> u64 {
     1 << (bit & 63)

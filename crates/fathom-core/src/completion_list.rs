@@ -1,42 +1,45 @@
-//! Where many threads hand slots back to one: a list without a lock, linked by slot numbers.
+//! Lock-free list over which many threads return slots to one, linked by slot numbers.
 //!
 //! ```text
 //!         newest ──────────► oldest
 //! head ─► 7 ─► 2 ─► 5 ─► NONE             producers push at the head
 //!
-//! drain: head becomes NONE, the chain is turned round and belongs to the reader
+//! drain: head becomes NONE; the chain is reversed and belongs to the reader
 //!
 //! ahead ─► 5 ─► 2 ─► 7 ─► NONE            the reader takes from the front, as many as it likes
 //! ```
 //!
-//! A slot is in the list at most once, so one link for each slot is all the memory there is.
-//! Whoever pushes onto an empty list wakes the reader; nobody else needs to. The reader may sleep
-//! once [`CompletionList::drain`] gave it nothing, if a wake-up that comes before the sleep ends
-//! it at once (as `std::thread::park` and eventfd have it): either the drain saw the push, or the
-//! push saw the list that the drain left empty.
+//! A slot is in the list at most once, so one link per slot is all the memory needed. A producer
+//! that pushes onto an empty list wakes the reader; others need not. The reader may sleep once
+//! [`CompletionList::drain`] returned nothing, provided that an earlier wake-up ends the sleep at
+//! once (as with `std::thread::park` and eventfd): either the drain saw the push, or the push saw
+//! the list that the drain left empty.
 
 use core::hint::spin_loop;
 
 use crate::Slot;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// Slots that were pushed by any thread and not yet drained.
+/// Slots pushed by any thread and not yet drained.
+///
+/// A push costs one exchange on a shared line, a drain of any length one exchange. Linking slot
+/// numbers instead of pointers needs no `unsafe` and no reclamation.
 #[derive(Debug)]
 pub struct CompletionList {
     head: OwnLine<AtomicU32>,
-    /// What was pushed before the slot of this index, or what comes after it once it is the
-    /// reader's; [`OUTSIDE`] for a slot that is not in the list.
+    /// Per slot, the slot pushed before it, or the next one once the chain is the reader's;
+    /// [`OUTSIDE`] for a slot not in the list.
     links: Box<[AtomicU32]>,
 }
 
-/// The right to drain one [`CompletionList`]; holds what was taken from it and not yet given out.
+/// Right to drain one [`CompletionList`], with the slots taken from it and not yet returned.
 #[derive(Debug)]
 pub struct CompletionReader {
     ahead: u32,
 }
 
 impl CompletionList {
-    /// An empty list for slots below `slots`, and the right to drain it.
+    /// Creates an empty list for slots below `slots`, and its reader.
     ///
     /// # Panics
     /// `slots` is within two of 2³².
@@ -50,8 +53,7 @@ impl CompletionList {
         (list, CompletionReader { ahead: NONE })
     }
 
-    /// Puts `slot` behind all that were pushed before; whether the list was empty, so that the
-    /// reader has to be woken.
+    /// Pushes `slot` and returns whether the list was empty, so that the reader must be woken.
     ///
     /// The slot must not be in the list already.
     ///
@@ -64,7 +66,7 @@ impl CompletionList {
         self.publish(slot, slot)
     }
 
-    /// The same for several slots, oldest first, with one exchange; false if there are none.
+    /// Pushes several slots, oldest first, with one exchange; returns false if there are none.
     ///
     /// # Panics
     /// As [`push`](Self::push).
@@ -82,19 +84,19 @@ impl CompletionList {
         self.publish(*oldest, *newest)
     }
 
-    /// Puts a chain before the head; whether the list was empty.
+    /// Prepends a chain and returns whether the list was empty.
     #[inline]
     fn publish(&self, oldest: Slot, newest: Slot) -> bool {
         let link = &self.links[oldest.index()];
         let mut pause = 1;
-        // Relaxed: a guess, which the exchange checks.
+        // Relaxed: a stale value costs a retry; the exchange below validates it.
         let mut head = self.head.0.load(Ordering::Relaxed);
         loop {
             // Relaxed: published by the exchange.
             link.store(head, Ordering::Relaxed);
-            // Release: pairs with Acquire in `take`, so the reader sees the links and what the
-            // producer did before. Exchanges of later producers prolong it. A failure reads
-            // nothing but the number.
+            // Release: pairs with Acquire in `take`, so that the reader sees the links and the
+            // producer's earlier writes. Later exchanges continue the release sequence. On
+            // failure only the number is used.
             let put = self.head.0.compare_exchange_weak(
                 head,
                 newest.get(),
@@ -104,9 +106,8 @@ impl CompletionList {
             if put.is_ok() {
                 return head == NONE;
             }
-            // Whoever was quicker has the line and will want it again: with a pause each writes
-            // several times before the line goes over, which two threads at once measured as half
-            // as many adds again.
+            // The winner holds the cache line and will want it again. With a pause each thread
+            // writes several times before the line moves: 50 % more pushes with two threads.
             for _ in 0..pause {
                 spin_loop();
             }
@@ -115,10 +116,10 @@ impl CompletionList {
         }
     }
 
-    /// A slot is on the list once.
+    /// Asserts that the slot is not in the list.
     #[inline]
     fn expect_outside(&self, slot: Slot) {
-        // Relaxed: a slot's link has one owner, and who pushes it got it from that owner.
+        // Relaxed: a link has one owner at a time, handed over with its slot.
         debug_assert_eq!(
             self.links[slot.index()].load(Ordering::Relaxed),
             OUTSIDE,
@@ -126,10 +127,10 @@ impl CompletionList {
         );
     }
 
-    /// Hands up to `limit` slots to `each`, oldest first; how many they were.
+    /// Passes up to `limit` slots to `each`, oldest first, and returns their number.
     ///
-    /// Slots pushed by one thread come in its order. `reader` is the one that was made with this
-    /// list. What is beyond the limit stays with it: the reader sleeps only after a drain of 0.
+    /// Slots pushed by one thread come in its order. `reader` is the one created with this list.
+    /// Slots beyond the limit stay with it, so the reader may sleep only after a drain of 0.
     #[inline]
     pub fn drain(
         &self,
@@ -156,23 +157,23 @@ impl CompletionList {
         drained
     }
 
-    /// Whether nothing was pushed since the last drain that took all, as far as can be seen without
-    /// an exchange: to look before the reader sleeps, not to decide that it may.
+    /// Returns whether nothing was pushed since the last complete drain, without an exchange. A
+    /// hint for a spinning reader; only a drain of 0 permits sleeping.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: a guess.
+        // Relaxed: a hint.
         self.head.0.load(Ordering::Relaxed) == NONE
     }
 
-    /// Takes all that was pushed and turns it round; the oldest.
+    /// Takes the whole chain, reverses it and returns the oldest slot.
     fn take(&self) -> u32 {
-        // Acquire: pairs with Release in `push`. An exchange even if the list looks empty: it comes
-        // before or after each push, so a drain that gives 0 is one that the next push sees.
+        // Acquire: pairs with Release in `push`. An exchange even if the list looks empty: it is
+        // ordered with each push, so the next push sees a drain that returned 0.
         let mut at = self.head.0.swap(NONE, Ordering::Acquire);
         let mut behind = NONE;
         while at != NONE {
-            // Relaxed: ours since the exchange.
+            // Relaxed: the chain is ours since the exchange.
             let link = &self.links[Slot::new(at).index()];
             let older = link.load(Ordering::Relaxed);
             link.store(behind, Ordering::Relaxed);
@@ -184,21 +185,21 @@ impl CompletionList {
 }
 
 impl CompletionReader {
-    /// Whether slots are left over from the last drain.
+    /// Returns whether slots are left over from the last drain.
     #[must_use]
     pub const fn has_more(&self) -> bool {
         self.ahead != NONE
     }
 }
 
-/// Alone on its cache lines: producers write the head while the reader looks at the rest.
+/// Padded to its own cache lines: producers write the head while the reader reads the links.
 #[derive(Debug)]
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
-/// The end of a chain.
+/// End of a chain.
 const NONE: u32 = u32::MAX;
-/// The link of a slot that is in no chain.
+/// Link of a slot that is in no chain.
 const OUTSIDE: u32 = u32::MAX - 1;
-/// Of a producer that another was quicker than: turns of a loop, some hundred nanoseconds.
+/// Spins of a producer after a failed exchange: some hundred nanoseconds.
 const PAUSE_SPINS_MAX: u32 = 64;

@@ -1,8 +1,8 @@
-//! Read, write, trim: the three ways data goes, and a value for each.
+//! Directions of data (read, write, trim) and kinds of sync.
 
 use std::ops::{Index, IndexMut};
 
-/// Which way data goes.
+/// Direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
@@ -15,17 +15,17 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All three, in fio's order.
+    /// All directions, in fio's order.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
-    /// 0, 1 or 2: fio's number for the direction.
+    /// Returns fio's number of the direction: 0, 1 or 2.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// `read`, `write` or `trim`.
+    /// Returns `read`, `write` or `trim`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,48 +36,48 @@ impl Direction {
     }
 }
 
-/// Which of the system calls makes data durable.
+/// System call that makes data durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncKind {
     /// `fsync(2)`: data and all metadata.
     Full,
     /// `fdatasync(2)`: data and the metadata needed to read it.
     Data,
-    /// `sync_file_range(2)` with these flags: data between the op's offset and its end; with no
-    /// length, up to the file's end.
+    /// `sync_file_range(2)` with these flags: data between the op's offset and end; with length 0,
+    /// up to the end of the file.
     Range(u8),
-    /// `syncfs(2)`: all of the file's file system.
+    /// `syncfs(2)`: the whole file system of the file.
     FileSystem,
 }
 
-/// One value for each direction.
+/// One value per direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PerDirection<T> {
-    /// For reads.
+    /// Value for reads.
     pub read: T,
-    /// For writes.
+    /// Value for writes.
     pub write: T,
-    /// For trims.
+    /// Value for trims.
     pub trim: T,
 }
 
 impl<T> PerDirection<T> {
-    /// Values for reads, writes and trims.
+    /// Creates values for reads, writes and trims.
     pub const fn new(read: T, write: T, trim: T) -> Self {
         Self { read, write, trim }
     }
 
-    /// The value that `f` makes for each direction.
+    /// Creates each value by calling `f` with its direction.
     pub fn from_fn(mut f: impl FnMut(Direction) -> T) -> Self {
         Self::new(f(Direction::Read), f(Direction::Write), f(Direction::Trim))
     }
 
-    /// Every value changed by `f`.
+    /// Converts every value by `f`.
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> PerDirection<U> {
         PerDirection::new(f(self.read), f(self.write), f(self.trim))
     }
 
-    /// Each direction with its value.
+    /// Iterates over directions and their values.
     pub fn iter(&self) -> impl Iterator<Item = (Direction, &T)> {
         Direction::ALL
             .into_iter()
@@ -86,7 +86,7 @@ impl<T> PerDirection<T> {
 }
 
 impl<T: Clone> PerDirection<T> {
-    /// The same value for all three.
+    /// Creates the same value for all directions.
     pub fn all(value: T) -> Self {
         Self::new(value.clone(), value.clone(), value)
     }

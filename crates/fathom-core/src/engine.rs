@@ -1,4 +1,4 @@
-//! The contract between what decides (the workload) and what acts (an engine).
+//! Contract between the worker, which decides, and an engine, which acts.
 //!
 //! One worker owns one engine. The calling order of a turn is
 //!
@@ -6,53 +6,52 @@
 //! prepare(op)…  →  submit(want)  →  reap(out)…  →  [the driver: wait(min, until)]
 //! ```
 //!
-//! An engine decides nothing: no retry, no reordering by its own will, no hidden fallback.
+//! An engine decides nothing: no retry, no reordering of its own, no hidden fallback.
 
 use std::fmt;
 
 use crate::{Completion, FileIndex, Op, Slot, Tick};
 
-/// Takes ops, hands them to a kernel, a network or a model, and gives back completions.
+/// Performs ops through a kernel, a network or a model, and returns completions.
 ///
-/// Invariants that the conformance suite holds every engine to:
+/// Invariants, checked by the conformance suite for every engine:
 /// * each prepared op completes exactly once, with its own slot;
-/// * a slot's buffer is touched by nobody but the engine from `prepare` until its completion was
-///   given out by `reap`;
-/// * at most `depth` ops (set when the engine is made) are in flight;
+/// * a slot's buffer belongs to the engine from `prepare` until `reap` has returned its completion;
+/// * at most `depth` ops (fixed at creation) are in flight;
 /// * dropping an engine with ops in flight waits for them, or leaks their buffers.
 pub trait Engine {
-    /// What this engine can do; constant over its life.
+    /// Returns the engine's properties, constant over its lifetime.
     fn capabilities(&self) -> Capabilities;
 
     /// Opens a file of the job's list. Opening an open file is a programming error.
     ///
     /// # Errors
-    /// What the system said, with the path.
+    /// The errno of the failed system call, with the path.
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError>;
 
-    /// Closes a file; nothing of it may be in flight.
+    /// Closes a file; none of its ops may be in flight.
     ///
     /// # Errors
-    /// What the system said, with the path.
+    /// The errno of the failed system call, with the path.
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError>;
 
-    /// Drops the file's clean pages from the page cache, where there is one.
+    /// Drops the file's clean pages from the page cache, if it has any.
     ///
     /// # Errors
-    /// What the system said, with the path.
+    /// The errno of the failed system call, with the path.
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError>;
 
-    /// The buffer of a slot that is not in flight. Empty where the engine moves no data
+    /// Returns the buffer of a slot that is not in flight; empty if the engine moves no data
     /// (`Capabilities::moves_data` is false).
     fn buffer(&mut self, slot: Slot) -> &mut [u8];
 
-    /// Lays an op down in the engine's queue; no system call for asynchronous engines. A
-    /// synchronous engine may do the op here or in `submit`.
+    /// Queues an op; an asynchronous engine makes no system call. A synchronous engine may perform
+    /// the op here or in `submit`.
     fn prepare(&mut self, op: &Op);
 
-    /// Lays down reads or writes that are like `op` in all but slot and offset: one for each of
-    /// `slots`, at the offset that `offset` gives for it, and numbered on from `op`. An engine may
-    /// do once what they share.
+    /// Queues reads or writes that equal `op` except for slot, offset and sequence number: one for
+    /// each of `slots`, with the next offset of `offset`, numbered on from `op`. An engine may
+    /// compute once what they share.
     #[inline]
     fn prepare_many(&mut self, op: &Op, slots: &[Slot], mut offset: impl FnMut() -> u64)
     where
@@ -68,22 +67,22 @@ pub trait Engine {
         }
     }
 
-    /// Hands over all that is laid down, in one system call that may also run completion work and
-    /// wait until `want` completions are there. Failures of single ops come back as completions.
+    /// Submits all queued ops, in one system call that may also run task work and wait for `want`
+    /// completions. Failures of single ops are returned as completions.
     fn submit(&mut self, want: u32) -> Submitted;
 
-    /// Collects what has completed, without waiting; returns how many entries of `out` are filled.
+    /// Collects completions without waiting and returns the number of entries filled in `out`.
     fn reap(&mut self, out: &mut [Completion]) -> usize;
 
     /// Sleeps until `min` completions can be reaped or the clock passes `until`; `min` is at most
-    /// the number in flight. The driver's call, never the workload's.
+    /// the number in flight. Called by the driver, never by the worker.
     ///
     /// # Errors
-    /// What the system said; the engine can no longer be used.
+    /// The errno of the failed system call; the engine can no longer be used.
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError>;
 }
 
-/// An engine behind a pointer, so that the rare ones need no loop compiled for each of them.
+/// Boxed engines, so that rare engines share one compiled loop.
 impl<E: Engine + ?Sized> Engine for Box<E> {
     fn capabilities(&self) -> Capabilities {
         (**self).capabilities()
@@ -122,69 +121,69 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
     }
 }
 
-/// What `submit` did.
+/// Result of `submit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// The ops are with the kernel.
+    /// All ops were accepted.
     Issued {
-        /// Their issue time. Asynchronous: when the call returned. Synchronous: just before it.
+        /// Issue time of the ops. Asynchronous: after the call. Synchronous: just before it.
         issue: Tick,
-        /// The clock when the call had returned; `issue` itself for asynchronous engines. It is
-        /// the completion time of what `reap` gives next, and the next op's start.
+        /// Time after the call; equals `issue` for asynchronous engines. Also the completion time
+        /// of the ops reaped next, and the start time of the next op.
         now: Tick,
     },
-    /// Not all were accepted: no tag is free, or another job holds the lock on a file. The driver
+    /// Not all ops were accepted: no tag is free, or another job holds a file's lock. The driver
     /// waits and the worker submits again; the wait counts as slat.
     Blocked,
 }
 
-/// What an engine can do.
+/// Properties of an engine, constant over its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The name in job files: `psync`, `io_uring`…
+    /// Name in job files: `psync`, `io_uring`.
     pub name: &'static str,
     /// Ops complete inside `submit`: depth is 1 and there is no slat.
     pub synchronous: bool,
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,
-    /// `OpKind::Sync` may be prepared while other ops are in flight; else the queue is drained
+    /// `OpKind::Sync` may be prepared while other ops are in flight. Otherwise the queue is drained
     /// first, and no other op is prepared until the sync has completed.
     pub queued_sync: bool,
-    /// The same of `Direction::Trim`.
+    /// `Direction::Trim` may be prepared while other ops are in flight, as `queued_sync`.
     pub queued_trim: bool,
 }
 
-/// What a worker's turn asks its driver for.
+/// Request of a worker's turn to its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Call again, with a fresh time.
+    /// Call again with a later time.
     Again,
-    /// Sleep until `min` completions can be reaped, or `until`, whichever is first; with `min` 0
-    /// it is a plain sleep. `spin`: burn the processor instead of sleeping.
+    /// Wait until `min` completions can be reaped or until `until`, whichever is first; with `min`
+    /// 0, a plain sleep.
     Wait {
         /// Completions to wait for; 0 for none.
         min: u32,
-        /// The latest moment to call again.
+        /// Latest time of the next call.
         until: Option<Tick>,
-        /// Keep the processor busy while waiting (`thinktime_spin`).
+        /// Spin instead of sleeping (`thinktime_spin`).
         spin: bool,
     },
-    /// The engine blocked in `submit`; call again when it was woken.
+    /// The engine blocked in `submit`; call again once it is woken.
     Blocked,
     /// The worker has finished; nothing is in flight.
     Done,
 }
 
-/// Why an engine could not do what it was told; ops that fail are completions, not this.
+/// Failure of an engine as a whole. Failed ops are completions instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineError {
-    /// What was tried, as the system calls it: `open`, `io_uring_setup`…
+    /// Failed system call or step: `open`, `io_uring_setup`.
     pub what: &'static str,
-    /// The file or the engine it was tried on.
+    /// File or engine on which it failed.
     pub target: String,
-    /// The system's error number; 0 where there is none.
+    /// Errno; 0 if there is none.
     pub errno: i32,
-    /// What the user can do about it, in the imperative; empty if nothing is known to help.
+    /// Remedy for the user, in the imperative; empty if none is known.
     pub hint: String,
 }
 

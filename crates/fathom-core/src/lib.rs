@@ -1,4 +1,4 @@
-//! The words every other crate speaks: ticks, ops, the engine trait, seeded generators, bit sets.
+//! Vocabulary of all crates: ticks, ops, the engine trait, errnos, seeded generators, block maps.
 //!
 //! Nothing here does I/O, reads a clock or takes a lock.
 #![forbid(unsafe_code)]
@@ -14,7 +14,7 @@ mod priority;
 mod random;
 mod time;
 
-/// What is shared between threads here stands on this, so that a model checker can stand in for it.
+/// Atomics of the types shared between threads, replaceable by a model checker's.
 mod sync {
     pub(crate) use core::sync::atomic;
 }

@@ -1,27 +1,27 @@
-//! One operation, and what came of it.
+//! Ops and their completions.
 
 use crate::{Direction, SyncKind};
 
-/// An op's place in its worker's fixed table of `iodepth` places; carries the op's buffer.
+/// One of a worker's `iodepth` fixed places for ops in flight, each with a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// The slot with this number, counted from 0.
+    /// Creates the slot with this number, counted from 0.
     #[must_use]
     #[inline]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The slot's number.
+    /// Returns the slot's number.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The slot's number, to index a table with.
+    /// Returns the slot's number as a table index.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -29,26 +29,26 @@ impl Slot {
     }
 }
 
-/// A file's place in its job's list of files.
+/// Index of a file in its job's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIndex(u32);
 
 impl FileIndex {
-    /// The file with this number, counted from 0.
+    /// Creates the index of the file with this number, counted from 0.
     #[must_use]
     #[inline]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The file's number.
+    /// Returns the file's number.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The file's number, to index a table with.
+    /// Returns the file's number as a table index.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -56,53 +56,54 @@ impl FileIndex {
     }
 }
 
-/// What an op does.
+/// Kind of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// Moves or discards data.
     Data(Direction),
-    /// Makes the file's earlier writes durable; `offset` and `length` are zero but for
+    /// Makes the file's earlier writes durable; `offset` and `length` are zero except for
     /// [`SyncKind::Range`].
     Sync(SyncKind),
 }
 
-/// What an engine is asked to do.
+/// One operation of a job, as passed to an engine.
+///
+/// A plain value: the buffer is the slot's, and the retry state the worker's.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// Its place, and so its buffer.
+    /// Slot, which determines the buffer.
     pub slot: Slot,
-    /// What it does.
+    /// Kind.
     pub kind: OpKind,
-    /// The kernel's I/O priority, [`IoPriority::to_raw`](crate::IoPriority::to_raw); 0 for the
-    /// thread's own.
+    /// I/O priority as in [`IoPriority::to_raw`](crate::IoPriority::to_raw); 0: the thread's.
     pub priority: u16,
-    /// The file it works on.
+    /// File to access.
     pub file: FileIndex,
     /// Bytes to move or discard.
     pub length: u32,
-    /// Where in the slot's buffer the data begin: not 0 only for the rest of a short transfer.
+    /// Offset of the data in the slot's buffer; non-zero only for the rest of a short transfer.
     pub buffer_offset: u32,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Issue order within the job, counted from 0. The rest of a short transfer need not tell it.
+    /// Issue order within the job, counted from 0; unspecified for the rest of a short transfer.
     pub sequence: u64,
 }
 
-/// What came of an op: as the kernel says it, bytes moved (≥ 0) or a negated errno.
+/// Result of an op, in the kernel's form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The op's slot; free for the next op once this is handed out.
+    /// Slot of the op, free for the next op once the completion is reaped.
     pub slot: Slot,
-    /// Bytes moved, or a negated errno.
+    /// Bytes moved (≥ 0), or a negated errno.
     pub result: i32,
 }
 
 impl Completion {
-    /// The most bytes that a result can tell of: a read or write moves fewer in one call of the
-    /// kernel's, but a longer trim is done whole and has this result.
+    /// Largest result. A read or write moves fewer bytes in one system call; a longer trim is
+    /// performed whole and has this result.
     pub const BYTES_MAX: u32 = i32::MAX.unsigned_abs();
 
-    /// The result told apart.
+    /// Returns the decoded result.
     #[must_use]
     #[inline]
     pub const fn outcome(self) -> Outcome {
@@ -114,11 +115,11 @@ impl Completion {
     }
 }
 
-/// A completion's result, told apart.
+/// Decoded result of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// This many bytes were moved; fewer than asked for is a short transfer.
+    /// Bytes moved; fewer than requested is a short transfer.
     Moved(u32),
-    /// The errno.
+    /// Errno.
     Failed(u32),
 }

@@ -1,7 +1,6 @@
-//! The kernel's I/O priorities, as `ioprio_set(2)` and an op's own field spell them.
+//! I/O priorities of the kernel, as in `ioprio_set(2)` and in ops.
 
-/// How urgent an op is: class 0 (none), 1 (real time), 2 (best effort) or 3 (idle), and a level
-/// within it.
+/// I/O priority: class 0 (none), 1 (real time), 2 (best effort) or 3 (idle), and a level in it.
 ///
 /// ```text
 /// bit 15   13 12          3 2     0
@@ -9,16 +8,16 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IoPriority {
-    /// The class, 0–7; the kernel knows 0–3.
+    /// Class, 0–7; the kernel defines 0–3.
     pub class: u8,
-    /// The level, 0–7; 0 is the most urgent.
+    /// Level, 0–7; 0 is the most urgent.
     pub level: u8,
-    /// What a device is told beside it, 0–1023; 0 for nothing.
+    /// Hint for the device, 0–1023; 0: none.
     pub hint: u16,
 }
 
 impl IoPriority {
-    /// The kernel's number for it; what does not fit into its bits is cut off.
+    /// Returns the kernel's encoding; excess bits are dropped.
     #[must_use]
     pub const fn to_raw(self) -> u16 {
         (self.class as u16 & 7) << CLASS_SHIFT
@@ -26,7 +25,7 @@ impl IoPriority {
             | (self.level as u16 & 7)
     }
 
-    /// What the kernel's number stands for.
+    /// Decodes the kernel's encoding.
     #[must_use]
     pub const fn from_raw(raw: u16) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Seeded generators: the same seed gives the same numbers on every host and in every version.
 //!
-//! Replaying a job and verifying what an earlier run wrote depend on it, so the tests of this file
-//! hold the first numbers of each generator; changing one of them breaks users' data checks.
+//! Replaying a job and verifying data of an earlier run depend on it, so the tests of this file
+//! fix the first numbers of each generator; changing one breaks verification of existing data.
 //!
 //! * [`Taus88`] and [`Taus258`]: L'Ecuyer's combined Tausworthe generators ("Maximally
 //!   equidistributed combined Tausworthe generators", 1996, and "Tables of maximally
@@ -10,9 +10,9 @@
 //! * [`SplitMix64`]: Steele, Lea and Flood 2014; turns one seed into the states of the others.
 //! * [`Xoshiro256`]: Blackman and Vigna's xoshiro256++; fills buffers.
 //!
-//! None of them is for secrets.
+//! None is cryptographically secure.
 
-/// The seed of one stream among several that derive from one seed.
+/// Derives the seed of one stream among several from one seed.
 ///
 /// It is the output of a [`SplitMix64`] that starts at
 /// `mix(seed) + stream · 0x9e3779b97f4a7c15`, where `mix` is that generator's output function.
@@ -26,13 +26,13 @@ pub fn stream_seed(seed: u64, stream: u64) -> u64 {
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator whose state is `seed`.
+    /// Creates a generator whose state is `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
@@ -48,7 +48,7 @@ pub struct Taus88 {
 }
 
 impl Taus88 {
-    /// A generator whose state comes from [`SplitMix64`] started at `seed`.
+    /// Creates a generator whose state comes from [`SplitMix64`] started at `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut source = SplitMix64::new(seed);
@@ -59,7 +59,7 @@ impl Taus88 {
         Self { state }
     }
 
-    /// The next number, uniform over all 32-bit values.
+    /// Returns the next number, uniform over all 32-bit values.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         let [a, b, c] = self.state;
@@ -70,28 +70,27 @@ impl Taus88 {
         a ^ b ^ c
     }
 
-    /// A number below `bound`: ⌊`bound` · r / 2³²⌋ with `r` the next number. With a bound over 2³²
-    /// only every so many values can occur. 0 for bound 0.
+    /// Returns a number below `bound`: ⌊`bound` · r / 2³²⌋ with `r` the next number. With a bound
+    /// over 2³² not all values can occur. 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         scaled(self.next_u32(), bound)
     }
 }
 
-/// Four [`Taus88`] whose numbers come in turn: where a processor computes four at a time, all of
-/// them cost as much as one.
+/// Four interleaved [`Taus88`]: with SIMD, four numbers cost as much as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taus88x4 {
     /// Each component of the four.
     state: [[u32; 4]; 3],
-    /// The last numbers computed.
+    /// Numbers computed last.
     ready: [u32; 4],
-    /// Those of them that were given out.
+    /// How many of them were returned.
     used: usize,
 }
 
 impl Taus88x4 {
-    /// Generators whose seeds are the first numbers of [`SplitMix64`] started at `seed`.
+    /// Creates generators whose seeds are the first numbers of [`SplitMix64`] started at `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut seeds = SplitMix64::new(seed);
@@ -103,7 +102,7 @@ impl Taus88x4 {
         }
     }
 
-    /// The next number, uniform over all 32-bit values.
+    /// Returns the next number, uniform over all 32-bit values.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         if self.used == self.ready.len() {
@@ -166,12 +165,12 @@ fn scaled(r: u32, bound: u64) -> u64 {
 /// Five 64-bit Tausworthe components; period about 2²⁵⁸.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taus258 {
-    /// The lowest 1, 9, 12, 17 and 23 bits of a component do not count: the rest must not be zero.
+    /// The lowest 1, 9, 12, 17 and 23 bits of the components are unused; the rest must not be zero.
     state: [u64; 5],
 }
 
 impl Taus258 {
-    /// A generator whose state comes from [`SplitMix64`] started at `seed`.
+    /// Creates a generator whose state comes from [`SplitMix64`] started at `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut source = SplitMix64::new(seed);
@@ -183,7 +182,7 @@ impl Taus258 {
         Self { state }
     }
 
-    /// The next number, uniform over all 64-bit values.
+    /// Returns the next number, uniform over all 64-bit values.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d, e] = self.state;
@@ -196,13 +195,13 @@ impl Taus258 {
         a ^ b ^ c ^ d ^ e
     }
 
-    /// A number below `bound`: ⌊`bound` · r / 2⁶⁴⌋ with `r` the next number. 0 for bound 0.
+    /// Returns a number below `bound`: ⌊`bound` · r / 2⁶⁴⌋ with `r` the next number. 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         below_wide(bound, self.next_u64())
     }
 
-    /// A number in [0, 1), a multiple of 2⁻⁵³.
+    /// Returns a number in [0, 1), a multiple of 2⁻⁵³.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
     pub fn unit(&mut self) -> f64 {
@@ -218,17 +217,17 @@ pub struct Xoshiro256 {
 }
 
 impl Xoshiro256 {
-    /// A generator whose state comes from [`SplitMix64`] started at `seed`.
+    /// Creates a generator whose state comes from [`SplitMix64`] started at `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut source = SplitMix64::new(seed);
-        // Never all zero: SplitMix64 takes each value once in its period.
+        // Never all zero: SplitMix64 outputs each value once in its period.
         Self {
             state: [(); 4].map(|()| source.next_u64()),
         }
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
@@ -239,13 +238,13 @@ impl Xoshiro256 {
         result
     }
 
-    /// A number below `bound`: ⌊`bound` · r / 2⁶⁴⌋ with `r` the next number. 0 for bound 0.
+    /// Returns a number below `bound`: ⌊`bound` · r / 2⁶⁴⌋ with `r` the next number. 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         below_wide(bound, self.next_u64())
     }
 
-    /// Fills `bytes` with the next numbers, little-endian; a last part of one is cut off.
+    /// Fills `bytes` with the next numbers, little-endian; the last one may be truncated.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         // A copy of the state in registers, not behind the reference.
         let mut own = self.clone();
@@ -283,7 +282,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 mod tests {
     use super::*;
 
-    /// Published by the authors' reference programs.
+    /// Values of the authors' reference programs.
     #[test]
     fn splitmix_gives_the_published_numbers() {
         let mut zero = SplitMix64::new(0);
@@ -315,7 +314,7 @@ mod tests {
         assert_eq!(want.map(|_| generator.next_u64()), want);
     }
 
-    /// From an independent program written after the papers: outputs 0–3 and 999.
+    /// Outputs 0–3 and 999 of an independent implementation of the papers.
     #[test]
     fn the_tausworthe_generators_keep_their_numbers_for_ever() {
         let four = |seed| {

@@ -1,9 +1,9 @@
-//! Points in time and spans of it, in integer nanoseconds.
+//! Points in time and durations, in integer nanoseconds.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A moment: nanoseconds since the origin of the run's clock (real or virtual).
+/// Point in time: nanoseconds since the origin of the run's clock, real or virtual.
 ///
 /// Two ticks can be subtracted, never added. 2⁶⁴ ns are 584 years, so no sum here overflows in
 /// practice; the arithmetic saturates all the same.
@@ -11,24 +11,24 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Tick(u64);
 
 impl Tick {
-    /// The origin of the clock.
+    /// Origin of the clock.
     pub const ZERO: Self = Self(0);
-    /// A moment that never comes.
+    /// Latest tick, which never comes.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The moment `ns` nanoseconds after the origin.
+    /// Creates the tick `ns` nanoseconds after the origin.
     #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The span from `earlier` to this moment; zero if `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     #[inline]
     pub const fn since(self, earlier: Self) -> Nanos {
@@ -36,53 +36,53 @@ impl Tick {
     }
 }
 
-/// A span of time in nanoseconds.
+/// Duration in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The longest span.
+    /// Longest duration.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `ns` nanoseconds.
+    /// Creates a duration of `ns` nanoseconds.
     #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// A span of `us` microseconds, saturating.
+    /// Creates a duration of `us` microseconds, saturating.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us.saturating_mul(1_000))
     }
 
-    /// A span of `ms` milliseconds, saturating.
+    /// Creates a duration of `ms` milliseconds, saturating.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000))
     }
 
-    /// A span of `s` seconds, saturating.
+    /// Creates a duration of `s` seconds, saturating.
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000_000))
     }
 
-    /// Nanoseconds.
+    /// Returns the nanoseconds.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds, rounded down.
+    /// Returns the milliseconds, rounded down.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Whether the span is empty.
+    /// Returns whether the duration is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
