@@ -1,31 +1,31 @@
-//! What is asked of a request queue, and the pieces it is cut into.
+//! Requests to a queue (bios), and the pieces into which they are split.
 
 use fathom_core::{IoPriority, OpKind};
 
-/// What one submitter hands over at once.
+/// One submission to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bio {
-    /// What it does.
+    /// Kind of the operation.
     pub kind: OpKind,
     /// Byte offset on the device.
     pub offset: u64,
     /// Bytes; 0 for a sync.
     pub length: u32,
-    /// How urgent it is.
+    /// Priority class.
     pub class: Class,
-    /// Whom its pieces belong to, as the caller counts.
+    /// Owner of its pieces, numbered by the caller.
     pub owner: u32,
 }
 
-/// How urgent a request is; the most urgent class first.
+/// Priority class of a request; the most urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Before all others.
     RealTime,
-    /// What nothing is said of.
+    /// Default class.
     #[default]
     BestEffort,
-    /// When there is nothing else to do.
+    /// Idle class: only when nothing else is queued.
     Idle,
 }
 
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-/// How much one request may carry.
+/// Size limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes (`max_sectors_kb`); at least one page.
@@ -74,7 +74,7 @@ impl Limits {
         }
     }
 
-    /// How many pieces a bio is cut into; at least 1.
+    /// Returns the number of pieces of a bio, at least 1.
     #[must_use]
     pub fn pieces(&self, bio: &Bio) -> u32 {
         bio.length.div_ceil(self.piece(bio).max(1)).max(1)
@@ -82,7 +82,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// As a kernel sets them for a disk that says nothing.
+    /// The kernel's defaults for a disk that reports no limits.
     fn default() -> Self {
         Self {
             max_bytes: 1280 * 1024,
@@ -91,7 +91,7 @@ impl Default for Limits {
     }
 }
 
-/// Whether the kind is limited by what a request may carry.
+/// Returns whether the size limits apply to this kind.
 const fn moves_data(kind: OpKind) -> bool {
     use fathom_core::Direction::{Read, Write};
     matches!(kind, OpKind::Data(Read | Write))

@@ -22,18 +22,18 @@ pub struct DeadlineConfig {
     pub read_expire: Nanos,
     /// A write that waits longer may begin a batch.
     pub write_expire: Nanos,
-    /// How often reads may pass writes.
+    /// Number of times that reads may pass writes.
     pub writes_starved: u32,
     /// Requests of a batch; at least 1.
     pub fifo_batch: u32,
-    /// Whether something may be put in front of a queued request.
+    /// Front merges are allowed.
     pub front_merges: bool,
     /// After so long a less urgent request goes before more urgent ones.
     pub prio_aging_expire: Nanos,
 }
 
 impl Default for DeadlineConfig {
-    /// As a kernel sets them.
+    /// The kernel's defaults.
     fn default() -> Self {
         Self {
             read_expire: Nanos::from_millis(500),
@@ -46,7 +46,7 @@ impl Default for DeadlineConfig {
     }
 }
 
-/// What the scheduler knows of a request.
+/// A request as the scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queued {
     pub(crate) class: Class,
@@ -54,7 +54,7 @@ pub(crate) struct Queued {
     pub(crate) writes: bool,
     /// Byte offset.
     pub(crate) offset: u64,
-    /// When it was queued.
+    /// Time of queueing.
     pub(crate) since: Tick,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Deadline {
     batch: u32,
     /// Its class and whether it writes.
     last: (usize, bool),
-    /// How often writes of a class were passed over.
+    /// Number of times that writes of a class were passed over.
     starved: [u32; CLASSES],
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Deadline {
 struct Lane {
     sorted: BTreeSet<(u64, u32)>,
     arrived: BTreeMap<u64, u32>,
-    /// What follows in the order of sectors.
+    /// Next request in the order of sectors.
     next: Option<(u64, u32)>,
 }
 

@@ -15,7 +15,7 @@ mod tag_set;
 mod tag_words;
 mod wait_queues;
 
-/// What is shared between threads here stands on this, so that a model checker can stand in for it.
+/// Atomics of the types shared between threads, replaceable by a model checker's.
 mod sync {
     pub(crate) use core::sync::atomic;
     pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Whose data a request carries: a chain of pieces in the order of sectors.
+//! Submitters of a request's data: a chain of pieces in the order of sectors.
 
 use crate::request_queue::DonePiece;
 

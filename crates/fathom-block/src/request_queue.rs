@@ -26,10 +26,10 @@ use crate::tag_set::{Policy, TagSet, TagSetConfig};
 use crate::tag_words::{Hint, Tag};
 use crate::wait_queues::WaiterId;
 
-/// What a queue is made from.
+/// Configuration of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// What one request may carry.
+    /// Size limits of one request.
     pub limits: Limits,
     /// The order of requests.
     pub scheduler: SchedulerConfig,
@@ -37,18 +37,18 @@ pub struct QueueConfig {
     pub nr_requests: u32,
     /// Tags of the device: requests that are with it.
     pub queue_depth: u32,
-    /// Who gets a tag that is freed while others wait.
+    /// Policy for a tag that is freed while others wait.
     pub policy: Policy,
-    /// Whether the pieces of a split may get their tags together, where the policy knows how.
+    /// The pieces of a split may get their tags together, if the policy supports it.
     pub together: bool,
-    /// Whether submitters hold back requests until they wait or say that they are done.
+    /// Submitters plug: they hold requests back until they wait or finish.
     pub plug: bool,
     /// Hardware queues of the host. Several requests that go to the device at one moment go queue
     /// by queue; a submitter that slept goes on in any of them, as its thread does on any core.
     pub hardware_queues: u32,
 }
 
-/// What came of one step of a submission.
+/// Result of one step of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Progress {
@@ -60,7 +60,7 @@ pub enum Progress {
     Waits,
 }
 
-/// What a device is asked to do.
+/// Command to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Below the device's queue depth; tells the command from the others in flight.
@@ -74,7 +74,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// What a device says of a command that it has done whole.
+    /// Returns the result of a command that completed in full.
     #[must_use]
     #[inline]
     pub const fn whole(&self) -> i32 {
@@ -109,7 +109,7 @@ pub struct RequestQueue {
     pieces: Pieces,
     submitters: Box<[Submitter]>,
     free_device_tags: Vec<u32>,
-    /// Which request has which of the device's tags.
+    /// Request of each device tag.
     in_device: Box<[Option<u32>]>,
     seeks: SeekCounts,
     random: SplitMix64,
@@ -126,14 +126,14 @@ struct Request {
     offset: u64,
     length: u32,
     hardware_queue: u32,
-    /// Whose data it carries, in the order of sectors.
+    /// Submitters of its data, in the order of sectors.
     part: Part,
 }
 
 #[derive(Debug)]
 struct Submitter {
     hint: Hint,
-    /// What is not queued yet.
+    /// Remainder not yet queued.
     rest: Option<Bio>,
     waits: bool,
     hardware_queue: u32,
@@ -231,7 +231,7 @@ impl RequestQueue {
         }
     }
 
-    /// What a submitter held back goes to the scheduler.
+    /// Unplugs a submitter: its requests go to the scheduler.
     pub fn unplug(&mut self, who: WaiterId, now: Tick) {
         let mut plug = std::mem::take(&mut self.submitters[who.index()].plug);
         for id in plug.drain(..) {
@@ -240,13 +240,13 @@ impl RequestQueue {
         self.submitters[who.index()].plug = plug;
     }
 
-    /// Whether a submitter holds anything back.
+    /// Returns whether a submitter is plugged with requests.
     #[must_use]
     pub fn is_plugged(&self, who: WaiterId) -> bool {
         !self.submitters[who.index()].plug.is_empty()
     }
 
-    /// What goes to the device now, in its order.
+    /// Dispatches requests to the device, in order.
     pub fn dispatch(&mut self, now: Tick, out: &mut Vec<Command>) {
         while self.round.len() < self.free_device_tags.len() {
             let next = self.syncs.pop_front().or_else(|| self.scheduler.take(now));
@@ -276,12 +276,12 @@ impl RequestQueue {
         self.woken.extend_from_slice(wake.waiters());
     }
 
-    /// Who may ask again, in the order in which they were woken.
+    /// Returns the submitters to resume, in wake-up order.
     pub fn woken(&mut self) -> impl Iterator<Item = WaiterId> + '_ {
         self.woken.drain(..)
     }
 
-    /// What the device was given.
+    /// Returns the statistics of dispatched requests.
     #[must_use]
     pub const fn seeks(&self) -> &SeekCounts {
         &self.seeks
@@ -292,7 +292,7 @@ impl RequestQueue {
         self.seeks.restart();
     }
 
-    /// What the queue was made from.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> &QueueConfig {
         &self.config
@@ -422,7 +422,7 @@ impl RequestQueue {
     }
 }
 
-/// What is left behind the first `length` bytes.
+/// Returns the remainder after the first `length` bytes.
 fn cut(bio: Bio, length: u32) -> Option<Bio> {
     (bio.length > length).then(|| Bio {
         offset: bio.offset + u64::from(length),

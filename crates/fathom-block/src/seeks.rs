@@ -1,10 +1,8 @@
-//! What a disk saw: how many requests, how many of them where the one before had ended, and how far
-//! apart the others were.
+//! Seek statistics of a disk: requests, sequential requests, and the distances between the others.
 
 use fathom_core::{Direction, OpKind};
 
-/// Whether seeks are counted of it: reads and writes, as of a real device; trims and syncs move no
-/// arm.
+/// Returns whether seeks are counted for this kind: reads and writes; trims and syncs move no arm.
 #[must_use]
 pub const fn moves_data(kind: OpKind) -> bool {
     matches!(kind, OpKind::Data(Direction::Read | Direction::Write))
@@ -18,13 +16,13 @@ pub struct SeekCounts {
     dispatched: u64,
     merged: u64,
     sequential: u64,
-    /// Where the last request ended, in bytes.
+    /// End of the last request, in bytes.
     end: Option<u64>,
     distances: [u64; SEEK_BUCKETS],
 }
 
-/// How many seeks were this far: more than `from_kib`, at most `to_kib`; the first bucket holds
-/// requests that followed without a seek too.
+/// Number of seeks in a range of distances: more than `from_kib`, at most `to_kib`; the first
+/// bucket holds requests that followed without a seek too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekBucket {
     /// Its lower end, in KiB.

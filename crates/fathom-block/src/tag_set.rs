@@ -21,7 +21,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::tag_words::{From, Hint, Tag, TagWords};
 use crate::wait_queues::{QUEUES, State, WAKES_MAX, WaitQueues, WaiterId, Wakes};
 
-/// Who gets a tag that is freed while others wait.
+/// Policy for a tag that is freed while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Whoever asks first: newcomers may pass the waiters. A split request asks for its tags one by
@@ -37,16 +37,16 @@ pub enum Policy {
     Elastic,
 }
 
-/// What a set is made from.
+/// Configuration of a tag set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagSetConfig {
-    /// How many tags there are, without the reserve of [`Policy::Elastic`].
+    /// Number of tags, without the reserve of [`Policy::Elastic`].
     pub tags: u32,
-    /// How many can wait: all threads or jobs that ask.
+    /// Number of possible waiters: all threads or jobs that request tags.
     pub waiters: u32,
-    /// Who gets a freed tag.
+    /// Policy for freed tags.
     pub policy: Policy,
-    /// Whether a split request may get its tags together; has no effect in [`Policy::Plain`].
+    /// A split request may get its tags together; no effect in [`Policy::Plain`].
     pub together: bool,
 }
 
@@ -55,28 +55,28 @@ pub struct TagSetConfig {
 pub struct TagSet {
     words: TagWords,
     config: TagSetConfig,
-    /// How many freed tags make up a wake-up: 1…8, and at most an eighth of the tags if there are
+    /// Freed tags per wake-up: 1…8, and at most an eighth of the tags if there are
     /// eight.
     batch: u32,
     line: Mutex<Line>,
 }
 
-/// What came of asking.
+/// Result of a request for tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the caller may have to wait, and others are to be woken"]
 pub struct Asked {
     /// The caller got nothing and waits; it asks for the same again once it has been woken, and not
     /// before.
     pub waits: bool,
-    /// Who has to be woken.
+    /// Waiters to wake.
     pub wake: Wakes,
 }
 
-/// What is known of those who wait.
+/// State of the waiters.
 #[derive(Debug)]
 struct Line {
     queues: WaitQueues,
-    /// Whether the words are marked.
+    /// The words are marked.
     contended: bool,
     /// `plain`, `elastic`: freed tags that have woken nobody yet.
     freed: u32,
@@ -112,7 +112,7 @@ impl TagSet {
         }
     }
 
-    /// Where the `nth` thread begins to look.
+    /// Returns the place where the `nth` thread starts its search.
     #[must_use]
     pub const fn hint(&self, nth: usize) -> Hint {
         self.words.hint(nth)
@@ -364,7 +364,7 @@ impl TagSet {
         }
     }
 
-    /// How many tags one ask gets.
+    /// Returns the number of tags granted to one request.
     const fn at_once(&self, need: u32) -> u32 {
         let together = self.config.together && !matches!(self.config.policy, Policy::Plain);
         if !together || need <= 1 {

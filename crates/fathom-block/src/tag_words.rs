@@ -1,4 +1,4 @@
-//! Which tags are taken: a bitmap spread over words that are cache lines apart.
+//! Taken tags: a bitmap spread over words that are cache lines apart.
 //!
 //! ```text
 //! bit 63        bits n…62        bits 0…n-1, n ≤ 32
@@ -36,7 +36,7 @@ impl Tag {
     }
 }
 
-/// Where a thread looks first: the word of its last tag. Each thread has its own.
+/// Start of a thread's search: the word of its last tag. Each thread has its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint(usize);
 
@@ -45,7 +45,7 @@ pub struct Hint(usize);
 #[repr(align(128))]
 struct Word(AtomicU64);
 
-/// How many tags somebody wants, and from where.
+/// Tags from which a request may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
     /// The tags that everybody may have.
@@ -142,14 +142,14 @@ impl TagWords {
         }
     }
 
-    /// Whether somebody waits, or did a moment ago.
+    /// Returns whether a thread waits, or did a moment ago.
     #[inline]
     pub(crate) fn is_contended(&self) -> bool {
         // Relaxed: a guess that saves a try.
         self.words[0].0.load(Ordering::Relaxed) & CONTENDED != 0
     }
 
-    /// How many tags of `from` are free; exact while nobody takes or frees any.
+    /// Returns the number of free tags in `from`; exact while no thread takes or frees any.
     pub(crate) fn free(&self, from: From) -> u32 {
         let words = match from {
             From::Regular => self.regular_words,
@@ -204,6 +204,6 @@ impl Word {
 const CONTENDED: u64 = 1 << 63;
 /// The largest power of two beside that bit, so that a tag's number needs no division.
 const TAGS_PER_WORD_MAX: u32 = 32;
-/// How many words a set is spread over if it is not larger than they are: with more than the cores
+/// Words that a set is spread over if it is not larger than they are: with more than the cores
 /// of a socket's cluster little is gained. A guess.
 const WORDS_WANTED: u32 = 8;

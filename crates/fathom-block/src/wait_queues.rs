@@ -1,4 +1,4 @@
-//! Who waits for tags: eight queues, linked by the waiters' numbers.
+//! Waiters for tags: eight queues, linked by the waiters' numbers.
 
 /// One who can wait, by a number that its set has room for: a thread, or a job of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ impl WaiterId {
     }
 }
 
-/// Who has to be woken, by whoever holds this.
+/// Waiters to wake; the holder must wake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "they sleep until they are woken"]
 pub struct Wakes {
@@ -52,7 +52,7 @@ impl Wakes {
     }
 }
 
-/// What a waiter is about.
+/// State of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It does not wait.
@@ -72,7 +72,7 @@ pub(crate) struct WaitQueues {
     join: usize,
     /// All that are queued.
     pub(crate) waiting: u32,
-    /// How many tags all that are queued need.
+    /// Number of tags that all queued waiters need.
     pub(crate) needed: u32,
 }
 
@@ -112,7 +112,7 @@ impl WaitQueues {
         self.waiters[waiter.index()].state
     }
 
-    /// How many tags a waiter that was woken or is queued asked for.
+    /// Returns the number of tags requested by a queued or woken waiter.
     pub(crate) fn need(&self, waiter: WaiterId) -> u32 {
         self.waiters[waiter.index()].need
     }
@@ -191,7 +191,7 @@ impl WaitQueues {
     }
 }
 
-/// How many queues there are, as in the published mechanism.
+/// Number of queues, as in the published mechanism.
 pub(crate) const QUEUES: usize = 8;
 /// The most that one call wakes; a batch of the published mechanism.
 pub(crate) const WAKES_MAX: usize = 8;

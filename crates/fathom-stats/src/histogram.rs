@@ -25,10 +25,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many buckets cover all of `u64`; indices are below this.
+    /// Number of buckets that cover all of `u64`; indices are below this.
     pub const BUCKETS: usize = 59 * GROUP;
 
-    /// How many of them are fio's; the bucket of a value has the same index in both.
+    /// Number of buckets that fio has; the bucket of a value has the same index in both.
     pub const FIO_BUCKETS: usize = 29 * GROUP;
 
     /// An empty histogram.
@@ -100,7 +100,7 @@ impl Histogram {
         self.counts.fill(0);
     }
 
-    /// How many values were counted.
+    /// Returns the number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         total(&self.counts[..])
@@ -148,8 +148,8 @@ impl Histogram {
             .map(|(index, count)| (Self::midpoint(index), count))
     }
 
-    /// How many values lie below `bound`. A bucket that `bound` cuts is split in proportion, so
-    /// the answer is off by no more than that bucket's count.
+    /// Returns the number of values below `bound`. A bucket that `bound` cuts is split in
+    /// proportion, so the answer is off by no more than that bucket's count.
     #[must_use]
     pub fn count_below(&self, bound: u64) -> u64 {
         let cut = Self::index_of(bound);
@@ -189,7 +189,7 @@ impl Histogram {
         ((index - (shift << GROUP_BITS)) as u64) << shift
     }
 
-    /// How many values share bucket `index`.
+    /// Returns the number of values that share bucket `index`.
     const fn width(index: usize) -> u64 {
         1 << shift_of(index)
     }
@@ -274,7 +274,7 @@ const fn shift_of(index: usize) -> usize {
     (index >> GROUP_BITS).saturating_sub(1)
 }
 
-/// Which of `count` values in ascending order, from 1, `percent` points at.
+/// Returns the rank, from 1, of a percentile among `count` values in ascending order.
 ///
 /// In integers, because 99.9 is not a binary fraction: 99.9 % of 1000 values is the 999th, not the
 /// first one above 999.00000000000006.

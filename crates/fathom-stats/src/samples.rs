@@ -40,7 +40,7 @@ impl SampleStats {
         self.squares += other.squares;
     }
 
-    /// How many samples.
+    /// Returns the number of samples.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

@@ -1,6 +1,6 @@
-//! Whether a series of samples, one an interval, has become steady.
+//! Steady-state detection over a series of samples, one per interval.
 
-/// How a series is judged.
+/// Criterion of the steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// By the largest distance of a sample from the mean.
@@ -9,7 +9,7 @@ pub enum Judge {
     Slope,
 }
 
-/// What a series comes to.
+/// Evaluation of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Judged {
     /// The mean of the samples.

@@ -111,8 +111,8 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(squares);
     }
 
-    /// Whether all of `values` lie between the smallest and the largest so far, and their squares
-    /// fit: true but for the first ones and now and then a slow one.
+    /// Returns whether all of `values` lie between the smallest and the largest so far, and their
+    /// squares fit: true but for the first ones and now and then a slow one.
     #[inline]
     fn spans(&self, values: &[u32]) -> bool {
         let Ok(min) = u32::try_from(self.min) else {
@@ -133,7 +133,7 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(other.sum_of_squares);
     }
 
-    /// How many values.
+    /// Returns the number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -219,7 +219,7 @@ fn bounds(values: &[u32]) -> Option<(u32, u32)> {
     (!values.is_empty()).then_some((least, most))
 }
 
-/// How a summary is stored: sums as their upper and lower 64 bits, because JSON's readers do not
+/// Stored form of a summary: sums as their upper and lower 64 bits, because JSON's readers do not
 /// keep longer integers.
 #[derive(Serialize, Deserialize)]
 struct Stored {
