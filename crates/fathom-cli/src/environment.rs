@@ -4,14 +4,32 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
 use fathom_host::output_file::is_same_file;
 use fathom_job::{Environment, JOB_FILE_BYTES_MAX};
 use fathom_sys::system;
 
-/// Files, variables and machine of this process.
-pub(crate) struct Process;
+use crate::engines;
+
+/// Files, variables and machine of this process, and the engines of this program.
+pub(crate) struct Process {
+    engines: Registry,
+}
+
+impl Process {
+    pub(crate) fn new() -> Self {
+        Self {
+            engines: engines::registry(),
+        }
+    }
+}
 
 impl Environment for Process {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines.infos()
+    }
+
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         read(File::open(path)?)
     }

@@ -24,7 +24,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
         Ok(words) => words,
         Err(message) => return refuse(&format!("fathom: {message}\n")),
     };
-    match parse_leniently(&words, &Process) {
+    match parse_leniently(&words, &Process::new()) {
         Ok(Invocation::Run {
             plan,
             settings,

@@ -3,6 +3,7 @@
 
 mod bug;
 mod commands;
+mod engines;
 mod environment;
 mod exit;
 mod external_requests;

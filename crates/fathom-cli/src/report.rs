@@ -325,7 +325,7 @@ fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
     let has_command = of_those().any(|job| job.options.lifecycle.exec_postrun.is_some());
     let command = if has_command { " and exec_postrun" } else { "" };
     let mut text = format!("fathom: still draining in-flight I/O{command} of {whose}\n");
-    if of_those().any(|job| job.options.ioengine == "libaio") {
+    if of_those().any(|job| job.options.engine.exit_waits_for_ops) {
         text.push_str(
             "hint: wait; with libaio an abort takes as long, because the kernel keeps the process \
              until its ops complete\n",

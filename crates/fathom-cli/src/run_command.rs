@@ -11,6 +11,7 @@ use fathom_run::LogFiles;
 use fathom_setup::Session;
 use fathom_sys::signals::Interrupts;
 
+use crate::engines;
 use crate::environment::Process;
 use crate::exit::End;
 use crate::external_requests::{ReportRequests, Trigger};
@@ -35,7 +36,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             return End::Refused;
         }
     };
-    match parse(&words, dialect, &Process) {
+    match parse(&words, dialect, &Process::new()) {
         Ok(Invocation::Print(text)) => output::show(&text, dialect.program(), End::Printed),
         Ok(Invocation::NoEngineOptions(text)) => {
             output::show(&text, dialect.program(), End::NothingToShow)
@@ -152,7 +153,7 @@ fn run_and_report(
         };
         match &machine {
             Some(machine) => fathom_run::simulate_on(plan, machine, settings, &mut session),
-            None => fathom_run::run(plan, settings, &mut session)
+            None => fathom_run::run(plan, settings, &engines::registry(), &mut session)
                 .map(|record| (record, LogFiles::new())),
         }
     };

@@ -17,7 +17,7 @@ pub(crate) fn machine(settings: &Settings) -> Result<Option<Machine>, Failure> {
 }
 
 fn read(file: &str) -> Result<Machine, Failure> {
-    let bytes = Process.read_file(file);
+    let bytes = Process::new().read_file(file);
     let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
         return Err(unreadable(file, "the file is too long"));

@@ -80,6 +80,13 @@ pub trait Engine {
     /// # Errors
     /// The errno of the failed system call; the engine can no longer be used.
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError>;
+
+    /// Hands the buffer of a slot that is not in flight to the next thread that uses it. Only
+    /// buffers that several threads use in turn have a use for it
+    /// ([`EngineInfo::shares_buffers`](crate::EngineInfo::shares_buffers)).
+    fn release(&mut self, slot: Slot) {
+        let _own_buffers = slot;
+    }
 }
 
 /// Boxed engines, so that rare engines share one compiled loop.
@@ -118,6 +125,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         (**self).wait(min, until)
+    }
+
+    fn release(&mut self, slot: Slot) {
+        (**self).release(slot);
     }
 }
 

@@ -7,6 +7,7 @@ mod block_map;
 mod completion_list;
 mod direction;
 mod engine;
+mod engine_info;
 mod errno;
 mod op;
 mod output_format;
@@ -24,6 +25,10 @@ pub use block_map::{BlockMap, NoMemory};
 pub use completion_list::{CompletionList, CompletionReader};
 pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
+pub use engine_info::{
+    EngineInfo, EngineOption, EngineValues, OptionKind, OptionValue, OptionWord, SlotLimit,
+    Storage, Synchronous,
+};
 pub use errno::Errno;
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
 pub use output_format::OutputFormat;

@@ -11,8 +11,9 @@
     reason = "a tool for whoever works on the engines"
 )]
 
-use fathom_core::{Completion, Direction, Engine, FileIndex, Op, OpKind, Slot};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_core::{Completion, Direction, Engine, EngineValues, FileIndex, Op, OpKind, Slot};
+use fathom_engine::options::{FIXEDBUFS, NONVECTORED, REGISTERFILES, SQTHREAD_POLL};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Registry, built_in, start};
 use fathom_sys::clock::Clock;
 
 const BYTES: u64 = 64 << 20;
@@ -25,11 +26,9 @@ fn main() {
     let direct = arguments.next().is_some_and(|word| word == "1");
     let mut chosen: Vec<String> = arguments.collect();
     if chosen.is_empty() {
-        chosen = AnyEngine::names()
-            .iter()
-            .copied()
-            .map(String::from)
-            .collect();
+        let registry = Registry::built_in();
+        let names = registry.infos().iter().map(|info| info.name.to_owned());
+        chosen = names.collect();
     }
     let path = kept.clone().unwrap_or_else(|| {
         let name = format!("fathom-cost-{}", std::process::id());
@@ -42,7 +41,6 @@ fn main() {
     for choice in &chosen {
         let (name, option) = choice.split_once(':').unwrap_or((choice, ""));
         let config = EngineConfig {
-            name: name.into(),
             depth: DEPTH,
             buffer_bytes: BLOCK,
             files: vec![EngineFile {
@@ -50,20 +48,17 @@ fn main() {
                 read: true,
                 write: false,
                 create: false,
-                renew: false,
+                recreate: false,
                 bytes: 0,
                 random: true,
             }],
             direct,
-            sync_flag: 0,
-            options: EngineOptions {
-                fixedbufs: option.contains("fixed"),
-                registerfiles: option.contains("fixed"),
-                sqthread_poll: option.contains("thread"),
-                nonvectored: !option.contains("vectored"),
-                ..EngineOptions::default()
-            },
-            clock,
+            options: EngineValues::default()
+                .with(&FIXEDBUFS, option.contains("fixed").into())
+                .with(&REGISTERFILES, option.contains("fixed").into())
+                .with(&SQTHREAD_POLL, option.contains("thread").into())
+                .with(&NONVECTORED, (!option.contains("vectored")).into()),
+            ..EngineConfig::new(built_in(name), clock)
         };
         let rounds = if name == "null" { 50_000_000 } else { 400_000 };
         for batch in [1, 16] {

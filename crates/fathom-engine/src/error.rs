@@ -11,9 +11,9 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
     let bytes = u64::from(config.depth) * u64::from(config.buffer_bytes);
     EngineError {
         what: "map buffers",
-        target: format!("{bytes} bytes for engine `{}`", config.name),
+        target: format!("{bytes} bytes for engine `{}`", config.name()),
         errno: error.raw_os_error().unwrap_or(0),
-        hint: match (&config.options.memory.file, config.options.memory.huge) {
+        hint: match (&config.memory.file, config.memory.huge) {
             (Some(path), _) if error.kind() == io::ErrorKind::StorageFull => {
                 format!(
                     "make room for them on the file system of {}",

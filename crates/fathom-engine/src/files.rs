@@ -9,7 +9,7 @@ use fathom_core::{EngineError, FileIndex};
 use fathom_sys::file_io::Descriptor;
 use fathom_sys::files::{self, Access, Advice, Kind};
 
-use crate::{EngineConfig, EngineFile, FileAdvice};
+use crate::{EngineConfig, EngineFile, FileAdvice, FileCheck};
 
 /// The files of a job, each open or not.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Files {
     advice: FileAdvice,
     keep_access_time: bool,
     write_hint: u8,
+    /// What the engine demands of a file.
+    check: Option<FileCheck>,
 }
 
 impl Files {
@@ -36,16 +38,17 @@ impl Files {
             used: vec![false; config.files.len()],
             direct: config.direct,
             sync: config.sync_flag,
-            advice: config.options.advice,
-            keep_access_time: config.options.keep_access_time,
-            write_hint: config.options.write_hint,
+            advice: config.advice,
+            keep_access_time: config.keep_access_time,
+            write_hint: config.write_hint,
+            check: (config.engine.file_check)(config),
         }
     }
 
     pub(crate) fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let asked = &self.list[file.index()];
         assert!(self.open[file.index()].is_none(), "{} is open", asked.path);
-        if asked.renew && self.used[file.index()] && self.kinds[file.index()] == Kind::Regular {
+        if asked.recreate && self.used[file.index()] && self.kinds[file.index()] == Kind::Regular {
             match std::fs::remove_file(&asked.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     let hint = "leave `unlink_each_loop` out".into();
@@ -80,6 +83,10 @@ impl Files {
                             self.error("fcntl F_SET_RW_HINT", file, &error, hint)
                         })?;
                     }
+                }
+                if let Some(refusal) = self.check.and_then(|check| check(&opened)) {
+                    let error = io::Error::from_raw_os_error(refusal.errno);
+                    return Err(self.error(refusal.what, file, &error, refusal.hint.into()));
                 }
                 self.kinds[file.index()] = kind;
                 self.open[file.index()] = Some(opened);

@@ -1,7 +1,8 @@
-//! The engines: null, the sync family, mmap, libaio, io_uring.
+//! The engines (null, the sync family, mmap, libaio, io_uring) and the registry that starts them.
 //!
-//! Each is a thin translation of the engine contract of `fathom-core` into calls of `fathom-sys`;
-//! what is unsafe, and what the kernel's structures look like, is there.
+//! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
+//! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
+//! [`start`] composes them. An engine of another crate joins through [`Registry::with`].
 #![forbid(unsafe_code)]
 
 mod any;
@@ -13,15 +14,20 @@ mod locking;
 mod mmap;
 mod null;
 mod offload;
+pub mod options;
+mod registry;
 mod sync;
 mod uring;
 
 // Public items, listed once.
-pub use any::{AnyEngine, start, start_told};
-pub use config::{EngineConfig, EngineFile, EngineOptions, FileAdvice};
+pub use any::AnyEngine;
+pub use config::{EngineConfig, EngineFile, FileAdvice};
 pub use libaio::Libaio;
 pub use locking::FileLock;
 pub use null::Null;
-pub use offload::{AtWork, Kick, Offload, OffloadFigures, OffloadTold};
+pub use offload::{Kick, Offload, OffloadStats, SharedStats, WorkerThreads};
+pub use registry::{
+    FileCheck, FileRefusal, Registration, Registry, built_in, start, start_with_stats,
+};
 pub use sync::Sync;
 pub use uring::Uring;

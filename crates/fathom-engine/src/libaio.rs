@@ -3,8 +3,8 @@
 use std::io;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
+    EngineValues, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
@@ -13,7 +13,55 @@ use fathom_sys::file_io::{self, RwFlags};
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
 use crate::files::Files;
-use crate::offload::InTurns;
+use crate::options::NOWAIT;
+
+/// Facts about `libaio`.
+pub(crate) static INFO: EngineInfo = EngineInfo {
+    aliases: &["aio", "linuxaio"],
+    synchronous: Synchronous::Never,
+    blocks_when_buffered: true,
+    op_priorities: true,
+    slot_limit: Some(SlotLimit {
+        limit: "aio-max-nr",
+        used: "aio-nr",
+    }),
+    exit_waits_for_ops: true,
+    shares_buffers: true,
+    options: &[USERSPACE_REAP, NOWAIT, LIBAIO_VECTORED],
+    ..EngineInfo::new("libaio", "Linux AIO: io_submit(2) and io_getevents(2)")
+};
+
+/// Completions are taken from the ring without a system call. Done anyway where the ring can be
+/// read; asking for it makes it an error where it cannot.
+pub const USERSPACE_REAP: EngineOption = EngineOption::flag(
+    "userspace_reap",
+    "Reap completions from the user-space ring without a system call",
+);
+
+/// Ops are vectors of one buffer.
+pub const LIBAIO_VECTORED: EngineOption = EngineOption::boolean(
+    "libaio_vectored",
+    "Submit vectored ops with one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
+    "libaio_vectored=1",
+);
+
+/// Options of a context, read from a job's values.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    nowait: bool,
+    vectored: bool,
+    userspace_reap: bool,
+}
+
+impl From<&EngineValues> for Options {
+    fn from(values: &EngineValues) -> Self {
+        Self {
+            nowait: values.flag(&NOWAIT),
+            vectored: values.flag(&LIBAIO_VECTORED),
+            userspace_reap: values.flag(&USERSPACE_REAP),
+        }
+    }
+}
 
 /// One context, its buffers, and the job's files.
 pub struct Libaio {
@@ -29,16 +77,17 @@ pub struct Libaio {
 
 impl Libaio {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let flags = RwFlags::new(false, config.options.nowait, false);
+        let options = Options::from(&config.options);
+        let flags = RwFlags::new(false, options.nowait, false);
         let context = Context::new(
             config.depth,
             config.buffer_bytes,
-            &config.options.memory,
+            &config.memory,
             flags,
-            config.options.vectored,
+            options.vectored,
         );
         let context = context.map_err(|(what, error)| refused(config, what, &error))?;
-        if config.options.userspace_reap && !context.reaps_in_user_space() {
+        if options.userspace_reap && !context.reaps_in_user_space() {
             return Err(EngineError {
                 what: "userspace_reap",
                 target: "engine `libaio`".into(),
@@ -109,16 +158,10 @@ impl Libaio {
     }
 }
 
-impl InTurns for Libaio {
-    fn let_go(&mut self, slot: Slot) {
-        self.context.let_go(slot);
-    }
-}
-
 impl Engine for Libaio {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            name: "libaio",
+            name: INFO.name,
             synchronous: false,
             moves_data: true,
             queued_sync: false,
@@ -192,6 +235,10 @@ impl Engine for Libaio {
         self.context
             .wait(min, span)
             .map_err(|error| broken("io_getevents", "libaio", &error))
+    }
+
+    fn release(&mut self, slot: Slot) {
+        self.context.let_go(slot);
     }
 }
 

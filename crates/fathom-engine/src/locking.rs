@@ -17,8 +17,6 @@ use fathom_core::{
     Submitted, Tick,
 };
 
-use crate::AnyEngine;
-
 /// The lock of one file, shared by the jobs that use it.
 #[derive(Clone, Debug)]
 pub struct FileLock {
@@ -57,7 +55,7 @@ impl Eq for FileLock {}
 
 /// An engine whose ops wait for the locks of their files.
 pub(crate) struct Locking {
-    inner: AnyEngine,
+    inner: Box<dyn Engine>,
     locks: Vec<Own>,
     /// The file of each slot whose op is with the inner engine and holds a lock.
     holds: Vec<Option<FileIndex>>,
@@ -71,7 +69,7 @@ pub(crate) struct Locking {
 
 impl Locking {
     /// `locks` in the order of the files.
-    pub(crate) fn new(inner: AnyEngine, locks: &[FileLock], depth: u32) -> Self {
+    pub(crate) fn new(inner: Box<dyn Engine>, locks: &[FileLock], depth: u32) -> Self {
         Self {
             inner,
             locks: locks.iter().map(Own::new).collect(),
@@ -94,7 +92,7 @@ impl Locking {
                 }
                 self.holds[op.slot.index()] = Some(op.file);
             }
-            self.inner.as_dyn().prepare(op);
+            self.inner.prepare(op);
             self.waiting.pop_front();
             any = true;
         }
@@ -105,7 +103,7 @@ impl Locking {
     fn collect(&mut self) {
         let mut out = [Completion::default(); 16];
         loop {
-            let count = self.inner.as_dyn().reap(&mut out);
+            let count = self.inner.reap(&mut out);
             for completion in &out[..count] {
                 if let Some(file) = self.holds[completion.slot.index()].take() {
                     self.locks[file.index()].give();
@@ -121,30 +119,23 @@ impl Locking {
 
 impl Engine for Locking {
     fn capabilities(&self) -> Capabilities {
-        match &self.inner {
-            AnyEngine::Null(engine) => engine.capabilities(),
-            AnyEngine::Sync(engine) => engine.capabilities(),
-            AnyEngine::Libaio(engine) => engine.capabilities(),
-            AnyEngine::Uring(engine) => engine.capabilities(),
-            AnyEngine::Offload(engine) => engine.capabilities(),
-            AnyEngine::Boxed(engine) => engine.capabilities(),
-        }
+        self.inner.capabilities()
     }
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.inner.as_dyn().open(file)
+        self.inner.open(file)
     }
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.inner.as_dyn().close(file)
+        self.inner.close(file)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.inner.as_dyn().invalidate(file)
+        self.inner.invalidate(file)
     }
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        self.inner.as_dyn().buffer(slot)
+        self.inner.buffer(slot)
     }
 
     fn prepare(&mut self, op: &Op) {
@@ -156,7 +147,7 @@ impl Engine for Locking {
         if self.start() {
             // While ops of this submission wait, nobody may wait for completions in it.
             let want = if self.waiting.is_empty() { want } else { 0 };
-            match self.inner.as_dyn().submit(want) {
+            match self.inner.submit(want) {
                 Submitted::Issued { issue, now } => {
                     self.begun = Some((self.begun.map_or(issue, |begun| begun.0), now));
                 }
@@ -169,7 +160,7 @@ impl Engine for Locking {
                 self.begun = None;
                 Submitted::Issued { issue, now }
             }
-            None if self.waiting.is_empty() => self.inner.as_dyn().submit(want),
+            None if self.waiting.is_empty() => self.inner.submit(want),
             None => Submitted::Blocked,
         }
     }
@@ -187,7 +178,7 @@ impl Engine for Locking {
         let there = u32::try_from(self.done.len()).unwrap_or(u32::MAX);
         match min.saturating_sub(there) {
             0 if min > 0 => Ok(()),
-            missing => self.inner.as_dyn().wait(missing, until),
+            missing => self.inner.wait(missing, until),
         }
     }
 }

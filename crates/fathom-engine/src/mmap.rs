@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, FileIndex,
+    Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io;
@@ -17,8 +17,25 @@ use fathom_sys::memory::Buffers;
 
 use crate::error::no_memory;
 use crate::files::Files;
-use crate::offload::InTurns;
+use crate::options::U32;
 use crate::{EngineConfig, EngineFile};
+
+/// Facts about `mmap`.
+pub(crate) static INFO: EngineInfo = EngineInfo {
+    bypasses_cache: false,
+    shares_buffers: true,
+    options: &[THP],
+    ..EngineInfo::new("mmap", "memory-mapped files")
+};
+
+/// Huge pages are asked for.
+pub const THP: EngineOption = EngineOption::int(
+    "thp",
+    0,
+    U32,
+    "Request transparent huge pages for the mapping (MADV_HUGEPAGE)",
+    "thp=1",
+);
 
 /// The job's files, each mapped as a whole while it is open.
 ///
@@ -45,7 +62,7 @@ pub(crate) struct Mmap {
 
 impl Mmap {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
+        let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error))?;
         // What is mapped for writing must be open for reading too.
         let mut readable = config.clone();
@@ -63,7 +80,7 @@ impl Mmap {
             maps: config.files.iter().map(|_| None).collect(),
             direct: config.direct,
             sync_writes: config.sync_flag != 0,
-            huge_pages: config.options.huge_pages,
+            huge_pages: config.options.flag(&THP),
             pending: Vec::with_capacity(config.depth as usize),
             done: Ready::new(config.depth),
         })
@@ -154,16 +171,10 @@ impl Mmap {
     }
 }
 
-impl InTurns for Mmap {
-    fn let_go(&mut self, slot: Slot) {
-        self.buffers.let_go(slot);
-    }
-}
-
 impl Engine for Mmap {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            name: "mmap",
+            name: INFO.name,
             synchronous: true,
             moves_data: true,
             queued_sync: true,
@@ -228,6 +239,10 @@ impl Engine for Mmap {
             "everything submitted has completed"
         );
         Ok(())
+    }
+
+    fn release(&mut self, slot: Slot) {
+        self.buffers.let_go(slot);
     }
 }
 

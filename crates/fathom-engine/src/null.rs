@@ -4,12 +4,19 @@
 //! instructions.
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, FileIndex, Op, Slot, Submitted, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, FileIndex, Op, Slot, Storage,
+    Submitted, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 
 use crate::EngineConfig;
-use crate::offload::InTurns;
+
+/// Facts about `null`.
+pub(crate) static INFO: EngineInfo = EngineInfo {
+    synchronous: Synchronous::AtDepthOne,
+    storage: Storage::None,
+    ..EngineInfo::new("null", "no I/O at all; measures the overhead of the tool")
+};
 
 /// An engine that does nothing: synchronous with one slot, asynchronous with more.
 #[derive(Debug)]
@@ -48,15 +55,11 @@ impl Null {
     }
 }
 
-impl InTurns for Null {
-    fn let_go(&mut self, _slot: Slot) {}
-}
-
 impl Engine for Null {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            name: "null",
-            synchronous: self.depth == 1,
+            name: INFO.name,
+            synchronous: INFO.synchronous.at_depth(self.depth),
             moves_data: false,
             queued_sync: true,
             queued_trim: true,

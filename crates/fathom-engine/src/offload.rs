@@ -27,8 +27,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, PerDirection,
-    Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, FileIndex, Op, OpKind,
+    PerDirection, Slot, Storage, Submitted, Tick,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -39,8 +39,6 @@ use fathom_sys::thread::Usage;
 use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
-use crate::uring::check_polling;
-pub(crate) use worker::InTurns;
 
 use patience::Bringer;
 use pool::Pool;
@@ -66,25 +64,25 @@ pub enum Kick {
 
 /// What is known of an offloaded job's workers.
 #[derive(Clone, Debug)]
-pub struct OffloadFigures {
+pub struct OffloadStats {
     /// How long ops lay on the run list, ns.
     pub queued: PerDirection<Latency>,
     /// What the workers that have ended used.
     pub usage: Usage,
     /// The threads of those that have not.
-    pub at_work: AtWork,
+    pub at_work: WorkerThreads,
     /// The most workers that did ops.
     pub workers: u32,
     /// Why there were no more, by the system's number; 0 if none was refused.
     pub refused: u32,
 }
 
-impl Default for OffloadFigures {
+impl Default for OffloadStats {
     fn default() -> Self {
         Self {
             queued: PerDirection::from_fn(|_| Latency::new(true)),
             usage: Usage::default(),
-            at_work: AtWork::default(),
+            at_work: WorkerThreads::default(),
             workers: 0,
             refused: 0,
         }
@@ -92,10 +90,10 @@ impl Default for OffloadFigures {
 }
 
 /// Threads, by the kernel's numbers. Touched when workers come and go, and when somebody asks.
-pub type AtWork = Arc<Mutex<Vec<u32>>>;
+pub type WorkerThreads = Arc<Mutex<Vec<u32>>>;
 
 /// The figures of an engine that is at work.
-pub type OffloadTold = Rc<RefCell<OffloadFigures>>;
+pub type SharedStats = Rc<RefCell<OffloadStats>>;
 
 /// An engine whose ops are done by other threads.
 pub struct Offload {
@@ -116,29 +114,30 @@ pub struct Offload {
     ready: Ready,
     /// With the workers.
     in_flight: u32,
-    figures: OffloadTold,
+    figures: SharedStats,
 }
 
 impl Offload {
     /// `capabilities` are those of the engine inside.
     pub(crate) fn start(mut config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
-        let memory = &config.options.memory;
+        refuse_own_buffers(&config)?;
+        let memory = &config.memory;
         let turns = BuffersInTurns::new(memory, config.depth, config.buffer_bytes);
         let turns = turns.map_err(|error| no_memory(&config, &error))?;
-        config.options.memory = Memory {
+        config.memory = Memory {
             turns: Some(turns),
             ..memory.clone()
         };
-        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
+        let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(&config, &error))?;
         let files = Files::new(&config);
         // Files are made by the submitter alone.
         for file in &mut config.files {
             file.create = false;
-            file.renew = false;
+            file.recreate = false;
         }
         let mut offload = Self {
-            capabilities: capabilities(&config),
+            capabilities: capabilities(config.engine.info),
             kick,
             clock: config.clock,
             files,
@@ -160,7 +159,7 @@ impl Offload {
 
     /// What becomes known of the workers.
     #[must_use]
-    pub fn told(&self) -> OffloadTold {
+    pub fn stats(&self) -> SharedStats {
         Rc::clone(&self.figures)
     }
 
@@ -262,9 +261,6 @@ impl Engine for Offload {
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.open(file)?;
-        if self.config.name == "io_uring" && self.config.options.hipri {
-            check_polling(&mut self.files, file)?;
-        }
         // The first worker opens its files before any job begins, so that no other worker has the
         // last descriptors. Where files are made anew, the next op is soon enough.
         if !self.began && self.files.are_open() {
@@ -383,16 +379,27 @@ impl Drop for Offload {
     }
 }
 
-/// What the engine inside can do, as it is seen from outside.
-fn capabilities(config: &EngineConfig) -> Capabilities {
-    let names = crate::AnyEngine::NAMES.into_iter();
+/// Refuses an engine whose buffers cannot change hands with their ops.
+fn refuse_own_buffers(config: &EngineConfig) -> Result<(), EngineError> {
+    let info = config.engine.info;
+    if info.storage == Storage::None || info.storage == Storage::LocalFiles && info.shares_buffers {
+        return Ok(());
+    }
+    Err(EngineError {
+        what: "io_submit_mode=offload",
+        target: format!("engine `{}`", info.name),
+        errno: 0,
+        hint: "its buffers belong to one thread: leave out io_submit_mode".into(),
+    })
+}
+
+/// Capabilities of the whole, seen from the submitter.
+fn capabilities(info: &EngineInfo) -> Capabilities {
     Capabilities {
-        name: { names }
-            .find(|name| *name == config.name)
-            .unwrap_or("offload"),
+        name: info.name,
         synchronous: false,
-        moves_data: config.name != "null",
-        // Workers keep no order among them, so what has one waits for the others.
+        moves_data: info.storage != Storage::None,
+        // Workers keep no order among them, so an op that needs one waits for the others.
         queued_sync: false,
         queued_trim: false,
     }

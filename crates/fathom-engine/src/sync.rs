@@ -4,18 +4,73 @@
 use std::mem;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Taus88, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
+    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, Synchronous, Taus88, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags, Vectors};
 use fathom_sys::in_flight::Ready;
 use fathom_sys::memory::Buffers;
 
+use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
-use crate::offload::InTurns;
-use crate::{EngineConfig, EngineOptions};
+use crate::options::{HIPRI, NOWAIT, UNCACHED};
+
+/// Facts about `psync`.
+pub(crate) static PSYNC: EngineInfo = info("psync", "pread(2) and pwrite(2)");
+/// Facts about `sync`.
+pub(crate) static SYNC: EngineInfo = info("sync", "lseek(2), read(2) and write(2)");
+/// Facts about `vsync`.
+pub(crate) static VSYNC: EngineInfo = EngineInfo {
+    synchronous: Synchronous::AtDepthOne,
+    gathers: true,
+    ..info("vsync", "readv(2) and writev(2); adjacent ops are merged")
+};
+/// Facts about `pvsync`.
+pub(crate) static PVSYNC: EngineInfo = info("pvsync", "preadv(2) and pwritev(2)");
+/// Facts about `pvsync2`.
+pub(crate) static PVSYNC2: EngineInfo = EngineInfo {
+    options: &[HIPRI, UNCACHED, NOWAIT, HIPRI_PERCENTAGE],
+    ..info("pvsync2", "preadv2(2) and pwritev2(2)")
+};
+
+const fn info(name: &'static str, help: &'static str) -> EngineInfo {
+    EngineInfo {
+        shares_buffers: true,
+        ..EngineInfo::new(name, help)
+    }
+}
+
+/// Share of the ops that poll.
+pub const HIPRI_PERCENTAGE: EngineOption = EngineOption::int(
+    "hipri_percentage",
+    0,
+    100,
+    "Percentage of ops that poll with `hipri`",
+    "hipri_percentage=50",
+)
+.default("100");
+
+/// Options of `pvsync2`, read from a job's values.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    polled: bool,
+    polled_percent: u64,
+    nowait: bool,
+    uncached: bool,
+}
+
+impl From<&EngineValues> for Options {
+    fn from(values: &EngineValues) -> Self {
+        Self {
+            polled: values.flag(&HIPRI),
+            polled_percent: values.number(&HIPRI_PERCENTAGE).unwrap_or(100).min(100),
+            nowait: values.flag(&NOWAIT),
+            uncached: values.flag(&UNCACHED),
+        }
+    }
+}
 
 /// Any of the synchronous engines; ops are done in `submit`, in the order they were laid down.
 #[derive(Debug)]
@@ -49,9 +104,9 @@ struct Sometimes {
 
 impl Sometimes {
     /// None where all poll, or none does.
-    fn new(options: &EngineOptions) -> Option<Self> {
-        let percent = u64::from(options.hipri_percentage.min(100));
-        (options.hipri && percent < 100).then(|| Self {
+    fn new(options: Options) -> Option<Self> {
+        let percent = options.polled_percent;
+        (options.polled && percent < 100).then(|| Self {
             polled: RwFlags::new(true, options.nowait, options.uncached),
             plain: RwFlags::new(false, options.nowait, options.uncached),
             percent,
@@ -69,7 +124,7 @@ impl Sometimes {
 
 /// Which system calls move the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub(crate) enum Call {
     /// `pread`, `pwrite`.
     Psync,
     /// `lseek`, `read`, `write`.
@@ -83,35 +138,15 @@ enum Call {
 }
 
 impl Sync {
-    /// The engine called `config.name`; `None` if that is not one of these.
-    pub(crate) fn start(config: &EngineConfig) -> Option<Result<Self, EngineError>> {
-        let call = match config.name.as_str() {
-            "psync" => Call::Psync,
-            "sync" => Call::Sync,
-            "vsync" => Call::Vsync,
-            "pvsync" => Call::Pvsync,
-            "pvsync2" => Call::Pvsync2,
-            _ => return None,
-        };
-        let buffers = Buffers::within(&config.options.memory, config.depth, config.buffer_bytes);
-        let buffers = buffers.map_err(|error| no_memory(config, &error));
-        Some(buffers.map(|buffers| Self::with(call, config, buffers)))
-    }
-
-    fn with(call: Call, config: &EngineConfig, buffers: Buffers) -> Self {
-        let options = &config.options;
-        let flags = match call {
-            Call::Pvsync2 => RwFlags::new(options.hipri, options.nowait, options.uncached),
-            _ => RwFlags::default(),
-        };
+    pub(crate) fn start(call: Call, config: &EngineConfig) -> Result<Self, EngineError> {
+        let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
+        let buffers = buffers.map_err(|error| no_memory(config, &error))?;
+        let options = Options::from(&config.options);
         let depth = config.depth as usize;
-        Self {
+        Ok(Self {
             call,
-            flags,
-            sometimes: match call {
-                Call::Pvsync2 => Sometimes::new(options),
-                _ => None,
-            },
+            flags: RwFlags::new(options.polled, options.nowait, options.uncached),
+            sometimes: Sometimes::new(options),
             clock: config.clock,
             depth: config.depth,
             buffers,
@@ -121,7 +156,7 @@ impl Sync {
             positions: vec![UNKNOWN; config.files.len()],
             vectors: Vectors::new(depth),
             calls: 0,
-        }
+        })
     }
 
     /// System calls made for ops so far; seeks are not counted.
@@ -240,23 +275,17 @@ impl Sync {
     }
 }
 
-impl InTurns for Sync {
-    fn let_go(&mut self, slot: Slot) {
-        self.buffers.let_go(slot);
-    }
-}
-
 impl Engine for Sync {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: match self.call {
-                Call::Psync => "psync",
-                Call::Sync => "sync",
-                Call::Vsync => "vsync",
-                Call::Pvsync => "pvsync",
-                Call::Pvsync2 => "pvsync2",
+                Call::Psync => PSYNC.name,
+                Call::Sync => SYNC.name,
+                Call::Vsync => VSYNC.name,
+                Call::Pvsync => PVSYNC.name,
+                Call::Pvsync2 => PVSYNC2.name,
             },
-            synchronous: self.call != Call::Vsync || self.depth == 1,
+            synchronous: self.call != Call::Vsync || VSYNC.synchronous.at_depth(self.depth),
             moves_data: true,
             queued_sync: true,
             queued_trim: true,
@@ -317,6 +346,10 @@ impl Engine for Sync {
         );
         Ok(())
     }
+
+    fn release(&mut self, slot: Slot) {
+        self.buffers.let_go(slot);
+    }
 }
 
 /// How many ops from the first on lie one behind the other: same file, same direction, adjacent.
@@ -360,14 +393,13 @@ mod tests {
 
     #[test]
     fn so_many_ops_in_a_hundred_poll() {
-        let options = |hipri, hipri_percentage| EngineOptions {
-            hipri,
-            hipri_percentage,
-            ..EngineOptions::default()
+        let options = |polled, percent| {
+            let values = EngineValues::default().with(&HIPRI, polled);
+            Options::from(&values.with(&HIPRI_PERCENTAGE, percent))
         };
-        assert!(Sometimes::new(&options(true, 100)).is_none());
-        assert!(Sometimes::new(&options(false, 30)).is_none());
-        let mut sometimes = Sometimes::new(&options(true, 30)).unwrap();
+        assert!(Sometimes::new(options(1, 100)).is_none());
+        assert!(Sometimes::new(options(0, 30)).is_none());
+        let mut sometimes = Sometimes::new(options(1, 30)).unwrap();
         let polled = (0..10_000).filter(|_| sometimes.draw() == sometimes.polled);
         assert!((2_850..3_150).contains(&polled.count()));
     }

@@ -1,12 +1,13 @@
 //! `io_uring`: submission and completion rings shared with the kernel.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, SyncKind, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
+    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
@@ -15,8 +16,120 @@ use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig, RingError};
 
 use crate::error::{broken, no_memory};
 use crate::files::Files;
-use crate::offload::InTurns;
-use crate::{EngineConfig, EngineFile};
+use crate::options::{HIPRI, NOWAIT, U32, UNCACHED};
+use crate::{EngineConfig, EngineFile, FileCheck, FileRefusal};
+
+/// Facts about `io_uring`.
+pub(crate) static INFO: EngineInfo = EngineInfo {
+    synchronous: Synchronous::Never,
+    op_priorities: true,
+    kernel_threads: true,
+    shares_buffers: true,
+    options: &[
+        HIPRI,
+        FIXEDBUFS,
+        REGISTERFILES,
+        SQTHREAD_POLL,
+        SQTHREAD_POLL_CPU,
+        NONVECTORED,
+        FORCE_ASYNC,
+        UNCACHED,
+        NOWAIT,
+    ],
+    ..EngineInfo::new("io_uring", "io_uring submission and completion rings")
+};
+
+/// Buffers are registered, so that the kernel need not look them up for each op.
+pub const FIXEDBUFS: EngineOption = EngineOption::flag(
+    "fixedbufs",
+    "Register I/O buffers with the kernel in advance",
+);
+
+/// Files are registered, likewise.
+pub const REGISTERFILES: EngineOption =
+    EngineOption::flag("registerfiles", "Register files with the kernel in advance");
+
+/// A kernel thread takes the ops; submitting needs no system call.
+pub const SQTHREAD_POLL: EngineOption = EngineOption::flag(
+    "sqthread_poll",
+    "Let a kernel thread poll the submission queue (SQPOLL)",
+)
+.different(
+    "slat is reported and clat starts at submission; fio 3.33 reports no slat, and a clat longer \
+     than the run",
+);
+
+/// The processor of that thread.
+pub const SQTHREAD_POLL_CPU: EngineOption = EngineOption::int(
+    "sqthread_poll_cpu",
+    0,
+    U32,
+    "CPU of the SQPOLL kernel thread",
+    "sqthread_poll_cpu=1",
+);
+
+/// Plain reads and writes instead of vectors of one; the default, as the kernels that run Fathom
+/// all have them.
+pub const NONVECTORED: EngineOption = EngineOption::int(
+    "nonvectored",
+    0,
+    U32,
+    "Use IORING_OP_READ and IORING_OP_WRITE instead of the vectored ops",
+    "nonvectored=1",
+)
+.default("-1");
+
+/// Every so many ops one is handed to a kernel worker.
+pub const FORCE_ASYNC: EngineOption = EngineOption::int(
+    "force_async",
+    0,
+    U32,
+    "Issue every Nth op with IOSQE_ASYNC; 0: never",
+    "force_async=4",
+)
+.default("0");
+
+/// Every op does nothing, and no file is needed: the cost of the ring itself. For tools; no job
+/// can ask for it.
+pub const NOPS: EngineOption = EngineOption::flag("nops", "");
+
+/// The ring's own descriptor is not registered. For tools; no job can ask for it.
+pub const PLAIN_DESCRIPTOR: EngineOption = EngineOption::flag("plain_descriptor", "");
+
+/// Options of a ring, read from a job's values.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    fixed_buffers: bool,
+    fixed_files: bool,
+    kernel_thread: bool,
+    kernel_thread_cpu: Option<u32>,
+    polled: bool,
+    vectored: bool,
+    force_async: u32,
+    uncached: bool,
+    nowait: bool,
+    nops: bool,
+    plain_descriptor: bool,
+}
+
+impl From<&EngineValues> for Options {
+    fn from(values: &EngineValues) -> Self {
+        let number = |option| values.number(option).and_then(|n| u32::try_from(n).ok());
+        Self {
+            fixed_buffers: values.flag(&FIXEDBUFS),
+            fixed_files: values.flag(&REGISTERFILES),
+            kernel_thread: values.flag(&SQTHREAD_POLL),
+            kernel_thread_cpu: number(&SQTHREAD_POLL_CPU),
+            polled: values.flag(&HIPRI),
+            vectored: values.number(&NONVECTORED) == Some(0),
+            force_async: number(&FORCE_ASYNC).unwrap_or(0),
+            uncached: values.flag(&UNCACHED),
+            nowait: values.flag(&NOWAIT),
+            nops: values.flag(&NOPS),
+            plain_descriptor: values.flag(&PLAIN_DESCRIPTOR),
+        }
+    }
+}
 
 /// One ring, its buffers, and the job's files.
 pub struct Uring {
@@ -32,30 +145,30 @@ pub struct Uring {
 
 impl Uring {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        check(config)?;
-        let options = &config.options;
+        let options = Options::from(&config.options);
+        check(config, options)?;
         let ring = Ring::new(&RingConfig {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
-            memory: config.options.memory.clone(),
+            memory: config.memory.clone(),
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
-            fixed_buffers: options.fixedbufs,
-            fixed_files: options.registerfiles,
-            kernel_thread: options.sqthread_poll,
-            kernel_thread_cpu: options.sqthread_poll_cpu,
-            polled: options.hipri,
+            fixed_buffers: options.fixed_buffers,
+            fixed_files: options.fixed_files,
+            kernel_thread: options.kernel_thread,
+            kernel_thread_cpu: options.kernel_thread_cpu,
+            polled: options.polled,
             by_workers: !options.nops && needs_workers(&config.files),
-            vectored: !options.nonvectored,
+            vectored: options.vectored,
             force_async: options.force_async,
             nops: options.nops,
-            plain_descriptor: !options.register_ring,
+            plain_descriptor: options.plain_descriptor,
             flags: RwFlags::new(false, options.nowait, options.uncached),
         });
         Ok(Self {
-            ring: ring.map_err(|error| refused(config, &error))?,
+            ring: ring.map_err(|error| refused(config, options, &error))?,
             clock: config.clock,
             files: Files::new(config),
-            polled: options.hipri,
+            polled: options.polled,
             alone: None,
             broken: None,
         })
@@ -109,16 +222,10 @@ impl Uring {
     }
 }
 
-impl InTurns for Uring {
-    fn let_go(&mut self, slot: Slot) {
-        self.ring.let_go(slot);
-    }
-}
-
 impl Engine for Uring {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            name: "io_uring",
+            name: INFO.name,
             synchronous: false,
             moves_data: true,
             // A polled ring takes nothing but reads and writes.
@@ -129,9 +236,6 @@ impl Engine for Uring {
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.open(file)?;
-        if self.polled {
-            check_polling(&mut self.files, file)?;
-        }
         let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
         registered.map_err(|error| {
             self.files
@@ -210,33 +314,35 @@ impl Engine for Uring {
             .wait(min, span)
             .map_err(|error| broken("io_uring_enter", "io_uring", &error))
     }
+
+    fn release(&mut self, slot: Slot) {
+        self.ring.let_go(slot);
+    }
 }
 
-/// Refuses, and closes, a file on a device that does not poll: the kernel would fail each op on it.
-pub(crate) fn check_polling(files: &mut Files, file: FileIndex) -> Result<(), EngineError> {
-    let polls = files.get(file).and_then(|opened| {
-        let metadata = opened.metadata().ok()?;
-        let device = match Kind::of(&metadata) {
-            Kind::Block => DeviceNumber::of_node(&metadata),
-            _ => DeviceNumber::under(&metadata),
-        };
-        // A partition has no queue of its own.
-        ["queue/io_poll", "../queue/io_poll"]
-            .iter()
-            .find_map(|name| {
-                std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok()
-            })
-    });
-    // Where nothing is said (a network filesystem), the ops themselves will tell.
-    if polls.is_none_or(|polls| polls.trim() != "0") {
-        return Ok(());
-    }
-    let error = io::Error::from_raw_os_error(EOPNOTSUPP);
-    let hint = "the device has no polled queues: leave out hipri, or load its driver with some \
-                (nvme: poll_queues=N)";
-    let refused = files.error("hipri", file, &error, hint.into());
-    files.close(file)?;
-    Err(refused)
+/// Chooses the check of a job's files: polling needs a device that polls.
+pub(crate) fn file_check(config: &EngineConfig) -> Option<FileCheck> {
+    config.options.flag(&HIPRI).then_some(check_polling)
+}
+
+/// Refuses a file on a device that does not poll: the kernel would fail each op on it.
+fn check_polling(opened: &File) -> Option<FileRefusal> {
+    let metadata = opened.metadata().ok()?;
+    let device = match Kind::of(&metadata) {
+        Kind::Block => DeviceNumber::of_node(&metadata),
+        _ => DeviceNumber::under(&metadata),
+    };
+    // A partition has no queue of its own.
+    let polls = ["queue/io_poll", "../queue/io_poll"]
+        .iter()
+        .find_map(|name| std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok());
+    // Where sysfs has no queue (a network file system), the ops themselves will tell.
+    (polls?.trim() == "0").then_some(FileRefusal {
+        what: "hipri",
+        errno: EOPNOTSUPP,
+        hint: "the device has no polled queues: leave out hipri, or load its driver with some \
+               (nvme: poll_queues=N)",
+    })
 }
 
 /// Whether the kernel will have the job's ops done by worker threads, because the driver of a
@@ -253,7 +359,7 @@ fn needs_workers(files: &[EngineFile]) -> bool {
 }
 
 /// What can be seen to be wrong without asking the kernel.
-fn check(config: &EngineConfig) -> Result<(), EngineError> {
+fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     let refuse = |what, target: String, hint: &str| {
         Err(EngineError {
             what,
@@ -270,7 +376,7 @@ fn check(config: &EngineConfig) -> Result<(), EngineError> {
             "the kernel takes at most iodepth=32768",
         );
     }
-    if config.options.fixedbufs && config.depth > MOST_FIXED_BUFFERS {
+    if options.fixed_buffers && config.depth > FIXED_BUFFERS_MAX {
         let target = format!("{} buffers", config.depth);
         return refuse(
             "register buffers",
@@ -278,7 +384,7 @@ fn check(config: &EngineConfig) -> Result<(), EngineError> {
             "the kernel takes at most iodepth=16384 with fixedbufs=1",
         );
     }
-    if config.options.hipri && !config.direct {
+    if options.polled && !config.direct {
         let target = "engine `io_uring`".into();
         return refuse("hipri", target, "polling needs direct I/O: set direct=1");
     }
@@ -286,7 +392,7 @@ fn check(config: &EngineConfig) -> Result<(), EngineError> {
 }
 
 /// Why there is no ring, and what would help.
-fn refused(config: &EngineConfig, refused: &RingError) -> EngineError {
+fn refused(config: &EngineConfig, options: Options, refused: &RingError) -> EngineError {
     if refused.what == "map buffers" {
         return no_memory(config, &refused.error);
     }
@@ -300,13 +406,14 @@ fn refused(config: &EngineConfig, refused: &RingError) -> EngineError {
             refused.what,
             errno,
             config,
+            options,
             sysctl.as_deref().map_or("", str::trim),
         ),
     }
 }
 
 /// What would help, given what `kernel.io_uring_disabled` says.
-fn hint(what: &str, errno: i32, config: &EngineConfig, disabled: &str) -> String {
+fn hint(what: &str, errno: i32, config: &EngineConfig, options: Options, disabled: &str) -> String {
     match (what, errno) {
         ("register buffers", ENOMEM) => format!(
             "{} KiB must be locked in memory: raise `ulimit -l`, lower iodepth or bs, or leave out \
@@ -334,7 +441,7 @@ fn hint(what: &str, errno: i32, config: &EngineConfig, disabled: &str) -> String
         ("io_uring_setup", ENOMEM) => {
             "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
         }
-        ("io_uring_setup", EINVAL) if config.options.sqthread_poll_cpu.is_some() => {
+        ("io_uring_setup", EINVAL) if options.kernel_thread_cpu.is_some() => {
             "check that the processor of sqthread_poll_cpu is there and online".into()
         }
         _ => String::new(),
@@ -350,31 +457,30 @@ const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
 /// IORING_MAX_REG_BUFFERS of the kernel.
-const MOST_FIXED_BUFFERS: u32 = 16_384;
+const FIXED_BUFFERS_MAX: u32 = 16_384;
 
 #[cfg(test)]
 mod tests {
     use fathom_sys::clock::Clock;
 
     use super::*;
-    use crate::EngineOptions;
+    use crate::built_in;
 
     fn config() -> EngineConfig {
         EngineConfig {
-            name: "io_uring".into(),
             depth: 64,
             buffer_bytes: 1 << 20,
-            files: Vec::new(),
-            direct: false,
-            sync_flag: 0,
-            options: EngineOptions::default(),
-            clock: Clock::monotonic(),
+            ..EngineConfig::new(built_in("io_uring"), Clock::monotonic())
         }
+    }
+
+    fn options() -> Options {
+        Options::from(&EngineValues::default())
     }
 
     #[track_caller]
     fn check_hint(what: &str, errno: i32, disabled: &str, want: &str) {
-        let hint = hint(what, errno, &config(), disabled);
+        let hint = hint(what, errno, &config(), options(), disabled);
         assert!(hint.contains(want), "{hint}");
     }
 
@@ -386,7 +492,10 @@ mod tests {
         check_hint("io_uring_setup", EPERM, "", "--ioengine=libaio");
         check_hint("io_uring_setup", ENOSYS, "", "5.11");
         check_hint("register buffers", ENOMEM, "0", "65536 KiB must be locked");
-        assert_eq!(hint("io_uring_setup", EINVAL, &config(), "0"), "");
+        assert_eq!(
+            hint("io_uring_setup", EINVAL, &config(), options(), "0"),
+            ""
+        );
     }
 
     #[track_caller]
@@ -411,19 +520,22 @@ mod tests {
     fn check_refused(change: impl FnOnce(&mut EngineConfig), want: &str) {
         let mut config = config();
         change(&mut config);
-        let error = check(&config).unwrap_err();
+        let error = check(&config, Options::from(&config.options)).unwrap_err();
         assert!(error.hint.contains(want), "{error:?}");
     }
 
     #[test]
     fn what_the_kernel_cannot_do_is_refused_without_asking_it() {
         check_refused(|config| config.depth = 40_000, "iodepth=32768");
-        check_refused(|config| config.options.hipri = true, "direct=1");
+        check_refused(
+            |config| config.options = EngineValues::default().with(&HIPRI, 1),
+            "direct=1",
+        );
         let many = |config: &mut EngineConfig| {
             config.depth = 20_000;
-            config.options.fixedbufs = true;
+            config.options = EngineValues::default().with(&FIXEDBUFS, 1);
         };
         check_refused(many, "iodepth=16384");
-        assert_eq!(check(&config()), Ok(()));
+        assert_eq!(check(&config(), options()), Ok(()));
     }
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the whole file is a test")]
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Registry, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
 
@@ -17,9 +17,9 @@ fn ops_run_without_the_heap() {
     let name = format!("engine-allocations-{}", std::process::id());
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, [0; 64 * BLOCK as usize]).unwrap();
-    for &name in AnyEngine::names() {
+    for info in Registry::built_in().infos() {
+        let name = info.name;
         let config = EngineConfig {
-            name: name.into(),
             depth: DEPTH,
             buffer_bytes: BLOCK,
             files: vec![EngineFile {
@@ -27,14 +27,11 @@ fn ops_run_without_the_heap() {
                 read: true,
                 write: true,
                 create: false,
-                renew: false,
+                recreate: false,
                 bytes: 0,
                 random: true,
             }],
-            direct: false,
-            sync_flag: 0,
-            options: EngineOptions::default(),
-            clock: Clock::monotonic(),
+            ..EngineConfig::new(built_in(name), Clock::monotonic())
         };
         match start(config) {
             Ok(mut engine) => run(name, &mut engine),

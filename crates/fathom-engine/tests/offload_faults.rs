@@ -5,7 +5,7 @@
 )]
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::clock::Clock;
 
 const BLOCK: u32 = 4096;
@@ -18,17 +18,11 @@ fn engine(name: &str, paths: &[&str]) -> AnyEngine {
         ..EngineFile::default()
     };
     let config = EngineConfig {
-        name: name.into(),
         depth: 8,
         buffer_bytes: BLOCK,
         files: paths.iter().map(file).collect(),
-        direct: false,
-        sync_flag: 0,
-        options: EngineOptions {
-            offload: Some(Kick::Batch),
-            ..EngineOptions::default()
-        },
-        clock: Clock::monotonic(),
+        offload: Some(Kick::Batch),
+        ..EngineConfig::new(built_in(name), Clock::monotonic())
     };
     let mut engine = start(config).unwrap();
     for file in 0..paths.len() {

@@ -13,6 +13,7 @@ use crate::refuse;
 use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::{self, Row};
+use crate::vocabulary::Vocabulary;
 
 /// Builds a [`Plan`] from options in the order they are read.
 ///
@@ -26,6 +27,8 @@ use crate::table::{self, Row};
 /// `[global]` sections are shared. Clones (`numjobs`) are not expanded here.
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
+    /// Options and engines that jobs can name.
+    pub(crate) vocabulary: Vocabulary<'a>,
     pub(crate) reporter: Reporter,
     pub(crate) settings: Settings,
     /// Set if nothing will be run: only the command line and the values of options are checked, as
@@ -61,12 +64,14 @@ pub(crate) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub(crate) fn new(environment: &'a dyn Environment, misread: Severity) -> Self {
+        let vocabulary = Vocabulary::new(environment.engines());
         Self {
             environment,
+            vocabulary,
             values_only: false,
             reporter: Reporter::new(misread),
             settings: Settings::default(),
-            globals: Layer::default(),
+            globals: Layer::of_engine(vocabulary.default_engine()),
             inherited: Arc::default(),
             wall: false,
             changing: Vec::new(),
@@ -95,7 +100,8 @@ impl<'a> Builder<'a> {
 
     /// Applies the options of a section by rank: units first, file names and engine options last.
     pub(crate) fn apply_sorted(&mut self, layer: &mut Layer, mut written: Vec<Written>) {
-        written.sort_by_key(|written| table::find(written.option_name()).map_or(3, Row::rank));
+        let rank = |name: &str| table::find(name).map_or(3, Row::rank);
+        written.sort_by_key(|written| rank(written.option_name()));
         for written in written {
             self.apply(layer, written);
         }
@@ -104,8 +110,9 @@ impl<'a> Builder<'a> {
     /// Applies one option.
     pub(crate) fn apply(&mut self, layer: &mut Layer, written: Written) {
         let name = written.option_name();
-        let row = match table::find(name) {
-            Some(row) if row.belongs_to(&layer.options.ioengine) => row,
+        let engine = layer.options.engine;
+        let row = match self.vocabulary.find(name, engine) {
+            Some(row) if row.belongs_to(engine) => row,
             Some(_) if layer.engine_refused => return,
             // An option of a refused SPDK plugin.
             None if layer.engine_refused && name.starts_with("spdk") => return,
@@ -113,12 +120,17 @@ impl<'a> Builder<'a> {
                 return self.reporter.diagnostics.leave_out();
             }
             found => {
-                let problem = refuse::option(name, found, &layer.options.ioengine);
+                let problem = refuse::option(name, found, engine, self.vocabulary);
                 return self.reporter.error(&written.name, problem);
             }
         };
         let mut findings = Findings::new(self.reporter.is_lenient());
-        let result = row.apply(&mut layer.options, written.text(), &mut findings);
+        let result = row.apply(
+            &mut layer.options,
+            written.text(),
+            self.vocabulary,
+            &mut findings,
+        );
         for (problem, class) in findings.found {
             let spot = spot_of(&written, &problem);
             self.reporter.finding(&spot, problem, class);
@@ -129,13 +141,17 @@ impl<'a> Builder<'a> {
                     layer.name = written.text().map(|text| text.trim().to_owned());
                 }
                 // From the end: a job file may repeat an option that adds many thousands of times.
-                let same = |known: &Accepted| known.row.name == row.name;
+                let same = |known: &Accepted| known.name == row.name;
                 if !row.adds()
                     && let Some(at) = layer.own.iter().rposition(same)
                 {
                     layer.own.remove(at);
                 }
-                layer.own.push(Accepted { row, written });
+                layer.own.push(Accepted {
+                    name: row.name,
+                    adds: row.adds(),
+                    written,
+                });
             }
             Err(problem) => {
                 layer.engine_refused |= row.name == "ioengine";
@@ -160,7 +176,7 @@ impl<'a> Builder<'a> {
         let mut own = std::mem::take(&mut self.globals.own);
         own.retain(|known| {
             let mut later = layer.own.iter();
-            known.row.adds() || !later.any(|later| later.row.name == known.row.name)
+            known.adds || !later.any(|later| later.name == known.name)
         });
         own.extend(layer.own);
         self.globals = Layer {
@@ -186,7 +202,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn begin_job_file(&mut self, first: bool) {
         if !first {
             self.keep_jobless();
-            self.globals = Layer::default();
+            self.globals = Layer::of_engine(self.vocabulary.default_engine());
             self.inherited = Arc::default();
             self.globals_refused = false;
             self.plan.global_options.clear();

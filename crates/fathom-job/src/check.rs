@@ -4,10 +4,9 @@ mod content;
 mod wait_for;
 mod zones;
 
-use fathom_core::Direction;
+use fathom_core::{Direction, Synchronous};
 
 use crate::Environment;
-use crate::engines;
 use crate::findings::Findings;
 use crate::layer::{Layer, Written};
 use crate::logs::{LogFileFormat, LogValue};
@@ -192,8 +191,10 @@ impl JobCheck<'_> {
             }
         }
         let options = &self.layer.options;
-        let engine = engines::find(&options.ioengine).filter(|_| !options.offload);
-        if depth > 1 && engine.is_some_and(|engine| engine.synchronous) {
+        let engine = Some(options.engine).filter(|_| !options.offload);
+        if depth > 1
+            && engine.is_some_and(|info| info.synchronous == Synchronous::Always || info.gathers)
+        {
             let why = "both iodepth >= 1 and synchronous I/O engine are selected, \
                        queue depth will be capped at 1";
             let fix = "use `ioengine=io_uring` or `ioengine=libaio` for more ops in flight";

@@ -15,7 +15,8 @@ use crate::showcmd;
 use crate::source::Spot;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
-use crate::table::{self, known};
+use crate::table::{Row, known};
+use crate::vocabulary::Vocabulary;
 use crate::{Dialect, Environment, Invocation, LogFull, Refusal, SelfTest};
 
 /// Parses a command line, without the program name, and the job files it names.
@@ -69,8 +70,9 @@ fn read(
         section_spots: Vec::new(),
         instead: None,
     };
-    let mut line = CommandLine::new(args);
-    while let Some(word) = line.word(&reader.layer.options.ioengine) {
+    reader.layer = reader.builder.inherit();
+    let mut line = CommandLine::new(args, reader.builder.vocabulary);
+    while let Some(word) = line.word(reader.layer.options.engine) {
         reader.word(word);
         if let Some(instead) = reader.instead.take() {
             return Ok(instead);
@@ -120,9 +122,10 @@ impl Reader<'_> {
     fn option(&mut self, full_name: &str, name: Spot, value: Option<Spot>) {
         let mut replaced = None;
         if let Some(value) = &value
-            && let Some(problem) = glued(full_name, value.text())
+            && let Some(problem) = glued(self.builder.vocabulary, full_name, value.text())
         {
-            replaced = glued_value(full_name, value.text(), problem.at.start);
+            let row = self.builder.vocabulary.find_any(full_name);
+            replaced = glued_value(row, value.text(), problem.at.start);
             self.builder
                 .reporter
                 .error(&value.part(problem.at.clone()), problem);
@@ -217,8 +220,12 @@ impl Reader<'_> {
             }
             Action::Version => self.instead = Some(Invocation::Print(help::version(self.dialect))),
             Action::Help => self.instead = Some(Invocation::Print(help::usage())),
-            Action::OptionHelp => self.instead = Some(help::option(text)),
-            Action::EngineHelp => self.instead = Some(help::engine(text)?),
+            Action::OptionHelp => {
+                self.instead = Some(help::option(text, self.builder.vocabulary));
+            }
+            Action::EngineHelp => {
+                self.instead = Some(help::engine(text, self.builder.vocabulary)?);
+            }
             Action::ShowCommand => self.show_command = true,
             Action::ReadOnly => settings.read_only = true,
             Action::NoExec => settings.no_exec = true,
@@ -393,7 +400,7 @@ impl Reader<'_> {
 }
 
 /// Returns the problem of two options without a space between them: `--direct=1--ioengine=libaio`.
-fn glued(name: &str, value: &str) -> Option<Problem> {
+fn glued(vocabulary: Vocabulary<'_>, name: &str, value: &str) -> Option<Problem> {
     let (start, _) = value.match_indices("--").find(|(start, _)| {
         let rest = &value[start + 2..];
         let end = rest.find('=').unwrap_or(rest.len());
@@ -403,13 +410,14 @@ fn glued(name: &str, value: &str) -> Option<Problem> {
     let why = format!("`{rest}` follows the value of `--{name}` without a space");
     let problem =
         Problem::new("glued", start..value.len(), why).fix(format!("put a space before `{rest}`"));
-    let read = glued_value(name, value, start).unwrap_or_else(|| value.to_owned());
+    let read =
+        glued_value(vocabulary.find_any(name), value, start).unwrap_or_else(|| value.to_owned());
     Some(problem.read_as(format!("`{name}={read}` alone")))
 }
 
 /// Returns the part of such a value that fio reads, if not all of it.
-fn glued_value(name: &str, value: &str, start: usize) -> Option<String> {
-    let row = table::find(name)?;
+fn glued_value(row: Option<Row>, value: &str, start: usize) -> Option<String> {
+    let row = row?;
     (row.is_numeric() || row.is_boolean()).then(|| value[..start].to_owned())
 }
 

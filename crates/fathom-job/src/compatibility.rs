@@ -2,46 +2,55 @@
 
 use std::fmt::Write;
 
-use crate::engines::{ENGINES, LATER, NEEDS};
+use fathom_core::EngineInfo;
+
+use crate::engines::{LATER, NEEDS};
 use crate::help::range;
 use crate::refuse;
 use crate::switches::{Action, NO_LETTER, SWITCHES};
-use crate::table::{self, Row, ValueKind, known};
+use crate::table::{self, Row, known};
+use crate::vocabulary::Vocabulary;
 
 /// Returns the text of docs/COMPATIBILITY.md.
 #[must_use]
-pub fn compatibility_markdown() -> String {
+pub fn compatibility_markdown(engines: &[&'static EngineInfo]) -> String {
+    let vocabulary = Vocabulary::new(engines);
     let mut text = String::from(INTRODUCTION);
     for (title, rows) in table::groups() {
-        text.push_str(&format!("\n### {title}\n\n"));
-        text.push_str("| option | default | values | compared with fio |\n|---|---|---|---|\n");
-        for row in *rows {
-            push_row(&mut text, row);
-        }
+        push_group(&mut text, title, rows, vocabulary);
     }
-    push_refused(&mut text);
-    push_engines(&mut text);
+    let own = vocabulary.engine_rows();
+    push_group(&mut text, "Engine-specific", &own, vocabulary);
+    push_refused(&mut text, vocabulary);
+    push_engines(&mut text, vocabulary);
     push_switches(&mut text);
     text
 }
 
-fn push_row(text: &mut String, row: &Row) {
+fn push_group(text: &mut String, title: &str, rows: &[Row], vocabulary: Vocabulary<'_>) {
+    text.push_str(&format!("\n### {title}\n\n"));
+    text.push_str("| option | default | values | compared with fio |\n|---|---|---|---|\n");
+    for row in rows {
+        push_row(text, row, vocabulary);
+    }
+}
+
+fn push_row(text: &mut String, row: &Row, vocabulary: Vocabulary<'_>) {
     let names = row
         .names()
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>();
-    let mut values = match row.kind {
-        ValueKind::Choice(choices) => {
-            let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
-            words.join(", ")
-        }
-        kind => kind.words().to_owned(),
+    let words: Vec<_> = row.kind.choices().iter().map(|(word, _)| *word).collect();
+    let mut values = match words.is_empty() {
+        true => row.kind.words().to_owned(),
+        false => words.join(", "),
     };
     if let Some(range) = range(&row.kind) {
         let _ = write!(values, "; {range}");
     }
-    if !row.engines.is_empty() {
-        let _ = write!(values, " (only {})", row.engines.join(", "));
+    let engines = vocabulary.engines_of(row);
+    if !engines.is_empty() {
+        let _ = write!(values, " (only {})", engines.join(", "));
     }
     let mut verdict = match (row.stricter, row.different) {
         ("", "") => "same".to_owned(),
@@ -56,13 +65,13 @@ fn push_row(text: &mut String, row: &Row) {
     text.push_str(&format!("| {} |\n", cells.join(" | ")));
 }
 
-fn push_refused(text: &mut String) {
+fn push_refused(text: &mut String, vocabulary: Vocabulary<'_>) {
     text.push_str(
         "\n## Refused\n\nOptions of fio that Fathom refuses by name; none is silently skipped.\n",
     );
     for (tier, title) in TIERS {
         let options = known::all().iter().filter(|known| known.tier == *tier);
-        let missing = options.filter(|known| table::find(known.name).is_none());
+        let missing = options.filter(|known| vocabulary.find_any(known.name).is_none());
         let rows: Vec<_> = missing.map(refused_row).collect();
         if !rows.is_empty() {
             let head = "| option | compared with fio |\n|---|---|\n";
@@ -80,15 +89,21 @@ fn refused_row(known: &known::Known) -> String {
     )
 }
 
-fn push_engines(text: &mut String) {
+fn push_engines(text: &mut String, vocabulary: Vocabulary<'_>) {
     text.push_str("\n## Engines\n\n| engine | compared with fio |\n|---|---|\n");
-    for engine in ENGINES {
+    for engine in vocabulary.engines() {
         text.push_str(&format!("| `{}` | same: {} |\n", engine.name, engine.help));
     }
-    for name in LATER {
+    for name in LATER
+        .iter()
+        .filter(|name| vocabulary.engine(name).is_none())
+    {
         text.push_str(&format!("| `{name}` | refused for now |\n"));
     }
-    for (name, what) in NEEDS {
+    for (name, what) in NEEDS
+        .iter()
+        .filter(|(name, _)| vocabulary.engine(name).is_none())
+    {
         text.push_str(&format!("| `{name}` | refused: needs {what} |\n"));
     }
 }
@@ -199,10 +214,14 @@ Differences in counts:
 mod tests {
     use super::*;
 
+    fn page() -> String {
+        compatibility_markdown(fathom_engine::Registry::built_in().infos())
+    }
+
     /// The full list is that of `known.tsv`, after fio's own table.
     #[test]
     fn every_option_of_fio_has_a_row_with_a_verdict() {
-        let page = compatibility_markdown();
+        let page = page();
         let rows: Vec<Vec<&str>> = page
             .lines()
             .filter(|line| line.starts_with("| `"))
@@ -226,8 +245,10 @@ mod tests {
 
     #[test]
     fn every_engine_of_fios_options_is_there_or_refused_with_its_reason() {
+        let registry = fathom_engine::Registry::built_in();
+        let vocabulary = Vocabulary::new(registry.infos());
         for name in known::all().iter().flat_map(known::Known::engines) {
-            let there = crate::engines::find(name).is_some();
+            let there = vocabulary.engine(name).is_some();
             let profile = name.starts_with("profile:");
             let refused = LATER.contains(&name) || crate::engines::needs(name).is_some();
             assert!(there || refused || profile || name.contains(' '), "{name}");
@@ -238,11 +259,11 @@ mod tests {
     fn the_page_is_drawn_from_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/COMPATIBILITY.md");
         if std::env::var_os("FATHOM_WRITE_DOCS").is_some() {
-            std::fs::write(path, compatibility_markdown()).unwrap();
+            std::fs::write(path, page()).unwrap();
         }
-        let page = std::fs::read_to_string(path).unwrap_or_default();
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
-            page == compatibility_markdown(),
+            kept == page(),
             "docs/COMPATIBILITY.md is old: run this test with FATHOM_WRITE_DOCS=1"
         );
     }

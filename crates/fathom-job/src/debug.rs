@@ -7,6 +7,7 @@ use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::suggest;
 use crate::table;
+use crate::vocabulary::Vocabulary;
 
 /// Categories and job selected by `--debug`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,13 +54,13 @@ pub fn option_lines(plan: &Plan, process: u32) -> String {
     let globals = globals.map(|(name, value)| (name.as_str(), value.as_str()));
     let jobs = plan.jobs.iter().flat_map(|job| &job.typed);
     let own = jobs.map(|typed| (typed.name.as_str(), typed.value.as_str()));
-    let mut read = Options::default();
+    let (mut read, none) = (Options::default(), Vocabulary::new(&[]));
     let mut lines = String::new();
     for (name, value) in globals.chain(own) {
         let told = format!("handle_option={name}, ptr={value}");
         lines.push_str(&debug_line("parse", process, &told));
         let row = table::find(name).filter(|_| matches!(name, "kb_base" | "steadystate"));
-        let done = row.map(|row| row.apply(&mut read, Some(value), &mut Findings::new(true)));
+        let done = row.map(|row| row.apply(&mut read, Some(value), none, &mut Findings::new(true)));
         let steady = read.lifecycle.steady.filter(|_| name == "steadystate");
         if let (Some(Ok(())), Some(steady)) = (done, steady) {
             lines.push_str(&debug_line("parse", process, &steady_line(steady)));

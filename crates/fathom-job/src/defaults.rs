@@ -1,11 +1,12 @@
 //! Default values of all options.
 
-use fathom_core::{Nanos, PerDirection};
+use fathom_core::{EngineValues, Nanos, PerDirection, Storage};
 
 use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
     RandomGenerator, RateProcess, ReadWrite, Size, Verify,
 };
+use crate::vocabulary::DEFAULT;
 use crate::workload::{
     ContentOptions, FileOptions, FileService, MemoryOptions, OffloadKick, ZoneOptions,
 };
@@ -15,7 +16,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             description: None,
-            ioengine: "psync".to_owned(),
+            engine: &DEFAULT,
             kb_base: 1024,
             unit_base: 0,
             rw: ReadWrite::Read,
@@ -145,24 +146,31 @@ impl Default for Options {
             cmdprio: PerDirection::all(0),
             cmdprio_hint: PerDirection::all(0),
             cmdprio_bssplit: PerDirection::default(),
-            fixedbufs: false,
-            registerfiles: false,
-            sqthread_poll: false,
-            sqthread_poll_cpu: None,
-            hipri: false,
-            nonvectored: false,
-            force_async: 0,
-            uncached: false,
-            userspace_reap: false,
-            nowait: false,
-            libaio_vectored: false,
-            hipri_percentage: 100,
-            thp: false,
+            engine_values: EngineValues::default(),
         }
     }
 }
 
 impl Options {
+    /// Returns whether the job's engine performs one op after the other at this depth. Offload
+    /// workers perform one each (`io_submit_mode=offload`).
+    #[must_use]
+    pub const fn is_synchronous(&self, depth: u32) -> bool {
+        !self.offload && self.engine.synchronous.at_depth(depth)
+    }
+
+    /// Returns whether the job's engine holds ops back and completes them together.
+    #[must_use]
+    pub const fn gathers(&self) -> bool {
+        !self.offload && self.engine.gathers
+    }
+
+    /// Returns whether the job's data are in files or devices of this machine.
+    #[must_use]
+    pub const fn has_local_files(&self) -> bool {
+        matches!(self.engine.storage, Storage::LocalFiles)
+    }
+
     /// Resets engine options, which belong to the engine chosen before.
     pub(crate) fn reset_engine_options(&mut self) {
         let fresh = Self::default();
@@ -171,19 +179,7 @@ impl Options {
         self.cmdprio = fresh.cmdprio;
         self.cmdprio_hint = fresh.cmdprio_hint;
         self.cmdprio_bssplit = fresh.cmdprio_bssplit;
-        self.fixedbufs = fresh.fixedbufs;
-        self.registerfiles = fresh.registerfiles;
-        self.sqthread_poll = fresh.sqthread_poll;
-        self.sqthread_poll_cpu = fresh.sqthread_poll_cpu;
-        self.hipri = fresh.hipri;
-        self.nonvectored = fresh.nonvectored;
-        self.force_async = fresh.force_async;
-        self.uncached = fresh.uncached;
-        self.userspace_reap = fresh.userspace_reap;
-        self.nowait = fresh.nowait;
-        self.libaio_vectored = fresh.libaio_vectored;
-        self.hipri_percentage = fresh.hipri_percentage;
-        self.thp = fresh.thp;
+        self.engine_values = fresh.engine_values;
     }
 }
 

@@ -1,52 +1,4 @@
-//! Engines by name: Fathom's, and those that only fio has.
-
-/// An engine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Engine {
-    pub(crate) name: &'static str,
-    /// Set if ops are executed one at a time, whatever `iodepth` is.
-    pub(crate) synchronous: bool,
-    pub(crate) help: &'static str,
-}
-
-/// Returns the engine with this name. `aio…` and `linuxaio…` mean libaio, as in fio.
-pub(crate) fn find(name: &str) -> Option<&'static Engine> {
-    let name = if name.starts_with("aio") || name.starts_with("linuxaio") {
-        "libaio"
-    } else {
-        name
-    };
-    ENGINES.iter().find(|engine| engine.name == name)
-}
-
-/// All engines of Fathom.
-pub(crate) const ENGINES: [Engine; 9] = [
-    engine("psync", true, "pread(2) and pwrite(2)"),
-    engine("sync", true, "lseek(2), read(2) and write(2)"),
-    engine(
-        "vsync",
-        true,
-        "readv(2) and writev(2); adjacent ops are merged",
-    ),
-    engine("pvsync", true, "preadv(2) and pwritev(2)"),
-    engine("pvsync2", true, "preadv2(2) and pwritev2(2)"),
-    engine(
-        "libaio",
-        false,
-        "Linux AIO: io_submit(2) and io_getevents(2)",
-    ),
-    engine(
-        "io_uring",
-        false,
-        "io_uring submission and completion rings",
-    ),
-    engine("mmap", true, "memory-mapped files"),
-    engine(
-        "null",
-        false,
-        "no I/O at all; measures the overhead of the tool",
-    ),
-];
+//! Engines that only fio has.
 
 /// Engines of fio that need only Linux and are not implemented yet.
 pub(crate) const LATER: [&str; 21] = [
@@ -121,11 +73,3 @@ pub(crate) const NEEDS: [(&str, &str); 32] = [
     ("windowsaio", "Windows"),
     ("solarisaio", "Solaris"),
 ];
-
-const fn engine(name: &'static str, synchronous: bool, help: &'static str) -> Engine {
-    Engine {
-        name,
-        synchronous,
-        help,
-    }
-}

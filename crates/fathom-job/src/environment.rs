@@ -2,12 +2,18 @@
 
 use std::io;
 
+use fathom_core::EngineInfo;
+
 /// Files, environment variables and machine facts that job files may refer to.
 ///
 /// The parser itself does no I/O: everything from outside comes through this trait, so that tests
 /// and the fuzzer run it on a table of texts. An implementation need not cache; the parser asks
 /// once per use.
 pub trait Environment {
+    /// Returns the facts about the engines that a job can name, in the order in which help lists
+    /// them. Their own options become options of the job language.
+    fn engines(&self) -> &[&'static EngineInfo];
+
     /// Returns the content of a file. Implementations may stop reading one byte past
     /// [`crate::JOB_FILE_BYTES_MAX`].
     ///

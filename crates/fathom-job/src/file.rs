@@ -10,7 +10,6 @@ use crate::problem::Problem;
 use crate::source::Origin;
 use crate::source::Spot;
 use crate::substitute::substitute;
-use crate::table;
 
 /// Reads a job file (`-`: standard input) and adds its jobs.
 pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
@@ -173,7 +172,8 @@ impl<'b, 'a> Reader<'b, 'a> {
             return;
         }
         let environment = self.builder.environment;
-        let numeric = table::find(name.text()).is_some_and(table::Row::is_numeric);
+        let row = self.builder.vocabulary.find_any(name.text());
+        let numeric = row.is_some_and(|row| row.is_numeric());
         let text = value.as_ref().map_or("", Spot::text);
         let replaced = substitute(text, numeric, environment);
         if let (Some(replaced), Some(spot)) = (&replaced, &value) {

@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
+use fathom_core::EngineInfo;
+
 use crate::problem::Problem;
 use crate::source::{Line, Spot};
 use crate::suggest;
 use crate::switches::{self, Argument, Switch};
-use crate::table::{self, Row, known};
+use crate::table::{Row, known};
+use crate::vocabulary::Vocabulary;
 
 /// One element of a command line.
 #[derive(Debug)]
@@ -34,7 +37,8 @@ pub(crate) enum Word {
 }
 
 /// A command line and the reading position.
-pub(crate) struct CommandLine {
+pub(crate) struct CommandLine<'a> {
+    vocabulary: Vocabulary<'a>,
     line: Arc<Line>,
     /// Byte range of each argument in the line.
     arguments: Vec<std::ops::Range<usize>>,
@@ -45,8 +49,8 @@ pub(crate) struct CommandLine {
     letters: Option<(usize, usize)>,
 }
 
-impl CommandLine {
-    pub(crate) fn new(arguments: &[String]) -> Self {
+impl<'a> CommandLine<'a> {
+    pub(crate) fn new(arguments: &[String], vocabulary: Vocabulary<'a>) -> Self {
         let mut text = String::new();
         let mut ranges = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -67,11 +71,12 @@ impl CommandLine {
             next: 0,
             files_only: false,
             letters: None,
+            vocabulary,
         }
     }
 
     /// Returns the next element, for a job with this engine.
-    pub(crate) fn word(&mut self, engine: &str) -> Option<Word> {
+    pub(crate) fn word(&mut self, engine: &EngineInfo) -> Option<Word> {
         if let Some((argument, at)) = self.letters.take() {
             return Some(self.letter(argument, at));
         }
@@ -88,7 +93,7 @@ impl CommandLine {
         Some(self.long_or_letters(&spot, dashes, engine))
     }
 
-    fn long_or_letters(&mut self, spot: &Spot, dashes: usize, engine: &str) -> Word {
+    fn long_or_letters(&mut self, spot: &Spot, dashes: usize, engine: &EngineInfo) -> Word {
         let text = spot.text();
         let body = &text[dashes..];
         let (name, value) = match body.split_once('=') {
@@ -101,7 +106,7 @@ impl CommandLine {
         if dashes == 1 && letter.is_some() && name.chars().count() == 1 {
             return self.letter(self.next - 1, 1);
         }
-        match resolve(name, engine) {
+        match resolve(name, engine, self.vocabulary) {
             Ok(Meaning::Switch(switch)) => self.switch(switch, name_spot, value),
             Ok(Meaning::Option(name)) => self.option(name.to_owned(), name_spot, value),
             Err(Unclear::Unknown) if dashes == 1 && letter.is_some() => {
@@ -128,7 +133,7 @@ impl CommandLine {
                     name,
                     value: Some(value),
                 },
-                None => no_value(name, switch.name),
+                None => no_value(name, switch.name, None),
             },
             (_, value) => Word::Switch {
                 switch,
@@ -139,7 +144,8 @@ impl CommandLine {
     }
 
     fn option(&mut self, full_name: String, name: Spot, value: Option<Spot>) -> Word {
-        let takes_value = match table::find(&full_name) {
+        let row = self.vocabulary.find_any(&full_name);
+        let takes_value = match row {
             Some(row) => !row.is_flag(),
             None => {
                 self.skip_value(value.is_some());
@@ -150,7 +156,7 @@ impl CommandLine {
         if let Some(value) = value.as_ref().filter(|value| value.text().is_empty())
             && takes_value
         {
-            return no_value(value.clone(), &full_name);
+            return no_value(value.clone(), &full_name, row);
         }
         if value.is_some() || !takes_value {
             return Word::Option {
@@ -160,11 +166,11 @@ impl CommandLine {
                 problem: None,
             };
         }
-        let takes_all = table::find(&full_name).is_some_and(Row::takes_any_text);
+        let takes_all = row.is_some_and(|row| row.takes_any_text());
         let required = self.required();
         let swallowed = required.is_none() && takes_all;
         let Some(value) = required.or_else(|| self.take().filter(|_| swallowed)) else {
-            return no_value(name, &full_name);
+            return no_value(name, &full_name, row);
         };
         Word::Option {
             problem: swallowed.then(|| swallows(&full_name, &name, &value)),
@@ -221,7 +227,7 @@ impl CommandLine {
         let text = &self.line.text[self.arguments.get(self.next)?.clone()];
         if let Some(body) = text.strip_prefix("--") {
             let name = body.split('=').next().unwrap_or_default();
-            if table::find(name).is_some()
+            if self.vocabulary.find_any(name).is_some()
                 || known::find(name).is_some()
                 || switches::find(name).is_some()
             {
@@ -268,7 +274,11 @@ enum Unclear {
 }
 
 /// Resolves a name or an unambiguous prefix.
-fn resolve(name: &str, engine: &str) -> Result<Meaning, Unclear> {
+fn resolve(
+    name: &str,
+    engine: &EngineInfo,
+    vocabulary: Vocabulary<'_>,
+) -> Result<Meaning, Unclear> {
     if let Some(switch) = switches::find(name) {
         return Ok(Meaning::Switch(switch));
     }
@@ -276,19 +286,26 @@ fn resolve(name: &str, engine: &str) -> Result<Meaning, Unclear> {
         let own = known.names().find(|own| *own == name);
         return Ok(Meaning::Option(own.unwrap_or(known.name)));
     }
+    if let Some(row) = vocabulary.find(name, engine) {
+        return Ok(Meaning::Option(row.name));
+    }
     let switches = switches::SWITCHES
         .iter()
         .filter(|switch| switch.name.starts_with(name))
         .map(|switch| (switch.name, Meaning::Switch(switch)));
     let reachable =
-        |known: &&known::Known| known.is_general() || known.engines().any(|own| own == engine);
+        |known: &&known::Known| known.is_general() || known.engines().any(|own| own == engine.name);
     let options = known::all()
         .iter()
         .filter(reachable)
         .flat_map(known::Known::names)
         .filter(|option| option.starts_with(name))
         .map(|option| (option, Meaning::Option(option)));
-    let mut found: Vec<_> = switches.chain(options).collect();
+    // The option names known to fio do not include those of an engine that only Fathom has.
+    let own = engine.options.iter().map(|option| option.name);
+    let own = own.filter(|option| option.starts_with(name) && known::find(option).is_none());
+    let own = own.map(|option| (option, Meaning::Option(option)));
+    let mut found: Vec<_> = switches.chain(options).chain(own).collect();
     match found.len() {
         0 => Err(Unclear::Unknown),
         1 => found
@@ -326,13 +343,13 @@ fn swallows(option: &str, name: &Spot, value: &Spot) -> Problem {
         .fix(format!("write `--{option}=…`"))
 }
 
-fn no_value(spot: Spot, name: &str) -> Word {
+fn no_value(spot: Spot, name: &str, row: Option<Row>) -> Word {
     let problem = Problem::new(
         "no-value",
         0..spot.range.len(),
         format!("`--{name}` needs a value"),
     );
-    let example = table::find(name).map(|row: &Row| format!("write it like `--{}`", row.example));
+    let example = row.map(|row| format!("write it like `--{}`", row.example));
     let fix = example.unwrap_or_else(|| format!("write `--{name}=…`"));
     Word::Bad(spot, problem.fix(fix))
 }

@@ -2,17 +2,21 @@
 
 use std::fmt::Write;
 
-use crate::engines;
+use fathom_core::EngineInfo;
+
 use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
 use crate::table::{self, ALL_OTHERS, Row, ValueKind};
+use crate::vocabulary::Vocabulary;
 use crate::{Dialect, Invocation};
 
 /// Returns an example of each option and the names of fio's other options, as input for fuzzing.
-pub fn option_examples() -> impl Iterator<Item = &'static str> {
-    let own = table::rows().map(|row| row.example);
+pub fn option_examples(
+    engines: &[&'static EngineInfo],
+) -> impl Iterator<Item = &'static str> + use<> {
+    let own = Vocabulary::new(engines).rows().map(|row| row.example);
     own.chain(table::known::all().iter().map(|known| known.name))
 }
 
@@ -49,37 +53,37 @@ pub(crate) fn usage() -> String {
 }
 
 /// Returns the text of `--cmdhelp`: one option, or a list of all.
-pub(crate) fn option(name: Option<&str>) -> Invocation {
+pub(crate) fn option(name: Option<&str>, vocabulary: Vocabulary<'_>) -> Invocation {
     let name = match name.map(str::trim) {
-        None | Some("" | "all") => return Invocation::Print(all_options()),
+        None | Some("" | "all") => return Invocation::Print(all_options(vocabulary)),
         Some(name) => name,
     };
-    if let Some(row) = table::find(name) {
-        return Invocation::Print(describe(row));
+    if let Some(row) = vocabulary.find_any(name) {
+        return Invocation::Print(describe(&row, vocabulary));
     }
-    let names = table::rows().flat_map(Row::names);
-    let problem = refuse::option(name, None, "");
+    let names = vocabulary.rows().flat_map(|row| row.names());
+    let problem = refuse::option(name, None, vocabulary.default_engine(), vocabulary);
     if problem.code != "unknown-option" {
         return Invocation::Print(format!("{}\n", problem.why));
     }
-    let closest = suggest::closest(name, names).and_then(table::find);
+    let closest = suggest::closest(name, names).and_then(|near| vocabulary.find_any(near));
     let shown = closest.map_or("", |_| " - showing closest match");
     Invocation::NoSuchOption {
         complaint: format!("No such command: {name}{shown}\n"),
-        closest: closest.map(describe).unwrap_or_default(),
+        closest: closest.map_or_else(String::new, |row| describe(&row, vocabulary)),
     }
 }
 
-fn all_options() -> String {
+fn all_options(vocabulary: Vocabulary<'_>) -> String {
     let mut text = String::new();
     // Options that are accepted only when off are not listed.
-    for row in table::rows().filter(|row| row.later != ALL_OTHERS) {
+    for row in vocabulary.rows().filter(|row| row.later != ALL_OTHERS) {
         line(&mut text, &format!("{:<27}: {}", row.name, row.help));
     }
     text
 }
 
-fn describe(row: &Row) -> String {
+fn describe(row: &Row, vocabulary: Vocabulary<'_>) -> String {
     let mut text = String::new();
     field(&mut text, row.name, row.help);
     for alias in row.aliases {
@@ -98,18 +102,13 @@ fn describe(row: &Row) -> String {
     if let Some(range) = range(&row.kind) {
         field(&mut text, "range", &range);
     }
-    if let ValueKind::Choice(choices) = row.kind {
-        for (index, choice) in choices.iter().enumerate() {
-            let label = if index == 0 { "valid values" } else { "" };
-            field(
-                &mut text,
-                label,
-                &format!("{:<15}{}", choice.word, choice.help),
-            );
-        }
+    for (index, (word, help)) in row.kind.choices().into_iter().enumerate() {
+        let label = if index == 0 { "valid values" } else { "" };
+        field(&mut text, label, &format!("{word:<15}{help}"));
     }
-    if !row.engines.is_empty() {
-        field(&mut text, "engines", &row.engines.join(", "));
+    let engines = vocabulary.engines_of(row);
+    if !engines.is_empty() {
+        field(&mut text, "engines", &engines.join(", "));
     }
     if !row.later.is_empty() {
         field(&mut text, "not implemented", &row.later.join(", "));
@@ -140,21 +139,30 @@ pub(crate) fn range(kind: &ValueKind) -> Option<String> {
 }
 
 /// Returns the text of `--enghelp`: all engines, the options of one, or one option.
-pub(crate) fn engine(name: Option<&str>) -> Result<Invocation, Problem> {
+pub(crate) fn engine(
+    name: Option<&str>,
+    vocabulary: Vocabulary<'_>,
+) -> Result<Invocation, Problem> {
     let Some(wanted) = name.filter(|name| !name.trim().is_empty()) else {
-        return Ok(Invocation::Print(all_engines()));
+        return Ok(Invocation::Print(all_engines(vocabulary)));
     };
     let pieces = Piece::whole(wanted).split(&[',']);
     let name = pieces[0].trim();
-    let Some(engine) = engines::find(name.text) else {
+    let Some(engine) = vocabulary.engine(name.text) else {
         let why = format!("unknown engine `{}`", name.text);
         let problem = Problem::new("unknown-engine", name.range(), why);
         return Err(problem.fix("`--enghelp` lists all engines"));
     };
-    let own = || table::rows().filter(|row| row.engines.contains(&engine.name));
+    // Two engines may declare an option of the same name with different meanings.
+    let of_engine = |row: Row| vocabulary.find(row.name, engine);
+    let own = || {
+        let rows = vocabulary.rows().filter(|row| !row.is_general());
+        rows.filter(|row| row.belongs_to(engine))
+            .filter_map(of_engine)
+    };
     if let Some(option) = pieces.get(1) {
         let found = own().find(|row| row.names().any(|name| name == option.text.trim()));
-        let described = found.map(|row| Invocation::Print(describe(row)));
+        let described = found.map(|row| Invocation::Print(describe(&row, vocabulary)));
         return described.ok_or_else(|| {
             let why = format!("{} has no option `{}`", engine.name, option.text);
             Problem::new("unknown-option", option.range(), why)
@@ -171,9 +179,9 @@ pub(crate) fn engine(name: Option<&str>) -> Result<Invocation, Problem> {
     Ok(Invocation::Print(text))
 }
 
-fn all_engines() -> String {
+fn all_engines(vocabulary: Vocabulary<'_>) -> String {
     let mut text = String::from("Available IO engines:\n");
-    for engine in engines::ENGINES {
+    for engine in vocabulary.engines() {
         line(&mut text, &format!("\t{}", engine.name));
     }
     text

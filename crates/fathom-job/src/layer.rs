@@ -1,8 +1,9 @@
 //! Options as written, and the layer of options of one section.
 
+use fathom_core::EngineInfo;
+
 use crate::plan::{Options, Typed};
 use crate::source::Spot;
-use crate::table::Row;
 
 /// An option as written in a job file or on the command line.
 #[derive(Clone, Debug)]
@@ -39,7 +40,10 @@ impl Written {
 /// An option that was accepted.
 #[derive(Clone)]
 pub(crate) struct Accepted {
-    pub(crate) row: &'static Row,
+    /// Its name in the table, whichever alias was written.
+    pub(crate) name: &'static str,
+    /// Set if it adds to earlier ones of its name instead of replacing them.
+    pub(crate) adds: bool,
     pub(crate) written: Written,
 }
 
@@ -59,17 +63,28 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
+    /// Returns a layer without options, for jobs with this engine.
+    pub(crate) fn of_engine(engine: &'static EngineInfo) -> Self {
+        Self {
+            options: Options {
+                engine,
+                ..Options::default()
+            },
+            ..Self::default()
+        }
+    }
+
     /// Returns the option of this name as this section wrote it last.
     pub(crate) fn find(&self, name: &str) -> Option<&Written> {
         let mut accepted = self.own.iter().rev();
-        let found = accepted.find(|accepted| accepted.row.name == name);
+        let found = accepted.find(|accepted| accepted.name == name);
         found.map(|accepted| &accepted.written)
     }
 
     /// Returns the options of this section as the plan keeps them.
     pub(crate) fn typed(&self) -> Vec<Typed> {
         let typed = |accepted: &Accepted| Typed {
-            name: accepted.row.name.to_owned(),
+            name: accepted.name.to_owned(),
             value: accepted
                 .written
                 .text()

@@ -48,6 +48,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod time;
+mod vocabulary;
 mod workload;
 
 // Public items, listed once.

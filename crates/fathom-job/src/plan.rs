@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fathom_core::{IoPriority, Nanos, OutputFormat, PerDirection};
+use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::source::Origin;
 
@@ -332,7 +332,7 @@ pub struct SequencerSuffix {
 pub struct Options {
     // General.
     pub description: Option<String>,
-    pub ioengine: String,
+    pub engine: &'static EngineInfo,
     pub kb_base: u64,
     pub unit_base: u64,
     // I/O pattern.
@@ -496,17 +496,6 @@ pub struct Options {
     pub cmdprio: PerDirection<u8>,
     pub cmdprio_hint: PerDirection<u16>,
     pub cmdprio_bssplit: PerDirection<Vec<PriorityShare>>,
-    pub fixedbufs: bool,
-    pub registerfiles: bool,
-    pub sqthread_poll: bool,
-    pub sqthread_poll_cpu: Option<u32>,
-    pub hipri: bool,
-    pub nonvectored: bool,
-    pub force_async: u32,
-    pub uncached: bool,
-    pub userspace_reap: bool,
-    pub nowait: bool,
-    pub libaio_vectored: bool,
-    pub hipri_percentage: u8,
-    pub thp: bool,
+    /// The engine's own options.
+    pub engine_values: EngineValues,
 }

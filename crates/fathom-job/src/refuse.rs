@@ -2,20 +2,28 @@
 
 use std::fmt;
 
+use fathom_core::EngineInfo;
+
 use crate::engines;
 use crate::problem::Problem;
 use crate::suggest;
 use crate::table::known::Known;
-use crate::table::{self, Row, known};
+use crate::table::{Row, known};
+use crate::vocabulary::Vocabulary;
 
 /// Returns the problem of an option that a job with this engine cannot have.
-pub(crate) fn option(name: &str, row: Option<&Row>, engine: &str) -> Problem {
+pub(crate) fn option(
+    name: &str,
+    row: Option<Row>,
+    engine: &EngineInfo,
+    vocabulary: Vocabulary<'_>,
+) -> Problem {
     let at = 0..name.len();
     if let Some(row) = row {
-        return other_engine(name, row.engines.iter().copied(), engine);
+        return other_engine(name, &vocabulary.engines_of(&row), engine.name);
     }
     let Some(known) = known::find(name) else {
-        return unknown(name);
+        return unknown(name, vocabulary);
     };
     let reason = reason(known);
     let problem = Problem::new(reason.code(), at, format!("`{name}` {reason}"));
@@ -109,8 +117,8 @@ fn part(name: &str) -> &'static str {
     }
 }
 
-fn other_engine<'a>(name: &str, engines: impl Iterator<Item = &'a str>, engine: &str) -> Problem {
-    let list = engines.collect::<Vec<_>>().join(" or ");
+fn other_engine(name: &str, engines: &[&str], engine: &str) -> Problem {
+    let list = engines.join(" or ");
     Problem::new(
         "other-engine",
         0..name.len(),
@@ -119,13 +127,13 @@ fn other_engine<'a>(name: &str, engines: impl Iterator<Item = &'a str>, engine: 
     .fix(format!("set `ioengine={list}` first, or remove `{name}`"))
 }
 
-fn unknown(name: &str) -> Problem {
+fn unknown(name: &str, vocabulary: Vocabulary<'_>) -> Problem {
     let problem = Problem::new(
         "unknown-option",
         0..name.len(),
         format!("unknown option `{name}`"),
     );
-    let own = table::rows().flat_map(Row::names);
+    let own = vocabulary.rows().flat_map(|row| row.names());
     let known = known::all().iter().flat_map(Known::names);
     match suggest::closest(name, own.chain(known)) {
         Some(word) => problem.fix(format!("did you mean `{word}`?")),

@@ -3,12 +3,24 @@
 use std::collections::HashMap;
 use std::io;
 
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
+
 use crate::Environment;
 
 /// Variables set by the test, 4 CPUs and 8 GiB of memory.
-#[derive(Default)]
 pub(crate) struct World {
+    engines: Registry,
     variables: HashMap<String, String>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            engines: Registry::built_in(),
+            variables: HashMap::new(),
+        }
+    }
 }
 
 impl World {
@@ -19,6 +31,10 @@ impl World {
 }
 
 impl Environment for World {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines.infos()
+    }
+
     fn read_file(&self, _: &str) -> io::Result<Vec<u8>> {
         Err(io::Error::from_raw_os_error(2))
     }

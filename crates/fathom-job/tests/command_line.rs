@@ -110,7 +110,12 @@ fn order_counts_on_the_command_line() {
         "--name=x --fixedbufs --ioengine=io_uring",
         &["0:2 other-engine"],
     );
-    assert!(job("--ioengine=io_uring --fixedbufs").options.fixedbufs);
+    assert!(
+        job("--ioengine=io_uring --fixedbufs")
+            .options
+            .engine_values
+            .is_on("fixedbufs")
+    );
     let sizes = (
         job("--kb_base=1000 --size=8k"),
         job("--size=8k --kb_base=1000"),

@@ -2,13 +2,16 @@
 
 mod world;
 
+use fathom_engine::Registry;
 use fathom_job::{Dialect, option_examples, parse};
 use proptest::prelude::*;
 use world::{World, file};
 
 /// Pieces that job files and command lines are made of.
 fn piece() -> impl Strategy<Value = String> {
-    let words: Vec<&str> = option_examples().chain(PIECES.lines()).collect();
+    let words: Vec<&str> = option_examples(Registry::built_in().infos())
+        .chain(PIECES.lines())
+        .collect();
     prop_oneof![
         "[a-z_]{1,12}=?[-0-9a-z.:,/%()*+^\"]{0,12}",
         prop::sample::select(words).prop_map(str::to_owned),

@@ -3,6 +3,7 @@
 mod world;
 
 use fathom_core::{IoPriority, Nanos, PerDirection};
+use fathom_engine::options::{FORCE_ASYNC, SQTHREAD_POLL_CPU};
 use fathom_job::{ClockSource, ContinueOnError, CpuPolicy, Options, PriorityShare, RateProcess};
 use world::{World, check, job, note, refuse};
 
@@ -132,7 +133,7 @@ fn priorities_of_single_ops() {
 #[test]
 fn queues_and_engines() {
     check("--ioengine=io_uring --iodepth=32", |o| o.iodepth == 32);
-    check("--ioengine=aio", |o| o.ioengine == "libaio");
+    check("--ioengine=aio", |o| o.engine.name == "libaio");
     refuse("--ioengine=io_urin", "unknown-engine");
     refuse("--ioengine=posixaio", "not-yet");
     refuse("--ioengine=external:/x.so", "not-yet");
@@ -161,17 +162,28 @@ fn queues_and_engines() {
     refuse("--direct=2", "not-a-boolean");
     check(
         "--ioengine=io_uring --sqthread_poll --sqthread_poll_cpu=1",
-        |o| o.sqthread_poll && o.sqthread_poll_cpu == Some(1),
+        |o| {
+            let cpu = o.engine_values.number(&SQTHREAD_POLL_CPU);
+            o.engine_values.is_on("sqthread_poll") && cpu == Some(1)
+        },
     );
     check(
         "--ioengine=io_uring --fixedbufs --registerfiles --hipri",
-        |o| o.fixedbufs && o.registerfiles && o.hipri,
+        |o| {
+            let on = |name| o.engine_values.is_on(name);
+            on("fixedbufs") && on("registerfiles") && on("hipri")
+        },
     );
     check(
         "--ioengine=io_uring --nonvectored=1 --force_async=4 --uncached=1",
-        |o| o.nonvectored && o.force_async == 4 && o.uncached,
+        |o| {
+            let on = |name| o.engine_values.is_on(name);
+            on("nonvectored") && on("uncached") && o.engine_values.number(&FORCE_ASYNC) == Some(4)
+        },
     );
-    check("--ioengine=libaio --userspace_reap", |o| o.userspace_reap);
+    check("--ioengine=libaio --userspace_reap", |o| {
+        o.engine_values.is_on("userspace_reap")
+    });
     refuse("--ioengine=libaio --fixedbufs", "other-engine");
 }
 

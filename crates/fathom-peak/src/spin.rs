@@ -264,7 +264,7 @@ const STOP_CHECK: Nanos = Nanos::from_millis(100);
 
 #[cfg(test)]
 mod tests {
-    use fathom_engine::{AnyEngine, EngineConfig, EngineOptions, Null, start};
+    use fathom_engine::{AnyEngine, EngineConfig, Null, built_in, start};
     use fathom_sys::clock::Clock;
 
     use super::*;
@@ -321,14 +321,9 @@ mod tests {
     /// Returns offsets, counted ops and latencies of a number of turns.
     fn turns(count: u32, sequential: bool, expected: i32) -> Result<(Vec<u64>, u64, u64), Failure> {
         let config = EngineConfig {
-            name: "null".into(),
             depth: 8,
             buffer_bytes: 512,
-            files: Vec::new(),
-            direct: false,
-            sync_flag: 0,
-            options: EngineOptions::default(),
-            clock: Clock::monotonic(),
+            ..EngineConfig::new(built_in("null"), Clock::monotonic())
         };
         let Ok(AnyEngine::Null(engine)) = start(config) else {
             panic!("the null engine always starts");

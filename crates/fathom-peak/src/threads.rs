@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, ScopedJoinHandle, scope};
 
-use fathom_core::{Direction, Engine, EngineError, Errno, FileIndex, Nanos, stream_seed};
+use fathom_core::{
+    Direction, Engine, EngineError, EngineValues, Errno, FileIndex, Nanos, stream_seed,
+};
 use fathom_engine::{
-    AnyEngine, EngineConfig, EngineFile, EngineOptions, Libaio, Sync, Uring, start,
+    AnyEngine, EngineConfig, EngineFile, Libaio, Sync, Uring, built_in, options, start,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -256,7 +258,7 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
             read: !config.write,
             write: config.write,
             create: false,
-            renew: false,
+            recreate: false,
             bytes: 0,
             random: !config.sequential,
         })
@@ -265,28 +267,34 @@ fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> Engin
         // Every op names file 0, but no-ops never open it.
         files.push(EngineFile::default());
     }
+    let clock = match config.latency {
+        true => clock,
+        false => Clock::stopped(),
+    };
     EngineConfig {
-        name: config.engine.name().into(),
         depth: config.depth,
         buffer_bytes: config.block_bytes,
         files,
         direct: !config.buffered,
-        sync_flag: 0,
-        options: EngineOptions {
-            fixedbufs: config.fixed_buffers && !config.nops,
-            registerfiles: config.fixed_files && !config.nops,
-            hipri: config.polled,
-            nops: config.nops,
-            register_ring: config.register_ring,
-            keep_access_time: true,
-            ..EngineOptions::default()
-        },
-        clock: if config.latency {
-            clock
-        } else {
-            Clock::stopped()
-        },
+        options: options(config),
+        keep_access_time: true,
+        ..EngineConfig::new(built_in(config.engine.name()), clock)
     }
+}
+
+fn options(config: &PeakConfig) -> EngineValues {
+    EngineValues::default()
+        .with(
+            &options::FIXEDBUFS,
+            (config.fixed_buffers && !config.nops).into(),
+        )
+        .with(
+            &options::REGISTERFILES,
+            (config.fixed_files && !config.nops).into(),
+        )
+        .with(&options::HIPRI, config.polled.into())
+        .with(&options::NOPS, config.nops.into())
+        .with(&options::PLAIN_DESCRIPTOR, (!config.register_ring).into())
 }
 
 fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Capabilities, Engine, FileIndex, Nanos, Step, Tick};
-use fathom_engine::{AnyEngine, EngineConfig, OffloadTold, start_told};
+use fathom_core::{Engine, FileIndex, Nanos, Step, Tick};
+use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
 use fathom_setup::outcome::{Fault, Outcome};
@@ -94,13 +94,15 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
     trace.begun(outcome.thread_id, guides.say);
     let body = AssertUnwindSafe(|| {
         let _held = affinity::apply(&assignment.thread)?;
-        let (engine, offload) = start_told(assignment.engine)?;
+        let kernel_threads = assignment.engine.engine.info.kernel_threads;
+        let (engine, offload) = start_with_stats(assignment.engine)?;
         outcome.features = engine.features();
         let context = Context {
             guides,
             files: assignment.files,
             hooks: &assignment.hooks,
             offload: offload.clone(),
+            kernel_threads,
         };
         let engine = trace.around(engine, outcome.thread_id, guides.say);
         let work = (assignment.worker, assignment.log);
@@ -127,7 +129,9 @@ struct Context<'a> {
     guides: &'a Guides<'a>,
     files: u32,
     hooks: &'a Hooks,
-    offload: Option<OffloadTold>,
+    offload: Option<SharedStats>,
+    /// The kernel runs threads on behalf of the engine.
+    kernel_threads: bool,
 }
 
 /// A loop of its own for each engine that is fast; one for all others.
@@ -203,11 +207,13 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
             engine: Some(capabilities),
             ..Outcome::default()
         };
-        offload::so_far(own, told)
+        offload::so_far(own, told, context.kernel_threads)
     };
     let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
     outcome.cpu = cpu(thread::usage().since(before), clock.now() - begun);
-    outcome.cpu.system_us += helpers_us(capabilities, thread_id, offload::at_work(told));
+    if context.kernel_threads {
+        outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
+    }
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
     outcome.said.extend(context.hooks.after());
@@ -237,15 +243,12 @@ pub(crate) fn add_usage(cpu: &mut CpuRecord, used: Usage) {
     cpu.minor_faults += used.minor_faults;
 }
 
-/// What the kernel's helpers of a job's rings have used so far, those of its workers' included.
-pub(crate) fn helpers_us(engine: Capabilities, thread_id: u32, workers: Vec<u32>) -> u64 {
+/// Processor time that the kernel's threads have used so far on behalf of a job's engine and of
+/// its workers' engines. To find them, every thread of the process is looked at.
+pub(crate) fn helpers_us(thread_id: u32, workers: Vec<u32>) -> u64 {
     let mut owners = workers;
     owners.push(thread_id);
-    match engine.name {
-        // To find them, every thread of the process is looked at; no other engine has any.
-        "io_uring" => thread::kernel_helpers_us(&owners),
-        _ => 0,
-    }
+    thread::kernel_helpers_us(&owners)
 }
 
 fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), Fault> {
@@ -335,7 +338,6 @@ const ENOTRECOVERABLE: u32 = 131;
 
 #[cfg(test)]
 mod tests {
-    use fathom_engine::EngineOptions;
     use fathom_job::Options;
 
     use super::*;
@@ -343,21 +345,15 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_of_the_job_and_is_heard_of() {
         let clock = Clock::monotonic();
-        let plan = fathom_setup::fixture::plan("--name=t --ioengine=null --size=1m");
+        let plan = crate::testing::plan("--name=t --ioengine=null --size=1m");
         let probe = fathom_host::target_kind::HostFileSystem;
         let mut setups = fathom_setup::translate::translate(&plan, &probe, &mut || 0).setups;
         let assignment = Assignment {
             worker: setups.remove(0).worker,
             engine: EngineConfig {
-                name: "null".into(),
                 // Not allowed: the engine's own assertion fails.
                 depth: 0,
-                buffer_bytes: 0,
-                files: Vec::new(),
-                direct: false,
-                sync_flag: 0,
-                options: EngineOptions::default(),
-                clock,
+                ..EngineConfig::new(fathom_engine::built_in("null"), clock)
             },
             thread: ThreadSettings::new(&Options::default(), 1),
             files: 0,

@@ -1,7 +1,7 @@
 //! What a job's engine is told, from its options and its setup.
 
 use fathom_core::Direction;
-use fathom_engine::{EngineConfig, EngineFile, EngineOptions, FileAdvice, Kick};
+use fathom_engine::{EngineConfig, EngineFile, FileAdvice, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::{uses, writes};
@@ -14,6 +14,7 @@ use crate::file_locks::FileLocks;
 pub(crate) fn engine_config(
     job: &Job,
     setup: &JobSetup,
+    engine: Registration,
     locks: &mut FileLocks,
     clock: Clock,
 ) -> EngineConfig {
@@ -28,46 +29,24 @@ pub(crate) fn engine_config(
         create: (options.create_on_open || options.fill_device || options.files.unlink_each_loop)
             && write
             && options.allow_file_create,
-        renew: options.files.unlink_each_loop,
+        recreate: options.files.unlink_each_loop,
         bytes: file.bytes,
         random: options.random,
     });
     EngineConfig {
-        name: options.ioengine.clone(),
         depth: setup.worker.depth,
         // A job that only trims moves no data, and has a byte all the same.
         buffer_bytes: setup.buffer_bytes.max(1),
         files: files.collect(),
         direct: options.direct,
         sync_flag: options.sync,
-        options: EngineOptions {
-            locks: locks.of(options, setup),
-            ..engine_options(options)
-        },
-        clock,
-    }
-}
-
-fn engine_options(options: &Options) -> EngineOptions {
-    EngineOptions {
-        fixedbufs: options.fixedbufs,
-        registerfiles: options.registerfiles,
-        sqthread_poll: options.sqthread_poll,
-        sqthread_poll_cpu: options.sqthread_poll_cpu,
-        hipri: options.hipri,
-        nonvectored: options.nonvectored,
-        force_async: options.force_async,
-        uncached: options.uncached,
-        userspace_reap: options.userspace_reap,
-        nowait: options.nowait,
-        vectored: options.libaio_vectored,
-        hipri_percentage: options.hipri_percentage,
-        huge_pages: options.thp,
+        options: options.engine_values.clone(),
         memory: memory(options),
+        locks: locks.of(options, setup),
         advice: advice(options.files.fadvise_hint),
         write_hint: options.files.write_hint,
         offload: options.offload.then(|| kick(options.offload_kick)),
-        ..EngineOptions::default()
+        ..EngineConfig::new(engine, clock)
     }
 }
 

@@ -211,7 +211,7 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
 fn buffered_files<'a>(plan: &Plan, setups: &'a [JobSetup]) -> HashSet<&'a str> {
     let buffered = setups.iter().filter(|setup| {
         let options = &plan.jobs[setup.place.section].options;
-        !setup.diskless && (!options.direct || options.ioengine == "mmap")
+        !setup.diskless && (!options.direct || !options.engine.bypasses_cache)
     });
     buffered
         .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))

@@ -107,7 +107,7 @@ const TOLERABLE: Nanos = Nanos::from_micros(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_setup::fixture::plan;
+    use crate::testing::plan;
 
     #[test]
     fn a_processor_must_be_there_and_not_the_last() {

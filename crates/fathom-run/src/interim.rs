@@ -26,6 +26,8 @@ pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
     /// Its offload workers at work, by thread number: what they have used is not counted yet.
     pub(crate) workers: Vec<u32>,
+    /// The kernel runs threads on behalf of its engine, whose time is not counted yet either.
+    pub(crate) kernel_threads: bool,
 }
 
 /// Where one job leaves what it has measured, for whoever asks.
@@ -159,6 +161,7 @@ mod tests {
                 ..Outcome::default()
             },
             workers: Vec::new(),
+            kernel_threads: false,
         }
     }
 

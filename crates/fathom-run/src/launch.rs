@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_core::{Nanos, PerDirection, Storage, Tick};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_record::Warning;
@@ -179,11 +179,14 @@ fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
 
 /// Returns the outcome of a job that would now write a device in use.
 fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
-    let Assignment { engine, files, .. } = &launch.assignment;
-    if launch.allow_mounted_write || *files == 0 {
+    let engine = &launch.assignment.engine;
+    if launch.allow_mounted_write || engine.engine.info.storage != Storage::LocalFiles {
         return None;
     }
-    let changed = engine.files.iter().filter(|file| file.write || file.renew);
+    let changed = engine
+        .files
+        .iter()
+        .filter(|file| file.write || file.recreate);
     let mut changed = changed.map(|file| Path::new(&file.path));
     let refusal = changed.find_map(|path| guard.check_free(path).err())?;
     Some(Outcome {

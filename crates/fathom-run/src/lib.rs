@@ -26,6 +26,8 @@ mod saved;
 mod scheduler;
 mod seeks;
 mod simulate;
+#[cfg(test)]
+mod testing;
 mod tracing_engine;
 mod validity;
 

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use fathom_core::PerDirection;
-use fathom_engine::{OffloadFigures, OffloadTold};
+use fathom_engine::{OffloadStats, SharedStats};
 use fathom_record::Warning;
 use fathom_setup::outcome::Outcome;
 use fathom_stats::Latency;
@@ -16,11 +16,11 @@ use crate::interim::Answer;
 /// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
 pub(crate) struct Ramp<'a> {
     /// Where it is counted, until the ramp is over.
-    told: Option<&'a OffloadTold>,
+    told: Option<&'a SharedStats>,
 }
 
 impl<'a> Ramp<'a> {
-    pub(crate) fn new(config: &WorkerConfig, told: Option<&'a OffloadTold>) -> Self {
+    pub(crate) fn new(config: &WorkerConfig, told: Option<&'a SharedStats>) -> Self {
         Self {
             told: told.filter(|_| !config.ramp.is_zero()),
         }
@@ -38,7 +38,7 @@ impl<'a> Ramp<'a> {
 }
 
 /// The workers of a job that are at work.
-pub(crate) fn at_work(told: Option<&OffloadTold>) -> Vec<u32> {
+pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
     told.map_or_else(Vec::new, |told| {
         let figures = told.borrow();
         let at_work = figures.at_work.lock();
@@ -47,7 +47,7 @@ pub(crate) fn at_work(told: Option<&OffloadTold>) -> Vec<u32> {
 }
 
 /// What is known while the workers are at work; `own` is what is without them.
-pub(crate) fn so_far(mut own: Outcome, told: Option<&OffloadTold>) -> Answer {
+pub(crate) fn so_far(mut own: Outcome, told: Option<&SharedStats>, kernel_threads: bool) -> Answer {
     let workers = at_work(told);
     if let Some(told) = told {
         let figures = told.borrow();
@@ -57,6 +57,7 @@ pub(crate) fn so_far(mut own: Outcome, told: Option<&OffloadTold>) -> Answer {
     Answer {
         outcome: own,
         workers,
+        kernel_threads,
     }
 }
 
@@ -66,18 +67,19 @@ pub(crate) fn ask_others(answer: Answer) -> Outcome {
     let Answer {
         mut outcome,
         workers,
+        kernel_threads,
     } = answer;
     for &worker in &workers {
         add_usage(&mut outcome.cpu, thread::usage_of_task(worker));
     }
-    if let Some(engine) = outcome.engine {
-        outcome.cpu.system_us += helpers_us(engine, outcome.thread_id, workers);
+    if kernel_threads {
+        outcome.cpu.system_us += helpers_us(outcome.thread_id, workers);
     }
     outcome
 }
 
 /// Adds what the workers have left behind.
-pub(crate) fn settle(figures: &OffloadFigures, job: &str, outcome: &mut Outcome) {
+pub(crate) fn settle(figures: &OffloadStats, job: &str, outcome: &mut Outcome) {
     add_usage(&mut outcome.cpu, figures.usage);
     outcome.queued = Some(figures.queued.clone());
     outcome
@@ -88,7 +90,7 @@ pub(crate) fn settle(figures: &OffloadFigures, job: &str, outcome: &mut Outcome)
     }
 }
 
-fn refused(figures: &OffloadFigures, job: &str) -> Warning {
+fn refused(figures: &OffloadStats, job: &str) -> Warning {
     let why = std::io::Error::from_raw_os_error(figures.refused.cast_signed());
     let workers = match figures.workers {
         1 => "1 worker is".to_owned(),

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fathom_core::Tick;
-use fathom_engine::start;
+use fathom_core::{Storage, Tick};
+use fathom_engine::{Registry, start};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
@@ -21,7 +21,6 @@ use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::check::{self, FILE_CREATE_FORBIDDEN};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
-use fathom_setup::engines;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
 use fathom_setup::status::{Meter, goals};
@@ -52,10 +51,11 @@ use crate::tracing_engine::Trace;
 ///
 /// # Errors
 /// What stands in the way of the plan as a whole. If it was found by the checks, nothing was
-/// created or written.
+/// created or written. An engine that is not among `engines` stands in the way.
 pub fn run(
     plan: &Plan,
     settings: &Settings,
+    engines: &Registry,
     session: &mut Session<'_>,
 ) -> Result<Record, RunError> {
     // More files than the usual soft limit are opened by a few hundred jobs, or their logs.
@@ -80,12 +80,13 @@ pub fn run(
     };
     let seen = Arc::clone(&stopped);
     let stop = Stop::when(move || seen.load(Ordering::Relaxed));
-    run_stoppable(plan, settings, &mut session, stop)
+    run_stoppable(plan, settings, engines, &mut session, stop)
 }
 
 fn run_stoppable(
     plan: &Plan,
     settings: &Settings,
+    engines: &Registry,
     session: &mut Session<'_>,
     stop: Stop,
 ) -> Result<Record, RunError> {
@@ -96,7 +97,8 @@ fn run_stoppable(
     translation.problems.extend(refused);
     let crowded = check::pollers::crowded(plan, &translation.setups);
     translation.warnings.extend(told.into_iter().chain(crowded));
-    let failing = check_all(plan, settings, &translation, clock, session.jobs_fail_alone)?;
+    let alone = session.jobs_fail_alone;
+    let failing = check_all(plan, settings, &translation, engines, clock, alone)?;
     translation.warnings.extend_from_slice(&failing);
     let setups = &translation.setups;
     debug_output::tell_plan(plan, setups, &settings.debug, session);
@@ -108,16 +110,15 @@ fn run_stoppable(
     prepare::pre_read(plan, setups, session.stops);
     let groups = cgroup::Made::by(plan);
     let before = Before::look(setups, clock.now());
-    let idle = settings
-        .idle_profile
-        .map(|profile| IdleWatch::start(profile, &clock));
+    let idle = settings.idle_profile;
+    let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
     let (mut logs, mut broken) = (None, None);
     let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
         setups.iter().map(|_| None).collect()
     } else {
         let bandwidth;
         (logs, bandwidth) = opened.begin(clock.now(), stop)?;
-        let launches = launches(plan, setups, clock, logs.as_ref(), &settings.debug);
+        let launches = launches(plan, setups, engines, clock, logs.as_ref(), &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
         let so_far = |outcomes: Vec<Option<Outcome>>, snapshot: &Snapshot| Record {
@@ -136,11 +137,9 @@ fn run_stoppable(
     let evidence = before.look_again(plan, setups, clock.now());
     let kept = prepare::clear(plan, setups);
     groups.clear();
-    translation.warnings.extend(noted);
-    translation.warnings.extend(kept);
-    translation.warnings.extend(gtod.warning());
-    translation.warnings.extend(time_of_day_set(&clock));
-    translation.warnings.extend(warnings);
+    let later = noted.into_iter().chain(kept).chain(gtod.warning());
+    let later = later.chain(time_of_day_set(&clock)).chain(warnings);
+    translation.warnings.extend(later);
     let ran = Ran {
         planned,
         outcomes,
@@ -267,6 +266,7 @@ fn check_all(
     plan: &Plan,
     settings: &Settings,
     translation: &Translation,
+    engines: &Registry,
     clock: Clock,
     jobs_fail_alone: bool,
 ) -> Result<Vec<Warning>, RunError> {
@@ -286,7 +286,7 @@ fn check_all(
         problems.push(problem.hint("name a job file, or begin with `--name=test`"));
     }
     if problems.is_empty() {
-        problems.extend(refused_engines(plan, &translation.setups, clock));
+        problems.extend(refused_engines(plan, &translation.setups, engines, clock));
     }
     if problems.is_empty() {
         Ok(failing)
@@ -297,22 +297,31 @@ fn check_all(
 
 /// Starts each engine once and lets it go, so that one that the kernel refuses is found before
 /// files are laid out for it.
-fn refused_engines(plan: &Plan, setups: &[JobSetup], clock: Clock) -> Vec<Problem> {
+fn refused_engines(
+    plan: &Plan,
+    setups: &[JobSetup],
+    engines: &Registry,
+    clock: Clock,
+) -> Vec<Problem> {
     let (mut tried, mut locks) = (HashSet::new(), FileLocks::default());
     let mut problems = Vec::new();
     for setup in setups {
         let job = &plan.jobs[setup.place.section];
-        let config = engine_config(job, setup, &mut locks, clock);
-        let asynchronous = !engines::is_synchronous(&job.options, config.depth);
-        let is_new = tried.insert((setup.place.section, config.name.clone()));
-        if setup.diskless || !asynchronous || !is_new {
+        let info = job.options.engine;
+        let Some(engine) = engines.find(info.name) else {
+            let message = format!("cannot start engine `{}`: it is not registered", info.name);
+            problems.push(Problem::new("engine_refused", message).at(job, "ioengine"));
+            continue;
+        };
+        let config = engine_config(job, setup, engine, &mut locks, clock);
+        // A system call on a file needs nothing that the kernel could refuse beforehand.
+        let certain = !setup.diskless && job.options.is_synchronous(config.depth);
+        // Where the kernel can be asked, a trial would delay the first op for nothing: giving up
+        // what it has started takes libaio longer than all else before the first op.
+        if !tried.insert(setup.place.section) || certain || (engine.is_permitted)() {
             continue;
         }
-        // To start it and let it go would delay the first op by more than the rest of the start.
-        if config.name == "libaio" && fathom_sys::aio::is_permitted() {
-            continue;
-        }
-        let name = config.name.clone();
+        let name = info.name;
         if let Err(error) = start(config) {
             let message = format!("cannot start engine `{name}`: {error}");
             let mut problem = Problem::new("engine_refused", message);
@@ -334,6 +343,7 @@ fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
 fn launches(
     plan: &Plan,
     setups: &[JobSetup],
+    engines: &Registry,
     clock: Clock,
     logs: Option<&Logs>,
     debug: &DebugOptions,
@@ -341,13 +351,18 @@ fn launches(
     let mut locks = FileLocks::default();
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &plan.jobs[setup.place.section];
-        let files = if setup.diskless { 0 } else { setup.files.len() };
+        let engine = engines.find(job.options.engine.name);
+        let engine = engine.expect("the plan was checked with these engines");
+        let files = match engine.info.storage {
+            Storage::None => 0,
+            Storage::LocalFiles | Storage::Remote => setup.files.len(),
+        };
         Launch {
             name: setup.name.clone(),
             allow_mounted_write: job.options.allow_mounted_write,
             assignment: Assignment {
                 worker: setup.worker.clone(),
-                engine: engine_config(job, setup, &mut locks, clock),
+                engine: engine_config(job, setup, engine, &mut locks, clock),
                 thread: ThreadSettings {
                     scheduler: SchedulerChange::of(job, setup, &BlockTree::default()),
                     ..ThreadSettings::new(&job.options, setup.place.number)

@@ -14,7 +14,6 @@ use fathom_job::{Plan, Settings};
 use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
-use fathom_setup::engines;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
 use fathom_setup::translate::{JobSetup, Translation, translate};
@@ -215,8 +214,7 @@ fn run_all<S: Storage>(
         let engine = simulation.engine(&EngineSpec {
             depth: setup.worker.depth,
             buffer_bytes: setup.buffer_bytes,
-            synchronous: engines::is_synchronous(&job.options, setup.worker.depth)
-                || engines::gathers(&job.options),
+            synchronous: job.options.is_synchronous(setup.worker.depth) || job.options.gathers(),
             files,
         });
         let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), Tick::ZERO)

@@ -14,7 +14,6 @@ use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_setup::caveats::DIRECT_MMAP;
-use fathom_setup::engines;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
 use fathom_sys::system::CpuTimes;
@@ -241,7 +240,7 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     if !seen.job.options.direct || seen.setup.diskless || moved(seen) == 0 {
         return None;
     }
-    if seen.job.options.ioengine == "mmap" {
+    if !seen.job.options.engine.bypasses_cache {
         return Some(validity("direct_io", false, DIRECT_MMAP.into(), Vec::new()));
     }
     if seen.below.memory.is_some() || seen.shares_with_buffered {
@@ -273,7 +272,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let worker = &seen.setup.worker;
     // Such an engine never has a queue, whatever other limits apply.
     let one_at_a_time =
-        worker.depth < asked || !seen.record.asynchronous || engines::gathers(&seen.job.options);
+        worker.depth < asked || !seen.record.asynchronous || seen.job.options.gathers();
     // A short run consists mostly of filling and draining the queue.
     if !one_at_a_time && moved(seen) < u64::from(asked) * FILLS_COUNTED {
         return None;
@@ -283,7 +282,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
         || worker.batching.low < asked
         || worker.rate.iter().any(|(_, rate)| rate.is_some());
     // The kernel performs such an op before `io_submit` returns: it waits only in our queue.
-    let buffered_aio = seen.job.options.ioengine == "libaio" && !seen.job.options.direct;
+    let buffered_aio = seen.job.options.engine.blocks_when_buffered && !seen.job.options.direct;
     let is_deep = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
     let ok = !one_at_a_time && !buffered_aio && is_deep;
     let why = if ok {
@@ -339,7 +338,8 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
         .think
         .as_ref()
         .is_some_and(|think| think.spin > Nanos::ZERO);
-    let polls = seen.job.options.hipri || spins || worker.batching.complete_min == 0;
+    let polls =
+        seen.job.options.engine_values.is_on("hipri") || spins || worker.batching.complete_min == 0;
     let ok = seen.setup.diskless || polls || busy < BUSY_PERCENT;
     let sentence = if seen.setup.diskless {
         "the null engine moves no data: the numbers show only the cost of fathom itself".to_owned()

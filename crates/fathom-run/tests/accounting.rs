@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use common::run_of;
 use fathom_core::{OutputFormat, Xoshiro256};
+use fathom_engine::Registry;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_report::render;
 use fathom_run::run;
@@ -259,7 +260,7 @@ fn run_line(line: &str) -> Record {
         layout_bar: false,
         jobs_fail_alone: false,
     };
-    match run(&plan, &settings, &mut session) {
+    match run(&plan, &settings, &Registry::built_in(), &mut session) {
         Ok(record) => record,
         Err(error) => panic!("{error}"),
     }
@@ -280,7 +281,7 @@ fn has_uring() -> bool {
         layout_bar: false,
         jobs_fail_alone: false,
     };
-    let record = run(&plan, &settings, &mut session);
+    let record = run(&plan, &settings, &Registry::built_in(), &mut session);
     let has = record.is_ok_and(|record| record.jobs[0].error == 0);
     if !has {
         eprintln!("skipped: plans with io_uring, which this kernel does not offer");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
 use fathom_workload::{
@@ -104,17 +104,10 @@ fn check(name: &str, config: WorkerConfig) {
     check_logged(name, config, None);
 }
 
-fn offloaded() -> EngineOptions {
-    EngineOptions {
-        offload: Some(Kick::Batch),
-        ..EngineOptions::default()
-    }
-}
-
 #[test]
 fn a_job_with_workers_allocates_for_their_threads_alone() {
     for name in ["null", "psync", "libaio", "io_uring"] {
-        check_with(name, job(16), None, offloaded());
+        check_with(name, job(16), None, Some(Kick::Batch));
     }
 }
 
@@ -122,11 +115,11 @@ static CALLS: AtomicU32 = AtomicU32::new(0);
 
 #[track_caller]
 fn check_logged(name: &str, config: WorkerConfig, log: Option<JobLog>) {
-    check_with(name, config, log, EngineOptions::default());
+    check_with(name, config, log, None);
 }
 
 #[track_caller]
-fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, options: EngineOptions) {
+fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, offload: Option<Kick>) {
     // Tests run side by side: each call has a file of its own.
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let own = format!("fathom-alloc-{}-{call}-{name}", std::process::id());
@@ -135,9 +128,7 @@ fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, options: En
     file.write_all(&vec![7; usize::try_from(FILE_BYTES).expect("small")])
         .expect("4 MiB of room");
     let clock = Clock::calibrated();
-    let offload = options.offload.is_some();
     let engine = start(EngineConfig {
-        name: name.into(),
         depth: config.depth,
         buffer_bytes: 4096,
         files: vec![EngineFile {
@@ -146,17 +137,19 @@ fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, options: En
             write: true,
             ..EngineFile::default()
         }],
-        direct: false,
-        sync_flag: 0,
-        options,
-        clock,
+        offload,
+        ..EngineConfig::new(built_in(name), clock)
     });
     let outcome = engine.map(|engine| count(engine, (config, log), clock));
     std::fs::remove_file(&path).expect("the temporary file");
     match outcome {
         Ok((ops, allocations)) => {
             assert_eq!(ops, OPS, "{name}");
-            let most = if offload { MOST_OF_WORKERS } else { 0 };
+            let most = if offload.is_some() {
+                MOST_OF_WORKERS
+            } else {
+                0
+            };
             assert!(
                 allocations <= most,
                 "{name}: {allocations} heap allocations while the job ran"

@@ -2,7 +2,7 @@
 //! because the whole process is counted.
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, Kick, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, allocations};
 use fathom_sys::clock::Clock;
 
@@ -28,7 +28,6 @@ fn no_thread_allocates_for_ops() {
     for name in ["null", "psync", "pvsync2", "mmap", "libaio", "io_uring"] {
         for kick in [Kick::Batch, Kick::Each, Kick::Delayed, Kick::Reap] {
             let config = EngineConfig {
-                name: name.into(),
                 depth: DEPTH,
                 buffer_bytes: BLOCK,
                 files: vec![EngineFile {
@@ -37,13 +36,8 @@ fn no_thread_allocates_for_ops() {
                     write: true,
                     ..EngineFile::default()
                 }],
-                direct: false,
-                sync_flag: 0,
-                options: EngineOptions {
-                    offload: Some(kick),
-                    ..EngineOptions::default()
-                },
-                clock: Clock::calibrated(),
+                offload: Some(kick),
+                ..EngineConfig::new(built_in(name), Clock::calibrated())
             };
             match start(config) {
                 Ok(engine) => check(&format!("{name}, {kick:?}"), engine, kick),

@@ -5,6 +5,7 @@ mod common;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use fathom_engine::Registry;
 use fathom_record::Record;
 use fathom_run::run;
 use fathom_setup::{Event, RunError, Session};
@@ -32,7 +33,7 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
         layout_bar: false,
         jobs_fail_alone: false,
     };
-    let record = run(&plan, &settings, &mut session);
+    let record = run(&plan, &settings, &Registry::built_in(), &mut session);
     (record, events)
 }
 
@@ -154,7 +155,7 @@ fn a_stop_before_the_start_gives_an_empty_record() {
         layout_bar: false,
         jobs_fail_alone: false,
     };
-    let record = run(&plan, &settings, &mut session).expect("a record");
+    let record = run(&plan, &settings, &Registry::built_in(), &mut session).expect("a record");
     assert_eq!(reads(&record), [0]);
     assert_eq!(stopping, 1);
 }

@@ -8,7 +8,7 @@ pub mod scheduler;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use fathom_core::Direction;
+use fathom_core::{Direction, SlotLimit};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::probe;
@@ -18,7 +18,6 @@ use fathom_host::target_kind::TargetKind;
 use fathom_job::{BlockSize, Job, Plan, Settings};
 use fathom_workload::Worker;
 
-use crate::engines;
 use crate::error::Problem;
 use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
@@ -42,7 +41,7 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Probl
         }
     }
     checker.problems.extend(memory(setups));
-    checker.problems.extend(aio_limit(plan, setups));
+    checker.problems.extend(slot_limit(plan, setups));
     checker.problems
 }
 
@@ -63,16 +62,6 @@ impl Checker {
     /// What is wrong with a job whatever its files are.
     fn job(&mut self, job: &Job, settings: &Settings) {
         let options = &job.options;
-        if !engines::is_known(&options.ioengine) {
-            let known: Vec<_> = engines::names().collect();
-            let message = format!("there is no engine `{}`", options.ioengine);
-            let hint = format!("choose one of {}", known.join(", "));
-            self.add(
-                job,
-                "ioengine",
-                Problem::new("unknown_engine", message).hint(hint),
-            );
-        }
         if settings.read_only && writes(&job.options) {
             let message = "the job writes or trims, and --readonly forbids it";
             self.add(job, "rw", Problem::new("read_only", message));
@@ -115,7 +104,7 @@ impl Checker {
             }
         }
         for directory in options.directory.iter().flatten() {
-            if !engines::is_diskless(&options.ioengine) && !Path::new(directory).is_dir() {
+            if options.has_local_files() && !Path::new(directory).is_dir() {
                 let message = format!("there is no directory {directory}");
                 let problem = Problem::new("no_directory", message).hint("create it first");
                 self.add(job, "directory", problem);
@@ -347,31 +336,30 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
     })
 }
 
-/// The kernel counts what all users of libaio may have in flight. Each engine is tried on its own
-/// before files are made; whether all that run together fit is only known from the sum.
-fn aio_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
+/// The kernel limits how many ops some engines may have in flight in the whole system. Each engine
+/// is tried by itself before files are laid out; whether all that run together fit is only known
+/// from the sum.
+fn slot_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
     let number = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(Path::new("/proc/sys/fs").join(name)).ok()?;
         text.trim().parse().ok()
     };
-    let job_of = |setup: &JobSetup| &plan.jobs[setup.place.section];
-    let mut by_wave: BTreeMap<u32, (u64, &Job)> = BTreeMap::new();
-    for setup in setups
-        .iter()
-        .filter(|&setup| job_of(setup).options.ioengine == "libaio")
-    {
-        let wave = by_wave
-            .entry(setup.place.wave)
-            .or_insert((0, job_of(setup)));
-        wave.0 += u64::from(setup.worker.depth);
+    let mut by_wave: BTreeMap<(&str, u32), (u64, SlotLimit, &Job)> = BTreeMap::new();
+    for setup in setups {
+        let job = &plan.jobs[setup.place.section];
+        let Some(limit) = job.options.engine.slot_limit else {
+            continue;
+        };
+        let wave = by_wave.entry((limit.limit, setup.place.wave));
+        wave.or_insert((0, limit, job)).0 += u64::from(setup.worker.depth);
     }
-    let &(needed, job) = by_wave.values().max_by_key(|(needed, _)| *needed)?;
-    let (limit, used) = (number("aio-max-nr")?, number("aio-nr")?);
-    let left = limit.saturating_sub(used);
+    let &(needed, limit, job) = by_wave.values().max_by_key(|(needed, ..)| *needed)?;
+    let (most, used) = (number(limit.limit)?, number(limit.used)?);
+    let left = most.saturating_sub(used);
     (needed > left).then(|| {
         let message = format!(
-            "the jobs that run together ask libaio for {needed} ops in flight, and fs.aio-max-nr \
-             leaves {left}"
+            "the jobs that run together ask {} for {needed} ops in flight, and fs.{} leaves {left}",
+            job.options.engine.name, limit.limit
         );
         let problem = Problem::new("too_much_aio", message);
         let hint = "make `iodepth` or `numjobs` smaller, or raise that sysctl";

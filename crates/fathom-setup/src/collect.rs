@@ -12,7 +12,6 @@ use fathom_workload::{
     SteadySample,
 };
 
-use crate::engines;
 use crate::outcome::{Fault, Outcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
@@ -33,8 +32,8 @@ pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
         number: setup.place.number,
         options: typed.collect(),
         rw: rw_name(options).into(),
-        engine: options.ioengine.clone(),
-        asynchronous: !engines::is_synchronous(options, setup.worker.depth),
+        engine: options.engine.name.to_owned(),
+        asynchronous: !options.is_synchronous(setup.worker.depth),
         priority: priority::of_thread(options).map_or(0, IoPriority::to_raw),
         iodepth: options.iodepth,
         block_sizes: PerDirection::from_fn(|direction| bounds(options, direction)).into(),

@@ -4,13 +4,19 @@
 use std::collections::HashMap;
 use std::io;
 
+use fathom_core::EngineInfo;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
 
 /// A host without files, variables or a job on its standard input.
-struct Nowhere;
+struct Nowhere<'a> {
+    engines: &'a [&'static EngineInfo],
+}
 
-impl Environment for Nowhere {
+impl Environment for Nowhere<'_> {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines
+    }
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         panic!("read {path}")
     }
@@ -48,14 +54,14 @@ impl FileSystemProbe for Table {
     }
 }
 
-/// Parses a command line, on a host of which nothing is known.
+/// Parses a command line for these engines, on a host of which nothing is known.
 ///
 /// # Panics
 /// If it is not a run.
 #[track_caller]
-pub fn plan(words: &str) -> Plan {
+pub fn plan(words: &str, engines: &[&'static EngineInfo]) -> Plan {
     let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
-    match parse(&words, Dialect::Fathom, &Nowhere) {
+    match parse(&words, Dialect::Fathom, &Nowhere { engines }) {
         Ok(Invocation::Run { plan, .. }) => plan,
         Ok(_) => panic!("nothing to run: {words:?}"),
         Err(why) => panic!("{words:?}: {}", why.diagnostics.render("fathom", false)),

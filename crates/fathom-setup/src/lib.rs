@@ -11,7 +11,6 @@ pub mod caveats;
 pub mod check;
 pub mod collect;
 pub mod debug_output;
-pub mod engines;
 mod error;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
@@ -21,6 +20,8 @@ pub mod outcome;
 mod refusals;
 mod session;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod translate;
 
 // Public items, listed once.

@@ -145,8 +145,8 @@ impl Lifecycle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::plan;
     use crate::groups::places;
+    use crate::testing::plan;
 
     fn lifecycle(words: &str) -> Lifecycle {
         let plan = plan(words);

@@ -23,7 +23,6 @@ use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
 use self::ties::Ties;
-use crate::engines;
 use crate::error::{Problem, RunError};
 use crate::groups::{Place, places};
 
@@ -175,7 +174,7 @@ fn setup(
 ) -> Result<(JobSetup, Vec<Warning>), Problem> {
     let options = &job.options;
     let mut warnings = Warnings::of(job);
-    let diskless = engines::is_diskless(&options.ioengine);
+    let diskless = !options.has_local_files();
     let depth = depth(options);
     let (files, sizes) = files::files(job, place, seed, diskless, planned)?;
     if sizes.files.iter().any(|file| file.cut) {
@@ -273,7 +272,7 @@ fn ramp(options: &Options) -> Nanos {
 /// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).
 fn depth(options: &Options) -> u32 {
     let asked = options.iodepth.max(1);
-    if engines::is_synchronous(options, asked) {
+    if options.is_synchronous(asked) {
         1
     } else {
         asked

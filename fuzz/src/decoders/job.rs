@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io;
 
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
 use fathom_job::{Dialect, Environment, Invocation, file_names, option_examples, parse};
 
 use crate::target::{Verdict, check_message};
@@ -22,11 +24,13 @@ pub(crate) fn decode_line(input: &[u8]) -> Result<Verdict, String> {
 /// Option examples and the pieces that they do not contain.
 pub(crate) fn words() -> Vec<String> {
     let pieces = PIECES.lines().chain(UNPRINTABLE.iter().copied());
-    option_examples().chain(pieces).map(str::to_owned).collect()
+    let examples = option_examples(Registry::built_in().infos());
+    examples.chain(pieces).map(str::to_owned).collect()
 }
 
 fn decode(words: &[String], dialect: Dialect, file: &[u8]) -> Result<Verdict, String> {
-    match parse(words, dialect, &Host { file }) {
+    let engines = &Registry::built_in();
+    match parse(words, dialect, &Host { file, engines }) {
         Ok(Invocation::Run { plan, notes, .. }) => {
             let mut names = String::new();
             for job in plan.jobs.iter().take(JOBS_MAX) {
@@ -53,9 +57,14 @@ fn decode(words: &[String], dialect: Dialect, file: &[u8]) -> Result<Verdict, St
 /// file that includes another one includes itself.
 struct Host<'a> {
     file: &'a [u8],
+    engines: &'a Registry,
 }
 
 impl Environment for Host<'_> {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines.infos()
+    }
+
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         match path.ends_with(".fio") {
             true => Ok(self.file.to_vec()),

@@ -174,7 +174,10 @@ const UNREACHABLE: [(&str, &str, &str); 1] = [(
 )];
 
 /// Edges that only tests may use, beyond those above.
-const TEST_EDGES: [(&str, &str); 1] = [
+const TEST_EDGES: [(&str, &str); 3] = [
+    // The language and its translation are tested with the engines that the program brings along.
+    ("fathom-job", "fathom-engine"),
+    ("fathom-setup", "fathom-engine"),
     // What a run leaves behind is tested through what a user reads.
     ("fathom-run", "fathom-report"),
 ];

@@ -15,7 +15,7 @@ use super::patience::{Bringer, Patience};
 use super::run_list::{OwnLine, RunList};
 use super::sleepers::Sleepers;
 use super::worker;
-use super::{AtWork, Kick};
+use super::{Kick, WorkerThreads};
 use crate::EngineConfig;
 
 /// What the submitter and the workers share.
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     /// Set by the submitter, waited for by a thread that wakes a worker then.
     timer: Option<Timer>,
     rare: Mutex<Rare>,
-    at_work: AtWork,
+    at_work: WorkerThreads,
     is_broken: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl Pool {
     pub(crate) fn start(
         config: EngineConfig,
         kick: Kick,
-        at_work: AtWork,
+        at_work: WorkerThreads,
     ) -> Result<Self, EngineError> {
         let timer = match kick {
             Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
@@ -170,7 +170,7 @@ impl Shared {
     fn new(
         config: EngineConfig,
         timer: Option<Timer>,
-        at_work: AtWork,
+        at_work: WorkerThreads,
     ) -> (Self, CompletionReader) {
         let depth = config.depth;
         let most = depth.min(MOST_WORKERS);

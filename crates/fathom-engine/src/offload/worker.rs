@@ -10,14 +10,7 @@ use fathom_sys::thread::{self, Usage};
 
 use super::patience::Bringer;
 use super::pool::Shared;
-use crate::mmap::Mmap;
-use crate::{EngineConfig, Libaio, Null, Sync, Uring};
-
-/// An engine whose buffers other threads use at their turn.
-pub(crate) trait InTurns: Engine {
-    /// The buffer of a slot that is not in flight is the next thread's.
-    fn let_go(&mut self, slot: Slot);
-}
+use crate::AnyEngine;
 
 type Ready = Option<mpsc::SyncSender<Result<(), EngineError>>>;
 
@@ -44,56 +37,40 @@ pub(crate) fn run(shared: &Arc<Shared>, number: u32, ready: Ready) -> Usage {
 /// Makes the worker's engine and serves with it.
 fn work(shared: &Arc<Shared>, number: u32, ready: Ready) {
     let config = shared.config();
-    if let Some(engine) = Sync::start(config) {
-        return begin(engine, shared, number, ready);
-    }
-    match config.name.as_str() {
-        "null" => begin(Ok(Null::start(config)), shared, number, ready),
-        "mmap" => begin(Mmap::start(config), shared, number, ready),
-        "libaio" => begin(Libaio::start(config), shared, number, ready),
-        "io_uring" => begin(Uring::start(config), shared, number, ready),
-        _ => begin(unknown::<Null>(config), shared, number, ready),
+    match (config.engine.start)(config) {
+        Ok(AnyEngine::Null(engine)) => begin(engine, shared, number, ready),
+        Ok(AnyEngine::Sync(engine)) => begin(engine, shared, number, ready),
+        Ok(AnyEngine::Libaio(engine)) => begin(engine, shared, number, ready),
+        Ok(AnyEngine::Uring(engine)) => begin(engine, shared, number, ready),
+        Ok(other) => begin(other.boxed(), shared, number, ready),
+        Err(error) => give_up(error, shared, ready),
     }
 }
 
-fn unknown<E>(config: &EngineConfig) -> Result<E, EngineError> {
-    Err(EngineError {
-        what: "start engine",
-        target: format!("`{}`", config.name),
-        errno: 0,
-        hint: "choose another engine".into(),
-    })
-}
-
-fn begin<E: InTurns>(
-    engine: Result<E, EngineError>,
-    shared: &Arc<Shared>,
-    number: u32,
-    ready: Ready,
-) {
-    let worker = engine.and_then(|engine| {
-        let mut worker = Worker::new(engine, shared, number);
-        worker.open_all()?;
-        Ok(worker)
-    });
-    let mut worker = match (worker, ready) {
-        (Ok(worker), None) => worker,
-        (Ok(worker), Some(ready)) => {
-            // The pool waits for it.
-            let _heard = ready.send(Ok(()));
-            worker
-        }
-        (Err(error), Some(ready)) => {
-            let _heard = ready.send(Err(error));
-            return;
-        }
-        (Err(error), None) => return shared.refuse(&error),
-    };
+fn begin<E: Engine>(engine: E, shared: &Arc<Shared>, number: u32, ready: Ready) {
+    let mut worker = Worker::new(engine, shared, number);
+    if let Err(error) = worker.open_all() {
+        return give_up(error, shared, ready);
+    }
+    if let Some(ready) = ready {
+        // The pool waits for it.
+        let _heard = ready.send(Ok(()));
+    }
     shared.begin_to_serve();
     if let Err(error) = worker.serve() {
         shared.fail(error);
     }
     shared.end_serving();
+}
+
+/// Ends a worker that has no engine: the pool fails if it is the first, else goes on without it.
+fn give_up(error: EngineError, shared: &Shared, ready: Ready) {
+    match ready {
+        Some(ready) => {
+            let _heard = ready.send(Err(error));
+        }
+        None => shared.refuse(&error),
+    }
 }
 
 struct Worker<'a, E> {
@@ -118,7 +95,7 @@ struct Worker<'a, E> {
     prepared: u32,
 }
 
-impl<'a, E: InTurns> Worker<'a, E> {
+impl<'a, E: Engine> Worker<'a, E> {
     fn new(engine: E, shared: &'a Arc<Shared>, number: u32) -> Self {
         let config = shared.config();
         let depth = config.depth as usize;
@@ -245,7 +222,7 @@ impl<'a, E: InTurns> Worker<'a, E> {
             let count = self.engine.reap(&mut self.out);
             self.back.clear();
             for &Completion { slot, result } in &self.out[..count] {
-                self.engine.let_go(slot);
+                self.engine.release(slot);
                 self.shared.cells[slot.index()].finish(result);
                 self.back.push(slot);
                 self.in_flight -= 1;

@@ -9,10 +9,16 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, FileIndex, Nanos, Op, OpKind, Slot, Submitted,
-    SyncKind, Tick,
+    Capabilities, Completion, Direction, Engine, EngineOption, EngineValues, FileIndex, Nanos, Op,
+    OpKind, Slot, Submitted, SyncKind, Tick,
 };
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, EngineOptions, FileLock, Kick, start};
+use fathom_engine::options::{
+    FIXEDBUFS, FORCE_ASYNC, HIPRI, LIBAIO_VECTORED, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
+    UNCACHED, USERSPACE_REAP,
+};
+use fathom_engine::{
+    AnyEngine, EngineConfig, EngineFile, FileLock, Kick, Registry, built_in, start,
+};
 use fathom_sys::clock::Clock;
 
 /// Bytes of an op.
@@ -29,7 +35,9 @@ pub(crate) struct Setup {
     pub(crate) variant: &'static str,
     pub(crate) depth: u32,
     pub(crate) direct: bool,
-    pub(crate) options: EngineOptions,
+    pub(crate) options: EngineValues,
+    pub(crate) offload: Option<Kick>,
+    pub(crate) locks: Vec<FileLock>,
 }
 
 impl Default for Setup {
@@ -39,7 +47,9 @@ impl Default for Setup {
             variant: "",
             depth: 1,
             direct: false,
-            options: EngineOptions::default(),
+            options: EngineValues::default(),
+            offload: None,
+            locks: Vec::new(),
         }
     }
 }
@@ -48,7 +58,7 @@ impl Setup {
     /// Every engine with depth 1 and 16, and the engines' own options one by one.
     pub(crate) fn all(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
-        for &name in AnyEngine::names() {
+        for name in names() {
             for depth in [1, 16] {
                 all.push(Self {
                     name,
@@ -57,36 +67,34 @@ impl Setup {
                 });
             }
         }
-        let mut add = |name, variant, change: &dyn Fn(&mut EngineOptions)| {
+        let mut add = |name, variant, options: &[(&EngineOption, u64)]| {
             let mut setup = Self {
                 name,
                 variant,
                 depth: 16,
                 ..base.clone()
             };
-            change(&mut setup.options);
+            for &(option, value) in options {
+                setup.options = setup.options.with(option, value);
+            }
             all.push(setup);
         };
-        add("io_uring", "fixedbufs", &|o| o.fixedbufs = true);
-        add("io_uring", "registerfiles", &|o| o.registerfiles = true);
-        add("io_uring", "vectored", &|o| o.nonvectored = false);
-        add("io_uring", "force_async", &|o| o.force_async = 3);
-        add("io_uring", "all registered", &|o| {
-            o.fixedbufs = true;
-            o.registerfiles = true;
-        });
-        add("io_uring", "sqthread_poll", &|o| {
-            o.sqthread_poll = true;
-            o.registerfiles = true;
-        });
-        add("libaio", "vectored", &|o| o.vectored = true);
-        add("libaio", "userspace_reap", &|o| o.userspace_reap = true);
+        add("io_uring", "fixedbufs", &[(&FIXEDBUFS, 1)]);
+        add("io_uring", "registerfiles", &[(&REGISTERFILES, 1)]);
+        add("io_uring", "vectored", &[(&NONVECTORED, 0)]);
+        add("io_uring", "force_async", &[(&FORCE_ASYNC, 3)]);
+        let registered = [(&FIXEDBUFS, 1), (&REGISTERFILES, 1)];
+        add("io_uring", "all registered", &registered);
+        let polled_queue = [(&SQTHREAD_POLL, 1), (&REGISTERFILES, 1)];
+        add("io_uring", "sqthread_poll", &polled_queue);
+        add("libaio", "vectored", &[(&LIBAIO_VECTORED, 1)]);
+        add("libaio", "userspace_reap", &[(&USERSPACE_REAP, 1)]);
         if base.direct {
-            add("io_uring", "hipri", &|o| o.hipri = true);
-            add("pvsync2", "hipri", &|o| o.hipri = true);
+            add("io_uring", "hipri", &[(&HIPRI, 1)]);
+            add("pvsync2", "hipri", &[(&HIPRI, 1)]);
         } else {
-            add("io_uring", "uncached", &|o| o.uncached = true);
-            add("pvsync2", "uncached", &|o| o.uncached = true);
+            add("io_uring", "uncached", &[(&UNCACHED, 1)]);
+            add("pvsync2", "uncached", &[(&UNCACHED, 1)]);
         }
         all.extend(Self::offloaded(base));
         all.extend(Self::locked(base));
@@ -96,7 +104,7 @@ impl Setup {
     /// Every engine's ops done by workers.
     fn offloaded(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
-        for &name in AnyEngine::names() {
+        for name in names() {
             for (variant, depth, kick) in [
                 ("offload", 1, Kick::Batch),
                 ("offload", 16, Kick::Batch),
@@ -104,15 +112,11 @@ impl Setup {
                 ("offload delayed", 16, Kick::Delayed),
                 ("offload reap", 16, Kick::Reap),
             ] {
-                let options = EngineOptions {
-                    offload: Some(kick),
-                    ..base.options.clone()
-                };
                 all.push(Self {
                     name,
                     variant,
                     depth,
-                    options,
+                    offload: Some(kick),
                     ..base.clone()
                 });
             }
@@ -126,15 +130,11 @@ impl Setup {
         for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
             // One that nobody else takes.
             let locks = vec![FileLock::new(false)];
-            let options = EngineOptions {
-                locks,
-                ..base.options.clone()
-            };
             all.push(Self {
                 name,
                 variant: "locked",
                 depth,
-                options,
+                locks,
                 ..base.clone()
             });
         }
@@ -172,7 +172,6 @@ fn content(block: u32) -> impl Iterator<Item = u8> {
 
 fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
     EngineConfig {
-        name: setup.name.into(),
         depth: setup.depth,
         buffer_bytes: BLOCK,
         files: vec![EngineFile {
@@ -180,15 +179,22 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             read: true,
             write: true,
             create: true,
-            renew: false,
+            recreate: false,
             bytes: 0,
             random: true,
         }],
         direct: setup.direct,
-        sync_flag: 0,
         options: setup.options.clone(),
-        clock,
+        offload: setup.offload,
+        locks: setup.locks.clone(),
+        ..EngineConfig::new(built_in(setup.name), clock)
     }
+}
+
+/// All built-in engines.
+fn names() -> Vec<&'static str> {
+    let registry = Registry::built_in();
+    registry.infos().iter().map(|info| info.name).collect()
 }
 
 /// Opening what is not there under /dev fails, and makes nothing.
@@ -257,7 +263,7 @@ impl Bench {
             data,
             latest: Tick::ZERO,
         };
-        let uncached = setup.options.uncached;
+        let uncached = setup.options.flag(&UNCACHED);
         if uncached && bench.run(bench.read(0, 0)).result == -EOPNOTSUPP {
             println!("skipped: {}: not on this filesystem", setup.title());
             return None;

@@ -11,7 +11,6 @@
 
 mod block_sizes;
 mod content;
-mod engines;
 mod errors;
 mod file_choice;
 mod files;
@@ -82,7 +81,6 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Compression and deduplication", content::ROWS),
     ("Measurement and reports", measure::ROWS),
     ("Logs", log::ROWS),
-    ("Engine-specific", engines::ROWS),
     ("fio profiles", profile::ROWS),
     ("Accepted only when off", off::ROWS),
 ];
@@ -91,6 +89,7 @@ const GROUPS: &[(&str, &[Row])] = &[
 mod tests {
     use super::*;
     use crate::findings::Findings;
+    use crate::vocabulary::Vocabulary;
 
     #[test]
     fn names_are_unique() {
@@ -113,6 +112,8 @@ mod tests {
 
     #[test]
     fn every_example_is_accepted() {
+        let registry = fathom_engine::Registry::built_in();
+        let vocabulary = Vocabulary::new(registry.infos());
         for row in rows() {
             let mut options = crate::Options::default();
             let (name, value) = match row.example.split_once('=') {
@@ -120,7 +121,7 @@ mod tests {
                 None => (row.example, None),
             };
             assert!(row.names().any(|known| known == name), "{}", row.example);
-            let got = row.apply(&mut options, value, &mut Findings::default());
+            let got = row.apply(&mut options, value, vocabulary, &mut Findings::default());
             assert_eq!(got, Ok(()), "{}", row.example);
         }
     }

@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| set(&mut o.cmdprio_percentage, values, byte),
         },
     )
-    .engines(ENGINES),
+    .only_with(|engine| engine.op_priorities),
     Row::new(
         "cmdprio_class",
         "1",
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| set(&mut o.cmdprio_class, values, byte),
         },
     )
-    .engines(ENGINES),
+    .only_with(|engine| engine.op_priorities),
     Row::new(
         "cmdprio",
         "0",
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| set(&mut o.cmdprio, values, byte),
         },
     )
-    .engines(ENGINES),
+    .only_with(|engine| engine.op_priorities),
     Row::new(
         "cmdprio_hint",
         "0",
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, values| set(&mut o.cmdprio_hint, values, hint),
         },
     )
-    .engines(ENGINES),
+    .only_with(|engine| engine.op_priorities),
     Row::new(
         "cmdprio_bssplit",
         "",
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
             read: bssplit,
         },
     )
-    .engines(ENGINES)
+    .only_with(|engine| engine.op_priorities)
     .different(
         "class 0 is refused; under the name `fathom`, entries without a percentage and invalid \
          classes or levels are refused too",
@@ -228,8 +228,6 @@ fn bad_entry(entry: Piece<'_>) -> Problem {
     Problem::new("bad-split", entry.range(), why).fix("write it like `4k/60` or `4k/60/2/3`")
 }
 
-/// Engines that pass the priority of an op to the kernel.
-const ENGINES: &[&str] = &["io_uring", "libaio"];
 /// Limits of <linux/ioprio.h>: three bits of level, ten bits of hint.
 const LEVEL_MAX: u64 = 7;
 const HINT_MAX: u64 = 1023;

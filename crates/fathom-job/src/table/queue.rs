@@ -4,10 +4,10 @@ use super::general::{U32, choice};
 use super::read::narrow;
 use super::row::{Row, ValueKind};
 use crate::engines;
-use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 use crate::suggest;
+use crate::vocabulary::Vocabulary;
 use crate::workload::OffloadKick;
 
 pub(super) const ROWS: &[Row] = &[
@@ -16,10 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "psync",
         "I/O engine: system calls or library that performs ops",
         "ioengine=io_uring",
-        ValueKind::Special {
-            form: "engine name (opt=psync)",
-            read: ioengine,
-        },
+        ValueKind::Engine,
     )
     .different(
         "an engine that Fathom does not implement is refused by name; fio tries to load a library \
@@ -156,20 +153,24 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-fn ioengine(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let piece = Piece::whole(text);
-    let Some(engine) = engines::find(text) else {
-        return Err(refused(piece));
+/// Sets the engine; options of the one before are reset.
+pub(super) fn engine(
+    options: &mut Options,
+    piece: Piece<'_>,
+    vocabulary: Vocabulary<'_>,
+) -> Result<(), Problem> {
+    let Some(engine) = vocabulary.engine(piece.text) else {
+        return Err(refused(piece, vocabulary));
     };
-    if options.ioengine != engine.name {
+    if options.engine.name != engine.name {
         options.reset_engine_options();
-        options.ioengine = engine.name.to_owned();
     }
+    options.engine = engine;
     Ok(())
 }
 
-fn refused(piece: Piece<'_>) -> Problem {
-    let there = engines::ENGINES.iter().map(|engine| engine.name);
+fn refused(piece: Piece<'_>, vocabulary: Vocabulary<'_>) -> Problem {
+    let there = vocabulary.engines().map(|engine| engine.name);
     let list = there.clone().collect::<Vec<_>>().join(", ");
     let text = piece.text;
     let stem = text.split(':').next().unwrap_or_default();

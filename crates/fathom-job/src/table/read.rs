@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fathom_core::PerDirection;
+use fathom_core::{OptionWord, PerDirection};
 
 use crate::findings::Findings;
 use crate::number;
@@ -11,29 +11,44 @@ use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::suggest;
 use crate::time;
+use crate::vocabulary::{UNNAMED, Vocabulary};
 
+use super::queue;
 use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option. The documented reading is tried
     /// first, then fio's.
-    // tidy: long: an arm for each kind of value
     pub(crate) fn apply(
         &self,
         options: &mut Options,
         value: Option<&str>,
+        vocabulary: Vocabulary<'_>,
         findings: &mut Findings,
     ) -> Result<(), Problem> {
+        self.read(options, value, vocabulary, findings)?;
+        if let Some(value) = options.engine_values.take(UNNAMED) {
+            options.engine_values.set(self.name, value);
+        }
+        Ok(())
+    }
+
+    // tidy: long: an arm for each kind of value
+    fn read(
+        &self,
+        options: &mut Options,
+        value: Option<&str>,
+        vocabulary: Vocabulary<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Problem> {
+        let may_be_empty = matches!(
+            self.kind,
+            ValueKind::Ignored(_) | ValueKind::OptionalText(_)
+        );
         let text = match (value, self.is_flag()) {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
-            _ if matches!(
-                self.kind,
-                ValueKind::Ignored(_) | ValueKind::OptionalText(_)
-            ) =>
-            {
-                ""
-            }
+            _ if may_be_empty => "",
             _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
             _ => return Err(self.no_value()),
         };
@@ -65,11 +80,8 @@ impl Row {
             }
             ValueKind::Time { bare, set } => {
                 let fio = || reading::time(whole, bare);
-                given(
-                    findings.settle(|_| time::time(piece, bare), fio)?,
-                    options,
-                    set,
-                );
+                let value = findings.settle(|_| time::time(piece, bare), fio)?;
+                given(value, options, set);
             }
             ValueKind::PerDirection { min, max, set } => {
                 let documented = |findings: &mut Findings| {
@@ -82,10 +94,12 @@ impl Row {
                 given(findings.settle(documented, fio)?, options, set);
             }
             ValueKind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
+            ValueKind::Words(words, set) => set(options, chosen(self, words, piece, findings)?),
             ValueKind::Text(set) | ValueKind::OptionalText(set) => set(options, piece.text),
             ValueKind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }
+            ValueKind::Engine => queue::engine(options, piece, vocabulary)?,
             ValueKind::Ignored(why) => findings.note(Problem::new(
                 "ignored",
                 piece.range(),
@@ -228,18 +242,41 @@ fn choose(
     piece: Piece<'_>,
     findings: &mut Findings,
 ) -> Result<&'static Choice, Problem> {
-    let named = |word: &str| choices.iter().find(|choice| choice.word == word);
-    if let Some(choice) = named(piece.text) {
-        return Ok(choice);
-    }
     let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
+    let index = index_of(row, &words, piece, findings)?;
+    Ok(&choices[index])
+}
+
+/// Returns the word of an engine's own option.
+fn chosen(
+    row: &Row,
+    choices: &'static [OptionWord],
+    piece: Piece<'_>,
+    findings: &mut Findings,
+) -> Result<&'static str, Problem> {
+    let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
+    let index = index_of(row, &words, piece, findings)?;
+    Ok(choices[index].word)
+}
+
+/// Returns the index of the word that a value starts with.
+fn index_of(
+    row: &Row,
+    words: &[&str],
+    piece: Piece<'_>,
+    findings: &mut Findings,
+) -> Result<usize, Problem> {
+    let named = |text: &str| words.iter().position(|word| *word == text);
+    if let Some(index) = named(piece.text) {
+        return Ok(index);
+    }
     let word = reading::word(piece.text);
-    let Some(choice) = named(word) else {
+    let Some(index) = named(word) else {
         let piece = piece.part(0..word.len());
-        return Err(unknown_word(row.name, piece, &words, row.later));
+        return Err(unknown_word(row.name, piece, words, row.later));
     };
     findings.misread(needless(piece, word), word)?;
-    Ok(choice)
+    Ok(index)
 }
 
 /// Returns the problem of text after a word that takes none.

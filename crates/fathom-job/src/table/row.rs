@@ -1,6 +1,6 @@
 //! Type of the rows of the option table.
 
-use fathom_core::{Nanos, PerDirection};
+use fathom_core::{EngineInfo, Nanos, OptionWord, PerDirection};
 
 use crate::findings::Findings;
 use crate::plan::{Options, Size};
@@ -27,8 +27,8 @@ pub(crate) struct Row {
     pub(crate) help: &'static str,
     /// An example that a test parses.
     pub(crate) example: &'static str,
-    /// Engines that have it; empty for all.
-    pub(crate) engines: &'static [&'static str],
+    /// Jobs that can have it, by their engines.
+    pub(crate) reach: Reach,
     /// Values that only fio supports.
     pub(crate) later: &'static [&'static str],
     /// fio's limits, if they are wider than those of `kind`.
@@ -41,6 +41,17 @@ pub(crate) struct Row {
     pub(crate) stricter: &'static str,
     /// Differences in effect from fio; empty if none.
     pub(crate) different: &'static str,
+}
+
+/// Jobs that can have an option, by their engines.
+#[derive(Clone, Copy)]
+pub(crate) enum Reach {
+    /// All.
+    All,
+    /// Those whose engine has a property.
+    With(fn(&EngineInfo) -> bool),
+    /// Those whose engine declares an option of this name.
+    Own,
 }
 
 /// Syntax of the value of an option, with the setter.
@@ -80,6 +91,8 @@ pub(crate) enum ValueKind {
     },
     /// One of several words.
     Choice(&'static [Choice]),
+    /// One of the words of an engine's own option.
+    Words(&'static [OptionWord], fn(&mut Options, &'static str)),
     /// Any text.
     Text(fn(&mut Options, &str)),
     /// Any text; in a job file it may be empty.
@@ -90,6 +103,8 @@ pub(crate) enum ValueKind {
         form: &'static str,
         read: fn(&mut Options, &str, &mut Findings) -> Result<(), Problem>,
     },
+    /// The name of an engine.
+    Engine,
     /// Accepted without effect, as in fio; with the reason, to follow the name.
     Ignored(&'static str),
 }
@@ -123,7 +138,7 @@ impl Row {
             default,
             help,
             example,
-            engines: &[],
+            reach: Reach::All,
             later: &[],
             fio: None,
             counts: Counts::First,
@@ -137,8 +152,16 @@ impl Row {
         Self { aliases, ..self }
     }
 
-    pub(crate) const fn engines(self, engines: &'static [&'static str]) -> Self {
-        Self { engines, ..self }
+    /// Restricts the option to jobs whose engine has a property.
+    pub(crate) const fn only_with(self, property: fn(&EngineInfo) -> bool) -> Self {
+        let reach = Reach::With(property);
+        Self { reach, ..self }
+    }
+
+    /// Restricts the option to jobs whose engine declares it.
+    pub(crate) const fn engine_own(self) -> Self {
+        let reach = Reach::Own;
+        Self { reach, ..self }
     }
 
     pub(crate) const fn later(self, later: &'static [&'static str]) -> Self {
@@ -173,9 +196,18 @@ impl Row {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Returns whether jobs with this engine have it.
-    pub(crate) fn belongs_to(&self, engine: &str) -> bool {
-        self.engines.is_empty() || self.engines.contains(&engine)
+    /// Returns whether a job with this engine can have it.
+    pub(crate) fn belongs_to(&self, engine: &EngineInfo) -> bool {
+        match self.reach {
+            Reach::All => true,
+            Reach::With(property) => property(engine),
+            Reach::Own => engine.option(self.name).is_some(),
+        }
+    }
+
+    /// Returns whether every job can have it, whatever its engine.
+    pub(crate) const fn is_general(&self) -> bool {
+        matches!(self.reach, Reach::All)
     }
 
     /// Returns whether it needs no value.
@@ -217,13 +249,22 @@ impl Row {
         match self.name {
             "kb_base" | "unit_base" | "cpus_allowed_policy" => 0,
             "filename" | "filename_format" => 2,
-            _ if !self.engines.is_empty() => 3,
+            _ if !self.is_general() => 3,
             _ => 1,
         }
     }
 }
 
 impl ValueKind {
+    /// Returns the words to choose from, each with its meaning.
+    pub(crate) fn choices(&self) -> Vec<(&'static str, &'static str)> {
+        match *self {
+            Self::Choice(words) => words.iter().map(|word| (word.word, word.help)).collect(),
+            Self::Words(words, _) => words.iter().map(|word| (word.word, word.help)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the type of its value, as fio names it.
     pub(crate) const fn words(&self) -> &'static str {
         match self {
@@ -239,9 +280,10 @@ impl ValueKind {
             Self::PerDirection { .. } => {
                 "one to three integer values, for read,write,trim (opt=4k)"
             }
-            Self::Choice(_) => "one of the words below",
+            Self::Choice(_) | Self::Words(..) => "one of the words below",
             Self::Text(_) | Self::OptionalText(_) => "string (opt=bla)",
             Self::Special { form, .. } => form,
+            Self::Engine => "engine name (opt=psync)",
             Self::Ignored(_) => "ignored",
         }
     }

@@ -5,14 +5,27 @@
 use std::collections::HashMap;
 use std::io;
 
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
 use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, parse};
 
 /// Files and variables as a test wants them; 4 processors, 8 GiB.
-#[derive(Default)]
 pub(crate) struct World {
+    engines: Registry,
     files: HashMap<String, Vec<u8>>,
     variables: HashMap<String, String>,
     lenient: bool,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            engines: Registry::built_in(),
+            files: HashMap::new(),
+            variables: HashMap::new(),
+            lenient: false,
+        }
+    }
 }
 
 impl World {
@@ -113,6 +126,10 @@ pub(crate) fn refuse(options: &str, code: &str) {
 }
 
 impl Environment for World {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines.infos()
+    }
+
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         let missing = || io::Error::from_raw_os_error(2);
         self.files.get(path).cloned().ok_or_else(missing)

@@ -106,7 +106,7 @@ fn cached_writes(view: &View<'_>) -> Option<Fault> {
 }
 
 fn mmap_direct(view: &View<'_>) -> Option<Fault> {
-    if view.options.ioengine != "mmap" || !view.options.direct || !view.has_storage() {
+    if view.options.engine.bypasses_cache || !view.options.direct || !view.has_storage() {
         return None;
     }
     Fault::new(

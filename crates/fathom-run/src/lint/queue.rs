@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn buffered_libaio(view: &View<'_>) -> Option<Fault> {
-    if view.options.ioengine != "libaio" || !view.is_buffered() || view.depth() == 1 {
+    if !view.options.engine.blocks_when_buffered || !view.is_buffered() || view.depth() == 1 {
         return None;
     }
     Fault::new(
@@ -67,7 +67,7 @@ fn depth_not_given(view: &View<'_>) -> Option<Fault> {
         format!(
             "{} can have many ops in flight, but the default `iodepth` is 1: it behaves like a \
              synchronous engine",
-            view.options.ioengine
+            view.options.engine.name
         ),
         "add `iodepth=32`, or `iodepth=1` if a depth of 1 is intended",
     )
@@ -119,7 +119,7 @@ fn batched_completions(view: &View<'_>) -> Option<Fault> {
 }
 
 fn polling_buffered(view: &View<'_>) -> Option<Fault> {
-    if !view.options.hipri || !view.is_buffered() {
+    if !view.options.engine_values.is_on("hipri") || !view.is_buffered() {
         return None;
     }
     Fault::new(
@@ -132,8 +132,10 @@ fn polling_buffered(view: &View<'_>) -> Option<Fault> {
 fn polling_processors(view: &View<'_>) -> Option<Fault> {
     let polls = |setup: &&fathom_setup::translate::JobSetup| {
         let options = &view.plan.jobs[setup.place.section].options;
-        let polled = options.sqthread_poll && options.ioengine == "io_uring" && !options.offload;
-        let spins = options.hipri || polled || setup.worker.batching.complete_min == 0;
+        let polled = options.engine_values.is_on("sqthread_poll") && !options.offload;
+        let spins = options.engine_values.is_on("hipri")
+            || polled
+            || setup.worker.batching.complete_min == 0;
         spins && setup.place.wave == view.setup.place.wave
     };
     let (jobs, cpus) = (view.setups.iter().filter(polls).count(), view.facts.cpus);
@@ -160,7 +162,7 @@ fn polled_workers(view: &View<'_>) -> Option<Fault> {
     let cpus = view.facts.cpus;
     let crowd = Crowd::of_wave(view.plan, view.setups, view.setup.place.wave, cpus)?;
     let options = view.options;
-    if !options.offload || !options.sqthread_poll {
+    if !options.offload || !options.engine_values.is_on("sqthread_poll") {
         return None;
     }
     Fault::new(

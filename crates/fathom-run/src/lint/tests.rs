@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use crate::testing::plan;
 use fathom_host::allocated_extents::AllocatedBytes;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::TargetKind;
 use fathom_record::Storage;
-use fathom_setup::fixture::{Table, plan};
+use fathom_setup::fixture::Table;
 
 use super::facts::SectionFacts;
 use super::*;

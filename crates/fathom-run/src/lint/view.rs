@@ -52,8 +52,8 @@ impl<'a> View<'a> {
 
     /// Whether ops go through the page cache to something that is not memory itself.
     pub(super) fn is_buffered(&self) -> bool {
-        let past = self.options.direct && self.options.ioengine != "mmap";
-        !past && !self.options.uncached && self.has_storage()
+        let past = self.options.direct && self.options.engine.bypasses_cache;
+        !past && !self.options.engine_values.is_on("uncached") && self.has_storage()
     }
 
     /// Whether there is anything but memory under the files.
@@ -88,8 +88,7 @@ impl<'a> View<'a> {
 
     pub(super) fn is_asynchronous(&self) -> bool {
         let options = self.options;
-        let no_queue = fathom_setup::engines::is_synchronous(options, 2)
-            || fathom_setup::engines::gathers(options);
+        let no_queue = options.is_synchronous(2) || options.gathers();
         !no_queue && !self.setup.diskless
     }
 

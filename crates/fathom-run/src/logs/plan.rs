@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use fathom_core::{Direction, IoPriority, Nanos};
 use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options, Plan};
-use fathom_setup::engines;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::content::{bandwidth_window, iops_window};
 use fathom_setup::translate::pattern::uses;
@@ -179,7 +178,7 @@ fn asked<'a>(
 ) -> Vec<(What, Option<Series>, &'static str, &'a String, &'static str)> {
     let (logs, measure) = (&options.logs, setup.worker.measure);
     let lat = logs.latency.as_ref();
-    let is_async = !engines::is_synchronous(options, setup.worker.depth);
+    let is_async = !options.is_synchronous(setup.worker.depth);
     // Averages come from the samples, which are always taken.
     let averaged = logs.average_ms > 0;
     let bandwidth = averaged || !(options.disable_bw || options.gtod_reduce);

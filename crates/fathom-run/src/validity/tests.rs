@@ -1,6 +1,7 @@
+use crate::testing::plan;
 use fathom_host::backing::BackingStorage;
 use fathom_record::{CpuRecord, PerDirectionRecord};
-use fathom_setup::fixture::{Table, plan};
+use fathom_setup::fixture::Table;
 use fathom_setup::translate::translate;
 use fathom_stats::Latency;
 

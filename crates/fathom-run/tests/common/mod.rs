@@ -4,7 +4,8 @@
 
 use std::io;
 
-use fathom_core::Nanos;
+use fathom_core::{EngineInfo, Nanos};
+use fathom_engine::Registry;
 use fathom_job::{Dialect, Environment, Invocation, Plan, Settings, parse};
 use fathom_record::Record;
 use fathom_run::{Machine, simulate, simulate_on};
@@ -15,7 +16,7 @@ use fathom_sim::Constant;
 #[track_caller]
 pub fn run_of(words: &str) -> (Plan, Settings) {
     let args: Vec<String> = words.split_whitespace().map(Into::into).collect();
-    match parse(&args, Dialect::Fathom, &Nowhere) {
+    match parse(&args, Dialect::Fathom, &Nowhere(Registry::built_in())) {
         Ok(Invocation::Run { plan, settings, .. }) => (plan, *settings),
         Ok(_) => panic!("{words}: not a run"),
         Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
@@ -83,9 +84,13 @@ pub fn try_on(
 }
 
 /// A machine with nothing on it.
-struct Nowhere;
+struct Nowhere(Registry);
 
 impl Environment for Nowhere {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.0.infos()
+    }
+
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
         Err(io::Error::new(io::ErrorKind::NotFound, path))
     }

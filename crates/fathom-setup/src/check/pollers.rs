@@ -26,7 +26,7 @@ impl Crowd {
         let mut crowd: Option<Self> = None;
         for setup in setups.iter().filter(|setup| setup.place.wave == wave) {
             let options = &plan.jobs[setup.place.section].options;
-            if !options.offload || !options.sqthread_poll || options.ioengine != "io_uring" {
+            if !options.offload || !options.engine_values.is_on("sqthread_poll") {
                 continue;
             }
             let depth = setup.worker.depth;
@@ -78,7 +78,8 @@ pub fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Table, plan};
+    use crate::fixture::Table;
+    use crate::testing::plan;
     use crate::translate::translate;
 
     #[test]

@@ -4,7 +4,6 @@ use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::Options;
 use fathom_workload::{Batching, Pace, Rate, RateProcess, Think};
 
-use crate::engines;
 use crate::error::Problem;
 
 /// fio's `iodepth_*` family with its defaults filled in.
@@ -22,7 +21,7 @@ pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
         complete_min,
         complete_max: match options.iodepth_batch_complete_max {
             // Kept apart, they would be replaced, and moved, one by one.
-            _ if engines::gathers(options) => depth,
+            _ if options.gathers() => depth,
             0 => complete_min.max(1),
             max => max.clamp(complete_min.max(1), depth),
         },

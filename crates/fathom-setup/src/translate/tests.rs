@@ -4,7 +4,8 @@ use fathom_core::Nanos;
 use fathom_workload::{BufferFill, MapMode, Mix, Pace, Sequencer, VerifyMethod};
 
 use super::*;
-use crate::fixture::{Table, plan};
+use crate::fixture::Table;
+use crate::testing::plan;
 
 fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {
     translate(&plan(words), &Table::of(files), &mut || 42)

@@ -1,0 +1,360 @@
+//! Facts about engines that hold before one starts, and the options that each brings along.
+//!
+//! The job language, the translation into worker configurations, lint and the documentation read
+//! an [`EngineInfo`]; none of them links an engine. Ask for a property here instead of comparing
+//! names: an engine of another crate has a name that this workspace has never heard of.
+
+/// Static description of an engine.
+///
+/// An engine's file declares one as a `static` and a registry row joins it to the constructor, so
+/// everything known about an engine stands in one place. Start from [`EngineInfo::new`] and
+/// override what differs:
+///
+/// ```
+/// use fathom_core::{EngineInfo, EngineOption, Storage, Synchronous};
+///
+/// static INFO: EngineInfo = EngineInfo {
+///     synchronous: Synchronous::Never,
+///     storage: Storage::Remote,
+///     options: &[EngineOption::int("port", 1, 65_535, "TCP port of the server", "port=10809")],
+///     ..EngineInfo::new("example", "block devices over the network")
+/// };
+/// assert!(!INFO.synchronous.at_depth(1));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct EngineInfo {
+    /// Its name in job files: `psync`, `io_uring`…
+    pub name: &'static str,
+    /// Other names that mean it. As in fio, a name that merely begins with one is taken too:
+    /// `aio` stands for `aio-ring`.
+    pub aliases: &'static [&'static str],
+    /// Depth up to which it performs one op after the other.
+    pub synchronous: Synchronous,
+    /// Holds prepared ops back and completes all of them inside the call that submits them, so that
+    /// the device sees no queue whatever the depth.
+    pub gathers: bool,
+    /// Place of the data it reads and writes.
+    pub storage: Storage,
+    /// Noun phrase for help texts.
+    pub help: &'static str,
+    /// Options that a job has with this engine only.
+    pub options: &'static [EngineOption],
+    /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
+    pub bypasses_cache: bool,
+    /// Asynchronous with `direct=1` only: a buffered op completes inside the call that submits it.
+    pub blocks_when_buffered: bool,
+    /// Passes each op's own I/O priority on (`cmdprio_percentage` and its relatives).
+    pub op_priorities: bool,
+    /// Kernel resource of which every slot takes one.
+    pub slot_limit: Option<SlotLimit>,
+    /// Has the kernel start threads on its behalf, whose CPU time is the job's.
+    pub kernel_threads: bool,
+    /// The process cannot exit while ops are in flight, not even when killed.
+    pub exit_waits_for_ops: bool,
+    /// Its buffers may be handed from thread to thread, which workers that submit for a job need
+    /// (`io_submit_mode=offload`); see [`crate::Engine::release`]. An engine that moves no data
+    /// needs no such buffers.
+    pub shares_buffers: bool,
+}
+
+/// Place of the data that an engine reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Nowhere: no data move, no file is needed.
+    None,
+    /// Files and devices of this machine, named by the job's `filename`: laid out, checked for
+    /// other users, and subject to the page cache.
+    LocalFiles,
+    /// Elsewhere. The engine opens the job's file names in its own way; this machine's file system
+    /// and page cache are left alone.
+    Remote,
+}
+
+/// Depth up to which an engine performs one op after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Any depth: `iodepth` is capped at 1.
+    Always,
+    /// A depth of 1 only.
+    AtDepthOne,
+    /// None.
+    Never,
+}
+
+impl Synchronous {
+    /// Returns whether ops complete inside the call that submits them at this depth.
+    #[must_use]
+    pub const fn at_depth(self, depth: u32) -> bool {
+        match self {
+            Self::Always => true,
+            Self::AtDepthOne => depth == 1,
+            Self::Never => false,
+        }
+    }
+}
+
+/// System-wide limit on the slots of all engines of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotLimit {
+    /// sysctl below `fs` with the limit: `aio-max-nr`.
+    pub limit: &'static str,
+    /// sysctl below `fs` with the number taken so far.
+    pub used: &'static str,
+}
+
+impl EngineInfo {
+    /// A synchronous engine on local files that honours `direct=1`, without options of its own.
+    #[must_use]
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            synchronous: Synchronous::Always,
+            gathers: false,
+            storage: Storage::LocalFiles,
+            help,
+            options: &[],
+            bypasses_cache: true,
+            blocks_when_buffered: false,
+            op_priorities: false,
+            slot_limit: None,
+            kernel_threads: false,
+            exit_waits_for_ops: false,
+            shares_buffers: false,
+        }
+    }
+
+    /// Returns whether `name` means this engine.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|alias| name.starts_with(alias))
+    }
+
+    /// Its own option of this name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&'static EngineOption> {
+        self.options.iter().find(|option| option.name == name)
+    }
+}
+
+/// Option of an engine, as the job language reads and documents it.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOption {
+    /// Its name in job files.
+    pub name: &'static str,
+    /// Form of its value.
+    pub kind: OptionKind,
+    /// Value of a job that does not give it; empty for none.
+    pub default: &'static str,
+    /// One line, without a full stop, unit named.
+    pub help: &'static str,
+    /// A line of a job file that uses it.
+    pub example: &'static str,
+    /// Difference from fio's option of the same name; empty where there is none.
+    pub different: &'static str,
+}
+
+/// Form of an engine option's value.
+#[derive(Clone, Copy, Debug)]
+pub enum OptionKind {
+    /// Bare, `=0` or `=1`.
+    Flag,
+    /// `0` or `1`.
+    Bool,
+    /// A whole number within bounds.
+    Int {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// One of some words.
+    Choice(&'static [OptionWord]),
+    /// Any text.
+    Text,
+}
+
+/// A word that an option may have for its value.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionWord {
+    /// The word.
+    pub word: &'static str,
+    /// Its meaning, in a few words.
+    pub help: &'static str,
+}
+
+impl EngineOption {
+    /// An option that may stand bare; off by default.
+    #[must_use]
+    pub const fn flag(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, OptionKind::Flag, "0", help, name)
+    }
+
+    /// An option of 0 or 1; 0 by default.
+    #[must_use]
+    pub const fn boolean(name: &'static str, help: &'static str, example: &'static str) -> Self {
+        Self::new(name, OptionKind::Bool, "0", help, example)
+    }
+
+    /// A whole number within bounds, without a default.
+    #[must_use]
+    pub const fn int(
+        name: &'static str,
+        min: u64,
+        max: u64,
+        help: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self::new(name, OptionKind::Int { min, max }, "", help, example)
+    }
+
+    /// Any text, without a default.
+    #[must_use]
+    pub const fn text(name: &'static str, help: &'static str, example: &'static str) -> Self {
+        Self::new(name, OptionKind::Text, "", help, example)
+    }
+
+    /// One of some words, without a default.
+    #[must_use]
+    pub const fn choice(
+        name: &'static str,
+        words: &'static [OptionWord],
+        help: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self::new(name, OptionKind::Choice(words), "", help, example)
+    }
+
+    const fn new(
+        name: &'static str,
+        kind: OptionKind,
+        default: &'static str,
+        help: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            default,
+            help,
+            example,
+            different: "",
+        }
+    }
+
+    /// The option with this default.
+    #[must_use]
+    pub const fn default(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+
+    /// The option with a difference from fio's.
+    #[must_use]
+    pub const fn different(self, different: &'static str) -> Self {
+        Self { different, ..self }
+    }
+}
+
+/// Values of an engine's own options, as a job gives them: what was not given is absent.
+///
+/// The job language fills it; an engine reads it once, when it starts, into a struct of its own.
+/// Options are looked up by their [`EngineOption`], so a misspelt name does not compile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineValues {
+    /// In the order they were first given; a handful at most, so a map would gain nothing.
+    values: Vec<(&'static str, OptionValue)>,
+}
+
+/// Value of an engine's own option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionValue {
+    /// Of a flag or a boolean 0 or 1.
+    Number(u64),
+    /// Of a choice the word.
+    Text(String),
+}
+
+impl EngineValues {
+    /// Sets an option; a later value replaces an earlier one.
+    pub fn set(&mut self, name: &'static str, value: OptionValue) {
+        self.values.retain(|(other, _)| *other != name);
+        self.values.push((name, value));
+    }
+
+    /// Removes an option and returns its value.
+    pub fn take(&mut self, name: &str) -> Option<OptionValue> {
+        let index = self.values.iter().position(|(other, _)| *other == name)?;
+        Some(self.values.remove(index).1)
+    }
+
+    /// The values with this flag, boolean or number set.
+    #[must_use]
+    pub fn with(mut self, option: &EngineOption, number: u64) -> Self {
+        self.set(option.name, OptionValue::Number(number));
+        self
+    }
+
+    /// Returns whether a flag or boolean is on.
+    #[must_use]
+    pub fn flag(&self, option: &EngineOption) -> bool {
+        self.is_on(option.name)
+    }
+
+    /// Returns whether the flag or boolean of this name is on, whatever engine it belongs to.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(OptionValue::Number(1..)))
+    }
+
+    /// The number given for an option.
+    #[must_use]
+    pub fn number(&self, option: &EngineOption) -> Option<u64> {
+        match self.get(option.name)? {
+            OptionValue::Number(number) => Some(*number),
+            OptionValue::Text(_) => None,
+        }
+    }
+
+    /// The text or word given for an option.
+    #[must_use]
+    pub fn text(&self, option: &EngineOption) -> Option<&str> {
+        match self.get(option.name)? {
+            OptionValue::Text(text) => Some(text),
+            OptionValue::Number(_) => None,
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&OptionValue> {
+        let found = self.values.iter().find(|(other, _)| *other == name);
+        found.map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_is_the_beginning_of_a_name() {
+        let info = EngineInfo {
+            aliases: &["aio"],
+            ..EngineInfo::new("libaio", "")
+        };
+        assert!(info.is_called("libaio") && info.is_called("aio") && info.is_called("aio2"));
+        assert!(!info.is_called("libaio2") && !info.is_called("ai"));
+    }
+
+    #[test]
+    fn the_last_value_of_an_option_counts() {
+        const DEPTH: EngineOption = EngineOption::int("depth", 0, 9, "", "");
+        const NAME: EngineOption = EngineOption::text("name", "", "");
+        let mut values = EngineValues::default().with(&DEPTH, 3).with(&DEPTH, 0);
+        values.set("name", OptionValue::Text("x".into()));
+        assert_eq!(values.number(&DEPTH), Some(0));
+        assert!(!values.flag(&DEPTH));
+        assert_eq!(
+            (values.text(&NAME), values.number(&NAME)),
+            (Some("x"), None)
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Options of the built-in engines: those of several here, the others beside their engine.
+
+use fathom_core::EngineOption;
+
+pub use crate::libaio::{LIBAIO_VECTORED, USERSPACE_REAP};
+pub use crate::mmap::THP;
+pub use crate::sync::HIPRI_PERCENTAGE;
+pub use crate::uring::{
+    FIXEDBUFS, FORCE_ASYNC, NONVECTORED, NOPS, PLAIN_DESCRIPTOR, REGISTERFILES, SQTHREAD_POLL,
+    SQTHREAD_POLL_CPU,
+};
+
+/// `io_uring`, `pvsync2`: completions are polled for.
+pub const HIPRI: EngineOption = EngineOption::flag(
+    "hipri",
+    "Poll for completions (IORING_SETUP_IOPOLL, RWF_HIPRI)",
+);
+
+/// `io_uring`, `pvsync2`: pages are dropped from the cache after use.
+pub const UNCACHED: EngineOption = EngineOption::int(
+    "uncached",
+    0,
+    U32,
+    "Use the page cache, but drop the pages after I/O (RWF_DONTCACHE)",
+    "uncached=1",
+)
+.default("0");
+
+/// `io_uring`, `libaio`, `pvsync2`: an op that would block fails instead.
+pub const NOWAIT: EngineOption = EngineOption::boolean(
+    "nowait",
+    "Fail ops that would block with EAGAIN (RWF_NOWAIT)",
+    "nowait=1",
+);
+
+/// Upper bound of options that fio keeps in 32 bits.
+pub(crate) const U32: u64 = u32::MAX as u64;
