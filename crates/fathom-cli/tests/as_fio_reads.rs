@@ -61,7 +61,7 @@ fn lint_names_it_and_reads_on() {
         "[t]\nioengine=null\nsize=8*1\nbs=4q\nrwmixread=70\n",
     );
     let run = folder.fathom("lint j.fio").expect(1);
-    for wanted in ["[operator]", "[bad-suffix]", "rw=read` does one thing only"] {
+    for wanted in ["[operator]", "[bad-suffix]", "rw=read` has one direction"] {
         assert!(run.out.contains(wanted), "no {wanted}: {run:#?}");
     }
 }
