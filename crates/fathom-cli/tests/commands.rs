@@ -83,7 +83,7 @@ fn a_failed_exec_prerun_skips_the_job_and_is_reported() {
         let (report, said) = (&ran.stdout, String::from_utf8_lossy(&ran.stderr));
         let report = String::from_utf8_lossy(report);
         assert!(said.contains("exec_prerun `exit 3` failed"), "{said}");
-        assert!(said.contains("the job was skipped"), "{said}");
+        assert!(said.contains("job skipped: exec_prerun"), "{said}");
         assert!(!report.contains("\nt: (groupid=0, jobs=1)"), "{report}");
         assert!(report.contains("\nu: (groupid=0, jobs=1)"), "{report}");
     }

@@ -1,4 +1,4 @@
-//! Where and how urgently a job's thread runs.
+//! CPU affinity, nice value and I/O priority of a job's thread.
 
 use fathom_core::IoPriority;
 use fathom_job::{CpuPolicy, Options};
@@ -12,23 +12,23 @@ use crate::gtod;
 use crate::process::{self, ProcessSettings};
 use crate::scheduler;
 
-/// What is set on a job's thread before it touches anything.
+/// Settings of a job's thread, applied before it opens a file or allocates a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadSettings {
-    /// Processors it may run on; empty for the process's own.
+    /// CPUs the thread may run on; empty inherits the mask of the process.
     pub(crate) cpus: Vec<u32>,
-    /// Nice value; 0 leaves it.
+    /// Nice value; 0 leaves the inherited one.
     pub(crate) nice: i32,
-    /// I/O priority, if one was asked for.
+    /// I/O priority, if the job sets one.
     pub(crate) priority: Option<IoPriority>,
-    /// The I/O scheduler of its devices, if one was asked for.
+    /// I/O scheduler for the job's devices, if the job sets one.
     pub(crate) scheduler: Option<SchedulerChange>,
-    /// Who it is, and what holds it back.
+    /// Identity, control group and memory policy.
     pub(crate) process: ProcessSettings,
 }
 
 impl ThreadSettings {
-    /// What the options ask for, for the job with this thread number (from 1).
+    /// Derives the settings of the job with this thread number (from 1).
     pub(crate) fn new(options: &Options, number: u32) -> Self {
         let allowed = options.cpus_allowed.clone().unwrap_or_default();
         let cpus = match options.cpus_allowed_policy {
@@ -38,7 +38,7 @@ impl ThreadSettings {
             }
             CpuPolicy::Shared | CpuPolicy::Split => allowed,
         };
-        // Where both are said, the nodes hold, as in fio.
+        // `numa_cpu_nodes` overrides `cpus_allowed`, as in fio.
         let cpus = process::cpus_of_nodes(options).unwrap_or(cpus);
         Self {
             cpus: gtod::without(options, cpus),
@@ -50,9 +50,10 @@ impl ThreadSettings {
     }
 }
 
-/// Sets what is to be set on the calling thread; what is given is to be kept while the job runs.
+/// Applies `settings` to the calling thread. Keep the returned memory until the job ends: dropping
+/// it releases `lockmem`.
 pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> {
-    // Signals are the watcher's: a system call of a job is never broken off by them.
+    // Only the watcher handles signals, so no system call of a job fails with EINTR.
     thread_signals()?;
     if !settings.cpus.is_empty() {
         thread::set_allowed_cpus(&settings.cpus).map_err(|error| fault("cpus_allowed", &error))?;
@@ -66,14 +67,14 @@ pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> 
     if let Some(scheduler) = &settings.scheduler {
         scheduler::apply(scheduler)?;
     }
-    // A sleep that ends 50 us late would be seen in the latencies of every paced op.
+    // The default slack of 50 us would delay every paced op by as much.
     let _default_stays = thread::set_timer_slack_ns(1);
     let held = settings.process.enter()?;
     settings.process.become_user()?;
     Ok(held)
 }
 
-/// Why something could not be set.
+/// Builds the fault for a setting that the kernel rejected.
 pub(crate) fn fault(what: &str, error: &std::io::Error) -> Fault {
     Fault {
         errno: error.raw_os_error().unwrap_or(0).unsigned_abs(),

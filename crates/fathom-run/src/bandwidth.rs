@@ -1,8 +1,8 @@
-//! `--bandwidth-log`: the bandwidth of all jobs together, a file for each direction.
+//! `--bandwidth-log`: aggregate bandwidth of all jobs, one file per direction.
 //!
-//! Drawn from the progress that jobs publish ten times a second, so nothing is asked of a job: a
-//! window's value may be off by what moved in a tenth of a second. The window that the end of the
-//! jobs cuts short has no line, as in fio: it may be a millisecond, and its rate anything.
+//! Computed from the progress that jobs publish ten times a second, so it costs the jobs nothing; a
+//! window may be off by the bytes of a tenth of a second. The last, partial window gets no line, as
+//! in fio: over a millisecond its rate would mean nothing.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,15 +14,15 @@ use fathom_setup::Problem;
 
 use crate::logs::open::{LogTo, OpenLog, not_writable};
 
-/// The files, open; earlier ones still hold what they held.
+/// Open log files, not yet truncated: a run that fails before it starts loses no earlier log.
 #[derive(Debug)]
 pub(crate) struct OpenBandwidthLog(Vec<(String, OpenLog)>);
 
 impl OpenBandwidthLog {
-    /// Opens the three files; waits for the readers of pipes, unless `stop` says to give up.
+    /// Opens the three files, waiting for the readers of named pipes until `stop` returns true.
     ///
     /// # Errors
-    /// Those that cannot be written.
+    /// A problem per file that cannot be opened for writing.
     pub(crate) fn open(prefix: &str, stop: &dyn Fn() -> bool) -> Result<Self, Vec<Problem>> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for direction in Direction::ALL {
@@ -42,15 +42,15 @@ impl OpenBandwidthLog {
         }
     }
 
-    /// Begins the files anew; times count from `begun`.
+    /// Truncates the files and starts logging; times count from `begun`.
     ///
     /// # Errors
-    /// An earlier file that cannot be emptied.
+    /// A file that cannot be truncated.
     pub(crate) fn begin(self, begun: Tick) -> Result<BandwidthLog, Problem> {
         let mut files = Vec::new();
         for (path, file) in self.0 {
             let to = file.begin().map_err(|error| {
-                let message = format!("--bandwidth-log: cannot empty {path}: {error}");
+                let message = format!("--bandwidth-log: cannot truncate {path}: {error}");
                 Problem::new("log_not_writable", message)
             })?;
             files.push(Written {
@@ -69,10 +69,10 @@ impl OpenBandwidthLog {
     }
 }
 
-/// The files, and how far they have come.
+/// Bandwidth log being written.
 #[derive(Debug)]
 pub(crate) struct BandwidthLog {
-    /// By direction.
+    /// Files by direction.
     files: Vec<Written>,
     begun: Tick,
     last: Tick,
@@ -84,17 +84,17 @@ pub(crate) struct BandwidthLog {
 struct Written {
     path: String,
     to: LogTo,
-    /// Lines that the reader of a pipe has not taken yet.
+    /// Lines not yet written because the pipe is full.
     text: String,
 }
 
 impl BandwidthLog {
-    /// How long nothing need be written.
+    /// Returns the time left until the current window ends.
     pub(crate) fn patience(&self, now: Tick) -> Nanos {
         (self.last + WINDOW) - now
     }
 
-    /// Writes the windows that have ended by `now`; `bytes` were moved until now.
+    /// Writes the windows that have ended by `now`; `bytes` are the totals at `now`.
     pub(crate) fn look(&mut self, now: Tick, bytes: &PerDirection<u64>) {
         let windows = (now - self.last).get() / WINDOW.get();
         if windows > 0 {
@@ -102,7 +102,8 @@ impl BandwidthLog {
         }
     }
 
-    /// The jobs have ended: writes the windows that have.
+    /// Writes the remaining full windows after the jobs have ended. Returns a warning if a file is
+    /// incomplete.
     pub(crate) fn finish(
         mut self,
         now: Tick,
@@ -126,23 +127,23 @@ impl BandwidthLog {
         })
     }
 
-    /// Writes so many windows; where nobody looked in time, they share what was moved in them.
+    /// Writes `count` windows. If the watcher was late, the bytes are spread evenly over them.
     fn windows(&mut self, count: u64, bytes: &PerDirection<u64>) {
         for (direction, file) in Direction::ALL.into_iter().zip(&mut self.files) {
-            // What was moved in a ramp is forgotten when it ends.
+            // Saturating: counters restart at 0 when a ramp ends.
             let moved = bytes[direction].saturating_sub(self.bytes[direction]);
             let span = u128::from(count * WINDOW.get()) * 1024;
             let kib = u128::from(moved) * SECOND / span;
             for window in 1..=count {
                 let end = self.last + Nanos::new(window * WINDOW.get());
                 let time = (end - self.begun).as_millis();
-                // Cannot fail: it is memory.
+                // Cannot fail: writes to a string.
                 let _ = writeln!(file.text, "{time}, {kib}, {}, 0, 0", direction.index());
             }
             if self.failed.is_some() {
                 continue;
             }
-            // Not waited for: this thread is the one that sees requests to stop.
+            // Never blocks: this is the watcher's thread, which also handles stop requests.
             match file.to.write_now(file.text.as_bytes()) {
                 Ok(written) => drop(file.text.drain(..written)),
                 Err(error) => self.failed = Some((file.path.clone(), error)),
@@ -153,9 +154,9 @@ impl BandwidthLog {
     }
 }
 
-/// As long as fio's.
+/// Averaging window, the same as in fio.
 const WINDOW: Nanos = Nanos::from_millis(500);
-/// ns.
+/// Nanoseconds per second.
 const SECOND: u128 = 1_000_000_000;
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_lie_on_a_grid_and_add_up() {
+    fn windows_are_aligned_and_add_up() {
         let folder = std::env::temp_dir().join(format!("fathom-bandwidth-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let prefix = folder.join("agg").display().to_string();
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(text("write").lines().count(), 4);
         assert!(
             text("trim").ends_with("2000, 0, 2, 0, 0\n"),
-            "the rest is no line"
+            "the partial window has no line"
         );
         std::fs::remove_dir_all(&folder).expect("a folder");
         let problems = open().expect_err("no folder");

@@ -1,4 +1,4 @@
-//! `cgroup`: jobs in control groups of the blkio controller, version 1, as fio has it.
+//! `cgroup`: runs jobs in control groups of the version 1 blkio controller, as fio does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,18 +10,18 @@ use fathom_host::probe::blkio_mount;
 use fathom_job::{Options, Plan};
 use fathom_sys::{clock, lease};
 
-/// The group that a job's thread enters; it leaves it by ending.
+/// Control group that a job's thread enters; it leaves by exiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     folder: PathBuf,
     /// `cgroup_weight`.
     weight: Option<u32>,
-    /// Not `cgroup_nodelete`.
+    /// Remove the group after the run (`cgroup_nodelete` is not set).
     deletes: bool,
 }
 
 impl Group {
-    /// The one that the options ask for.
+    /// Returns the group that the options name.
     pub(crate) fn of(options: &Options) -> Option<Self> {
         let name = options.process.cgroup.as_ref()?;
         Some(Self {
@@ -31,12 +31,12 @@ impl Group {
         })
     }
 
-    /// Puts the calling thread into it, and makes it first where there is none.
+    /// Moves the calling thread into the group, creating the group if it does not exist.
     pub(crate) fn enter(&self) -> Result<(), (String, io::Error)> {
         let mut entered = self.try_to_enter();
         for _ in 1..TRIES {
             match &entered {
-                // Another run that ended has just removed it: it looked empty.
+                // Another run has just ended and removed the group, which was still empty.
                 Err((_, error)) if error.kind() == io::ErrorKind::NotFound => {
                     entered = self.try_to_enter();
                 }
@@ -62,23 +62,24 @@ impl Group {
             put(&file, &weight.to_string()).map_err(at(&file))?;
         }
         let file = self.folder.join("tasks");
-        // The kernel's word for the thread that writes: no number can be another thread's.
+        // 0 means the writing thread; a thread number could belong to another namespace.
         put(&file, "0").map_err(at(&file))
     }
 }
 
-/// The groups that a run makes and does not leave behind.
+/// Control groups that a run creates and removes.
 ///
-/// They are marked, so that one that a killed run has left is known for what it is by the next. The
-/// kernel keeps every group that a thread is in. Before Linux 5.7 it keeps no marks: what is not
-/// there when the run begins is then the run's.
+/// Each is marked with an extended attribute, so that a later run recognises and removes the groups
+/// of a killed one. The kernel refuses to remove a group that contains a thread. Kernels before
+/// 5.7 store no attributes on cgroupfs; there, a group counts as created by this run if it was
+/// missing at the start.
 #[derive(Debug, Default)]
 pub(crate) struct Made(BTreeMap<PathBuf, IsNew>);
 
 type IsNew = bool;
 
 impl Made {
-    /// Those of the plan; what killed runs have left is removed.
+    /// Collects the groups that the plan names and removes those left by killed runs.
     pub(crate) fn by(plan: &Plan) -> Self {
         let jobs = plan.jobs.iter();
         let groups = jobs.filter_map(|job| Group::of(&job.options));
@@ -91,13 +92,13 @@ impl Made {
         Self(folders.map(|(is_new, folder)| (folder, is_new)).collect())
     }
 
-    /// Removes those that this or a killed run has made; what somebody else has put into them keeps
-    /// them there.
+    /// Removes the groups created by this run or a killed one. A group that still contains threads
+    /// of other programs stays.
     pub(crate) fn clear(self) {
         let all = self.0.into_iter();
         let made = all.filter(|(folder, is_new)| *is_new || lease::is_marked(folder));
         for (folder, _) in made {
-            // A thread that has been joined may still be on its way out of its group.
+            // A joined thread may not have left its group yet.
             for _ in 0..TRIES {
                 match fs::remove_dir(&folder) {
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
@@ -109,7 +110,7 @@ impl Made {
     }
 }
 
-/// Removes the empty groups that runs have made.
+/// Removes the empty groups that earlier runs created.
 fn remove_abandoned(mount: &Path) {
     let entries = fs::read_dir(mount).into_iter().flatten().flatten();
     let marked = entries.filter(|entry| lease::is_marked(&entry.path()));
@@ -118,13 +119,13 @@ fn remove_abandoned(mount: &Path) {
     }
 }
 
-/// Writes to a file that is there: one that is not is not made.
+/// Writes to an existing file; never creates one.
 fn put(file: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).open(file)?;
     io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// How often, and how far apart, a group that is busy is tried to be removed: 0.2 s in all.
+/// Attempts to enter or remove a group, and the pause between removals: 0.2 s in all.
 const TRIES: u32 = 100;
 const BETWEEN: Nanos = Nanos::from_millis(2);
 
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_enters_a_group_that_has_its_weight() {
+    fn entering_sets_weight_then_joins() {
         let folder = std::env::temp_dir().join(format!("fathom-cgroup-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let group = |weight| Group {
@@ -143,7 +144,7 @@ mod tests {
         };
         fs::write(folder.join("tasks"), "").unwrap();
         group(None).enter().unwrap();
-        // A kernel whose controller has no weights is not passed over.
+        // A controller without weights is an error, not ignored.
         let (place, _) = group(Some(200)).enter().unwrap_err();
         assert!(place.ends_with("blkio.weight"), "{place}");
         fs::write(folder.join("blkio.weight"), "").unwrap();
@@ -153,9 +154,9 @@ mod tests {
         assert_eq!(held.map(Result::unwrap), ["200", "0"]);
     }
 
-    /// A folder stands for the mount: a kernel's group is removed like an empty one.
+    /// A plain directory stands in for the mount: rmdir works alike on an empty group.
     #[test]
-    fn the_groups_of_killed_runs_are_removed_and_no_others() {
+    fn only_marked_empty_groups_are_removed() {
         let mount = std::env::temp_dir().join(format!("fathom-groups-{}", std::process::id()));
         fs::create_dir_all(&mount).unwrap();
         for name in ["theirs", "left", "in_use"] {
@@ -170,7 +171,7 @@ mod tests {
         let there = ["theirs", "left", "in_use"].map(|name| mount.join(name).exists());
         fs::remove_dir_all(&mount).unwrap();
         if !keeps_marks {
-            return println!("skipped: no marks on this file system");
+            return println!("skipped: no extended attributes on this file system");
         }
         assert_eq!(there, [true, false, true]);
     }

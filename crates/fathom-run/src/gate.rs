@@ -1,11 +1,11 @@
-//! Where the jobs of a wave wait for one another: all start when all are ready.
+//! Start barrier of a wave: its jobs start together, once all are ready.
 //!
-//! The gate is opened by the watcher, which hears of every thread that is ready *or has ended*, so
-//! a job that fails while it sets up holds nobody back.
+//! The watcher opens it, since it learns of every thread that is ready *or has ended*. A counting
+//! barrier (`std::sync::Barrier`) would hang when a job fails during setup.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Closed until it is opened, then open for good.
+/// Barrier that starts closed and, once opened, stays open.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     open: Mutex<bool>,
@@ -13,13 +13,13 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Lets everybody through.
+    /// Opens the barrier and wakes every waiting job.
     pub(crate) fn open(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }
 
-    /// Waits until the gate is open.
+    /// Blocks until the barrier is open.
     pub(crate) fn pass(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         while !*open {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_before_it_is_open_and_everybody_after() {
+    fn opening_releases_all_waiters_for_good() {
         let gate = Gate::default();
         std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| gate.pass())).collect();

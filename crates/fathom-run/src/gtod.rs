@@ -1,4 +1,4 @@
-//! `gtod_cpu`: a thread that reads the clock for all jobs, alone on its processor.
+//! `gtod_cpu`: a thread that reads the clock for all jobs, on a CPU of its own.
 
 use fathom_core::Nanos;
 use fathom_job::{Job, Options, Plan};
@@ -7,17 +7,17 @@ use fathom_setup::{Problem, RunError};
 use fathom_sys::clock::{Clock, TimeServer};
 use fathom_sys::thread;
 
-/// The thread of a run that asks for one.
+/// Clock thread of a run, if a job requests one; stops when dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Gtod {
     server: Option<TimeServer>,
-    /// What it reads.
+    /// Clock source that the thread reads.
     source: &'static str,
 }
 
 impl Gtod {
-    /// Starts the thread if a job asks for it, and gives the clock that the run is to use. There is
-    /// one clock for all jobs, so the first one's word counts.
+    /// Starts the thread if a job requests it and returns the clock for the run. All jobs share one
+    /// clock, so the first job that sets `gtod_cpu` decides.
     ///
     /// # Errors
     /// The CPU is outside the affinity mask, or would leave none to the jobs.
@@ -32,7 +32,7 @@ impl Gtod {
         let allowed = thread::allowed_cpus().unwrap_or_default();
         check(job, cpu, &allowed)?;
         let started = TimeServer::start(clock, cpu).map_err(|error| {
-            let what = format!("cannot start the thread that reads the clock: {error}");
+            let what = format!("cannot start the clock thread: {error}");
             Problem::new("gtod_cpu", what).at(job, "gtod_cpu")
         })?;
         let (server, served) = started;
@@ -43,7 +43,8 @@ impl Gtod {
         Ok((own, served))
     }
 
-    /// What the times of the run are worth; nothing if every job read the clock itself.
+    /// Returns a warning about the accuracy of the run's times; `None` if every job read the clock
+    /// itself.
     pub(crate) fn warning(&self) -> Option<Warning> {
         let server = self.server.as_ref()?;
         Some(warning(
@@ -65,13 +66,13 @@ fn check(job: &Job, cpu: u32, allowed: &[u32]) -> Result<(), Problem> {
         return refuse(what, &format!("choose among {}", list.join(", ")));
     }
     if allowed.len() == 1 {
-        let what = format!("gtod_cpu: CPU {cpu} is the only one, and jobs need another");
-        return refuse(what, "leave gtod_cpu out");
+        let what = format!("gtod_cpu: CPU {cpu} is the only one available; jobs need another");
+        return refuse(what, "remove gtod_cpu");
     }
     Ok(())
 }
 
-/// The processors that a job is left with.
+/// Removes the CPU of the clock thread from a job's CPUs.
 pub(crate) fn without(options: &Options, cpus: Vec<u32>) -> Vec<u32> {
     let Some(taken) = options.gtod_cpu else {
         return cpus;
@@ -101,7 +102,7 @@ fn warning(cpu: u32, source: &str, standstill: Nanos) -> Warning {
     }
 }
 
-/// A guess at what still disturbs no percentile that anybody looks at: an interrupt.
+/// Staleness that needs no hint. A guess: about one interrupt, too rare to move a percentile.
 const TOLERABLE: Nanos = Nanos::from_micros(20);
 
 #[cfg(test)]
@@ -110,7 +111,7 @@ mod tests {
     use crate::testing::plan;
 
     #[test]
-    fn a_processor_must_be_there_and_not_the_last() {
+    fn cpu_must_be_allowed_and_not_the_only_one() {
         let plan = plan("--name=t --ioengine=null --size=1m --gtod_cpu=1");
         let job = &plan.jobs[0];
         assert!(check(job, 1, &[0, 1]).is_ok());
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_leave_its_processor_alone() {
+    fn jobs_avoid_the_clock_cpu() {
         let plan = plan("--name=t --ioengine=null --size=1m --gtod_cpu=1");
         let options = &plan.jobs[0].options;
         assert_eq!(without(options, vec![0, 1, 2]), [0, 2]);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_standstill_comes_with_a_hint() {
+    fn long_standstill_has_a_hint() {
         let short = warning(1, "tsc", Nanos::from_micros(3));
         assert!(short.message.contains("3 us") && short.hint.is_empty());
         let long = warning(1, "tsc", Nanos::from_millis(4));

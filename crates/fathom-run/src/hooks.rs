@@ -1,6 +1,6 @@
-//! `exec_prerun` and `exec_postrun`: a job's own commands, before and after it.
+//! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 //!
-//! What they print goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as with fio.
+//! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use fathom_sys::child::{Child, Ended};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::Control;
 
-/// A job's commands.
+/// Commands of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hooks {
     job: String,
@@ -25,7 +25,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// The commands of a job, for one of its clones.
+    /// Returns the commands of one clone of a job.
     pub(crate) fn of(job: &Job, clone: u32) -> Self {
         let rules = &job.options.lifecycle;
         Self {
@@ -35,33 +35,33 @@ impl Hooks {
         }
     }
 
-    /// Whether there is one to be run before the job.
+    /// Returns true if a command runs before the job.
     pub(crate) const fn has_prerun(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Runs what is to run before the job, not before `start`; gives what is to be said if it
-    /// failed: the job is skipped then.
+    /// Runs `exec_prerun`, no earlier than `start`. Returns a warning if the command failed; the
+    /// job is then skipped.
     pub(crate) fn before(&self, start: Tick, clock: &Clock, control: &Control) -> Option<Warning> {
         let command = self.before.as_ref()?;
         while clock.now() < start && !stops(control) {
             sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
         }
         let why = self.run(command, "prerun", control).err()?;
-        let hint = "mend the command, or end it with `; true` if its failure does not matter";
+        let hint = "fix the command, or append `; true` if its failure does not matter";
         Some(self.warning(
             "prerun_failed",
-            format!("exec_prerun `{command}` {why}: the job was skipped"),
+            format!("job skipped: exec_prerun `{command}` {why}"),
             hint,
         ))
     }
 
-    /// Runs what is to run after the job; gives what is to be said if it failed.
+    /// Runs `exec_postrun` and returns a warning if it failed.
     pub(crate) fn after(&self) -> Option<Warning> {
         let command = self.after.as_ref()?;
         let never = Control::default();
         let why = self.run(command, "postrun", &never).err()?;
-        let hint = "end it with `; true` if its failure does not matter";
+        let hint = "append `; true` to the command if its failure does not matter";
         Some(self.warning(
             "postrun_failed",
             format!("exec_postrun `{command}` {why}"),
@@ -69,7 +69,7 @@ impl Hooks {
         ))
     }
 
-    /// The job whose they are.
+    /// Returns the name of the job.
     pub(crate) fn job(&self) -> &str {
         &self.job
     }
@@ -83,7 +83,7 @@ impl Hooks {
         }
     }
 
-    /// Why it failed, as the end of a sentence.
+    /// Runs `command`; the error completes a sentence that names it.
     fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), String> {
         // A name with a slash would be a path.
         let name = format!("{}.{which}.txt", self.job.replace('/', "."));
@@ -98,14 +98,14 @@ impl Hooks {
         match child.wait_unless(&|| stops(control)) {
             Ok(Ended::ByItself(status)) if status.success() => Ok(()),
             Ok(Ended::ByItself(status)) => Err(format!("failed ({status})")),
-            Ok(Ended::Stopped) => Err("was ended, as the run was".into()),
-            Err(error) => Err(format!("is lost: {error}")),
+            Ok(Ended::Stopped) => Err("was killed because the run was stopped".into()),
+            Err(error) => Err(format!("could not be waited for: {error}")),
         }
     }
 }
 
-/// Opens the file of a command's output. A pipe of this name is opened for both directions: then it
-/// has a reader, and is not waited for.
+/// Opens the output file of a command. A named pipe is opened for reading and writing, because a
+/// write-only open would block until a reader appears.
 fn open_output(path: &Path) -> io::Result<File> {
     match Destination::of(path)? {
         Destination::Stream => File::options().read(true).write(true).open(path),
@@ -118,5 +118,5 @@ fn stops(control: &Control) -> bool {
     control.stop.load(Ordering::Relaxed)
 }
 
-/// How often a request to stop is looked for.
+/// Interval between checks for a stop request.
 const LOOK_AROUND: Nanos = Nanos::from_millis(20);

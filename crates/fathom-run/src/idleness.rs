@@ -1,8 +1,8 @@
-//! How idle the processors are while the jobs run (`--idle-prof`).
+//! CPU idle time while the jobs run (`--idle-prof`).
 //!
-//! fio fills the idle time with threads of the lowest priority and counts what they get done;
-//! here the kernel's own count of idle time is read before and after, which disturbs nothing. The
-//! unit of work is timed all the same, as readers of the report expect it.
+//! fio runs threads of the lowest priority and counts the units of work they complete. Fathom reads
+//! the kernel's idle counters before and after the run instead, which does not disturb the jobs. It
+//! still times one unit of work, because the report prints it.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use fathom_stats::Summary;
 use fathom_sys::clock::Clock;
 use fathom_sys::system::{self, CpuTimes};
 
-/// What was counted before the jobs began.
+/// Idle counters as they were before the jobs started.
 pub(crate) struct IdleWatch {
     profile: IdleProfile,
     unit: (f64, f64),
@@ -22,7 +22,7 @@ pub(crate) struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// Times the unit of work, and notes where the processors' counts stand.
+    /// Times the unit of work and samples the idle counters.
     pub(crate) fn start(profile: IdleProfile, clock: &Clock) -> Self {
         Self {
             profile,
@@ -32,7 +32,7 @@ impl IdleWatch {
         }
     }
 
-    /// How idle they were since.
+    /// Returns the idle share since [`start`](Self::start).
     pub(crate) fn finish(&self) -> Idleness {
         let all = self.all.zip(system::cpu_times());
         let each = match self.profile {
@@ -52,7 +52,7 @@ impl IdleWatch {
     }
 }
 
-/// Mean and deviation of the time that a unit of work takes on this processor now, µs.
+/// Returns mean and standard deviation of the time of one unit of work on the current CPU, in µs.
 #[must_use]
 pub fn unit_of_work(clock: &Clock) -> (f64, f64) {
     let mut page: Vec<u64> = (0..WORDS).collect();
@@ -72,7 +72,7 @@ pub fn unit_of_work(clock: &Clock) -> (f64, f64) {
     clippy::cast_precision_loss,
     reason = "parts of one number, far below 2⁵³"
 )]
-/// The share of idle time in what has passed; a run shorter than the kernel's grain has none.
+/// Returns the idle share between two samples; 0 if the run was shorter than the counter's tick.
 fn idle_percent(before: CpuTimes, now: CpuTimes) -> f64 {
     let passed = now.total_us.saturating_sub(before.total_us);
     let idle = now.idle_us.saturating_sub(before.idle_us).min(passed);
@@ -82,9 +82,9 @@ fn idle_percent(before: CpuTimes, now: CpuTimes) -> f64 {
     100.0 * idle as f64 / passed as f64
 }
 
-/// About 16 µs of work, as fio's unit.
+/// Words per unit: about 16 µs of work, like fio's unit.
 const WORDS: u64 = 1 << 14;
-/// How often it is timed.
+/// Number of units timed.
 const ROUNDS: u32 = 20;
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
             ((100, 50), (200, 150), 100.0),
             ((100, 50), (200, 75), 25.0),
             ((100, 50), (100, 50), 0.0),
-            // Idle time may go backwards by a tick, and be read a little later than the whole.
+            // Idle time may go back by a tick, or be sampled slightly later than the total.
             ((100, 50), (200, 40), 0.0),
             ((100, 50), (110, 80), 100.0),
         ];

@@ -1,4 +1,4 @@
-//! What is told of a job's workers (`io_submit_mode=offload`).
+//! Statistics of a job's offload workers (`io_submit_mode=offload`).
 
 use std::sync::PoisonError;
 
@@ -13,9 +13,9 @@ use fathom_workload::{Phase, Worker, WorkerConfig};
 use crate::drive::{add_usage, helpers_us};
 use crate::interim::Answer;
 
-/// Forgets what was counted of workers during a job's ramp when that is over, as its worker does.
+/// Resets the offload statistics at the end of a job's ramp, as the job does with its own.
 pub(crate) struct Ramp<'a> {
-    /// Where it is counted, until the ramp is over.
+    /// Statistics to reset; `None` once the ramp is over.
     told: Option<&'a SharedStats>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Ramp<'a> {
         }
     }
 
-    /// Whether it is over by now.
+    /// Checks for the end of the ramp and resets the statistics at that point.
     pub(crate) fn look(&mut self, worker: &Worker) {
         if let Some(told) = self.told
             && !matches!(worker.progress().phase, Phase::Delayed | Phase::Ramp)
@@ -37,7 +37,7 @@ impl<'a> Ramp<'a> {
     }
 }
 
-/// The workers of a job that are at work.
+/// Returns the thread numbers of a job's running offload workers.
 pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
     told.map_or_else(Vec::new, |told| {
         let figures = told.borrow();
@@ -46,7 +46,7 @@ pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
     })
 }
 
-/// What is known while the workers are at work; `own` is what is without them.
+/// Completes an interim answer with what the workers have published; `own` excludes them.
 pub(crate) fn so_far(mut own: Outcome, told: Option<&SharedStats>, kernel_threads: bool) -> Answer {
     let workers = at_work(told);
     if let Some(told) = told {
@@ -61,8 +61,8 @@ pub(crate) fn so_far(mut own: Outcome, told: Option<&SharedStats>, kernel_thread
     }
 }
 
-/// Adds what the workers that are at work and the kernel's helpers have used. It takes a while
-/// where they are many: not for the job's own thread.
+/// Adds the CPU time of running offload workers and of the kernel's helper threads. Reads a file in
+/// /proc per thread, so the watcher calls it, never the job.
 pub(crate) fn ask_others(answer: Answer) -> Outcome {
     let Answer {
         mut outcome,
@@ -78,7 +78,7 @@ pub(crate) fn ask_others(answer: Answer) -> Outcome {
     outcome
 }
 
-/// Adds what the workers have left behind.
+/// Adds the final statistics of the offload workers to a job's outcome.
 pub(crate) fn settle(figures: &OffloadStats, job: &str, outcome: &mut Outcome) {
     add_usage(&mut outcome.cpu, figures.usage);
     outcome.queued = Some(figures.queued.clone());
@@ -104,7 +104,7 @@ fn refused(figures: &OffloadStats, job: &str) -> Warning {
             ENFILE | EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
             ENOENT => "do not move or remove the job's files while it runs",
             _ => {
-                "raise `ulimit -u`, the pids.max of the control group, or fs.aio-max-nr; or lower \
+                "raise `ulimit -u`, pids.max of the control group, or fs.aio-max-nr; or lower \
                  iodepth"
             }
         }
@@ -112,8 +112,8 @@ fn refused(figures: &OffloadStats, job: &str) -> Warning {
     }
 }
 
-/// A file was removed, or renamed.
+/// A file was removed or renamed.
 const ENOENT: u32 = 2;
-/// The system, or the process, has too many files open.
+/// The system or the process has too many open files.
 const ENFILE: u32 = 23;
 const EMFILE: u32 = 24;

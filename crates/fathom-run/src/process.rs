@@ -1,4 +1,4 @@
-//! Who a job's thread is, where its memory comes from, and what holds it back.
+//! Identity, control group, NUMA policy and pinned memory of a job's thread.
 
 use std::io;
 
@@ -11,24 +11,24 @@ use fathom_sys::{system, thread};
 use crate::affinity::fault;
 use crate::cgroup::Group;
 
-/// What is set on a job's thread beside its processors and priorities.
+/// Settings of a job's thread other than its CPUs and priorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessSettings {
-    /// The control group that it enters.
+    /// Control group to enter.
     group: Option<Group>,
-    /// Where its memory comes from.
+    /// NUMA memory policy.
     policy: Option<Policy>,
     /// Bytes to pin; 0 for none.
     lockmem: u64,
-    /// Its name.
+    /// Thread name (`comm`).
     name: Option<String>,
-    /// The group and the user that it runs as.
+    /// Group and user that the thread runs as.
     gid: Option<u32>,
     uid: Option<u32>,
 }
 
 impl ProcessSettings {
-    /// What the options ask for.
+    /// Derives the settings from a job's options.
     pub(crate) fn new(options: &Options) -> Self {
         let asked = &options.process;
         Self {
@@ -41,22 +41,20 @@ impl ProcessSettings {
         }
     }
 
-    /// Sets what needs rights that the job's user may not have; what is given is to be kept as long
-    /// as the job runs.
+    /// Applies the settings that may need privileges, before [`become_user`](Self::become_user)
+    /// drops them. Keep the returned memory until the job ends.
     pub(crate) fn enter(&self) -> Result<Option<Pinned>, Fault> {
         if let Some(group) = &self.group {
             group.enter().map_err(|(path, error)| {
                 let mut fault = fault(&format!("cgroup: {path}"), &error);
                 if path.ends_with("blkio.weight") {
-                    fault.hint = "this kernel shares disks out by other means: leave out \
-                                  `cgroup_weight`"
-                        .into();
+                    fault.hint = "this kernel has no blkio weights; remove `cgroup_weight`".into();
                 }
                 fault
             })?;
         }
         if let Some(policy) = &self.policy {
-            // A kernel without policies has one node, from which all memory comes anyway.
+            // ENOSYS: a kernel built without NUMA has one node, so every policy means the same.
             match numa::set_policy(policy) {
                 Err(error) if error.raw_os_error() != Some(ENOSYS) => {
                     return Err(fault("numa_mem_policy", &error));
@@ -73,10 +71,10 @@ impl ProcessSettings {
         }
     }
 
-    /// Becomes the job's group and user: the last thing before its files are opened.
+    /// Switches to the job's group and user, as the last step before its files are opened.
     pub(crate) fn become_user(&self) -> Result<(), Fault> {
         let hint = |mut fault: Fault| {
-            fault.hint = "only root may run jobs as others: leave out `uid` and `gid`".into();
+            fault.hint = "run as root, or remove `uid` and `gid`".into();
             fault
         };
         if let Some(gid) = self.gid {
@@ -89,7 +87,7 @@ impl ProcessSettings {
     }
 }
 
-/// The processors of `numa_cpu_nodes`, if there are to be any.
+/// Returns the CPUs of `numa_cpu_nodes`; `None` if the option is not set.
 pub(crate) fn cpus_of_nodes(options: &Options) -> Option<Vec<u32>> {
     let nodes = listed(options.process.numa_cpu_nodes.as_ref()?);
     Some(nodes.into_iter().flat_map(numa::cpus_of).collect())
@@ -112,14 +110,14 @@ fn policy(asked: &MemoryPolicy) -> Policy {
     }
 }
 
-/// Pins memory, if enough is left for everybody else.
+/// Pins memory, unless that leaves too little for the rest of the system.
 fn pin(bytes: u64) -> Result<Pinned, Fault> {
     let free = system::memory_available_bytes().unwrap_or_else(system::memory_bytes);
-    let most = free.saturating_sub(KEPT_FREE);
-    if bytes > most {
+    let limit = free.saturating_sub(RESERVED_BYTES);
+    if bytes > limit {
         let error = io::Error::from_raw_os_error(ENOMEM);
         let mut fault = fault(&format!("lockmem: {} MiB", bytes >> 20), &error);
-        fault.hint = format!("at most {} MiB can be pinned now", most >> 20);
+        fault.hint = format!("set lockmem to at most {}m", limit >> 20);
         return Err(fault);
     }
     Pinned::new(bytes).map_err(|error| {
@@ -129,7 +127,7 @@ fn pin(bytes: u64) -> Result<Pinned, Fault> {
     })
 }
 
-/// What fio leaves to everybody else.
-const KEPT_FREE: u64 = 128 << 20;
+/// Memory left for the rest of the system, the same as in fio.
+const RESERVED_BYTES: u64 = 128 << 20;
 const ENOMEM: i32 = 12;
 const ENOSYS: i32 = 38;

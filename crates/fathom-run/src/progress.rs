@@ -1,5 +1,4 @@
-//! How far each worker has come, for whoever watches: written by one thread with relaxed stores,
-//! read by another.
+//! Progress of each worker, published by its thread with relaxed stores and read by the watcher.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -9,24 +8,24 @@ use fathom_workload::{Phase, Progress};
 
 use crate::interim::Mailbox;
 
-/// One worker's progress, on cache lines of its own.
+/// Progress of one worker, on cache lines of its own so that publishing never contends.
 ///
-/// The counters are published one by one: a reader may see reads of one moment beside writes of
-/// the next, which is fine for a status line and nothing else.
+/// Each counter is published separately, so a reader may combine counters of two moments. That is
+/// accurate enough for a status line; results are part of the job's outcome instead.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ProgressCell {
     ios: [AtomicU64; 3],
     bytes: [AtomicU64; 3],
     state: AtomicU8,
-    /// For reports while it runs.
+    /// Requests for, and answers with, interim results.
     pub(crate) mailbox: Mailbox,
 }
 
 impl ProgressCell {
-    /// Shows how far the worker has come.
+    /// Publishes the worker's counters and phase.
     pub(crate) fn publish(&self, progress: &Progress) {
-        // Relaxed: nothing else is read on the strength of these values.
+        // Relaxed: the reader uses these values alone; they guard no other memory.
         for direction in Direction::ALL {
             let index = direction.index();
             self.ios[index].store(progress.ios[direction], Ordering::Relaxed);
@@ -35,12 +34,12 @@ impl ProgressCell {
         self.set(JobState::Working(progress.phase));
     }
 
-    /// Shows what the thread is doing.
+    /// Publishes the state of the thread.
     pub(crate) fn set(&self, state: JobState) {
         self.state.store(encode(state), Ordering::Relaxed);
     }
 
-    /// What was shown last.
+    /// Returns the last published state, ops and bytes.
     pub(crate) fn read(&self) -> (JobState, PerDirection<u64>, PerDirection<u64>) {
         let load = |cells: &[AtomicU64; 3]| {
             PerDirection::from_fn(|direction| cells[direction.index()].load(Ordering::Relaxed))
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_survives_the_crossing() {
+    fn every_state_round_trips() {
         let working = PHASES.map(JobState::Working);
         let others = [
             JobState::NotStarted,
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_read() {
+    fn reader_sees_published_progress() {
         let cell = ProgressCell::default();
         assert_eq!(cell.read().0, JobState::NotStarted);
         cell.publish(&Progress {

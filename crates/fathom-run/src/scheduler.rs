@@ -1,5 +1,5 @@
-//! `ioscheduler`: set on the devices under a job's files when the job starts, and left so, as in
-//! fio.
+//! `ioscheduler`: sets the I/O scheduler of the devices under a job's files when the job starts.
+//! It stays set after the run, as in fio.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -12,14 +12,17 @@ use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::outcome::Fault;
 use fathom_sys::lease::Lease;
 
-/// Sets a job's scheduler on its devices, and reads back whether it is in force.
+/// Sets the scheduler on a job's devices and verifies that the kernel accepted it.
 pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {
     for (device, file) in &change.devices {
         set(file, &change.name).map_err(|error| Fault {
             errno: error.raw_os_error().unwrap_or(EINVAL).unsigned_abs(),
             text: format!("ioscheduler: {}: {device}: {error}", change.name),
             hint: match std::fs::read_to_string(file) {
-                Ok(text) => format!("{device} has: {}", text.replace(['[', ']'], "").trim()),
+                Ok(text) => {
+                    let offered = text.replace(['[', ']'], "");
+                    format!("choose one that {device} offers: {}", offered.trim())
+                }
                 Err(_) => String::new(),
             },
         })?;
@@ -27,28 +30,28 @@ pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The schedulers of the devices under a file, put back when this is dropped, or by the next one
-/// if the process is killed.
+/// Original schedulers of the devices under a file. Dropping the guard restores them; if the
+/// process is killed, the next guard for the same device does.
 #[derive(Debug)]
 pub struct KeptSchedulers {
     devices: Vec<Kept>,
 }
 
-/// The scheduler of one device.
+/// Original scheduler of one device.
 #[derive(Debug)]
 struct Kept {
     device: String,
-    /// It names the scheduler.
+    /// The device's `queue/scheduler` in sysfs.
     file: PathBuf,
     /// The scheduler before the change.
     before: String,
-    /// Says so to those who come after a process that was killed; `None` before it is changed, or
-    /// where no file can be written.
+    /// Record of the change on disk, for the guard after a killed process; `None` before the
+    /// change, or if it cannot be written.
     note: Option<Lease>,
 }
 
 impl KeptSchedulers {
-    /// Those under `path`; none where no block device is.
+    /// Captures the schedulers of the devices under `path`; none if no block device is there.
     #[must_use]
     pub fn under(path: &Path) -> Self {
         let disks = disks_under([path], &BlockTree::default()).into_iter();
@@ -68,13 +71,14 @@ impl KeptSchedulers {
         }
     }
 
-    /// Sets another one on all of them.
+    /// Sets the scheduler `name` on all devices.
     ///
     /// # Errors
-    /// That there is no device, or which one refuses, and why.
+    /// There is no device, or one rejects the scheduler.
     pub fn set(&mut self, name: &str) -> Result<(), Problem> {
         if self.devices.is_empty() {
-            let problem = Problem::new("no_device", "no block device is under the target");
+            let what = "cannot set the I/O scheduler: the target is not on a block device";
+            let problem = Problem::new("no_device", what);
             return Err(problem.hint("name a block device, or a file on one"));
         }
         for Kept {
@@ -88,7 +92,7 @@ impl KeptSchedulers {
             set(file, name).map_err(|error| {
                 let message = format!("cannot set the I/O scheduler `{name}` of {device}: {error}");
                 Problem::new("scheduler_not_set", message)
-                    .hint("be root, and choose a device whose `queue/scheduler` lists it")
+                    .hint("run as root, and choose a scheduler listed in `queue/scheduler`")
             })?;
         }
         Ok(())
@@ -98,7 +102,8 @@ impl KeptSchedulers {
 impl Drop for KeptSchedulers {
     fn drop(&mut self) {
         for kept in &self.devices {
-            // It was in force a moment ago; nobody is left to be told if it is refused.
+            // A failure is unlikely, since the scheduler was active before, and drop cannot
+            // report it.
             let _as_far_as_possible = set(&kept.file, &kept.before);
             if let Some(note) = &kept.note {
                 let _left_behind = std::fs::remove_file(note.path());
@@ -107,20 +112,20 @@ impl Drop for KeptSchedulers {
     }
 }
 
-/// A note of what is in force on a device, and of what is set instead.
+/// Writes a note of the change from `before` to `name` for the process after a killed one.
 fn written(device: &str, before: &str, name: &str) -> Option<Lease> {
     let note = Lease::new_file(&std::env::temp_dir(), &note_prefix(device)).ok()?;
     std::fs::write(note.path(), format!("{before} {name}")).ok()?;
     Some(note)
 }
 
-/// Returns the scheduler that a device had before a process, since killed, set `in_force`;
-/// the note is taken away.
+/// Returns the scheduler that a device had before a killed process set `in_force`, and removes that
+/// process's note.
 fn noted(device: &str, in_force: &str) -> Option<String> {
     let mut before = None;
     for note in Lease::abandoned(&std::env::temp_dir(), &note_prefix(device)) {
         let text = std::fs::read_to_string(note.path()).unwrap_or_default();
-        // Somebody may have chosen another one since.
+        // The administrator may have chosen another scheduler since.
         if let Some((noted, name)) = text.split_once(' ')
             && name == in_force
         {
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_has_changed_is_known_to_the_next() {
+    fn note_of_killed_process_names_original_scheduler() {
         let device = format!("made-up-{}", std::process::id());
         let note = written(&device, "none", "bfq").unwrap();
         assert_eq!(noted(&device, "bfq"), None, "its owner is alive");
@@ -176,12 +181,16 @@ mod tests {
         assert_eq!(noted(&device, "bfq").as_deref(), Some("none"));
         assert_eq!(noted(&device, "bfq"), None);
         drop(written(&device, "none", "bfq"));
-        assert_eq!(noted(&device, "kyber"), None, "chosen by somebody since");
+        assert_eq!(
+            noted(&device, "kyber"),
+            None,
+            "changed since by the administrator"
+        );
     }
 
     #[test]
-    fn what_was_written_is_looked_at() {
-        // An ordinary file keeps what is written over its beginning, and the rest.
+    fn unaccepted_scheduler_is_an_error() {
+        // A regular file keeps the tail of its old content, unlike a sysfs attribute.
         let (_made_up, kept) = change("scheduler-f", "none", "kyber");
         apply(&kept).unwrap();
         let (_made_up, refused) = change("scheduler-h", "mq-deadline", "none");
