@@ -1,12 +1,13 @@
-//! Reports while the jobs run.
+//! Interim reports while the jobs run.
 //!
 //! ```text
-//! watcher: asks every job ──► job: answers on its next turn, on its own thread, with a copy of
-//!          waits a little           what it has measured
-//!          makes a record ◄── answers; of a job that is stuck in a long op, the last one
+//! watcher: asks every job ──► job: copies its results on its next turn, on its own thread
+//!          waits up to 300 ms
+//!          builds a record ◄── answers; the previous one for a job blocked in a long op
 //! ```
 //!
-//! A job that nobody asks pays one relaxed load a turn for this.
+//! Without a request, a job pays one relaxed load per turn. The watcher does not read the results
+//! in place: that would need a lock or atomics on every op.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +20,18 @@ use fathom_setup::{JobState, REPORT_EVERY_MIN, Snapshot};
 use crate::offload;
 use crate::progress::ProgressCell;
 
-/// What one job has measured so far, before the time of other threads is added.
+/// Interim results of one job, before the CPU time of other threads is added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// What it has measured, and what its own thread has used.
+    /// Results so far and the CPU time of the job's own thread.
     pub(crate) outcome: Outcome,
-    /// Its offload workers at work, by thread number: what they have used is not counted yet.
+    /// Thread numbers of the running offload workers, whose CPU time is not included yet.
     pub(crate) workers: Vec<u32>,
     /// The kernel runs threads on behalf of its engine, whose time is not counted yet either.
     pub(crate) kernel_threads: bool,
 }
 
-/// Where one job leaves what it has measured, for whoever asks.
+/// Exchange of one job's interim results with the watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     asked: AtomicBool,
@@ -38,10 +39,10 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Whether an answer is waited for.
+    /// Returns true while the watcher waits for an answer.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
-        // Relaxed: the answer itself goes through the lock.
+        // Relaxed: only a hint to answer; the mutex orders the answer itself.
         self.asked.load(Ordering::Relaxed)
     }
 
@@ -49,7 +50,7 @@ impl Mailbox {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Leaves an answer in place of an older one.
+    /// Stores an answer, replacing an older one.
     #[cold]
     pub(crate) fn answer(&self, latest: Answer) {
         if let Ok(mut answer) = self.answer.lock() {
@@ -64,22 +65,22 @@ impl Mailbox {
     }
 }
 
-/// Makes a record of what the jobs have measured so far, and of how far they have come.
+/// Builds the record of an interim report from the jobs' results and progress.
 pub(crate) type SoFar<'a> = &'a dyn Fn(Vec<Option<Outcome>>, &Snapshot) -> Record;
 
-/// When reports are due, and what is known for the next one.
+/// Schedule of interim reports, and the latest results of every job.
 pub(crate) struct Interim {
     every: Nanos,
     due: Tick,
-    /// One is wanted now, whatever is due.
+    /// A report was requested outside the schedule.
     asked: bool,
-    /// While answers are waited for: until when.
+    /// Deadline for the answers, while waiting for them.
     waiting: Option<Tick>,
     latest: Vec<Option<Outcome>>,
 }
 
 impl Interim {
-    /// A report after each `every`, counted from `begun`.
+    /// Schedules a report every `every`, counted from `begun`.
     pub(crate) fn new(every: Nanos, begun: Tick, jobs: usize) -> Self {
         let every = every.max(REPORT_EVERY_MIN);
         Self {
@@ -91,26 +92,27 @@ impl Interim {
         }
     }
 
-    /// A report is wanted now; the others come as they would have.
+    /// Requests a report now; the schedule stays as it is.
     pub(crate) fn ask(&mut self) {
         self.asked = true;
     }
 
-    /// How long the watcher may sleep at most.
+    /// Returns how long the watcher may sleep at most.
     pub(crate) fn patience(&self, now: Tick) -> Nanos {
         match self.waiting {
-            Some(_) => ANSWERS,
+            Some(_) => ANSWER_POLL,
             None => (self.due - now).max(Nanos::from_micros(100)),
         }
     }
 
-    /// Asks when a report is due; when everybody has answered, what is to be in it.
+    /// Asks the jobs for results when a report is due. Returns the results once all running jobs
+    /// have answered or the deadline has passed.
     pub(crate) fn look(&mut self, now: Tick, cells: &[ProgressCell]) -> Option<&[Option<Outcome>]> {
         let until = match self.waiting {
             None if now < self.due && !self.asked => return None,
             None => {
                 cells.iter().for_each(|cell| cell.mailbox.ask());
-                *self.waiting.insert(now + PATIENCE)
+                *self.waiting.insert(now + ANSWER_WAIT_MAX)
             }
             Some(until) => until,
         };
@@ -133,10 +135,10 @@ impl Interim {
     }
 }
 
-/// How often answers are looked for.
-const ANSWERS: Nanos = Nanos::from_millis(1);
-/// How long answers are waited for: a sleeping job looks around ten times a second.
-const PATIENCE: Nanos = Nanos::from_millis(300);
+/// Interval between checks for answers.
+const ANSWER_POLL: Nanos = Nanos::from_millis(1);
+/// Longest wait for answers: a sleeping job wakes ten times a second, so three chances each.
+const ANSWER_WAIT_MAX: Nanos = Nanos::from_millis(300);
 
 #[cfg(test)]
 mod tests {
@@ -165,7 +167,7 @@ mod tests {
         }
     }
 
-    /// `want` are the threads whose answers go into a report; 0 for none.
+    /// Expects a report with the answers of the threads `want`; 0 stands for no answer.
     #[track_caller]
     fn check(interim: &mut Interim, at_ms: u64, cells: &[ProgressCell], want: Option<&[u32]>) {
         let now = Tick::ZERO + Nanos::from_millis(at_ms);
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_made_when_every_job_has_answered() {
+    fn report_waits_for_every_answer() {
         let cells = cells(2);
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
         check(&mut interim, 999, &cells, None);
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_stuck_is_told_of_by_its_last_answer() {
+    fn blocked_job_is_reported_by_its_last_answer() {
         let cells = cells(2);
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
         check(&mut interim, 1000, &cells, None);
@@ -202,13 +204,13 @@ mod tests {
         cells[1].mailbox.answer(answer(9));
         check(&mut interim, 2299, &cells, None);
         check(&mut interim, 2300, &cells, Some(&[7, 9]));
-        // A report that was late does not move the next.
+        // A late report does not shift the schedule.
         check(&mut interim, 2999, &cells, None);
         assert!(!cells[1].mailbox.is_asked());
     }
 
     #[test]
-    fn a_report_that_is_asked_for_does_not_move_the_next() {
+    fn requested_report_does_not_shift_the_schedule() {
         let cells = cells(1);
         let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 1);
         interim.ask();
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_do_not_run_are_not_waited_for() {
+    fn idle_jobs_are_not_waited_for() {
         let cells = cells(2);
         cells[0].set(JobState::NotStarted);
         cells[1].mailbox.answer(answer(9));

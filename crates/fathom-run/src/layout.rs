@@ -1,10 +1,19 @@
-//! Lays files out before a run: what is read must have been written once, and what is only
-//! written gets its room.
+//! File layout before a run: files that a job reads are written in full, files that it only writes
+//! are allocated.
 //!
-//! As fio does, except where fio destroys what it was not asked to: a file that is too short for a
-//! job is removed and made anew by fio; here it keeps what it holds, and only the missing tail is
-//! written or allocated. A larger file is left alone by both. Either all files are laid out, or
-//! everything that was made is unmade.
+//! Layout follows fio, except that it never destroys data: where a file is too short, fio removes
+//! and recreates it; here it keeps its content, and only the missing tail is written or allocated.
+//! Neither touches a longer file. Layout is all-or-nothing: on failure everything created is
+//! removed and every extended file is truncated to its former length.
+//!
+//! ```text
+//! survey: stat, free space ─► serial jobs, in order ─► parallel jobs, a thread each ─► report
+//!   └ fails before any write      └────────── undo log, replayed backwards on failure ──┘
+//! ```
+//!
+//! Cost: one `stat` per file if nothing is missing; otherwise the bandwidth of the disk, with at
+//! most 16 MiB of dirty pages per thread. A rejected alternative is to write to temporary names and
+//! rename them: two runs that share a file would then each measure a file of their own.
 
 mod bar;
 mod error;
@@ -32,111 +41,111 @@ pub use self::ledger::LeftBehind;
 use self::ledger::{Ledger, shrink};
 use self::survey::{Found, Work, check_room, is_full, look, no_room, work};
 
-/// What one job needs before it starts.
+/// Files that one job needs before it starts.
 #[derive(Clone, Debug)]
 pub struct LayoutJob {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its files.
+    /// Files of the job.
     pub files: Vec<LayoutFile>,
-    /// What is written into them.
+    /// Data to write into them.
     pub content: Content,
     /// `fallocate`.
     pub fallocate: Fallocate,
-    /// `create_fsync`: what was written is made durable.
+    /// `create_fsync`: sync each file after writing.
     pub fsync: bool,
     /// `allow_file_create`.
     pub may_create: bool,
-    /// What was written stays in the page cache (`invalidate=0` and, as in fio, `create_fsync=0`).
+    /// Keep the written data in the page cache (`invalidate=0` and, as in fio, `create_fsync=0`).
     pub keep_cached: bool,
-    /// Beside other such jobs, after those that come one after the other (`create_serialize=0`).
+    /// Lay out in parallel with other such jobs, after the serial ones (`create_serialize=0`).
     pub in_parallel: bool,
 }
 
-/// What one file must be.
+/// Required state of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutFile {
-    /// Where it is; devices are left alone.
+    /// Path of the file; devices are left untouched.
     pub path: PathBuf,
-    /// Bytes that it must have at least.
+    /// Minimum length in bytes.
     pub length: u64,
-    /// All of them must have been written (the job reads or trims, or `overwrite=1`); else they
-    /// need only have room.
+    /// Every byte must have been written (the job reads or trims, or `overwrite=1`); otherwise
+    /// allocated space is enough.
     pub written: bool,
 }
 
-/// How files are laid out.
+/// Options of a layout.
 #[derive(Clone, Copy)]
 pub struct LayoutOptions<'a> {
     /// The run's clock.
     pub clock: Clock,
-    /// Whether somebody asked to stop; asked after each MiB.
+    /// Returns true to stop the layout; called after each MiB.
     pub stop: &'a dyn Fn() -> bool,
-    /// Show a bar on the terminal when it takes over a second.
+    /// Show a progress bar on the terminal if the layout takes over a second.
     pub bar: bool,
 }
 
-/// What happens meanwhile.
+/// Event during a layout.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LayoutEvent<'a> {
-    /// Files of a job are about to be laid out.
+    /// The files of a job are about to be laid out.
     Starting {
-        /// The job.
+        /// Name of the job.
         job: &'a str,
-        /// How many files.
+        /// Number of files.
         files: usize,
-        /// Their length, in all.
+        /// Total length of the files.
         bytes: u64,
     },
-    /// How far it has come; about ten times a second.
+    /// Progress, about ten times a second.
     Progress(LayoutProgress<'a>),
 }
 
-/// How far a layout has come.
+/// Progress of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutProgress<'a> {
-    /// The job whose files are laid out now.
+    /// Job whose files are being laid out.
     pub job: &'a str,
-    /// Bytes written for it.
+    /// Bytes written for this job.
     pub done_bytes: u64,
-    /// Bytes to be written for it.
+    /// Bytes to write for this job.
     pub total_bytes: u64,
-    /// Since its files were begun.
+    /// Time since the job's layout started.
     pub elapsed: Nanos,
 }
 
-/// What was done.
+/// Result of a layout.
 #[derive(Debug, Default)]
 pub struct LayoutReport {
     /// Bytes written.
     pub written_bytes: u64,
-    /// Things that were not possible, and without which the run can go on: for warnings.
+    /// Failures that do not prevent the run, for warnings.
     pub notes: Vec<String>,
     ledger: Ledger,
 }
 
 impl LayoutReport {
-    /// Files that were made.
+    /// Returns the files that the layout created.
     pub fn created(&self) -> impl Iterator<Item = &Path> {
         self.ledger.files()
     }
 
-    /// Takes in what was done beside it.
+    /// Merges the report of a parallel layout.
     fn add(&mut self, other: Self) {
         self.written_bytes += other.written_bytes;
         self.notes.extend(other.notes);
         self.ledger.add(other.ledger);
     }
 
-    /// Unmakes all of it but files that another process uses; returns what it left.
+    /// Undoes the layout, except for files that another process uses, and returns those that stay.
     #[must_use]
     pub fn undo(self) -> Vec<LeftBehind> {
         self.ledger.undo()
     }
 }
 
-/// fio's message: `NAME: Laying out IO file (1 file / 256MiB)`.
+/// Returns fio's message: `NAME: Laying out IO file (1 file / 256MiB)`.
 #[must_use]
 pub fn announcement(job: &str, files: usize, bytes: u64) -> String {
     let mib = bytes >> 20;
@@ -147,12 +156,12 @@ pub fn announcement(job: &str, files: usize, bytes: u64) -> String {
     }
 }
 
-/// Lays out the files of some jobs, in order, and then those of jobs that may be laid out side by
-/// side; a file that several of them use is judged as the jobs before have left it.
+/// Lays out the files of the serial jobs, in order, and then those of the parallel jobs. If several
+/// jobs use one file, each starts from the state that the previous one left.
 ///
 /// # Errors
-/// The first thing that went wrong. What had been made is unmade; if there obviously was no room,
-/// nothing was made at all.
+/// The first failure. Everything created is removed; if the space is known to be insufficient,
+/// nothing is created in the first place.
 pub fn lay_out(
     jobs: &[LayoutJob],
     options: &LayoutOptions<'_>,
@@ -161,7 +170,7 @@ pub fn lay_out(
     lay_out_through(jobs, options, tell, &open_sink)
 }
 
-/// Makes the sink that a file is filled through.
+/// Factory of the sinks through which files are written.
 type OpenSink<'a> = &'a (dyn Fn(File, bool) -> Box<dyn Sink> + Sync);
 
 fn open_sink(file: File, keep_cached: bool) -> Box<dyn Sink> {
@@ -198,7 +207,7 @@ fn lay_out_through(
     }
 }
 
-/// A layout under way.
+/// Layout in progress, on one thread.
 struct Layout<'a> {
     options: &'a LayoutOptions<'a>,
     tell: &'a mut dyn FnMut(&LayoutEvent<'_>),
@@ -206,7 +215,7 @@ struct Layout<'a> {
     report: LayoutReport,
 }
 
-/// The job whose files are being laid out.
+/// Progress of the job whose files are being laid out.
 struct Current<'a> {
     job: &'a LayoutJob,
     done_bytes: u64,
@@ -254,7 +263,7 @@ impl Layout<'_> {
         if (self.options.stop)() {
             return Err(LayoutError::new(&file.path, LayoutErrorKind::Interrupted));
         }
-        // Looked at again: the job may name a file twice.
+        // Examined again: the job may list a file twice.
         let found = look(&file.path)?;
         let Some(work) = work(file, found, current.job.fallocate) else {
             return Ok(());
@@ -274,7 +283,7 @@ impl Layout<'_> {
         work: Work,
     ) -> Result<(), LayoutError> {
         match work {
-            // Another run has made it as long in the meantime.
+            // Another run has extended the file in the meantime.
             _ if from >= file.length => Ok(()),
             Work::Create => Ok(()),
             Work::Fill => self.fill(current, file, from, handle),
@@ -286,7 +295,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Opens the file for writing, and makes it and its folders if need be; says what was there.
+    /// Opens the file for writing, creating it and its directories if missing, and returns its
+    /// former state.
     fn open(
         &mut self,
         file: &LayoutFile,
@@ -316,8 +326,8 @@ impl Layout<'_> {
                     entered.map_err(|error| LayoutError::system(&path, "fstat", error))?;
                     return Ok((found, handle));
                 }
-                // Another run that lays out the same file was quicker to make it, or has given up
-                // and removed it: what is there now counts.
+                // Another run that lays out the same file has just created it, or has failed and
+                // removed it: start over from its current state.
                 Err(error) if tried < OPEN_TRIES && has_changed(found, &error) => {
                     found = look(&file.path)?;
                 }
@@ -327,7 +337,7 @@ impl Layout<'_> {
         Err(LayoutError::new(&file.path, LayoutErrorKind::NotAFile))
     }
 
-    /// Missing folders are made with mode 0700, as fio makes them.
+    /// Creates missing directories with mode 0700, as fio does.
     fn make_folders(&mut self, path: &Path) -> Result<(), LayoutError> {
         let parents = path.ancestors().skip(1);
         let missing: Vec<&Path> = parents
@@ -336,7 +346,7 @@ impl Layout<'_> {
         for folder in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(folder) {
                 Ok(()) => self.report.ledger.folder(folder),
-                // Another job that is laid out at the same time wants it too.
+                // A parallel lane has just created it.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(LayoutError::system(folder, "mkdir", error)),
             }
@@ -404,8 +414,8 @@ impl Layout<'_> {
         (self.tell)(&LayoutEvent::Progress(progress));
     }
 
-    /// Sets room aside for a file that the job will write itself. Only `fallocate=keep` insists,
-    /// as in fio.
+    /// Allocates space for a file that the job will write itself. Only with `fallocate=keep` is a
+    /// failure an error, as in fio.
     fn allocate(
         &mut self,
         job: &LayoutJob,
@@ -417,8 +427,8 @@ impl Layout<'_> {
         let Err(error) = files::allocate(handle, how, from, file.length - from) else {
             return Ok(());
         };
-        // A file system may have set part of it aside before it failed; the job is to find the
-        // room that there is.
+        // Free what the file system may have allocated before it failed, so that the job can use
+        // it.
         let given_back = shrink(handle, from, file.length);
         given_back.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))?;
         let full = is_full(&error);
@@ -428,10 +438,7 @@ impl Layout<'_> {
             Allocation::Native if !full => Ok(()),
             Allocation::Native | Allocation::Posix => {
                 let path = file.path.display();
-                let note = format!(
-                    "{}: no room could be set aside for {path}: {error}",
-                    job.name
-                );
+                let note = format!("{}: cannot preallocate {path}: {error}", job.name);
                 self.report.notes.push(note);
                 Ok(())
             }
@@ -439,7 +446,7 @@ impl Layout<'_> {
     }
 }
 
-/// Returns whether a file is no longer what the survey `found`.
+/// Returns true if `error` shows that a file changed after the survey `found` it.
 fn has_changed(found: Found, error: &io::Error) -> bool {
     match found {
         Found::Missing => error.kind() == ErrorKind::AlreadyExists,
@@ -447,12 +454,12 @@ fn has_changed(found: Found, error: &io::Error) -> bool {
     }
 }
 
-/// Sets room aside for what will be written, so that a full disk shows now and not in an hour, and
-/// the file lies in one piece. Where it cannot be done the writes do without.
+/// Allocates the space before writing, so that a full disk fails at once and the file is
+/// contiguous. File systems that cannot preallocate do without.
 fn set_aside(file: &LayoutFile, from: u64, handle: &File, left: u64) -> Result<(), LayoutError> {
     match files::allocate(handle, Allocation::KeepSize, from, file.length - from) {
         Err(error) if is_full(&error) => {
-            // Given back first, or what was set aside would count as missing.
+            // Freed first, or the partial allocation would be counted as missing.
             let _missing_would_be_too_large = shrink(handle, from, file.length);
             Err(no_room(&file.path, left, true))
         }
@@ -460,7 +467,7 @@ fn set_aside(file: &LayoutFile, from: u64, handle: &File, left: u64) -> Result<(
     }
 }
 
-/// No two files of a run hold the same, which a disk that finds duplicates would store once.
+/// Derives content that differs per file, or a deduplicating disk would store it once.
 fn seeded_for(content: &Content, path: &Path) -> Content {
     match content {
         Content::Random { seed } => {
@@ -474,7 +481,7 @@ fn seeded_for(content: &Content, path: &Path) -> Content {
     }
 }
 
-/// So often is a file opened that other runs make and remove meanwhile.
+/// Attempts to open a file that other runs keep creating and removing.
 const OPEN_TRIES: u32 = 100;
 
 const FOR_WRITING: Access = Access {
@@ -482,14 +489,14 @@ const FOR_WRITING: Access = Access {
     ..Access::READING
 };
 
-/// Exclusively, so that nothing is removed in the end that another has made meanwhile.
+/// Exclusive, so that undo never removes a file that another process created meanwhile.
 const FOR_CREATION: Access = Access {
     create: true,
     exclusive: true,
     ..FOR_WRITING
 };
 
-/// How often progress is told.
+/// Interval between progress events.
 const TELL_EVERY: Nanos = Nanos::from_millis(100);
 
 /// The multiplier of the 64-bit FNV-1a hash.

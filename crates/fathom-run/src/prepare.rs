@@ -1,4 +1,4 @@
-//! Files before and after the jobs: laid out for all of them, removed where `unlink` says so.
+//! Files before and after the jobs: layout, `pre_read` and `unlink`.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,8 +21,9 @@ use crate::layout::{
     lay_out as lay_out_jobs,
 };
 
-/// Lays out the files of all jobs that do not make their own (`create_on_open`), and are not about
-/// to fail for want of them; gives what was not possible and does not matter enough to stop.
+/// Lays out the files of all jobs, except those that create their own (`create_on_open`) or that
+/// will fail because creation is disallowed. Returns a warning for each failure that does not
+/// prevent the run.
 pub(crate) fn lay_out(
     plan: &Plan,
     setups: &[JobSetup],
@@ -89,7 +90,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
     }
 }
 
-/// Placed at the first job that wants the file.
+/// Converts a layout error into a problem of the first job that uses the file.
 fn problem(plan: &Plan, setups: &[JobSetup], error: &LayoutError) -> Problem {
     let mut problem = Problem::new(error.code(), error.to_string());
     if !error.hint().is_empty() {
@@ -116,7 +117,7 @@ pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32
         |setup: &&JobSetup| !setup.diskless && plan.jobs[setup.place.section].options.pre_read;
     let mut buffer = vec![0; PRE_READ_BYTES];
     for file in setups.iter().filter(wanted).flat_map(|setup| &setup.files) {
-        // What cannot be opened or read is the job's to report.
+        // The job reports files that cannot be opened or read.
         let Ok(mut opened) = File::open(&file.path) else {
             continue;
         };
@@ -130,8 +131,8 @@ pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32
     }
 }
 
-/// Removes what `unlink=1` says is to be removed; gives what was kept because a device in use is
-/// made of it by now.
+/// Removes the files of jobs with `unlink=1`. Returns a warning for each file that stays because it
+/// has become the backing file of a device in use.
 pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
     let guard = Guard::new(BlockTree::default());
     let mut kept = Vec::new();
@@ -151,7 +152,7 @@ pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
                     hint: "remove the file when the device is no longer in use".into(),
                 }),
                 _ => {
-                    // Clones may share it, so it may have gone already.
+                    // Already removed if another clone shares the file.
                     let _gone = std::fs::remove_file(path);
                 }
             }
@@ -160,5 +161,5 @@ pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
     kept
 }
 
-/// Large enough that the calls cost nothing beside the device.
+/// Bytes per read: large enough that the device, not the system calls, sets the speed.
 const PRE_READ_BYTES: usize = 1 << 20;

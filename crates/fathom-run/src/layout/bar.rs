@@ -1,4 +1,4 @@
-//! The progress bar of a layout that takes its time.
+//! Progress bar of a long layout.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::LayoutProgress;
 
-/// Drawn on standard error, if that is a terminal, once a layout has taken over a second.
+/// Progress bar, drawn on standard error if it is a terminal and the layout takes over a second.
 #[derive(Default)]
 pub(super) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    /// Shows how far it has come.
+    /// Draws the progress.
     pub(super) fn update(&mut self, progress: &LayoutProgress<'_>) {
         if progress.elapsed < PATIENCE && self.0.is_none() {
             return;
@@ -20,7 +20,7 @@ impl Bar {
         let bar = self.0.get_or_insert_with(|| {
             let bar = ProgressBar::new(progress.total_bytes);
             bar.set_draw_target(ProgressDrawTarget::stderr());
-            // A template that is not valid would be our own mistake; the plain bar does too.
+            // An invalid template would be a bug; fall back to the default style.
             ProgressStyle::with_template(TEMPLATE)
                 .map_or(bar.clone(), |style| bar.clone().with_style(style))
         });
@@ -31,8 +31,8 @@ impl Bar {
     }
 }
 
-/// The mean rate so far and what is left at that rate. The bar's own estimates would begin when it
-/// is first drawn, with all that was done before as one leap.
+/// Returns the mean rate so far and the time left at that rate. The estimates of `indicatif` are
+/// not used: they start when the bar is first drawn and would count the first second as one jump.
 fn pace(progress: &LayoutProgress<'_>) -> String {
     let milliseconds = u128::from(progress.elapsed.as_millis().max(1));
     let per_s = u128::from(progress.done_bytes) * 1_000 / milliseconds;
@@ -45,7 +45,7 @@ fn pace(progress: &LayoutProgress<'_>) -> String {
 }
 
 impl Drop for Bar {
-    /// The line is taken away again: what came of it is said elsewhere.
+    /// Erases the line; the outcome is reported elsewhere.
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
@@ -62,7 +62,7 @@ impl fmt::Debug for Bar {
 const TEMPLATE: &str = "{prefix}: laying out [{bar:20}] {binary_bytes} of {binary_total_bytes} \
                         ({msg})";
 
-/// A layout that is over sooner needs no bar.
+/// Delay before the bar appears.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_appears_after_a_second() {
+    fn bar_appears_after_a_second() {
         let mut bar = Bar::default();
         let mut progress = LayoutProgress {
             job: "t",
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_the_mean_so_far() {
+    fn rate_is_the_mean_so_far() {
         let mut progress = LayoutProgress {
             job: "t",
             done_bytes: 3 << 30,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_valid() {
+    fn template_is_valid() {
         assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Why files could not be laid out.
+//! Errors of a layout.
 
 use std::fmt;
 use std::io;
@@ -6,44 +6,44 @@ use std::path::PathBuf;
 
 use super::LeftBehind;
 
-/// Why files could not be laid out; what had been made is unmade, except `left_behind`.
+/// Error of a layout. Everything created has been removed again, except `left_behind`.
 #[derive(Debug)]
 pub struct LayoutError {
-    /// Which file it was.
+    /// File that failed.
     pub path: PathBuf,
-    /// What went wrong.
+    /// Kind of failure.
     pub kind: LayoutErrorKind,
-    /// What had been made and could not be unmade.
+    /// Files that were created and could not be removed.
     pub left_behind: Vec<LeftBehind>,
 }
 
-/// What went wrong.
+/// Kind of a layout failure.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LayoutErrorKind {
-    /// The file system (or a quota) has no room.
+    /// The file system or a quota is full.
     NoRoom {
-        /// Bytes that were to be written on that file system.
+        /// Bytes to be written to the file system.
         needed_bytes: u64,
-        /// How many of these found no room.
+        /// Bytes short of that.
         missing_bytes: u64,
-        /// Writing had begun: the room was not known to be short before.
+        /// Writing had started: the shortage was not foreseeable.
         begun: bool,
     },
-    /// The file is missing, and `allow_file_create=0` forbids to make it.
+    /// The file is missing and `allow_file_create=0` forbids creating it.
     CreationForbidden,
-    /// There is something of this name that is no file.
+    /// The path names something other than a regular file.
     NotAFile,
-    /// It lies on this file system, which is an interface to the kernel and stores nothing.
+    /// The file is on this file system, a kernel interface that stores no data.
     KernelInterface(&'static str),
     /// A system call failed.
     System {
-        /// Which: `open`, `write`…
+        /// Name of the call: `open`, `write`…
         what: &'static str,
-        /// What it said.
+        /// Error it returned.
         source: io::Error,
     },
-    /// The watcher said stop.
+    /// The user stopped the run.
     Interrupted,
 }
 
@@ -60,7 +60,7 @@ impl LayoutError {
         }
     }
 
-    /// A stable name.
+    /// Returns a stable name for the kind.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self.kind {
@@ -73,7 +73,7 @@ impl LayoutError {
         }
     }
 
-    /// The system's number for it; 0 where there is none.
+    /// Returns the errno; 0 if there is none.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match &self.kind {
@@ -83,16 +83,16 @@ impl LayoutError {
         }
     }
 
-    /// What helps, in the imperative; empty if nothing is known to.
+    /// Returns a remedy, in the imperative; empty if none is known.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.kind {
-            LayoutErrorKind::NoRoom { .. } => "make `size` smaller, or choose another `directory=`",
-            LayoutErrorKind::CreationForbidden => "make the file first, or allow_file_create=1",
+            LayoutErrorKind::NoRoom { .. } => "reduce `size`, or choose another `directory=`",
+            LayoutErrorKind::CreationForbidden => "create the file, or set allow_file_create=1",
             LayoutErrorKind::NotAFile => "name a file in it, or use `directory=`",
             LayoutErrorKind::KernelInterface(_) => "choose a file on a disk",
             LayoutErrorKind::System { ref source, .. } if is_too_large(source) => {
-                "make `size` smaller, or raise the limit with `ulimit -f`"
+                "reduce `size`, or raise the limit with `ulimit -f`"
             }
             LayoutErrorKind::System { .. } | LayoutErrorKind::Interrupted => "",
         }
@@ -113,27 +113,27 @@ impl fmt::Display for LayoutError {
                 if !begun {
                     f.write_str("; nothing was written")?;
                 } else if self.left_behind.is_empty() {
-                    f.write_str("; what was laid out is removed")?;
+                    f.write_str("; files laid out so far were removed")?;
                 }
             }
             LayoutErrorKind::CreationForbidden => {
                 f.write_str("file creation disallowed by allow_file_create=0")?;
             }
-            LayoutErrorKind::NotAFile => f.write_str("it is not a regular file")?,
+            LayoutErrorKind::NotAFile => f.write_str("not a regular file")?,
             LayoutErrorKind::KernelInterface(file_system) => {
-                write!(f, "{file_system} is an interface to the kernel")?;
+                write!(f, "{file_system} is a kernel interface")?;
             }
             LayoutErrorKind::System { what, source } => write!(f, "{what}: {source}")?,
             LayoutErrorKind::Interrupted if self.left_behind.is_empty() => {
-                f.write_str("interrupted; what was laid out is removed")?;
+                f.write_str("interrupted; files laid out so far were removed")?;
             }
             LayoutErrorKind::Interrupted => f.write_str("interrupted")?,
         }
         for LeftBehind { path, in_use } in &self.left_behind {
             let path = path.display();
             match in_use {
-                true => write!(f, "; {path} is in use by another process and stays")?,
-                false => write!(f, "; {path} could not be put back")?,
+                true => write!(f, "; kept {path}, which another process uses")?,
+                false => write!(f, "; could not restore {path}")?,
             }
         }
         Ok(())
@@ -149,12 +149,12 @@ impl std::error::Error for LayoutError {
     }
 }
 
-/// Beyond what the file system, or this process, may have in one file.
+/// Returns true if a file would exceed the limit of the file system or the process.
 fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
 
-/// Bytes for people, exact where they are few: `512 B`, `3.4 GiB`.
+/// Human-readable byte count: `512 B`, `3.4 GiB`.
 struct Amount(u64);
 
 impl fmt::Display for Amount {
@@ -182,7 +182,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Linux's number on every architecture.
+/// The same on every Linux architecture.
 const ENOSPC: i32 = 28;
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_says_how_much_and_what_became_of_it() {
+    fn full_disk_names_the_shortage_and_the_outcome() {
         let room = |begun| LayoutErrorKind::NoRoom {
             needed_bytes: 64 << 20,
             missing_bytes: 48 << 20,
@@ -216,7 +216,7 @@ mod tests {
         let what = "cannot lay out /x: not enough space: 64.0 MiB needed, 48.0 MiB short";
         assert_eq!(
             error.to_string(),
-            format!("{what}; what was laid out is removed")
+            format!("{what}; files laid out so far were removed")
         );
         assert_eq!(error.errno(), 28);
         let left = |path: &str, in_use| LeftBehind {
@@ -226,7 +226,7 @@ mod tests {
         error.left_behind = vec![left("/y", false), left("/z", true)];
         assert_eq!(
             error.to_string(),
-            format!("{what}; /y could not be put back; /z is in use by another process and stays")
+            format!("{what}; could not restore /y; kept /z, which another process uses")
         );
         error = LayoutError::new(Path::new("/x"), room(false));
         assert_eq!(error.to_string(), format!("{what}; nothing was written"));

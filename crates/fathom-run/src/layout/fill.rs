@@ -1,13 +1,13 @@
-//! Writes a file's bytes: as fast as its disk takes them, without filling memory with them.
+//! Writes file content at the speed of the disk, without filling the page cache.
 //!
-//! Writes go through the page cache, because any offset and any file system can be written so; but
-//! each window is sent to the disk while the next is made, and waited for one window later, so the
-//! disk never rests and no more than two windows are dirty:
+//! Writes are buffered, since direct I/O would restrict offsets and file systems. Writeback of each
+//! window starts while the next is generated, and is waited for one window later, so the disk never
+//! idles and at most two windows are dirty:
 //!
 //! ```text
-//! made          |#### window n+1 ####|
-//! on its way    |#### window n   ####|
-//! waited for    |#### window n−1 ####|  and dropped from the cache
+//! generating    |#### window n+1 ####|
+//! writeback     |#### window n   ####|
+//! waiting       |#### window n−1 ####|  then dropped from the cache
 //! ```
 
 use std::fs::File;
@@ -18,23 +18,23 @@ use std::os::unix::fs::FileExt;
 use fathom_core::{Xoshiro256, stream_seed};
 use fathom_sys::files::{self, Advice};
 
-/// What a laid-out file holds.
+/// Content of a laid-out file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// What no disk can compress or find twice; the same for the same seed.
+    /// Incompressible data without duplicates; reproducible from the seed.
     Random {
-        /// The seed.
+        /// Seed of the generator.
         seed: u64,
     },
     /// Zeros (`zero_buffers`).
     Zeros,
-    /// These bytes over and over (`buffer_pattern`); never empty.
+    /// These bytes, repeated (`buffer_pattern`); never empty.
     Pattern(Vec<u8>),
 }
 
 impl Content {
-    /// The bytes from `offset`, a multiple of `CHUNK`: each chunk is made by itself, so a file
-    /// that is extended holds what it would hold if it had been made in one piece.
+    /// Generates the bytes at `offset`, a multiple of `CHUNK`. Each chunk is independent of the
+    /// others, so an extended file has the same content as one created in a single pass.
     fn make(&self, offset: u64, chunk: &mut [u8]) {
         match self {
             Self::Random { seed } => {
@@ -54,23 +54,23 @@ impl Content {
     }
 }
 
-/// Where the bytes go: a file, or something that fails in tests.
+/// Destination of the bytes: a file, or a fault injector in tests.
 pub(super) trait Sink {
-    /// Writes some of the bytes; gives how many.
+    /// Writes some of the bytes and returns their number.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
-    /// Sends a range to the disk, without waiting.
+    /// Starts writeback of a range without waiting.
     fn send(&mut self, range: &Range<u64>) -> io::Result<()>;
-    /// Waits until a range is on the disk and, unless it is to stay, drops it from the cache.
+    /// Waits for the writeback of a range and drops it from the page cache unless it is to stay.
     fn settle(&mut self, range: &Range<u64>) -> io::Result<()>;
-    /// Makes the whole file durable.
+    /// Syncs the whole file.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file as a sink.
+/// Sink that writes to a file.
 pub(super) struct FileSink {
-    /// Open for writing.
+    /// File, open for writing.
     pub(super) file: File,
-    /// Leave what is written in the page cache.
+    /// Keep the written data in the page cache.
     pub(super) keep_cached: bool,
 }
 
@@ -97,10 +97,10 @@ impl Sink for FileSink {
     }
 }
 
-/// Why a file was not filled.
+/// Reason why a file was not filled.
 #[derive(Debug)]
 pub(super) enum FillError {
-    /// The watcher said so.
+    /// The watcher stopped it.
     Interrupted,
     /// `what` failed after `written` bytes.
     Failed {
@@ -110,8 +110,8 @@ pub(super) enum FillError {
     },
 }
 
-/// Writes `range` of a file. `watch` is told after each chunk how many bytes are written, and may
-/// break off.
+/// Writes `range` of a file. `watch` is called after each chunk with the number of bytes written,
+/// and may stop the layout.
 pub(super) fn fill(
     sink: &mut dyn Sink,
     content: &Content,
@@ -157,7 +157,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Advances `at` by what was written, so that it is right in the case of an error too.
+/// Writes all of `bytes`. Advances `at` after each partial write, so that it is exact on error.
 fn write_all(sink: &mut dyn Sink, mut bytes: &[u8], at: &mut u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match sink.write_at(bytes, *at) {
@@ -173,7 +173,7 @@ fn write_all(sink: &mut dyn Sink, mut bytes: &[u8], at: &mut u64) -> io::Result<
     Ok(())
 }
 
-/// A file system without these calls writes the data all the same, when it likes.
+/// Ignores file systems without writeback control; they write the data at their own pace.
 fn ignore_unsupported(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error)
@@ -190,24 +190,23 @@ fn ignore_unsupported(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// At most `CHUNK`, which fits everywhere.
+/// Converts a size of at most `CHUNK`, which fits every `usize`.
 fn usize_of(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// One write: large enough that its system call does not count, small enough for the cache of a
-/// processor core.
+/// Bytes per write: large enough to amortise the system call, small enough for a core's cache.
 pub(super) const CHUNK: u64 = 1 << 20;
 
-/// What is sent to the disk at once: enough for it to work on while the next is made.
+/// Bytes per writeback: enough to keep the disk busy while the next window is generated.
 const WINDOW: u64 = 8 << 20;
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// Keeps what was written in memory, takes at most `bite` bytes a write, and after `room`
-    /// bytes fails with `errno`.
+    /// Sink in memory that accepts at most `bite` bytes per write and fails with `errno` after
+    /// `room` bytes.
     pub(crate) struct Faulty {
         pub(crate) data: Vec<u8>,
         pub(crate) bite: usize,
@@ -272,7 +271,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn any_start_and_any_bite_gives_the_same_bytes() {
+    fn content_is_independent_of_start_and_write_size() {
         let length = 3 * CHUNK + 1234;
         for content in [
             Content::Random { seed: 7 },
@@ -306,7 +305,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_pattern_runs_on_across_chunks() {
+    fn pattern_continues_across_chunks() {
         let data = filled(&Content::Pattern(b"xyz".to_vec()), 0..2 * CHUNK, usize::MAX).data;
         assert!(
             data.iter()
@@ -330,7 +329,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_full_disk_tells_how_far_it_came() {
+    fn full_disk_reports_bytes_written() {
         let room = usize_of(CHUNK) + 300;
         let mut sink = Faulty::new(room, 28);
         let mut watch = |_| ControlFlow::Continue(());
@@ -347,7 +346,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_watcher_can_break_off() {
+    fn watcher_can_stop() {
         let mut sink = Faulty::new(usize::MAX, 0);
         let mut watch = |written| match written {
             0..=CHUNK => ControlFlow::Continue(()),
@@ -359,7 +358,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_to_write_is_nothing() {
+    fn empty_range_writes_nothing() {
         assert!(filled(&Content::Zeros, 9..9, 1).data.is_empty());
     }
 }

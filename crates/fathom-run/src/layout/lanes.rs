@@ -1,8 +1,8 @@
-//! Files of several jobs laid out at the same time (`create_serialize=0`).
+//! Parallel layout of several jobs (`create_serialize=0`).
 //!
 //! ```text
-//! jobs ─► lanes, so that no two lanes name one file ─► a thread for each ─► one report
-//!                          the calling thread tells what they say ◄─┘
+//! jobs ─► lanes; no two share a file ─► one thread per lane ─► one report
+//!                 the calling thread forwards their events ◄─┘
 //! ```
 
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use super::{
     OpenSink,
 };
 
-/// What a lane says to the calling thread.
+/// Event sent from a lane to the calling thread.
 struct Starting {
     job: String,
     files: usize,
     bytes: u64,
 }
 
-/// Lays out the files of `jobs` at the same time.
+/// Lays out the files of `jobs` in parallel.
 pub(super) fn lay_out(
     jobs: &[&LayoutJob],
     options: &LayoutOptions<'_>,
@@ -72,7 +72,7 @@ pub(super) fn lay_out(
     })
 }
 
-/// One lane: its jobs in order. What goes wrong in it stops the others.
+/// Lays out the jobs of one lane, in order. A failure stops the other lanes.
 fn run(
     jobs: &[&LayoutJob],
     options: &LayoutOptions<'_>,
@@ -82,7 +82,7 @@ fn run(
 ) -> (LayoutReport, Result<(), LayoutError>) {
     let mut tell = |event: &LayoutEvent<'_>| {
         if let LayoutEvent::Starting { job, files, bytes } = *event {
-            // The receiver outlives its lanes; it cannot have hung up.
+            // Cannot fail: the receiver outlives the lanes.
             let _told = sender.send(Starting {
                 job: job.to_owned(),
                 files,
@@ -103,7 +103,7 @@ fn run(
     (layout.report, result)
 }
 
-/// One report of all, and the first thing that went wrong, which made the others stop.
+/// Merges the reports of all lanes, and selects the failure that stopped the others.
 fn together(
     ended: impl Iterator<Item = (LayoutReport, Result<(), LayoutError>)>,
 ) -> (LayoutReport, Result<(), LayoutError>) {
@@ -124,8 +124,8 @@ const fn is_stop(error: &LayoutError) -> bool {
     matches!(error.kind, LayoutErrorKind::Interrupted)
 }
 
-/// Jobs that share a file, also by way of others, are in one lane, in their order; lanes beyond
-/// the limit are joined.
+/// Distributes jobs over lanes. Jobs that share a file, directly or through other jobs, stay in
+/// one lane, in order; lanes beyond the limit are merged.
 fn lanes<'a>(jobs: &[&'a LayoutJob]) -> Vec<Vec<&'a LayoutJob>> {
     let mut lane_of: Vec<usize> = (0..jobs.len()).collect();
     let mut owner: HashMap<&Path, usize> = HashMap::new();
@@ -154,10 +154,10 @@ fn lanes<'a>(jobs: &[&'a LayoutJob]) -> Vec<Vec<&'a LayoutJob>> {
     lanes
 }
 
-/// More would not fill a disk sooner; each has a buffer of 1 MiB.
+/// Maximum number of lanes. More would not write faster, and each has a buffer of 1 MiB.
 const LANES_MAX: usize = 64;
 
-/// How often the calling thread looks whether somebody asked to stop.
+/// Interval between checks for a stop request.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_share_a_file_share_a_lane() {
+    fn jobs_sharing_a_file_share_a_lane() {
         check(&[("a", "1"), ("b", "2"), ("c", "3")], &["a", "b", "c"]);
         check(&[("a", "1"), ("b", "2"), ("c", "1")], &["a c", "b"]);
         check(&[("a", "1"), ("b", "2"), ("c", "3 2 1")], &["a b c"]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_lanes_than_the_limit() {
+    fn lane_count_is_limited() {
         let names: Vec<String> = (0..200).map(|n| n.to_string()).collect();
         let jobs: Vec<_> = names.iter().map(|name| job(name, name)).collect();
         let lanes = lanes(&jobs.iter().collect::<Vec<_>>());

@@ -1,8 +1,9 @@
 //! Undo log of a layout.
 //!
 //! Names are reused and files shared: another run may have replaced, extended or opened a file that
-//! this layout made. So an entry holds the identity of its file and the state that this layout left
-//! it in, and only a file that is still in that state, and that nothing else has open, is undone.
+//! this layout created. So an entry records the identity of its file and the state that this layout
+//! left it in; only a file that is still in that state, and that no other process has open, is
+//! undone.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -12,7 +13,12 @@ use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{self, Access, FileId};
 
-/// Folders and files made, files extended: in order.
+/// Undo log: directories and files created, and files extended, in order.
+///
+/// An entry is added before its file changes ([`file`](Self::file)) and sealed with the file's
+/// state afterwards ([`left`](Self::left)). [`undo`](Self::undo) consumes the log, last entry
+/// first; dropping it keeps everything. Limits: file times have the resolution of the file system,
+/// so a write by another process within the same tick goes unnoticed unless it changes the length.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     entries: Vec<Entry>,
@@ -24,20 +30,20 @@ enum Entry {
     File(Touched),
 }
 
-/// A file that was made or extended.
+/// Entry of a created or extended file.
 #[derive(Debug)]
 struct Touched {
     path: PathBuf,
     identity: FileId,
-    /// Its length before; `None` for one that was made.
+    /// Former length; `None` if the file was created.
     from: Option<u64>,
-    /// The end of the blocks that it may have been given.
+    /// End of the range that may have been allocated.
     to: u64,
-    /// `None` while it is still worked on.
+    /// State after the layout; `None` while in progress.
     left: Option<State>,
 }
 
-/// A file's state, by which a later write shows.
+/// State of a file, compared to detect later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     modified: (i64, i64),
@@ -58,26 +64,25 @@ impl State {
 pub struct LeftBehind {
     /// Path of the file.
     pub path: PathBuf,
-    /// Another process uses the file, so it was left to it.
+    /// Another process uses the file.
     pub in_use: bool,
 }
 
 /// Result of undoing one entry.
 enum Undone {
-    /// It is undone, or there is nothing of ours to undo.
+    /// Undone, or no longer the file that the layout created.
     Yes,
     /// Another process uses the file.
     InUse,
 }
 
 impl Ledger {
-    /// A folder was made.
+    /// Records a created directory.
     pub(super) fn folder(&mut self, path: &Path) {
         self.entries.push(Entry::Folder(path.to_path_buf()));
     }
 
-    /// A file was made, or one of `from` bytes is about to be extended; it may have blocks up to
-    /// `to`.
+    /// Records a created file, or one of `from` bytes that is about to be extended up to `to`.
     pub(super) fn file(
         &mut self,
         path: &Path,
@@ -95,7 +100,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Work on the file that was entered last has ended, well or not.
+    /// Records the final state of the last file, whether its layout succeeded or not.
     pub(super) fn left(&mut self, handle: &File) {
         if let (Some(Entry::File(touched)), Ok(metadata)) =
             (self.entries.last_mut(), handle.metadata())
@@ -104,8 +109,8 @@ impl Ledger {
         }
     }
 
-    /// Takes in what was made beside it: files of either may lie in folders of the other, so
-    /// folders come first, the outer ones before the inner.
+    /// Merges the log of a parallel layout. Files of one may be in directories of the other, so
+    /// directories come first, outer before inner.
     pub(super) fn add(&mut self, other: Self) {
         self.entries.extend(other.entries);
         self.entries.sort_by_key(|entry| match entry {
@@ -114,7 +119,7 @@ impl Ledger {
         });
     }
 
-    /// Files made.
+    /// Returns the created files.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::File(Touched {
@@ -124,7 +129,7 @@ impl Ledger {
         })
     }
 
-    /// Unmakes everything, last first; returns what it left.
+    /// Undoes all entries, last first, and returns the files that stay.
     pub(super) fn undo(self) -> Vec<LeftBehind> {
         let mut left = Vec::new();
         for entry in joined(self.entries).into_iter().rev() {
@@ -150,8 +155,8 @@ impl Ledger {
     }
 }
 
-/// Joins the entries of one file, which several jobs may have extended one after the other: in
-/// between, the file was never in the state that an earlier job left it in.
+/// Merges the entries of each file. Several jobs may have extended it in turn, so only the state
+/// after the last one can be compared.
 fn joined(entries: Vec<Entry>) -> Vec<Entry> {
     let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
     let mut places: HashMap<FileId, usize> = HashMap::new();
@@ -171,7 +176,7 @@ fn joined(entries: Vec<Entry>) -> Vec<Entry> {
 
 impl Touched {
     fn undo(&self) -> io::Result<Undone> {
-        // Before it is opened: a pipe of this name would wait for its reader.
+        // Compared before opening: to open a named pipe would block until a reader appears.
         if FileId::of(&fs::metadata(&self.path)?) != self.identity {
             return Ok(Undone::Yes);
         }
@@ -196,16 +201,16 @@ impl Touched {
         }
         match files::is_open_elsewhere(file) {
             Some(true) => true,
-            // Written meanwhile, and closed again.
+            // Another process wrote to the file and closed it.
             Some(false) => self.left.is_some_and(|left| left != now),
-            // Such file systems, those of a network above all, set times of their own when a file
-            // is closed: only the length can be relied on.
+            // File systems without leases, mostly network ones, may update times on close: only
+            // the length is reliable.
             None => false,
         }
     }
 }
 
-/// A folder that others have put something into stays.
+/// Removes a directory, unless other processes have created entries in it.
 fn remove_folder(path: &Path) -> io::Result<Undone> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
@@ -213,10 +218,10 @@ fn remove_folder(path: &Path) -> io::Result<Undone> {
     }
 }
 
-/// Gives the blocks after the first `from` bytes back, also those set aside beyond the end of the
-/// file, which some file systems keep unless the size really changes.
+/// Truncates a file to `from` bytes, also freeing blocks preallocated beyond its end. The file is
+/// extended to `to` first, since some file systems free those blocks only if the size changes.
 pub(super) fn shrink(file: &File, from: u64, to: u64) -> io::Result<()> {
-    // Fails where no file may be so large: then nothing has been set aside up there.
+    // Fails if `to` exceeds the maximum file size; then nothing was allocated there.
     let _too_large = file.set_len(to);
     file.set_len(from)
 }

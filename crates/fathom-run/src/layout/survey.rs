@@ -1,4 +1,4 @@
-//! What is there, what is to be done about it, and whether there is room for it; touches nothing.
+//! Survey of a layout: the state of each file, the work it needs, and the free space. Read-only.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use fathom_sys::files::{self, Allocation, Kind};
 
 use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
 
-/// What is there.
+/// State of a file before layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Missing,
@@ -30,6 +30,7 @@ impl Found {
     }
 }
 
+/// Returns the state of the file at `path`.
 pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -45,21 +46,21 @@ pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
     }
 }
 
-/// What is to be done for a file.
+/// Work that a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Nothing but make it.
+    /// Create it, empty.
     Create,
-    /// Write what is missing.
+    /// Write the missing bytes.
     Fill,
-    /// Give it its length, with holes.
+    /// Set its length, leaving holes.
     Size,
-    /// Set room aside.
+    /// Preallocate space.
     Allocate(Allocation),
 }
 
 impl Work {
-    /// Bytes that it writes.
+    /// Returns the number of bytes to write.
     pub(super) fn bytes(self, file: &LayoutFile, found: Found) -> u64 {
         match self {
             Self::Fill => file.length.saturating_sub(found.bytes()),
@@ -67,7 +68,7 @@ impl Work {
         }
     }
 
-    /// The file's length after it.
+    /// Returns the length of the file afterwards.
     fn length_after(self, file: &LayoutFile, found: Found) -> u64 {
         match self {
             Self::Create | Self::Allocate(Allocation::KeepSize) => found.bytes(),
@@ -76,6 +77,7 @@ impl Work {
     }
 }
 
+/// Returns the work that a file in the state `found` needs; `None` if it is ready.
 pub(super) fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Option<Work> {
     match found {
         Found::Device => return None,
@@ -95,6 +97,7 @@ pub(super) fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Opt
     }
 }
 
+/// Returns true if `error` means that the disk or a quota is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -102,9 +105,9 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Refuses before the first byte what obviously cannot fit, and what is no place for data. For room
-/// only files that must be written whole count: a job that writes itself may well end before its
-/// disk is full.
+/// Rejects, before the first write, layouts that cannot fit and files on kernel interfaces. Only
+/// files that layout writes in full count towards the space: a job that writes its file itself may
+/// end before the disk is full.
 pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
     let mut lengths: HashMap<&Path, Found> = HashMap::new();
     let mut needs: HashMap<u64, (u64, &Path)> = HashMap::new();
@@ -129,7 +132,7 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
             }
             let bytes = work.length_after(file, found);
             lengths.insert(&file.path, Found::File { bytes });
-            // A file system that compresses takes any amount of zeros.
+            // Compressible content is not counted: a compressing file system may fit it.
             if matches!(job.content, Content::Random { .. })
                 && let Some(device) = file_system_of(&file.path)
             {
@@ -139,7 +142,7 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
         }
     }
     for (needed, path) in needs.into_values() {
-        // A file system that does not say how large it is has no limit to hold it to.
+        // A size of 0 means that the file system does not report one.
         let room = room_for(path).filter(|room| room.total_bytes > 0);
         if room.is_some_and(|room| room.available_bytes < needed) {
             return Err(no_room(path, needed, false));
@@ -148,8 +151,8 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// The file system on which `path` lies, or would be created, if it is an interface to the kernel.
-/// The plan was checked, but names may lead elsewhere by now.
+/// Returns the kernel interface (such as sysfs) that contains `path` or would, if any. Checked
+/// again after the plan, since a link may have changed in between.
 fn interface_under(path: &Path) -> Option<&'static str> {
     if path.exists() {
         return kernel_filesystem(path);
@@ -166,11 +169,12 @@ fn room_for(path: &Path) -> Option<files::Room> {
     files::room(&nearest_existing(path)?).ok()
 }
 
+/// Builds the error for a full disk, with the number of missing bytes.
 pub(super) fn no_room(path: &Path, needed_bytes: u64, begun: bool) -> LayoutError {
     let available = room_for(path).map_or(0, |room| room.available_bytes);
     let kind = LayoutErrorKind::NoRoom {
         needed_bytes,
-        // What is free and yet not to be had (a quota, blocks for metadata) is missing too.
+        // Free space may be unusable (quota, metadata blocks): then everything is missing.
         missing_bytes: match needed_bytes.saturating_sub(available) {
             0 => needed_bytes,
             missing => missing,

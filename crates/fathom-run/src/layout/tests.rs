@@ -1,4 +1,4 @@
-//! Layouts in a folder that is removed when the test ends.
+//! Layouts in a scratch directory that is removed when the test ends.
 
 use std::cell::Cell;
 use std::fs;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::*;
 
-/// A folder of its own for each test.
+/// Scratch directory of one test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -21,7 +21,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// A job with these files: name, length, and whether it must be written.
+    /// Returns a job with these files: name, length, `written`.
     fn job(&self, files: &[(&str, u64, bool)]) -> LayoutJob {
         let files = files.iter().map(|&(name, length, written)| LayoutFile {
             path: self.0.join(name),
@@ -40,7 +40,7 @@ impl Scratch {
         }
     }
 
-    /// Jobs that are laid out at the same time, each with one file.
+    /// Returns parallel jobs with one file each.
     fn beside(&self, files: &[&str], length: u64) -> Vec<LayoutJob> {
         let each = files.iter().map(|name| LayoutJob {
             in_parallel: true,
@@ -57,7 +57,7 @@ impl Scratch {
         fs::read(self.0.join(name)).unwrap()
     }
 
-    /// Names and lengths of what is there.
+    /// Returns names and lengths of the files.
     fn list(&self) -> Vec<(String, u64)> {
         let entries = fs::read_dir(&self.0).unwrap().map(Result::unwrap);
         let mut list: Vec<_> = entries
@@ -89,7 +89,7 @@ fn lay(jobs: &[LayoutJob]) -> Result<LayoutReport, LayoutError> {
     lay_out(jobs, &options(), &mut |_| {})
 }
 
-/// Passes on to the file, and fails with `errno` when `room` bytes are written.
+/// File sink that fails with `errno` after `room` bytes.
 struct Full {
     file: FileSink,
     room: u64,
@@ -122,7 +122,7 @@ impl Sink for Full {
     }
 }
 
-/// Lays out where each file takes `room` bytes and then fails.
+/// Lays out files that each fail after `room` bytes.
 fn lay_failing(jobs: &[LayoutJob], room: u64, errno: i32) -> LayoutError {
     let open = move |file, keep_cached| -> Box<dyn Sink> {
         let file = FileSink { file, keep_cached };
@@ -284,7 +284,7 @@ fn what_obviously_does_not_fit_is_refused_before_anything_is_made() {
     };
     assert_eq!(needed_bytes, (1 << 60) + 4096);
     let available = files::room(&scratch.0).unwrap().available_bytes;
-    // Others write to the same file system meanwhile.
+    // Other processes write to the same file system meanwhile.
     assert!((needed_bytes - missing_bytes).abs_diff(available) < 8 << 30);
     assert_eq!(scratch.list(), []);
 }
@@ -305,7 +305,9 @@ fn a_disk_that_fills_up_leaves_everything_as_it_was() {
             "{error}"
         );
         assert!(
-            error.to_string().ends_with("what was laid out is removed"),
+            error
+                .to_string()
+                .ends_with("files laid out so far were removed"),
             "{error}"
         );
         assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
@@ -448,7 +450,7 @@ fn a_missing_file_is_made_where_its_link_leads() {
         assert!(!scratch.0.join("below/target").exists());
         assert!(scratch.0.join("a").is_symlink());
     }
-    // No folder is made for the sake of a link.
+    // No directory is created for a link.
     symlink("nowhere/target", scratch.0.join("b")).unwrap();
     let error = lay(&[scratch.job(&[("b", 4096, true)])]).unwrap_err();
     assert_eq!(error.errno(), ENOENT);
@@ -496,8 +498,8 @@ fn a_file_of_several_jobs_is_undone_as_one() {
     assert!(!scratch.0.join("new").exists());
 }
 
-/// Lays out a new file and one that is made longer, has `meanwhile` happen to both, and undoes it:
-/// whether the new one is left, the length of the other, and what was said to be left.
+/// Lays out a new file and extends an old one, applies `meanwhile` to both, and undoes the layout.
+/// Returns whether the new file remains, the length of the other, and the files reported as left.
 fn undone_after(name: &str, meanwhile: impl Fn(&Path)) -> (bool, u64, Vec<LeftBehind>) {
     let scratch = Scratch::new(name);
     scratch.write("old", b"precious");
@@ -520,7 +522,7 @@ fn what_others_use_is_not_undone() {
             held.lock().unwrap().push(File::open(path).unwrap())
         }),
         ("grown", &|path| open(path).set_len(10_000).unwrap()),
-        // As a write that was too quick for the clock of the file system would not be seen.
+        // A write within one tick of the file system's clock would go unnoticed.
         ("written", &|path| open(path).set_times(long_ago).unwrap()),
     ];
     for (what, meanwhile) in cases {
@@ -591,10 +593,10 @@ fn more_than_a_file_may_hold_is_no_matter_to_a_job_that_writes_itself() {
     }
 }
 
-/// A file system of 8 MiB in a folder; needs the right to mount.
+/// File system of 8 MiB; needs the right to mount.
 ///
-/// One at a time: a process that is being started holds copies of all files that are open here, so
-/// a `mount` beside another test would keep the blocks of a file that is removed already.
+/// Serialised: a forked child holds copies of all open files until it execs, so a `mount` started
+/// by a concurrent test would keep the blocks of a removed file allocated.
 struct Small(
     Scratch,
     #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>,
@@ -635,7 +637,7 @@ fn a_small_file_system_fills_up_and_is_empty_again() {
         error.to_string().ends_with("nothing was written"),
         "{error}"
     );
-    // Patterns are not held against the room beforehand.
+    // Patterns are not counted against the free space.
     job.content = Content::Pattern(b"x".to_vec());
     for fallocate in [Fallocate::Native, Fallocate::None] {
         job.fallocate = fallocate;
@@ -648,7 +650,7 @@ fn a_small_file_system_fills_up_and_is_empty_again() {
         else {
             panic!("{error}");
         };
-        // 14 MiB into 8 MiB, less the page that the old file has and one for the folder.
+        // 14 MiB into 8 MiB, minus one page for the old file and one for the directory.
         assert!(
             missing_bytes.abs_diff(6 << 20) <= 64 << 10,
             "{fallocate:?}: {missing_bytes}"
