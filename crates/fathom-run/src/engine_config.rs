@@ -1,4 +1,4 @@
-//! What a job's engine is told, from its options and its setup.
+//! Engine configuration, derived from a job's options and setup.
 
 use fathom_core::Direction;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, Kick, Registration};
@@ -10,7 +10,7 @@ use fathom_sys::memory::Memory;
 
 use crate::file_locks::FileLocks;
 
-/// The configuration of one clone's engine.
+/// Returns the engine configuration of one clone.
 pub(crate) fn engine_config(
     job: &Job,
     setup: &JobSetup,
@@ -25,7 +25,7 @@ pub(crate) fn engine_config(
         path: file.path.clone(),
         read,
         write,
-        // A job that only reads has nothing to put into a file that is not there.
+        // Never for a job that only reads: a new file would be empty.
         create: (options.create_on_open || options.fill_device || options.files.unlink_each_loop)
             && write
             && options.allow_file_create,
@@ -35,7 +35,7 @@ pub(crate) fn engine_config(
     });
     EngineConfig {
         depth: setup.worker.depth,
-        // A job that only trims moves no data, and has a byte all the same.
+        // At least 1: a job that only trims needs no buffer, but engines expect one.
         buffer_bytes: setup.buffer_bytes.max(1),
         files: files.collect(),
         direct: options.direct,
@@ -59,7 +59,7 @@ const fn kick(kick: OffloadKick) -> Kick {
     }
 }
 
-/// Where the buffers lie.
+/// Returns the kind and location of the buffers.
 fn memory(options: &Options) -> Memory {
     let asked = &options.memory;
     Memory {

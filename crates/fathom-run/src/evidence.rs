@@ -1,4 +1,8 @@
-//! What is looked at before and after the jobs: disks, processor time, the page cache.
+//! Evidence for the validity checks, gathered before and after the jobs: disks, CPU time, the page
+//! cache, control groups.
+//!
+//! All of it happens outside the measured time. Files and clones are sampled (`FILES_DESCRIBED`,
+//! `CLONES_ASKED`), so that a plan with thousands of them starts as quickly.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -21,7 +25,7 @@ use crate::validity::{
     JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
 };
 
-/// What was seen before the jobs began.
+/// Baseline captured before the jobs start.
 pub(crate) struct Before {
     tree: BlockTree,
     disks: DiskWatch,
@@ -32,11 +36,11 @@ pub(crate) struct Before {
     since: Tick,
 }
 
-/// What was seen over the whole run.
+/// Differences between the baseline and the end of the run.
 pub(crate) struct Evidence {
-    /// What the devices did.
+    /// Activity of the devices.
     pub(crate) disks: Vec<DiskRecord>,
-    /// What is under each file.
+    /// Storage beneath each file.
     pub(crate) storage: Vec<Storage>,
     cpu: Option<(CpuTimes, CpuTimes)>,
     /// Bytes that devices read for this process.
@@ -45,14 +49,14 @@ pub(crate) struct Evidence {
     filled: Vec<AllocatedBytes>,
     /// Storage beneath the files of each job.
     beneath: Vec<JobBacking>,
-    /// The limit of processor time before and after, and the time between, ns.
+    /// CPU limit of the control group before and after, and the time between, ns.
     processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the devices of the run.
     io_limits: Vec<String>,
 }
 
 impl Before {
-    /// Looks before the first job starts.
+    /// Captures the baseline, before the first job starts.
     pub(crate) fn look(setups: &[JobSetup], now: Tick) -> Self {
         let tree = BlockTree::default();
         Self {
@@ -66,12 +70,12 @@ impl Before {
         }
     }
 
-    /// What the devices have done so far.
+    /// Returns the activity of the devices so far.
     pub(crate) fn disks_so_far(&self, now: Tick) -> Vec<DiskRecord> {
         self.disks.finish(now)
     }
 
-    /// Looks again when the last job has ended.
+    /// Gathers the evidence after the last job has ended.
     pub(crate) fn look_again(self, plan: &Plan, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);
         let files = paths(setups).take(FILES_DESCRIBED);
@@ -103,7 +107,7 @@ impl Before {
 }
 
 impl Evidence {
-    /// What the numbers of all jobs are worth. `mean_depths` are in the order of the jobs.
+    /// Judges the results of all jobs. `mean_depths` are in the order of the jobs.
     pub(crate) fn judge(
         &self,
         plan: &Plan,
@@ -153,9 +157,9 @@ impl Evidence {
         validity
     }
 
-    /// Bytes that the disks wrote, on anybody's behalf; `None` without disks or counters.
+    /// Returns the bytes that the disks wrote, for any process; `None` without disks or counters.
     fn disk_write_bytes(&self) -> Option<u64> {
-        // What a stacked device is made of has entries of its own.
+        // The members of a stacked device have entries of their own, which would count twice.
         let is_part = |name: &String| self.disks.iter().any(|disk| disk.parts.contains(name));
         let tops = self.disks.iter().filter(|disk| !is_part(&disk.name));
         let each: Vec<u64> = tops
@@ -165,8 +169,7 @@ impl Evidence {
     }
 }
 
-/// Returns the storage beneath all files of each job. Files of one file system are looked at
-/// once.
+/// Returns the storage beneath all files of each job. Each file system is examined once.
 fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<JobBacking> {
     let mounts = tree.mounts();
     let mut known: HashMap<_, BackingStorage> = HashMap::new();
@@ -197,7 +200,7 @@ fn io_limits(groups: &ControlGroups, beneath: &[JobBacking]) -> Vec<String> {
     groups.io_limits(&devices)
 }
 
-/// Every file of the run that is not made up, each once.
+/// Returns every real file of the run, without duplicates.
 fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
     let mut seen = HashSet::new();
     let real = setups.iter().filter(|setup| !setup.diskless);
@@ -207,7 +210,7 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
     files.filter(move |path| seen.insert(*path))
 }
 
-/// Files that some job goes to through the page cache.
+/// Returns the files on which some job uses buffered I/O.
 fn buffered_files<'a>(plan: &Plan, setups: &'a [JobSetup]) -> HashSet<&'a str> {
     let buffered = setups.iter().filter(|setup| {
         let options = &plan.jobs[setup.place.section].options;
@@ -218,12 +221,12 @@ fn buffered_files<'a>(plan: &Plan, setups: &'a [JobSetup]) -> HashSet<&'a str> {
         .collect()
 }
 
-/// Whether a clone's files are asked about; many clones say no more than a few.
+/// Returns true if the files of a clone are sampled.
 fn is_asked(setup: &JobSetup) -> bool {
     !setup.diskless && setup.place.clone < CLONES_ASKED
 }
 
-/// How much of a job's files is cached.
+/// Returns how many bytes of a job's files are in the page cache.
 fn cached_of(setup: &JobSetup) -> CachedBytes {
     if !is_asked(setup) {
         return CachedBytes::default();
@@ -232,7 +235,7 @@ fn cached_of(setup: &JobSetup) -> CachedBytes {
     cached_bytes(files.map(|file| (Path::new(&file.path), file.bytes)))
 }
 
-/// How much of a job's files was ever written, of those that no job writes.
+/// Returns data and holes in those files of a job that no job writes.
 fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> AllocatedBytes {
     if !is_asked(setup) {
         return AllocatedBytes::default();
@@ -242,8 +245,8 @@ fn filled_of(setup: &JobSetup, written: &HashSet<&str>) -> AllocatedBytes {
     allocated_bytes(files.map(|file| (Path::new(&file.path), file.bytes)))
 }
 
-/// Bytes that devices have read for this process so far, for its page cache or past it; `None`
-/// where the kernel does not count them.
+/// Returns the bytes that devices have read for this process so far, buffered or direct; `None` if
+/// the kernel does not count them.
 fn bytes_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text
@@ -252,7 +255,7 @@ fn bytes_from_devices() -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// A job of a thousand files says no more by its last than by its hundredth.
+/// Files sampled per job. A guess: more would rarely change the judgement.
 const FILES_DESCRIBED: usize = 64;
-/// Nor a job of a hundred clones by its last than by its eighth.
+/// Clones sampled per job. A guess, for the same reason.
 const CLONES_ASKED: u32 = 8;

@@ -1,6 +1,12 @@
-//! Starting the jobs when they may, watching them, and bringing their outcomes home.
+//! Starts the jobs in order, watches them, and gathers their outcomes.
 //!
-//! One thread for each job and none beside: the calling thread watches. A job's thread has a small
+//! ```text
+//!              ┌─ start barrier, stop flag ─► job thread ─┐
+//! watcher ─────┤                                          ├─ messages, progress ─► watcher
+//! (the caller) └─ start barrier, stop flag ─► job thread ─┘
+//! ```
+//!
+//! One thread per job and no others: the calling thread is the watcher. A job's thread has a small
 //! stack, of which only the touched pages are resident.
 
 use std::path::Path;
@@ -28,19 +34,19 @@ use crate::interim::{Interim, SoFar};
 use crate::progress::ProgressCell;
 use crate::tracing_engine::Say;
 
-/// A job to be run.
+/// Job ready to start.
 pub(crate) struct Launch {
-    /// Its name, for the thread's.
+    /// Name of the job, used for its thread.
     pub(crate) name: String,
-    /// What its thread is given.
+    /// Everything the thread needs.
     pub(crate) assignment: Assignment,
     /// `allow_mounted_write`.
     pub(crate) allow_mounted_write: bool,
 }
 
-/// Runs all jobs; the outcomes are in the order of the launches, `None` for jobs that were not
-/// started because of a request to stop, or because another one's end was theirs too. Beside them
-/// what there is to say of the bandwidth's log.
+/// Runs all jobs and returns their outcomes, in the order of the launches, and a warning if the
+/// bandwidth log is incomplete. An outcome is `None` if the job was never started because the run
+/// was stopped or another job ended it (`exitall`).
 pub(crate) fn run_all(
     launches: Vec<Launch>,
     lifecycle: Lifecycle,
@@ -64,7 +70,7 @@ pub(crate) fn run_all(
         begun,
         started: vec![None; count],
         outcomes: (0..count).map(|_| None).collect(),
-        // Not at once: nothing runs yet.
+        // Not immediately: no job runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         names: &names,
         stopping: false,
@@ -100,7 +106,7 @@ pub(crate) fn run_all(
     (watch.outcomes, broken)
 }
 
-/// Bytes that all jobs have moved.
+/// Returns the bytes that all jobs have transferred.
 fn moved(cells: &[ProgressCell]) -> PerDirection<u64> {
     let each = cells.iter().map(|cell| cell.read().2);
     each.fold(PerDirection::default(), |sum, bytes| {
@@ -108,16 +114,16 @@ fn moved(cells: &[ProgressCell]) -> PerDirection<u64> {
     })
 }
 
-/// A job's thread.
+/// Handle of a job's thread.
 type Handle<'scope> = ScopedJoinHandle<'scope, Outcome>;
 
-/// What a job's thread says to the watcher.
+/// Message from a job's thread to the watcher.
 enum Message {
-    /// It waits for the gate only, or has ended before it came so far.
+    /// The thread waits at the start barrier, or ended before reaching it.
     Ready,
-    /// This one has ended.
+    /// The thread of this job has ended.
     Ended(usize),
-    /// Lines of `--debug`.
+    /// Output of `--debug`.
     Said(String),
 }
 
@@ -144,7 +150,7 @@ fn spawn<'scope>(
             let is_ready = std::cell::Cell::new(false);
             let ready = || {
                 if !is_ready.replace(true) {
-                    // The watcher outlives its threads; it cannot have hung up.
+                    // Cannot fail: the watcher outlives the threads.
                     let _heard = sender.send(Message::Ready);
                 }
             };
@@ -164,11 +170,11 @@ fn spawn<'scope>(
         })
 }
 
-/// Tells lines of `--debug`; it waits while too many have not been heard.
+/// Returns the sink of `--debug` output, which blocks while too much is unread.
 fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
     let (unheard, clock) = (Arc::clone(&shared.unheard), shared.clock);
     Rc::new(move |lines| {
-        // Relaxed, here and where they are heard: a limit that need not be exact.
+        // Relaxed, here and in the watcher: the limit need not be exact.
         while unheard.load(Ordering::Relaxed) > UNHEARD_MAX {
             sleep_until(&clock, clock.now() + Nanos::from_millis(1));
         }
@@ -177,7 +183,7 @@ fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
     })
 }
 
-/// Returns the outcome of a job that would now write a device in use.
+/// Returns a failed outcome if the job would write to a device that is now in use.
 fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
     let engine = &launch.assignment.engine;
     if launch.allow_mounted_write || engine.engine.info.storage != Storage::LocalFiles {
@@ -204,13 +210,16 @@ fn not_started(why: &dyn std::fmt::Display) -> Outcome {
         fault: Some(Fault {
             errno: EAGAIN,
             text: format!("cannot start a thread: {why}"),
-            hint: "raise the limit of processes (`ulimit -u`), or make `numjobs` smaller".into(),
+            hint: "raise `ulimit -u`, or reduce `numjobs`".into(),
         }),
         ..Outcome::default()
     }
 }
 
-/// What the watching thread keeps.
+/// State of the watcher: it starts and stops jobs, and delivers events, on the calling thread.
+///
+/// Wakes every 50 ms, or earlier for a message, an interim report or a window of the bandwidth log,
+/// so its load does not depend on the op rate.
 struct Watch<'a> {
     shared: &'a Shared,
     cells: &'a [ProgressCell],
@@ -223,18 +232,18 @@ struct Watch<'a> {
     tell_at: Tick,
     names: &'a [String],
     stopping: bool,
-    /// When the user is told which jobs keep a stopping run.
+    /// Time to report the jobs that a stopping run still waits for.
     remind_at: Tick,
-    /// Reports while the jobs run, if they are wanted.
+    /// Interim reports.
     interim: Interim,
-    /// Of those asked for, so many were told.
+    /// Number of requested reports already handled.
     reports_asked: u32,
     so_far: SoFar<'a>,
     bandwidth: Option<BandwidthLog>,
 }
 
 impl<'a> Watch<'a> {
-    /// Starts these jobs, and lets them go when all are ready.
+    /// Starts the threads of these jobs and opens their start barrier once all are ready.
     fn start<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -247,8 +256,7 @@ impl<'a> Watch<'a> {
     {
         let gate = Arc::new(Gate::default());
         let mut awaited = Vec::with_capacity(members.len());
-        // A device may have been mounted since the plan was checked: while files were laid out, or
-        // while the jobs before these ran.
+        // Checked again: a device may have been mounted during layout or a previous wave.
         let guard = Guard::new(BlockTree::default());
         for member in members {
             let index = member.0;
@@ -277,7 +285,7 @@ impl<'a> Watch<'a> {
         gate.open();
     }
 
-    /// Waits a little for a message; says whether a thread is ready.
+    /// Waits for a message until the next deadline; returns true if a thread became ready.
     fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<Handle<'_>>]) -> bool {
         let message = self.receiver.recv_timeout(self.nap());
         self.tell_progress(session);
@@ -293,18 +301,18 @@ impl<'a> Watch<'a> {
             }
             Ok(Message::Ended(index)) => {
                 if let Some(handle) = handles[index].take() {
-                    // Panics were caught on the thread; what is left is a failure of the runtime.
+                    // Panics are caught on the thread; anything else is a failure of the runtime.
                     let lost = |_| not_started(&"its thread was lost");
                     self.ended(index, handle.join().unwrap_or_else(lost));
                 }
             }
-            // This side has a sender too, so nobody ever hangs up.
+            // Never disconnected: the watcher holds a sender of its own.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         false
     }
 
-    /// How long nothing need be looked at.
+    /// Returns the time until the next deadline.
     fn nap(&self) -> Duration {
         let now = self.shared.clock.now();
         let patience = self.interim.patience(now);
@@ -313,7 +321,7 @@ impl<'a> Watch<'a> {
         Duration::from_nanos(patience.get()).min(LOOK_EVERY)
     }
 
-    /// A report of what was measured so far, when it is due.
+    /// Delivers an interim report when one is due.
     fn tell_interim(&mut self, session: &mut Session<'_>) {
         let asked = (session.reports_asked)();
         if std::mem::replace(&mut self.reports_asked, asked) != asked {
@@ -329,7 +337,7 @@ impl<'a> Watch<'a> {
         (session.tell)(Event::Interim(&record));
     }
 
-    /// A job has ended; others may have to go with it.
+    /// Records the end of a job and stops those that must end with it.
     fn ended(&mut self, index: usize, outcome: Outcome) {
         let stop = self.lifecycle.ended(index, outcome.has_failed());
         self.outcomes[index] = Some(outcome);
@@ -339,7 +347,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Stops all jobs if that was asked for.
+    /// Stops all jobs on request, and later reports those still running.
     fn look_around(&mut self, session: &mut Session<'_>) {
         if !self.stopping && (session.stops)() > 0 {
             self.stopping = true;
@@ -349,7 +357,7 @@ impl<'a> Watch<'a> {
                 control.stop.store(true, Ordering::Relaxed);
             }
             (session.tell)(Event::Stopping);
-            self.remind_at = self.shared.clock.now() + PATIENCE;
+            self.remind_at = self.shared.clock.now() + DRAIN_WAIT;
         }
         if self.stopping && self.shared.clock.now() >= self.remind_at {
             self.remind_at = Tick::MAX;
@@ -391,13 +399,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Deep enough for the loop and for formatting an error; 512 jobs map 128 MiB and touch a tenth.
+/// Enough for the loop and for formatting an error; 512 jobs map 128 MiB and touch a tenth of it.
 const STACK_BYTES: usize = 256 * 1024;
-/// Time to drain before the user is told what is waited for; a healthy device takes less.
-const PATIENCE: Nanos = Nanos::from_secs(1);
-/// How often the watcher looks for a request to stop.
+/// Time to drain before the jobs still running are reported; a healthy device needs less.
+const DRAIN_WAIT: Nanos = Nanos::from_secs(1);
+/// Maximum interval between checks for a stop request.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Chunks of lines, of 8 KiB each.
+/// Maximum number of unread chunks of `--debug` output: of 8 KiB each, 8 MiB in all.
 const UNHEARD_MAX: usize = 1024;
 const EAGAIN: u32 = 11;
 const EBUSY: u32 = 16;

@@ -1,9 +1,13 @@
-//! One run from beginning to end.
+//! One run from start to finish.
 //!
 //! ```text
-//! plan → translate → check → open logs → lay out → begin logs → waves of jobs → record
-//!                          └─ nothing was written so far     └─ earlier logs are whole until here
+//! plan → translate → check → open logs → lay out → truncate logs → waves of jobs → record
+//!                          └ nothing written before     └ earlier logs intact until here
 //! ```
+//!
+//! The order follows from two promises: a plan that is rejected leaves nothing behind, and a run
+//! that never starts keeps the logs of the previous one. State is local to the call, so one process
+//! may run several plans at once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -45,12 +49,15 @@ use crate::logs::{Finished, Lines, Logs, OpenLogs};
 use crate::prepare;
 use crate::tracing_engine::Trace;
 
-/// Runs a plan: checks it whole, lays out its files, runs its jobs, collects what they measured.
+/// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
 ///
-/// Errors of single jobs are in their records; a run that is stopped half-way is a run.
+/// Blocks until the last job has ended. Each job has a thread; the calling thread watches them,
+/// delivers events to `session`, and is the only one to call its closures. Errors of single jobs
+/// are in their records, not in the result. A stopped run ([`Session::stops`]) still returns the
+/// record of what it measured.
 ///
 /// # Errors
-/// What stands in the way of the plan as a whole. If it was found by the checks, nothing was
+/// Problems that prevent the whole plan from running. If the checks found them, nothing has been
 /// created or written. An engine that is not among `engines` stands in the way.
 pub fn run(
     plan: &Plan,
@@ -58,9 +65,9 @@ pub fn run(
     engines: &Registry,
     session: &mut Session<'_>,
 ) -> Result<Record, RunError> {
-    // More files than the usual soft limit are opened by a few hundred jobs, or their logs.
+    // A few hundred jobs, or their logs, exceed the usual soft limit of 1024 files.
     let _as_it_was = system::raise_open_files_limit();
-    // The log's writer, on a thread of its own, hears of a request to stop from here.
+    // Forwards stop requests to the log writer, which runs on a thread of its own.
     let stopped = Arc::new(AtomicBool::new(false));
     let stops = session.stops;
     let look = || {
@@ -153,7 +160,7 @@ fn run_stoppable(
     })
 }
 
-/// Tells of the jobs as they are planned, and of what there is to know beforehand.
+/// Announces the planned jobs and the warnings that precede the results.
 fn announce(planned: &[JobRecord], warnings: &[Warning], session: &mut Session<'_>) {
     (session.tell)(Event::Planned(planned));
     for warning in warnings {
@@ -161,7 +168,7 @@ fn announce(planned: &[JobRecord], warnings: &[Warning], session: &mut Session<'
     }
 }
 
-/// The logs of the jobs, and the one of all of them, before the jobs begin.
+/// Open logs, before the jobs start: those of single jobs, and the aggregate bandwidth log.
 struct Opened {
     logs: Option<OpenLogs>,
     bandwidth: Option<OpenBandwidthLog>,
@@ -185,7 +192,7 @@ impl Opened {
         })
     }
 
-    /// The jobs are about to begin; times of the log of all of them count from `now`.
+    /// Truncates the logs and starts them; times in the aggregate log count from `now`.
     fn begin(
         self,
         now: Tick,
@@ -197,7 +204,7 @@ impl Opened {
     }
 }
 
-/// Waits until the logs are written; tells what there is to say of them and of the jobs.
+/// Waits until the logs are written and announces the warnings of logs and jobs.
 fn end_logs(
     logs: Option<Logs>,
     broken: Option<Warning>,
@@ -213,7 +220,7 @@ fn end_logs(
     warnings.extend(broken);
     let ended = outcomes.iter().flatten();
     for warning in ended.flat_map(|outcome| &outcome.said) {
-        // Clones have the same to say.
+        // Clones repeat each other's warnings.
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
@@ -224,7 +231,7 @@ fn end_logs(
     (finished.lines, warnings)
 }
 
-/// The clock that the jobs ask for; the first one's word counts, as there is one clock for all.
+/// Returns the clock of the run. All jobs share one, so the first job's `clocksource` decides.
 fn clock(plan: &Plan) -> Result<Clock, RunError> {
     let asked = plan
         .jobs
@@ -246,7 +253,7 @@ fn clock(plan: &Plan) -> Result<Clock, RunError> {
     }
 }
 
-/// A user who set the time of day meanwhile is told that it was taken out of the times.
+/// Returns a warning if the time of day was set during a run that measures with it.
 fn time_of_day_set(clock: &Clock) -> Option<Warning> {
     let steps = clock.steps();
     (steps > 0).then(|| Warning {
@@ -260,8 +267,8 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
     })
 }
 
-/// Finds every problem before anything is written. Where jobs may fail alone, gives what will have
-/// some of them fail.
+/// Reports every problem before anything is written. If jobs may fail alone, returns a warning for
+/// each job that will.
 fn check_all(
     plan: &Plan,
     settings: &Settings,
@@ -295,8 +302,8 @@ fn check_all(
     }
 }
 
-/// Starts each engine once and lets it go, so that one that the kernel refuses is found before
-/// files are laid out for it.
+/// Starts and drops each engine once, so that an engine that the kernel rejects is reported before
+/// layout.
 fn refused_engines(
     plan: &Plan,
     setups: &[JobSetup],
@@ -377,12 +384,12 @@ fn launches(
     each.collect()
 }
 
-/// What a run has gathered when its last job has ended.
+/// Results of a run once its last job has ended.
 struct Ran {
     planned: Vec<JobRecord>,
     outcomes: Vec<Option<Outcome>>,
     evidence: Evidence,
-    /// Of the I/O logs, by setup; empty where there are none.
+    /// Line counts of the I/O logs, by setup; empty without logs.
     lines: Vec<Option<Lines>>,
     begun: Tick,
 }
@@ -411,7 +418,7 @@ fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) ->
     }
 }
 
-/// A record of now with nothing in it.
+/// Returns a record of the current time without results.
 fn blank(plan: &Plan, begun: Tick, clock: &Clock) -> Record {
     let timestamp_ms = wall_ms();
     Record {
@@ -424,7 +431,7 @@ fn blank(plan: &Plan, begun: Tick, clock: &Clock) -> Record {
     }
 }
 
-/// The jobs with what came of them.
+/// Completes the planned records with the outcomes.
 fn jobs(
     planned: &[JobRecord],
     setups: &[JobSetup],
@@ -433,7 +440,7 @@ fn jobs(
 ) -> Vec<JobRecord> {
     let each = planned.iter().zip(setups).zip(outcomes);
     each.map(|((planned, setup), outcome)| {
-        // The clocks have been looked at: they are there.
+        // Cannot fail: the checks have read this clock.
         let shown =
             || clock::read(setup.start_clock).map_or_else(|_| wall_ms(), |ns| ns / 1_000_000);
         let wall_of = |tick| shown().saturating_sub((clock.now() - tick).as_millis());
@@ -442,7 +449,7 @@ fn jobs(
     .collect()
 }
 
-/// What each engine made use of, as `engine: feature, feature`.
+/// Returns the kernel features that each engine used, as `engine: feature, feature`.
 fn features(ran: &Ran) -> Vec<String> {
     let mut by_engine = BTreeMap::new();
     for (record, outcome) in ran.planned.iter().zip(&ran.outcomes) {
@@ -462,7 +469,7 @@ fn features(ran: &Ran) -> Vec<String> {
         .collect()
 }
 
-/// Ops in flight on average when one was issued, itself included.
+/// Returns the mean queue depth at issue, the issued op included.
 #[expect(clippy::cast_precision_loss, reason = "an average for a sentence")]
 fn mean_depth(outcome: &Option<Outcome>) -> f64 {
     let results = outcome

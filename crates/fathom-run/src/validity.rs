@@ -1,8 +1,7 @@
-//! What a run's numbers are worth: evidence is taken before and after, and judged in plain
-//! sentences.
+//! Validity checks: judge from evidence taken before and after the run what its numbers measure.
 //!
-//! A judgement says what was seen, not what ought to be done: buffered reads are a fine thing to
-//! measure for somebody who knows that he does.
+//! A judgement states what was observed and gives no advice: measuring the page cache, for example,
+//! is legitimate as long as the reader knows it.
 
 mod whole;
 
@@ -20,48 +19,48 @@ use fathom_sys::system::CpuTimes;
 
 pub(crate) use self::whole::judge_run;
 
-/// What was seen of one job.
+/// Evidence about one job.
 pub(crate) struct JobEvidence<'a> {
     pub(crate) job: &'a Job,
     pub(crate) setup: &'a JobSetup,
     pub(crate) record: &'a JobRecord,
-    /// Its files in the page cache when it was about to start.
+    /// Bytes of its files in the page cache before the start.
     pub(crate) cached_before: CachedBytes,
-    /// The same when the run was over.
+    /// Bytes of its files in the page cache after the run.
     pub(crate) cached_after: CachedBytes,
-    /// How much of what it reads, and nobody writes, was ever written.
+    /// Data and holes in the files that it reads and no job writes.
     pub(crate) filled: AllocatedBytes,
-    /// Ops in flight on average when one was issued.
+    /// Mean queue depth at issue.
     pub(crate) mean_depth: f64,
     /// Storage beneath its files.
     pub(crate) below: JobBacking,
-    /// Another job goes to one of its files through the page cache.
+    /// Another job uses buffered I/O on one of its files.
     pub(crate) shares_with_buffered: bool,
 }
 
-/// What was seen of the whole run.
+/// Evidence about the whole run.
 pub(crate) struct RunEvidence {
-    /// The machine's processor time before and after.
+    /// CPU time of the machine before and after.
     pub(crate) cpu: Option<(CpuTimes, CpuTimes)>,
-    /// Bytes that devices read for this process, where the kernel counts them.
+    /// Bytes that devices read for this process, if the kernel counts them.
     pub(crate) device_bytes: Option<u64>,
     /// Bytes that all jobs read with direct I/O.
     pub(crate) direct_read_bytes: u64,
-    /// Bytes that all jobs read without.
+    /// Bytes that all jobs read with buffered I/O.
     pub(crate) buffered_read_bytes: u64,
-    /// Memory that there is.
+    /// Memory of the machine or control group.
     pub(crate) memory: MemoryLimit,
-    /// Bytes that all jobs wrote, to what is no memory itself.
+    /// Bytes that all jobs wrote to storage other than memory.
     pub(crate) written_bytes: u64,
-    /// Bytes that the disks under the files wrote.
+    /// Bytes written by the disks under the files.
     pub(crate) disk_write_bytes: Option<u64>,
-    /// The limit of processor time before and after, and the time between, ns.
+    /// CPU limit of the control group before and after, and the time between, ns.
     pub(crate) processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
 }
 
-/// Everything that can be said about one job.
+/// Judges one job by every check that applies.
 pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validity> {
     let judgements = [
         storage(seen),
@@ -80,8 +79,8 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
     named.collect()
 }
 
-/// The judgements on the clones of one job as one: for each check the first doubt, or else the
-/// first word.
+/// Merges the judgements on the clones of one job: per check the first failure, or else the first
+/// judgement.
 pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
     let mut merged: Vec<Validity> = Vec::new();
     for validity in clones.iter().flatten() {
@@ -221,11 +220,11 @@ fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     };
     let ok = from_memory < CACHED_PERCENT;
     let sentence = if ok {
-        format!("reads were buffered, and {from_memory:.0} % of the bytes came from memory")
+        format!("reads were buffered; {from_memory:.0} % of the bytes came from memory")
     } else {
         format!(
             "about {from_memory:.0} % of the bytes read came from the page cache, not from the \
-             device (direct=1 reads past it)"
+             device (direct=1 bypasses it)"
         )
     };
     let figures = vec![
@@ -401,7 +400,7 @@ fn moved(seen: &JobEvidence<'_>) -> u64 {
         .sum()
 }
 
-/// Bytes that a job read past the page cache, or through it.
+/// Returns the bytes that a job read with direct or buffered I/O.
 pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
     let counts = !seen.setup.diskless && seen.job.options.direct == direct;
     if counts {
@@ -411,7 +410,7 @@ pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
     }
 }
 
-/// Bytes that a job wrote to what is no memory itself.
+/// Returns the bytes that a job wrote to storage other than memory.
 pub(crate) fn written_bytes(seen: &JobEvidence<'_>) -> u64 {
     if seen.setup.diskless || seen.below.is_memory() {
         0
@@ -438,20 +437,23 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| to_float(part) * 100.0 / to_float(whole))
 }
 
-/// Exact below 2⁵³, which is enough for a sentence.
+/// Converts to a float; exact below 2⁵³, which suffices for a sentence.
 fn to_float(value: u64) -> f64 {
     value as f64
 }
 
-/// Below this the page cache had no say worth mentioning (guess; see the figures).
+/// Share of cached bytes below which the page cache does not matter. A guess.
 const CACHED_PERCENT: f64 = 10.0;
-/// An average below half of what was asked for is not what its reader takes it for.
+/// Share of the requested depth that the mean must reach. A guess: half is clearly not the depth
+/// that the reader expects.
 const DEPTH_SHARE: f64 = 0.5;
-/// Fewer ops than this many times the depth are mostly the queue filling up (guess).
+/// Ops per queue slot needed to judge the depth: with fewer, the queue is mostly filling up. A
+/// guess.
 const FILLS_COUNTED: u64 = 10;
-/// The rest of the time is spent in system calls' own waits and the clock's grain.
+/// CPU use that counts as never waiting. The rest is short waits in system calls and clock
+/// granularity.
 const BUSY_PERCENT: f64 = 95.0;
-/// Below a millisecond the difference is the scheduler's, not a stall's.
+/// Difference that counts as a stall; anything shorter may be scheduling latency.
 const RESP_EXCESS_NS: u64 = 1_000_000;
 
 #[cfg(test)]

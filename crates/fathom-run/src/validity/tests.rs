@@ -9,7 +9,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// What is said of a job of 1 MiB that has read it once, as changed by `change`.
+/// Judges a job that has read its 1 MiB once, after `change` has modified the evidence.
 fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Validity> {
     let plan = plan(&format!("--name=t --rw=randread --size=1m {words}"));
     let setup = translate(&plan, &Table::default(), &mut || 0)
@@ -78,7 +78,7 @@ fn check(judgements: &[Validity], name: &str, ok: Option<bool>) {
 }
 
 #[test]
-fn reads_that_no_device_saw_came_from_memory() {
+fn reads_without_device_io_came_from_memory() {
     check(&judge("", |_, _| {}), "page_cache", Some(true));
     let cached = judge("", |_, seen| seen.device_bytes = Some(MIB / 2));
     check(&cached, "page_cache", Some(false));
@@ -99,7 +99,7 @@ fn direct_io_leaves_the_page_cache_alone() {
 }
 
 #[test]
-fn a_cache_that_another_job_fills_says_nothing() {
+fn cache_filled_by_another_job_is_ignored() {
     let filled = |_: &mut JobRecord, seen: &mut Seen| {
         seen.cached_after.cached_bytes = MIB;
         seen.shares_with_buffered = true;
@@ -110,7 +110,7 @@ fn a_cache_that_another_job_fills_says_nothing() {
 }
 
 #[test]
-fn files_in_memory_are_no_storage() {
+fn files_in_memory_fail_storage() {
     let memory = |_: &mut JobRecord, seen: &mut Seen| {
         seen.below.add(&in_memory());
     };
@@ -124,7 +124,7 @@ fn files_in_memory_are_no_storage() {
 }
 
 #[test]
-fn reads_of_holes_measure_nothing() {
+fn reads_of_holes_fail_written() {
     let holes = |data_bytes| {
         move |_: &mut JobRecord, seen: &mut Seen| {
             seen.filled = AllocatedBytes {
@@ -139,7 +139,7 @@ fn reads_of_holes_measure_nothing() {
 }
 
 #[test]
-fn one_doubtful_clone_is_enough_and_is_counted() {
+fn failing_clones_are_counted() {
     let clone = |ok| vec![validity("cpu_bound", ok, format!("it is {ok}"), Vec::new())];
     let merged = judge_clones(&[clone(true), clone(false), clone(true)]);
     assert_eq!(merged.len(), 1);
@@ -148,7 +148,7 @@ fn one_doubtful_clone_is_enough_and_is_counted() {
 }
 
 #[test]
-fn the_queue_is_as_deep_as_asked_or_held_back_by_a_rate() {
+fn shallow_queue_fails_unless_rate_limited() {
     let buffered = judge("--ioengine=libaio --iodepth=8", |_, seen| {
         seen.mean_depth = 7.5
     });
@@ -166,7 +166,7 @@ fn the_queue_is_as_deep_as_asked_or_held_back_by_a_rate() {
 }
 
 #[test]
-fn a_busy_thread_measures_the_processor() {
+fn busy_thread_fails_cpu_bound() {
     let busy = |user_us| {
         move |record: &mut JobRecord, _: &mut Seen| {
             record.cpu = CpuRecord {
@@ -186,7 +186,7 @@ fn a_busy_thread_measures_the_processor() {
 }
 
 #[test]
-fn a_stall_that_clat_hides_is_told() {
+fn stall_hidden_by_clat_is_reported() {
     let times = |resp_ns: u64| {
         move |record: &mut JobRecord, _: &mut Seen| {
             let latency = |ns: u64| {
@@ -206,7 +206,7 @@ fn a_stall_that_clat_hides_is_told() {
 }
 
 #[test]
-fn stolen_time_is_told_from_one_percent_on() {
+fn lost_cpu_time_is_reported_from_one_percent() {
     let run = |stolen_us| RunEvidence {
         memory: MemoryLimit::default(),
         written_bytes: 0,
@@ -253,7 +253,7 @@ fn in_memory() -> BackingStorage {
 }
 
 #[test]
-fn each_file_counts_and_so_does_a_loop_device() {
+fn one_file_in_memory_or_on_cached_loop_fails_storage() {
     let second = judge("--direct=1", |_, seen| {
         seen.below.add(&BackingStorage::default());
         seen.below.add(&in_memory());
@@ -270,7 +270,7 @@ fn each_file_counts_and_so_does_a_loop_device() {
 }
 
 #[test]
-fn buffered_writes_count_when_disks_wrote_them() {
+fn buffered_writes_pass_if_synced_and_written_by_disks() {
     let wrote = |reached: Option<u64>| {
         move |record: &mut JobRecord, seen: &mut Seen| {
             record.directions.write.ios = 256;
@@ -284,7 +284,7 @@ fn buffered_writes_count_when_disks_wrote_them() {
         check(&judge("", Some(9 * MIB)), "page_cache", Some(false));
         check(&judge("--end_fsync=1", None), "page_cache", Some(true));
         check(&judge("--end_fsync=1", Some(MIB)), "page_cache", Some(true));
-        // A page that is written a hundred times reaches the disk once.
+        // A page that is overwritten a hundred times reaches the disk once.
         check(
             &judge("--end_fsync=1", Some(MIB / 9)),
             "page_cache",
@@ -294,7 +294,7 @@ fn buffered_writes_count_when_disks_wrote_them() {
 }
 
 #[test]
-fn a_synchronous_engine_has_no_queue() {
+fn synchronous_engine_fails_queue_depth() {
     for words in [
         "--ioengine=psync",
         "--ioengine=mmap",

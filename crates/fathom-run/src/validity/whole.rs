@@ -1,16 +1,16 @@
-//! Judgements on the whole run: processors that were taken away, and limits of control groups.
+//! Validity of the whole run: CPU time lost to the hypervisor, and limits of control groups.
 
 use fathom_record::Validity;
 
 use super::{RunEvidence, figure, percent, validity};
 
-/// Judges what concerns the whole run.
+/// Judges the whole run by every check that applies.
 pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
     let judgements = [stolen_time(run), throttled(run), limited_io(run)];
     judgements.into_iter().flatten().collect()
 }
 
-/// Did the hypervisor let the processors run?
+/// Judges CPU time stolen by the hypervisor.
 fn stolen_time(run: &RunEvidence) -> Option<Validity> {
     let (before, after) = run.cpu?;
     let total = after.total_us.saturating_sub(before.total_us);
