@@ -31,7 +31,7 @@ const CASES: &[(&str, i32, i32, &str)] = &[
         "--runtime=1 --steadystate=iops:5% --ss_dur=5",
         0,
         0,
-        "the steady state needs 5 s of samples, and the job runs for 1 s",
+        "steady state cannot be attained: it needs 5 s of samples, but the job runs for 1 s",
     ),
     ("--numjobs=4097", 2, 1, "more than 4096 jobs"),
     ("--iodepth=0", 2, 1, "0 is too small"),

@@ -504,7 +504,7 @@ fn job_whose_file_must_not_be_made_fails_alone_under_fio_s_name() {
     assert_eq!(folder.names(), ["bin"]);
     let run = folder.fathom(&format!("run {words}")).expect(2);
     assert!(
-        run.err.contains("allow_file_create=0 forbids to make it"),
+        run.err.contains("allow_file_create=0 forbids creating it"),
         "{run:#?}"
     );
     assert_eq!(run.out.matches("{").count(), 0);

@@ -39,7 +39,7 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (
         "run --name=t --rw=read --size=64k --readonly",
-        &["read-only", "hint: make the file first"],
+        &["read-only", "hint: create the file first"],
     ),
     (
         "run --name=t --rw=read --size=64k --readonly --create_serialize=0",

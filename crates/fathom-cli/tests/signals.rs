@@ -170,7 +170,10 @@ fn a_file_that_shrinks_under_the_job_is_an_error_of_the_job() {
         }
         let run = run.expect(1);
         assert_ne!(run.json()["jobs"][0]["error"], 0, "{engine}");
-        assert!(run.err.contains("the file ends at 0"), "{engine}: {run:#?}");
+        assert!(
+            run.err.contains("file was truncated to 0 B"),
+            "{engine}: {run:#?}"
+        );
         std::fs::remove_file(folder.path().join("data")).unwrap();
     }
 }

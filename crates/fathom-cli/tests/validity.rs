@@ -262,7 +262,9 @@ fn a_limit_of_memory_counts_for_buffers_and_the_working_set() {
         }
         let refused = group.run(&folder, GREEDY).expect(2);
         assert!(
-            refused.err.contains("of the control group's 41943040 B"),
+            refused
+                .err
+                .contains("more than the control group's 41943040 B"),
             "{refused:#?}"
         );
         let report = group.run(&folder, DISK).expect(0).json();

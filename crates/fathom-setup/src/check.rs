@@ -1,5 +1,5 @@
-//! The whole plan is checked here before the first file is created: what would harm, what cannot
-//! work, what would measure nonsense. Every problem of every job is found in one go.
+//! Checks of the whole plan before the first file is created: dangerous targets, options that
+//! cannot work, and sizes that make no sense. One pass reports every problem of every job.
 
 pub mod pollers;
 mod process;
@@ -22,7 +22,7 @@ use crate::error::Problem;
 use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
-/// Everything that stands in the way of the plan.
+/// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Problem> {
     let mut checker = Checker {
         problems: Vec::new(),
@@ -45,25 +45,25 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Probl
     checker.problems
 }
 
-/// The code of a job's missing file that `allow_file_create=0` forbids to make.
+/// Code of the problem that a file is missing and `allow_file_create=0` forbids creating it.
 pub const FILE_CREATE_FORBIDDEN: &str = "file_create_forbidden";
 
 struct Checker {
     problems: Vec<Problem>,
-    /// Files that were judged for a job: path, changed, and whether direct.
+    /// Files already checked: path, modified by the job, direct I/O.
     looked_at: HashSet<(String, bool, bool)>,
-    /// Jobs whose values do not go together; said once, not for each clone.
+    /// Jobs with contradictory values, reported once instead of per clone.
     contradictory: HashSet<usize>,
     guard: Guard,
     tree: BlockTree,
 }
 
 impl Checker {
-    /// What is wrong with a job whatever its files are.
+    /// Checks a job independently of its files.
     fn job(&mut self, job: &Job, settings: &Settings) {
         let options = &job.options;
         if settings.read_only && writes(&job.options) {
-            let message = "the job writes or trims, and --readonly forbids it";
+            let message = "the job writes or trims, which --readonly forbids";
             self.add(job, "rw", Problem::new("read_only", message));
         }
         let commands = ["exec_prerun", "exec_postrun"];
@@ -77,18 +77,17 @@ impl Checker {
             .filter(|(_, has)| has.is_some())
         {
             if settings.no_exec {
-                let message = format!("`{option}` runs a command, and --no-exec forbids it");
+                let message = format!("`{option}` runs a command, which --no-exec forbids");
                 self.add(job, option, Problem::new("no_exec", message));
             }
         }
         if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
             && cpu >= probe::cpus_configured()
         {
-            let message = format!(
-                "there is no CPU {cpu}: this machine has {}",
-                probe::cpus_configured()
-            );
-            let problem = Problem::new("no_such_cpu", message).hint("name CPUs from 0 on");
+            let count = probe::cpus_configured();
+            let message = format!("no such CPU: {cpu}: this machine has {count}");
+            let hint = format!("choose CPUs from 0 to {}", count.saturating_sub(1));
+            let problem = Problem::new("no_such_cpu", message).hint(hint);
             self.add(job, "cpus_allowed", problem);
         }
         for (option, problem) in process::check(options) {
@@ -105,31 +104,31 @@ impl Checker {
         }
         for directory in options.directory.iter().flatten() {
             if options.has_local_files() && !Path::new(directory).is_dir() {
-                let message = format!("there is no directory {directory}");
-                let problem = Problem::new("no_directory", message).hint("create it first");
+                let message = format!("no such directory: {directory}");
+                let problem = Problem::new("no_directory", message).hint("create it");
                 self.add(job, "directory", problem);
             }
         }
     }
 
-    /// What is wrong with one clone and its files.
+    /// Checks one clone and its files.
     fn setup(&mut self, job: &Job, setup: &JobSetup) {
         for file in &setup.files {
             let smallest = smallest(&job.options);
-            // One op of a sequential job need only begin in what the job has of a file.
+            // A sequential op only has to start within the job's range of the file.
             let reach = match job.options.random {
                 false if file.length > 0 => file.whole().saturating_sub(file.offset),
                 _ => file.length,
             };
             if file.length.max(reach) < smallest {
                 let message = format!(
-                    "block size {smallest} B is larger than the {} B that the job has in {}",
+                    "block size {smallest} B exceeds the job's range of {} B in {}",
                     file.length, file.path
                 );
                 let problem = Problem::new("block_size_beyond_file", message);
                 let written = |name: &&str| job.typed.iter().any(|typed| typed.name == *name);
                 let option = ["bs", "bsrange", "bssplit"].into_iter().find(written);
-                let problem = problem.hint("make `bs` smaller or `size` larger");
+                let problem = problem.hint("reduce `bs` or increase `size`");
                 self.add(job, option.unwrap_or("size"), problem);
                 return;
             }
@@ -150,7 +149,7 @@ impl Checker {
         }
     }
 
-    /// What is wrong with one file.
+    /// Checks one file.
     fn file(&mut self, job: &Job, file: &FileSetup) {
         let path = Path::new(&file.path);
         let allowed = job.options.allow_mounted_write;
@@ -163,7 +162,7 @@ impl Checker {
                 Some(problem.hint("name a file in it, or use `directory=`"))
             }
             (None, TargetKind::Missing) => missing(job, path),
-            // It may be one that an earlier job will have made.
+            // Planned by an earlier job, which will lay it out.
             (None, TargetKind::Regular(_)) if !path.exists() => missing(job, path),
             (None, TargetKind::Regular(_)) => closed(job, file),
             (None, TargetKind::Stream | TargetKind::Block { .. }) => None,
@@ -175,14 +174,14 @@ impl Checker {
         }
     }
 
-    /// Direct ops must be multiples of the device's logical block.
+    /// Checks that direct ops are multiples of the device's logical block.
     fn alignment(&mut self, job: &Job, file: &FileSetup) {
         let block = match file.found {
             TargetKind::Block { logical_block, .. } => u64::from(logical_block),
             _ => storage_under(Path::new(&file.path), &self.tree).logical_block_bytes,
         };
         if block == 0 {
-            return; // nothing is known, and the kernel will say
+            return; // unknown: the kernel decides
         }
         let name = &file.path;
         if let Some(size) = sizes_in_use(job)
@@ -192,7 +191,7 @@ impl Checker {
             let message = format!(
                 "block size {size} B is not a multiple of the {block} B logical block of {name}"
             );
-            let hint = format!("make `bs` a multiple of {block}, or leave `direct` out");
+            let hint = format!("make `bs` a multiple of {block}, or remove `direct`");
             self.add(
                 job,
                 "bs",
@@ -212,14 +211,14 @@ impl Checker {
     }
 }
 
-/// Returns whether a job changes a file: writes, trims, lengthens or removes it.
+/// Returns true if a job modifies a file: writes, trims, extends or removes it.
 fn changes(job: &Job, file: &FileSetup) -> bool {
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let removed = job.options.unlink || job.options.files.unlink_each_loop;
     writes(&job.options) || file.found.is_file_or_missing() && (grows || removed)
 }
 
-/// With `--readonly` no file is laid out.
+/// Returns a problem if `--readonly` prevents a layout that the job needs.
 fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
     let mut files = setup.files.iter();
     let short = files.find(|file| {
@@ -232,19 +231,19 @@ fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
         bytes < file.bytes
     })?;
     let message = format!(
-        "refusing extend of file due to read-only: {} has to have {} B",
+        "refusing extend of file due to read-only: {}: {} B needed",
         short.path, short.bytes
     );
     let problem = Problem::new("read_only", message);
-    let problem = problem.hint("make the file first, without `--readonly`");
+    let problem = problem.hint("create the file first, without `--readonly`");
     (!writes(&job.options)).then(|| problem.at(job, "filename"))
 }
 
-/// A file that is not there: can it be made?
+/// Returns a problem if a missing file cannot be created.
 fn missing(job: &Job, path: &Path) -> Option<Problem> {
     let name = path.display();
     if !job.options.allow_file_create {
-        let message = format!("{name} does not exist, and allow_file_create=0 forbids to make it");
+        let message = format!("{name} does not exist, and allow_file_create=0 forbids creating it");
         return Some(Problem::new(FILE_CREATE_FORBIDDEN, message));
     }
     let parent = existing_parent(path);
@@ -253,10 +252,7 @@ fn missing(job: &Job, path: &Path) -> Option<Problem> {
         return Some(Problem::new("not_a_directory", message));
     }
     if !probe::may_create_in(&parent) {
-        let message = format!(
-            "{name} cannot be made: {} is not writable",
-            parent.display()
-        );
+        let message = format!("cannot create {name}: {} is not writable", parent.display());
         return Some(
             Problem::new("directory_not_writable", message).hint("choose another `directory=`"),
         );
@@ -264,7 +260,7 @@ fn missing(job: &Job, path: &Path) -> Option<Problem> {
     None
 }
 
-/// The nearest directory above `path` that exists; those below it would be made.
+/// Returns the nearest existing ancestor of `path`; the directories below it would be created.
 fn existing_parent(path: &Path) -> PathBuf {
     let above = path.ancestors().skip(1).find(|above| above.exists());
     match above {
@@ -274,7 +270,7 @@ fn existing_parent(path: &Path) -> PathBuf {
     }
 }
 
-/// A file that is there, but not for us.
+/// Returns a problem if an existing file cannot be opened as the job needs it.
 fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
     let path = Path::new(&file.path);
     let writes = writes(&job.options);
@@ -287,23 +283,22 @@ fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
     } else {
         let (has, needed) = (file.found.bytes().unwrap_or(0), file.bytes);
         let message = format!(
-            "{name} has {has} B of the {needed} B that the job needs, and cannot be made longer: \
-             {error}"
+            "cannot extend {name} from {has} B to the {needed} B that the job needs: {error}"
         );
-        (message, "make `size` smaller, or run as the file's owner")
+        (message, "reduce `size`, or run as the file's owner")
     };
     let problem = Problem::new("file_closed_to_us", message);
     let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
     Some(if denied { problem.hint(hint) } else { problem })
 }
 
-/// All op sizes that the job may draw.
+/// Returns the op sizes that the job may issue.
 fn sizes_in_use(job: &Job) -> Vec<u64> {
     let options = &job.options;
     let used = Direction::ALL.into_iter().filter(|&d| uses(options, d));
     used.flat_map(|direction| match &options.block_sizes[direction] {
         BlockSize::Split(parts) => parts.iter().map(|&(size, _)| size).collect(),
-        // Sizes between are multiples of the smallest.
+        // Sizes in between are multiples of the smallest.
         BlockSize::Fixed(_) | BlockSize::Range { .. } => {
             let (smallest, largest) = bounds(options, direction);
             vec![smallest, largest]
@@ -312,7 +307,8 @@ fn sizes_in_use(job: &Job) -> Vec<u64> {
     .collect()
 }
 
-/// Buffers that cannot be had would end the program, not the job.
+/// Returns a problem if the buffers of all jobs exceed the memory. Otherwise the OOM killer would
+/// end the program, not just the job.
 fn memory(setups: &[JobSetup]) -> Option<Problem> {
     let per_job = |setup: &JobSetup| {
         let slot = u128::from(setup.buffer_bytes) + SLOT_BYTES;
@@ -320,17 +316,17 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
     };
     let needed: u128 = setups.iter().map(per_job).sum();
     let memory = MemoryLimit::detect();
-    // Beyond a control group's limit the kernel ends the program.
+    // The limit of a control group includes the program itself.
     let own = if memory.is_of_group { PROGRAM_BYTES } else { 0 };
     (memory.bytes > 0 && needed + own > u128::from(memory.bytes)).then(|| {
         let message = format!(
-            "the jobs' buffers take {needed} B of {} {} B of memory",
+            "the jobs' buffers need {needed} B, more than {} {} B of memory",
             memory.owner(),
             memory.bytes
         );
         let hint = match memory.is_of_group {
-            true => "make `iodepth`, `bs` or `numjobs` smaller, or raise the group's limit",
-            false => "make `iodepth`, `bs` or `numjobs` smaller",
+            true => "reduce `iodepth`, `bs` or `numjobs`, or raise the group's limit",
+            false => "reduce `iodepth`, `bs` or `numjobs`",
         };
         Problem::new("too_much_memory", message).hint(hint)
     })
@@ -362,12 +358,12 @@ fn slot_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
             job.options.engine.name, limit.limit
         );
         let problem = Problem::new("too_much_aio", message);
-        let hint = "make `iodepth` or `numjobs` smaller, or raise that sysctl";
+        let hint = "reduce `iodepth` or `numjobs`, or raise that sysctl";
         problem.hint(hint).at(job, "iodepth")
     })
 }
 
-/// About what a worker and an engine keep for each op in flight beside its buffer.
+/// Estimated bytes per op in flight in the worker and the engine, apart from its buffer.
 const SLOT_BYTES: u128 = 256;
-/// About what the program takes of a control group's memory beside the jobs' buffers.
+/// Estimated memory of the program itself, apart from the jobs' buffers.
 const PROGRAM_BYTES: u128 = 8 << 20;

@@ -1,4 +1,4 @@
-//! From what the workers measured to the record that every report is drawn from.
+//! Conversion of the workers' measurements into the record that all reports render.
 
 use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::{Job, Options};
@@ -17,7 +17,7 @@ use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
 
-/// A job as far as it is known before it runs.
+/// Returns the record of a job before it runs: everything but its results.
 pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     let options = &job.options;
     let typed = job
@@ -43,8 +43,8 @@ pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     }
 }
 
-/// Adds what came of it; `None` if it was never started. `wall_of` turns the run's time into
-/// milliseconds since 1970.
+/// Completes the record of a job with its outcome; `None` if the job was never started. `wall_of`
+/// converts a time of the run into milliseconds since 1970.
 pub fn complete(
     mut record: JobRecord,
     setup: &JobSetup,
@@ -77,7 +77,7 @@ pub fn complete(
     record
 }
 
-/// What the worker measured.
+/// Adds the measurements of the worker.
 fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
         record.error = error.errno;
@@ -115,8 +115,8 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
 }
 
-/// What was tolerated. As in fio the error that ended the job is one of them where errors of ops of
-/// its kind were to be tolerated, and this one could not be (`ENOSPC`).
+/// Returns the tolerated errors. As in fio, the error that ended the job is included if
+/// `continue_on_error` covers its kind, even though this errno is never tolerated (`ENOSPC`).
 fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
     let tolerate = &setup.worker.tolerate;
     let last = results.error.as_ref().filter(|error| match error.what {
@@ -133,7 +133,7 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
     })
 }
 
-/// What came of the search for a depth.
+/// Returns the result of the search for a queue depth.
 fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRecord> {
     let target = setup.worker.limits.target?;
     Some(LatencyTargetRecord {
@@ -144,7 +144,7 @@ fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRe
     })
 }
 
-/// How a group stands when all has ended; a window that was not filled has zeros at its end.
+/// Returns the final steady state of a group; an incomplete window is padded with zeros.
 fn steady_state(group: &SteadyGroup) -> SteadyStateRecord {
     let (rule, standing) = (group.rule(), group.standing());
     let judged = standing.judged;
@@ -191,7 +191,7 @@ fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
     }
 }
 
-/// `own` is the thread's priority, which ops without one of theirs have.
+/// Converts latencies by priority; `own` is the thread's priority, for ops without their own.
 fn by_priority(counted: Vec<PriorityLatency>, own: u16) -> Vec<PriorityRecord> {
     let records = counted.into_iter().map(|counted| PriorityRecord {
         priority: match counted.priority {
@@ -205,7 +205,7 @@ fn by_priority(counted: Vec<PriorityLatency>, own: u16) -> Vec<PriorityRecord> {
 
 fn broken(record: &mut JobRecord, fault: &Fault) {
     if record.error != 0 {
-        return; // the first error is the job's
+        return; // the first error counts
     }
     record.error = fault.errno;
     let hint = match fault.hint.as_str() {
@@ -215,7 +215,7 @@ fn broken(record: &mut JobRecord, fault: &Fault) {
     record.error_text = Some(format!("{}{hint}", fault.text));
 }
 
-/// `write: /tmp/x: offset 4096, length 4096: No space left on device`.
+/// Formats an error: `write: /tmp/x: offset 4096, length 4096: No space left on device`.
 fn error_text(error: &JobError, setup: &JobSetup) -> String {
     let system = std::io::Error::from_raw_os_error(error.errno.cast_signed());
     let mut text = error.what.to_owned();
@@ -231,7 +231,7 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
     text + &end_of_file(error, setup)
 }
 
-/// An op beyond the end of a file fails as one on a broken device does; the two are told apart.
+/// Explains an EIO beyond the end of the file, which otherwise looks like a broken device.
 fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
     let file = setup.files.get(error.file.index());
     let Some(file) = file.filter(|_| error.errno == EIO && error.length > 0) else {
@@ -239,19 +239,18 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
     };
     let metadata = std::fs::metadata(&file.path).ok();
     match metadata.filter(std::fs::Metadata::is_file) {
-        Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => format!(
-            ": the file ends at {}: it was shortened while the job ran",
-            now.len()
-        ),
+        Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => {
+            format!(": file was truncated to {} B while the job ran", now.len())
+        }
         _ => String::new(),
     }
 }
 
-/// Linux's number on every architecture.
+/// The same on every Linux architecture.
 const EIO: u32 = 5;
 
-/// Rounded; a direction that did anything ran for at least a millisecond, as rates divide by it.
-/// One that did nothing did not run, as in fio.
+/// Returns the runtime in ms, rounded; at least 1 for a direction with ops, because rates divide by
+/// it, and 0 for a direction without, as in fio.
 fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
     match ios {
         0 => 0,
@@ -259,7 +258,7 @@ fn runtime_ms(runtime: Nanos, ios: u64) -> u64 {
     }
 }
 
-/// Ops by depth, gathered into 1, 2–3, 4–7, 8–15, 16–31, 32–63, more.
+/// Groups ops by depth into fio's buckets: 1, 2–3, 4–7, 8–15, 16–31, 32–63, more.
 fn depth_buckets(by_depth: &[u64]) -> [u64; 7] {
     let mut buckets = [0; 7];
     for (depth, count) in by_depth.iter().enumerate().skip(1) {

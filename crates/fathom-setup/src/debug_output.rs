@@ -1,11 +1,11 @@
-//! `--debug` output on a plan before its jobs start.
+//! `--debug` output about a plan, before its jobs start.
 
 use fathom_job::{DebugOptions, Plan, debug_line, option_lines};
 
 use crate::session::{Event, Session};
 use crate::translate::JobSetup;
 
-/// Passes on which options were read, the files of each job, and its random seeds.
+/// Emits the parsed options, the files of each job and its random seeds.
 pub fn tell_plan(
     plan: &Plan,
     setups: &[JobSetup],
@@ -32,7 +32,7 @@ fn lines(plan: &Plan, setups: &[JobSetup], debug: &DebugOptions, process: u32) -
             }
         }
         if debug.tells_of("random", number) {
-            // All numbers of a job are drawn from one seed.
+            // All random numbers of a job derive from one seed.
             tell("random", "FIO_RAND_NR_OFFS=1");
             tell(
                 "random",

@@ -1,35 +1,35 @@
-//! Why a run did not take place, or broke off: every reason at once, each with its place.
+//! Errors of a run: every problem at once, each with its place in the job file.
 
 use std::fmt;
 
 use fathom_host::safety::Refusal;
 use fathom_job::{Diagnostic, Diagnostics, Origin, Severity};
 
-/// A run that could not be done.
+/// Error of a run that could not be started or completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
-    /// Every reason, in the order of the jobs; at least one.
+    /// All problems, in the order of the jobs; at least one.
     pub problems: Vec<Problem>,
 }
 
-/// One reason.
+/// One problem that prevents a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// A stable name: `no_size`, `mounted_device`…
+    /// Stable name: `no_size`, `mounted_device`…
     pub code: &'static str,
-    /// The job; empty if it is none in particular.
+    /// Name of the job; empty if the problem concerns none in particular.
     pub job: String,
-    /// Where the option that is at fault was written, or else the job.
+    /// Place of the option at fault, or else of the job.
     pub origin: Origin,
-    /// What failed, where, why.
+    /// Message: what failed, where, why.
     pub message: String,
-    /// What helps, in the imperative.
+    /// Remedy, in the imperative.
     pub hint: Option<Box<str>>,
 }
 
 impl Problem {
-    /// A reason that has no place yet.
+    /// Creates a problem without a place or a hint.
     #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -41,14 +41,14 @@ impl Problem {
         }
     }
 
-    /// Says what helps.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into().into_boxed_str());
         self
     }
 
-    /// Says where it is: at the option, the job's own or inherited, or else at the job.
+    /// Sets the place: that of the option, the job's own or inherited, or else that of the job.
     #[must_use]
     pub fn at(mut self, job: &fathom_job::Job, option: &str) -> Self {
         job.name.clone_into(&mut self.job);
@@ -56,7 +56,7 @@ impl Problem {
         self
     }
 
-    /// As the parser tells of its own, with this message.
+    /// Converts the problem into a diagnostic of the parser, with this message.
     pub fn diagnostic(&self, message: String) -> Diagnostic {
         let origin = self.origin.clone();
         let offending = origin.text().to_owned();
@@ -69,8 +69,8 @@ impl Problem {
 }
 
 impl RunError {
-    /// The reasons as the parser tells of its own: each with its line, and a mark under what is
-    /// at fault.
+    /// Converts the problems into diagnostics of the parser, with the source line and a caret under
+    /// the option at fault.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_says_where_and_what_helps() {
+    fn message_has_place_and_hint() {
         let mut problem = Problem::new("no_size", "you need to specify size=").hint("add size=1g");
         assert_eq!(problem.to_string(), "you need to specify size=");
         problem.job = "t".into();

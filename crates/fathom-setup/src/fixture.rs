@@ -1,5 +1,5 @@
-//! Plans as a user writes them, and a table in place of the file system, for the tests of this
-//! crate and of those above.
+//! Test fixtures for this crate and those above it: plans parsed from command lines, and a table in
+//! place of the file system.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,7 +8,7 @@ use fathom_core::EngineInfo;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
 
-/// A host without files, variables or a job on its standard input.
+/// Host without files, variables or a standard input.
 struct Nowhere<'a> {
     engines: &'a [&'static EngineInfo],
 }
@@ -37,7 +37,7 @@ impl Environment for Nowhere<'_> {
     }
 }
 
-/// Files by name; the rest is missing.
+/// Fake file system: these files by name, all others missing.
 #[derive(Debug, Default)]
 pub struct Table(HashMap<&'static str, TargetKind>);
 

@@ -1,8 +1,8 @@
-//! Which reporting group each job belongs to, and which jobs start together.
+//! Reporting groups, and waves of jobs that start together.
 
 use fathom_job::Job;
 
-/// Where one clone of a job stands.
+/// Position of one clone in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Index of its section in the plan.
@@ -13,11 +13,12 @@ pub struct Place {
     pub number: u32,
     /// Reporting group, from 0.
     pub group: u32,
-    /// Jobs of one wave start together, when those of the wave before have ended.
+    /// Wave: its jobs start together, once those of the previous wave have ended.
     pub wave: u32,
 }
 
-/// Multiplies the jobs out: clones in fio's order (0, N−1, …, 1), thread numbers, groups, waves.
+/// Expands jobs into clones, in fio's order (0, N−1, …, 1), and assigns thread numbers, groups and
+/// waves.
 pub fn places(jobs: &[Job]) -> Vec<Place> {
     let mut places = Vec::new();
     let (mut group, mut wave, mut number) = (0, 0, 0);
@@ -41,7 +42,7 @@ pub fn places(jobs: &[Job]) -> Vec<Place> {
     places
 }
 
-/// Sub-job numbers in the order the clones are made.
+/// Returns sub-job numbers in the order in which clones are created.
 fn clone_order(count: u32) -> impl Iterator<Item = u32> {
     std::iter::once(0).chain((1..count).rev())
 }
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_are_made_in_fios_order() {
+    fn clones_follow_fios_order() {
         let order = |count| clone_order(count).collect::<Vec<_>>();
         assert_eq!(order(1), [0]);
         assert_eq!(order(2), [0, 1]);

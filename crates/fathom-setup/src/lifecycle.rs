@@ -1,28 +1,33 @@
-//! Who starts after whom, and who ends with whom: one set of rules for both drivers.
+//! Start order and exit rules of jobs (`stonewall`, `wait_for`, `exitall`), shared by both drivers.
 //!
-//! The driver asks who may start now, starts them together, and tells who has ended; it is told
-//! who is to stop.
+//! The driver starts the jobs that [`Lifecycle::ready`] returns, together, and reports the end of
+//! each job to [`Lifecycle::ended`], which returns the jobs to stop.
 
 use fathom_job::{ExitWhat, Plan};
 
 use crate::groups::Place;
 
-/// The jobs of a run, by their place in it.
+/// State machine of a run's jobs: waiting, running, over.
+///
+/// Purely computational: it reads no clock and starts nothing. [`ready`](Self::ready) and
+/// [`ended`](Self::ended) take time proportional to the number of jobs, but `ready` returns at once
+/// when no job is waiting.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
     jobs: Vec<Rules>,
-    /// How many jobs wait, and how many of each section are not over: to look at all of them
-    /// whenever one ends would take the square of their number.
+    /// Number of waiting jobs, so that the end of a job costs O(1) in the common case that none
+    /// waits.
     waiting: usize,
+    /// Number of jobs of each section that are not over, for the same reason.
     open: Vec<usize>,
-    /// A job of the plan has `exitall`: it holds for all.
+    /// Some job has `exitall`, which applies to all jobs.
     exit_all: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Rules {
     place: Place,
-    /// The section whose clones must have ended.
+    /// Section whose clones must have ended (`wait_for`).
     waits_for: Option<usize>,
     exit_what: ExitWhat,
     exit_on_error: bool,
@@ -33,12 +38,12 @@ struct Rules {
 enum State {
     Waiting,
     Running,
-    /// Has ended, or will never start.
+    /// Ended, or will never start.
     Over,
 }
 
 impl Lifecycle {
-    /// The rules of a plan whose clones stand in these places.
+    /// Creates the state of a run in which no job has started.
     pub fn new(plan: &Plan, places: impl Iterator<Item = Place>) -> Self {
         let section_of = |name: &String| plan.jobs.iter().position(|job| &job.name == name);
         let rules = |place: Place| {
@@ -63,7 +68,7 @@ impl Lifecycle {
         }
     }
 
-    /// The jobs that may start now; they count as running.
+    /// Returns the jobs that may start now and marks them as running.
     pub fn ready(&mut self) -> Vec<usize> {
         if self.waiting == 0 {
             return Vec::new();
@@ -90,8 +95,8 @@ impl Lifecycle {
         ready
     }
 
-    /// A job has ended; those that are to stop with it. Of these, those that have not started
-    /// never will.
+    /// Marks a job as ended and returns the running jobs that must stop with it. Those that have
+    /// not started never will.
     pub fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
         self.over(job);
         let first = self.jobs[job].clone();
@@ -115,7 +120,7 @@ impl Lifecycle {
         stop
     }
 
-    /// No further job will start.
+    /// Prevents waiting jobs from starting.
     pub fn start_no_more(&mut self) {
         for job in 0..self.jobs.len() {
             if self.jobs[job].state == State::Waiting {
@@ -124,7 +129,7 @@ impl Lifecycle {
         }
     }
 
-    /// A job has ended, or will never start.
+    /// Marks a job as over: ended, or never to start.
     fn over(&mut self, job: usize) {
         let rules = &mut self.jobs[job];
         match std::mem::replace(&mut rules.state, State::Over) {
@@ -135,7 +140,7 @@ impl Lifecycle {
         self.open[rules.place.section] -= 1;
     }
 
-    /// Whether any job runs.
+    /// Returns true if any job is running.
     pub fn any_runs(&self) -> bool {
         let mut states = self.jobs.iter().map(|rules| rules.state);
         states.any(|state| state == State::Running)
@@ -153,7 +158,7 @@ mod tests {
         Lifecycle::new(&plan, places(&plan.jobs).into_iter())
     }
 
-    /// Jobs end in the order in which they started; `starts` are those that start together.
+    /// Ends jobs in the order in which they started; `starts` lists the jobs that start together.
     #[track_caller]
     fn check(words: &str, starts: &[&[usize]]) {
         let mut rules = lifecycle(words);
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starts_when() {
+    fn start_order() {
         let with = |words: &str| format!("--ioengine=null --size=1m {words}");
         check(&with("--name=a --name=b"), &[&[0, 1]]);
         check(&with("--name=a --name=b --stonewall"), &[&[0], &[1]]);
@@ -190,7 +195,8 @@ mod tests {
         check(&with(walls), &[&[0], &[1], &[2, 3]]);
     }
 
-    /// Job 0 ends first, with an error or without; these stop with it, and so many start after.
+    /// Ends job 0 first, with or without an error: `stop` must stop with it, and `later` jobs start
+    /// after that.
     #[track_caller]
     fn check_end(words: &str, failed: bool, stop: &[usize], later: usize) {
         let mut rules = lifecycle(&format!("--ioengine=null --size=1m {words}"));
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_with_whom() {
+    fn exit_rules() {
         let three = "--name=a --name=b --name=c --new_group --name=d --stonewall";
         check_end(three, true, &[], 1);
         check_end(&format!("--exitall {three}"), false, &[1], 1);

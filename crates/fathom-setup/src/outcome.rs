@@ -6,15 +6,19 @@ use fathom_stats::Latency;
 use fathom_workload::Results;
 
 /// Result of one job.
+///
+/// A driver fills it in when the job ends, or from a copy of the job's counters for an interim
+/// report, and [`collect`](crate::collect) turns it into a `JobRecord`. It is a plain value without
+/// a reference to the engine or thread, so it outlives both. Copying it copies the histograms.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What the worker measured; `None` if it never ran.
+    /// Measurements of the worker; `None` if it never ran.
     pub results: Option<Results>,
     /// The failure that ended the job, unless an op's own error did.
     pub fault: Option<Fault>,
-    /// Processor time of the job's thread, its offload workers and the kernel's helpers.
+    /// CPU time of the job's thread, its offload workers and the kernel's helper threads.
     pub cpu: CpuRecord,
-    /// The kernel's number of the thread; 0 in virtual time.
+    /// Kernel thread ID; 0 in virtual time.
     pub thread_id: u32,
     /// Capabilities of the engine that was started.
     pub engine: Option<Capabilities>,
@@ -27,7 +31,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns whether the job ended with an error.
+    /// Returns true if the job ended with an error.
     pub fn has_failed(&self) -> bool {
         let results = self.results.as_ref();
         self.fault.is_some() || results.is_some_and(|results| results.error.is_some())
@@ -37,9 +41,9 @@ impl Outcome {
 /// Failure of a job outside its ops: its engine, its thread's settings, its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Error number of the failed system call.
+    /// Errno of the failed system call.
     pub errno: u32,
-    /// What failed: where: why.
+    /// Message: what failed, where, why.
     pub text: String,
     /// Remedy; empty if none is known.
     pub hint: String,

@@ -1,4 +1,4 @@
-//! What a run would refuse in jobs of a plan whose others have been refused already.
+//! Preflight of the remaining jobs of a plan, some of whose jobs the parser has rejected.
 
 use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{Diagnostics, Plan, Settings, Size};
@@ -7,11 +7,10 @@ use crate::check;
 use crate::error::RunError;
 use crate::translate::{Translation, entropy, translate};
 
-/// What a run would refuse in `sound`, a plan some of whose jobs have been refused already: so that
-/// the user hears of everything at once. Nothing is started, created or written.
+/// Returns the problems that a run would report for `sound`, the valid jobs of a partly rejected
+/// plan, so that the user sees all problems at once. Nothing is started, created or written.
 ///
-/// Jobs without a size of their own are passed over: their files may be those that a job which was
-/// refused lays out.
+/// Jobs without a size of their own are skipped: a rejected job might have laid out their files.
 #[must_use]
 pub fn refusals(sound: &Plan, settings: &Settings) -> Diagnostics {
     let mut plan = sound.clone();

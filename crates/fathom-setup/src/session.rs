@@ -1,98 +1,105 @@
-//! How a run talks to whoever started it; there is no global state, so several can go on at once.
+//! Connection between a run and its caller. There is no global state, so several runs can execute
+//! at once.
 
 use fathom_core::{Nanos, PerDirection};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_workload::Phase;
 
-/// The run's connection to the outside.
+/// Connection between a run and its caller: events out, requests in.
+///
+/// The caller builds one per run and lends it to the driver. The driver polls the counters `stops`
+/// and `reports_asked`, at least every 50 ms while jobs run, and calls `tell` on the thread that
+/// called it, so the closures need neither locks nor `Send`. Requests are counters instead of
+/// flags, so that a second request is distinguishable from the first. A slow `tell` delays the
+/// watcher, not the jobs.
 pub struct Session<'a> {
-    /// Hears what happens, in order, on the thread that called the driver.
+    /// Receives events, in order, on the thread that called the driver.
     pub tell: &'a mut dyn FnMut(Event<'_>),
-    /// How often somebody asked to stop; from 1 on, the run issues nothing more and reports.
+    /// Number of stop requests so far; from 1 on, the run issues no more ops and reports.
     pub stops: &'a dyn Fn() -> u32,
-    /// How often progress is told; `None` for never.
+    /// Interval between progress events; `None` for none.
     pub progress: Option<Nanos>,
-    /// How often a report of what was measured so far is told; `None` for never.
+    /// Interval between interim reports; `None` for none.
     pub report_every: Option<Nanos>,
-    /// How often somebody asked for such a report; whenever that grows, one is told.
+    /// Number of interim reports requested so far; an increment triggers one.
     pub reports_asked: &'a dyn Fn() -> u32,
-    /// Show a bar on the terminal while files are laid out.
+    /// Show a progress bar on the terminal during layout.
     pub layout_bar: bool,
-    /// A job whose file is missing, and must not be made (`allow_file_create=0`), fails by itself,
-    /// as in fio; without this the plan is refused.
+    /// Let a job fail by itself, as in fio, if its file is missing and `allow_file_create=0`.
+    /// Otherwise the whole plan is rejected.
     pub jobs_fail_alone: bool,
 }
 
-/// What happens in a run.
+/// Event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The plan was understood: each clone as far as it is known, in the order of thread numbers.
+    /// The plan was translated: every clone, by thread number, without results.
     Planned(&'a [JobRecord]),
-    /// Something that the user should know before the numbers are in.
+    /// Warning that precedes the results.
     Warning(&'a Warning),
-    /// The plan was checked; so many jobs will run.
+    /// The plan passed the checks; this many jobs will run.
     Starting(usize),
     /// Files of a job are about to be laid out.
     LayingOut {
-        /// The job.
+        /// Name of the job.
         job: &'a str,
-        /// How many files.
+        /// Number of files.
         files: usize,
-        /// Bytes of all of them.
+        /// Total length of the files.
         bytes: u64,
     },
-    /// Lines that `--debug` asked for.
+    /// Output of `--debug`.
     Debug(&'a str),
-    /// How far the jobs have come.
+    /// Progress of the jobs.
     Progress(&'a Snapshot),
-    /// What the jobs have measured so far.
+    /// Results so far.
     Interim(&'a Record),
-    /// Something went wrong beside the jobs, which went on.
+    /// Failure outside the jobs, such as of a log; the jobs continued.
     Lost(&'a Warning),
-    /// A request to stop was seen; what is in flight is still waited for.
+    /// The run is stopping and waits for ops in flight.
     Stopping,
-    /// A while after that these jobs have not ended.
+    /// These jobs have not ended some time after [`Stopping`](Self::Stopping).
     StillStopping(&'a [&'a str]),
 }
 
-/// How far the jobs have come.
+/// Progress of the jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Since the first job was started.
+    /// Time since the first job started.
     pub elapsed: Nanos,
-    /// Each job, in the order of thread numbers.
+    /// Progress of each job, by thread number.
     pub jobs: Vec<JobSnapshot>,
 }
 
-/// How far one job has come.
+/// Progress of one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JobSnapshot {
-    /// What its thread is doing.
+    /// State of its thread.
     pub state: JobState,
     /// Ops completed, ramp time included.
     pub ios: PerDirection<u64>,
     /// Bytes moved, ramp time included.
     pub bytes: PerDirection<u64>,
-    /// Since it was started; zero before.
+    /// Time since it started; zero before.
     pub elapsed: Nanos,
 }
 
-/// What the job's thread is doing.
+/// State of a job's thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobState {
-    /// Its thread has not been started.
+    /// The thread has not been started.
     #[default]
     NotStarted,
-    /// It sets up its engine and opens its files, or waits for the others to do so.
+    /// It starts its engine and opens its files, or waits at the start barrier.
     SettingUp,
-    /// It runs; see the phase.
+    /// It runs the workload, in this phase.
     Working(Phase),
-    /// Its thread has ended.
+    /// The thread has ended.
     Ended,
-    /// Its thread has ended with an error.
+    /// The thread has ended with an error.
     Failed,
 }
 
-/// The shortest interval between reports: the grain of the thread that watches the jobs.
+/// Minimum interval between reports: the resolution of the watcher.
 pub const REPORT_EVERY_MIN: Nanos = Nanos::from_millis(10);

@@ -1,5 +1,5 @@
-//! Where a run stands, in numbers: rates since the last look, how much is done, how long it will
-//! take. How that is printed is another's business.
+//! Status of a run in numbers: current rates, percentage done, estimated time left. The reports
+//! format them.
 
 use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::{Options, Plan, ReadWrite, Size, Verify};
@@ -8,8 +8,8 @@ use fathom_workload::Phase;
 use crate::groups::{Place, places};
 use crate::{JobSnapshot, JobState, Snapshot};
 
-/// The goals of a plan's jobs, clones multiplied out, in the order of a snapshot's jobs; bytes are
-/// known where the plan gives them as such.
+/// Returns the goals of a plan's jobs, one per clone, in the order of a snapshot's jobs. Bytes are
+/// known only if the plan states them as such.
 #[must_use]
 pub fn goals(plan: &Plan) -> Vec<Goal> {
     let places = places(&plan.jobs).into_iter();
@@ -20,7 +20,7 @@ pub fn goals(plan: &Plan) -> Vec<Goal> {
     places.map(goal).collect()
 }
 
-/// Bytes of one pass, reading back included.
+/// Returns the bytes of one pass, including verification reads.
 fn bytes_asked_for(options: &Options) -> Option<u64> {
     let Some(Size::Bytes(bytes)) = options.io_size.or(options.size) else {
         return None;
@@ -34,23 +34,23 @@ fn bytes_asked_for(options: &Options) -> Option<u64> {
     })
 }
 
-/// What a job is to do, as far as it is known before.
+/// Amount of work of a job, as far as it is known in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goal {
-    /// Jobs of one wave run together; waves follow one another.
+    /// Wave of the job; waves run one after another.
     pub wave: u32,
-    /// Bytes of all its passes, where it ends by them.
+    /// Bytes of all passes, if they end the job.
     pub bytes: Option<u64>,
-    /// Time that it measures at most.
+    /// Maximum measured time.
     pub runtime: Option<Nanos>,
-    /// Time before that: `startdelay` and `ramp_time`.
+    /// Time before the measurement: `startdelay` and `ramp_time`.
     pub before: Nanos,
-    /// fio's letter for it while it runs.
+    /// fio's letter for the job while it runs.
     pub letter: char,
 }
 
 impl Goal {
-    /// The goal of a job of `wave` that moves `bytes` in one pass.
+    /// Creates the goal of a job of `wave` that moves `bytes` in one pass.
     #[must_use]
     pub fn new(options: &Options, wave: u32, bytes: Option<u64>) -> Self {
         let all_passes = bytes.map(|bytes| bytes.saturating_mul(u64::from(options.loops.max(1))));
@@ -63,20 +63,20 @@ impl Goal {
         }
     }
 
-    /// From its start to the end of its time.
+    /// Returns the time from the job's start to the end of its runtime.
     fn whole_time(&self) -> Option<Nanos> {
         self.runtime.map(|runtime| self.before + runtime)
     }
 }
 
-/// fio's letter for a running job: capital for sequential; a mix that is all of one kind is that
-/// kind.
+/// Returns fio's letter for a running job: upper case for sequential. A mix of 0 or 100 % reads has
+/// the letter of its only direction.
 fn letter(options: &Options) -> char {
     let letter = match (options.rw, options.rwmixread) {
         (ReadWrite::Read, _) | (ReadWrite::Mixed, 100) => 'r',
         (ReadWrite::Write, _) | (ReadWrite::Mixed, 0) => 'w',
         (ReadWrite::Mixed, _) => 'm',
-        // Not so for trims: the capital is the random one.
+        // Trims are the other way round: lower case is random.
         (ReadWrite::Trim | ReadWrite::TrimWrite, _) => {
             return if options.random { 'd' } else { 'D' };
         }
@@ -88,26 +88,26 @@ fn letter(options: &Options) -> char {
     }
 }
 
-/// Where a run stands.
+/// Status of a run at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// Since the first job was started.
+    /// Time since the first job started.
     pub elapsed: Nanos,
-    /// Jobs that run, ramping ones too.
+    /// Number of running jobs, including those in their ramp.
     pub running: u32,
     /// fio's letter for each job's state, in the order of the jobs.
     pub states: String,
-    /// How much is done, 0–100; `None` while nobody knows, or all that run are ramping.
+    /// Percentage done; `None` if unknown, or while all running jobs are in their ramp.
     pub percent: Option<f64>,
-    /// Bytes per second since the last look.
+    /// Bytes per second since the previous sample.
     pub bytes_per_s: PerDirection<u64>,
-    /// Ops per second since the last look.
+    /// Ops per second since the previous sample.
     pub ops_per_s: PerDirection<u64>,
-    /// Time that is left, whole seconds; `None` while nobody knows.
+    /// Estimated time left in whole seconds; `None` if unknown.
     pub eta_s: Option<u64>,
 }
 
-/// Looks at a run again and again.
+/// Computes the status of a run from successive snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     last: Totals,
@@ -121,8 +121,8 @@ struct Totals {
 }
 
 impl Meter {
-    /// Where the run stands; rates are those since the look before, at first since the start.
-    /// `goals` are those of the snapshot's jobs, in their order.
+    /// Returns the status of the run; rates cover the time since the previous call, or since the
+    /// start. `goals` are those of the snapshot's jobs, in their order.
     pub fn look(&mut self, goals: &[Goal], snapshot: &Snapshot) -> Standing {
         let now = Totals {
             elapsed: snapshot.elapsed,
@@ -175,7 +175,7 @@ fn state(goal: &Goal, state: JobState) -> char {
     }
 }
 
-/// The mean over all jobs; a job whose end nobody knows makes the whole unknown.
+/// Returns the mean percentage over all jobs; `None` if the end of any job is unknown.
 fn percent(jobs: &[(&Goal, &JobSnapshot)]) -> Option<f64> {
     let measures = |state| runs(state) && state != JobState::Working(Phase::Ramp);
     let ended = |state| matches!(state, JobState::Ended | JobState::Failed);
@@ -196,7 +196,7 @@ fn percent(jobs: &[(&Goal, &JobSnapshot)]) -> Option<f64> {
         .map(|mean| f64::from(mean) / f64::from(PERCENT))
 }
 
-/// How much of a job is done, in millionths; it ends by its bytes or its time, whichever is first.
+/// Returns the completed share of a job in millionths, by bytes or time, whichever ends it first.
 fn done(goal: &Goal, job: &JobSnapshot) -> Option<u64> {
     match job.state {
         JobState::Ended | JobState::Failed => return Some(WHOLE),
@@ -210,7 +210,7 @@ fn done(goal: &Goal, job: &JobSnapshot) -> Option<u64> {
     by_time.max(by_bytes)
 }
 
-/// How long until the last wave has ended.
+/// Estimates the time until the last wave ends.
 fn eta(jobs: &[(&Goal, &JobSnapshot)], now: &Totals) -> Option<Nanos> {
     let mut waves: Vec<u32> = jobs.iter().map(|(goal, _)| goal.wave).collect();
     waves.dedup();
@@ -223,8 +223,8 @@ fn eta(jobs: &[(&Goal, &JobSnapshot)], now: &Totals) -> Option<Nanos> {
     Some(sum)
 }
 
-/// How long a job will go on. One that has not moved anything yet is taken to be as fast as the
-/// run so far.
+/// Estimates the time left for a job. Without any progress of its own, it is assumed to be as fast
+/// as the whole run so far.
 fn left(goal: &Goal, job: &JobSnapshot, now: &Totals) -> Option<Nanos> {
     if matches!(job.state, JobState::Ended | JobState::Failed) {
         return Some(Nanos::ZERO);
@@ -263,8 +263,7 @@ fn per_second(amount: u64, span: Nanos) -> u64 {
     scaled(amount, 1_000_000_000, span.get()).unwrap_or(0)
 }
 
-/// a · b / c; `None` for c = 0. The product has 128 bits; what does not fit into 64 becomes the
-/// most that does.
+/// Returns a · b / c, saturated to 64 bits; `None` for c = 0. The product has 128 bits.
 fn scaled(a: u64, b: u64, c: u64) -> Option<u64> {
     let product = u128::from(a) * u128::from(b);
     let quotient = product.checked_div(u128::from(c))?;
@@ -275,7 +274,7 @@ fn count(jobs: usize) -> u32 {
     u32::try_from(jobs).unwrap_or(u32::MAX)
 }
 
-/// A job that is done, in millionths.
+/// A completed job, in millionths.
 const WHOLE: u64 = 1_000_000;
 /// One percent, in millionths.
 const PERCENT: u32 = 10_000;
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_ends_by_time_or_by_bytes_whichever_is_first() {
+    fn time_or_bytes_end_a_job_whichever_is_first() {
         check(
             &[goal(None, Some(20))],
             &[job(RUNNING, 7, 5)],
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_waits_is_taken_to_be_as_fast_as_the_others() {
+    fn waiting_job_is_assumed_as_fast_as_the_others() {
         let first = goal(Some(100 * MIB), None);
         let mut second = first;
         second.wave = 1;
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_everything_is_everything() {
+    fn percentage_saturates() {
         check(
             &[goal(None, Some(10))],
             &[job(RUNNING, 1, 30)],
@@ -407,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_since_the_last_look() {
+    fn rates_cover_the_time_since_the_previous_sample() {
         let mut meter = Meter::default();
         let mut at = |elapsed_ms, mib| {
             let snapshot = Snapshot {

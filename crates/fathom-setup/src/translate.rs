@@ -1,7 +1,7 @@
-//! From what was written to what is done: a plan becomes one `JobSetup` for each clone.
+//! Translation of a plan into one `JobSetup` per clone.
 //!
-//! Every default that depends on other options is filled in here; the worker and the engines read
-//! final values only. Nothing is written: the file system is looked at through `FileSystemProbe`.
+//! All defaults that depend on other options are resolved here, so workers and engines see only
+//! final values. Nothing is written; the file system is read through `FileSystemProbe`.
 
 pub mod content;
 mod files;
@@ -26,65 +26,70 @@ use self::ties::Ties;
 use crate::error::{Problem, RunError};
 use crate::groups::{Place, places};
 
-/// One clone of a job, ready to be checked and run.
+/// One clone of a job with every option resolved, ready to be checked and run.
+///
+/// [`translate`] creates it, the checks and lint read it, and a driver turns it into an engine and
+/// a worker; [`collect`](crate::collect) uses it once more to complete the job's record. It never
+/// changes in between, so all of them agree on what the job is. It refers to its job by
+/// `place.section` instead of borrowing it, so that parts of it can move to other threads.
 #[derive(Clone, Debug)]
 pub struct JobSetup {
-    /// Where it stands in the run.
+    /// Position in the run.
     pub place: Place,
-    /// Its name; the clones behind the first have the section's.
+    /// Name in the report; all clones but the first have the section's name.
     pub name: String,
-    /// What its worker does.
+    /// Configuration of the worker.
     pub worker: WorkerConfig,
-    /// Its files, in the worker's order.
+    /// Files, in the worker's order.
     pub files: Vec<FileSetup>,
-    /// Bytes of one slot's buffer.
+    /// Buffer size per slot in bytes.
     pub buffer_bytes: u32,
-    /// Files are neither made nor opened (`ioengine=null`).
+    /// Files are neither created nor opened (`ioengine=null`).
     pub diskless: bool,
-    /// `error_dump`: what it went past is told.
+    /// `error_dump`: report the first tolerated error.
     pub tells_errors: bool,
-    /// The clock of its start in the report.
+    /// Clock ID of the job's start time in the report.
     pub start_clock: u32,
 }
 
 /// One file of a job.
 #[derive(Clone, Debug)]
 pub struct FileSetup {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// What lies there, or will when the jobs before have laid out theirs.
+    /// Kind of the target, once the preceding jobs are laid out.
     pub found: TargetKind,
-    /// What it must hold before the job starts.
+    /// Size in bytes that it needs before the job starts.
     pub bytes: u64,
-    /// The job works from here…
+    /// Start of the job's range.
     pub offset: u64,
-    /// …for so many bytes.
+    /// Length of the job's range in bytes.
     pub length: u64,
 }
 
 impl FileSetup {
-    /// Bytes it will hold when the job starts.
+    /// Returns the size of the file when the job starts.
     pub fn whole(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
     }
 }
 
-/// What a plan comes to.
+/// Result of translating a plan.
 #[derive(Debug, Default)]
 pub struct Translation {
-    /// Every clone, in the order of thread numbers.
+    /// All clones, by thread number.
     pub setups: Vec<JobSetup>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
-    /// What cannot be done; the setups of these jobs are left out.
+    /// Problems; the jobs concerned have no setups.
     pub problems: Vec<Problem>,
 }
 
 impl Translation {
-    /// Returns itself, or every problem if there is one.
+    /// Returns the translation if it has no problems.
     ///
     /// # Errors
-    /// The problems.
+    /// All problems.
     pub fn checked(self) -> Result<Self, RunError> {
         if self.problems.is_empty() {
             return Ok(self);
@@ -95,7 +100,7 @@ impl Translation {
     }
 }
 
-/// Translates a whole plan; problems of all jobs are collected.
+/// Translates a plan, collecting the problems of all jobs.
 pub fn translate(
     plan: &Plan,
     probe: &dyn FileSystemProbe,
@@ -118,13 +123,13 @@ pub fn translate(
         match setup(job, place, seed, &mut planned) {
             Ok((setup, warnings)) => {
                 planned.add(&setup);
-                // Clones would only say the same again.
+                // Clones would repeat the same warnings.
                 if place.clone == 0 {
                     translation.warnings.extend(warnings);
                 }
                 translation.setups.push(setup);
             }
-            // Clones mostly fail alike: one of a section speaks for all.
+            // Clones mostly fail alike, so one problem per section is reported.
             Err(problem) if failed.insert(place.section) => translation.problems.push(problem),
             Err(_) => {}
         }
@@ -132,7 +137,7 @@ pub fn translate(
     translation
 }
 
-/// The file system as it will be when the jobs before have laid out their files.
+/// File system as it will be once the preceding jobs have laid out their files.
 struct Planned<'a> {
     probe: &'a dyn FileSystemProbe,
     files: HashMap<String, TargetKind>,
@@ -165,7 +170,7 @@ impl Planned<'_> {
     }
 }
 
-/// One clone's setup, and what is to be said about it.
+/// Translates one clone and returns its setup and warnings.
 fn setup(
     job: &Job,
     place: Place,
@@ -180,8 +185,8 @@ fn setup(
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
             "size_beyond_device",
-            "`size` is more than the device holds; the job works on what is there",
-            "leave `size` out to use the whole device",
+            "`size` exceeds the device; the job uses the part that exists",
+            "remove `size` to use the whole device",
         );
     }
     ties::note_windows(options, &mut warnings);
@@ -231,8 +236,8 @@ fn setup(
     Ok((setup, warnings.list))
 }
 
-/// The part of a file that ops are placed in. As in fio, zones go on to the file's end; `size`
-/// bounds what is moved in them.
+/// Returns the range of a file in which ops are placed. As in fio, zones extend to the end of the
+/// file and `size` limits only the bytes transferred.
 fn range(options: &Options, file: &FileSetup) -> FileRange {
     FileRange {
         offset: file.offset,
@@ -244,12 +249,13 @@ fn range(options: &Options, file: &FileSetup) -> FileRange {
     }
 }
 
-/// What a job works on, in all.
+/// Returns the total length of a job's ranges.
 fn bytes_of(files: &[FileSetup]) -> u64 {
     files.iter().map(|file| file.length).sum()
 }
 
-/// Of files in one directory the first: they are in one file system.
+/// Returns the first file of each directory, for `end_syncfs`: files of one directory share a file
+/// system.
 fn file_systems(options: &Options, files: &[FileSetup]) -> Vec<FileIndex> {
     if !options.files.end_syncfs {
         return Vec::new();
@@ -261,7 +267,7 @@ fn file_systems(options: &Options, files: &[FileSetup]) -> Vec<FileIndex> {
     new.map(|(number, _)| FileIndex::new(number)).collect()
 }
 
-/// One of bytes ends when they are moved, and not before.
+/// Returns the ramp time; practically infinite for `ramp_size`, which ends the ramp by bytes.
 fn ramp(options: &Options) -> Nanos {
     match options.ramp_size {
         0 => options.ramp_time,
@@ -269,7 +275,7 @@ fn ramp(options: &Options) -> Nanos {
     }
 }
 
-/// Ops in flight at most: one for synchronous engines, whatever was asked (the parser says so).
+/// Returns the queue depth: 1 for synchronous engines, whatever `iodepth` says (the parser warns).
 fn depth(options: &Options) -> u32 {
     let asked = options.iodepth.max(1);
     if options.is_synchronous(asked) {
@@ -279,7 +285,7 @@ fn depth(options: &Options) -> u32 {
     }
 }
 
-/// Errors that the job goes past.
+/// Returns the errors that the job tolerates.
 fn tolerate(options: &Options) -> Tolerate {
     Tolerate {
         read: options.continue_on_error.read,
@@ -289,21 +295,22 @@ fn tolerate(options: &Options) -> Tolerate {
     }
 }
 
-/// `time_based` needs a `runtime`; the parser says so where there is none.
+/// Returns true if `time_based` is effective: it needs a `runtime`, and the parser warns if there
+/// is none.
 fn time_based(options: &Options) -> bool {
     let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
     options.time_based && bounded
 }
 
-/// `number_ios` over all passes; as in fio, `time_based` goes on all the same. One pass of ops of
-/// one size is ended by its bytes, which costs nothing.
+/// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
+/// single pass of ops of one size ends by its bytes instead, which costs no check per op.
 fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
     let by_bytes = options.loops <= 1 && only_size(options).is_some();
     (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
 }
 
-/// The bytes of a pass, or of the ops that `number_ios` leaves of it.
+/// Returns the bytes of a pass, reduced to those of `number_ios` ops if that ends it.
 fn bytes_per_pass(options: &Options, bytes: u64) -> u64 {
     let ops = options.number_ios.filter(|_| !time_based(options));
     match (ops, only_size(options), ops_limit(options)) {
@@ -312,7 +319,7 @@ fn bytes_per_pass(options: &Options, bytes: u64) -> u64 {
     }
 }
 
-/// The size of all ops, if there is only one.
+/// Returns the op size, if all ops have the same.
 fn only_size(options: &Options) -> Option<u64> {
     let mut sizes: Vec<_> = pattern::sized(options)
         .flat_map(|direction| <[u64; 2]>::from(pattern::bounds(options, direction)))
@@ -334,7 +341,7 @@ fn start_delay(options: &Options, seed: u64) -> Nanos {
     ))
 }
 
-/// A slot's buffer holds the largest op that moves data.
+/// Returns the buffer size per slot: that of the largest op that transfers data.
 fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
     let moved = [Direction::Read, Direction::Write];
     let moves = moved.iter().any(|&d| pattern::uses(options, d));
@@ -343,10 +350,10 @@ fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
         .map(|direction| pattern::bounds(options, direction).1)
         .max();
     u32::try_from(largest.unwrap_or(0))
-        .map_err(|_| Problem::new("block_size_too_large", "a block size is not below 4 GiB"))
+        .map_err(|_| Problem::new("block_size_too_large", "block size must be below 4 GiB"))
 }
 
-/// What is to be said about one job.
+/// Warnings about one job.
 struct Warnings<'a> {
     job: &'a str,
     list: Vec<Warning>,
@@ -370,7 +377,7 @@ impl<'a> Warnings<'a> {
     }
 }
 
-/// What a drawn number is for, so that no two uses share one.
+/// Purpose of a random number, so that no two uses share one.
 const START_DELAY: u64 = 1;
 
 #[cfg(test)]

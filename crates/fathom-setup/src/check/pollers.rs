@@ -1,4 +1,5 @@
-//! Offload workers whose rings are polled by more kernel threads than there are processors.
+//! Check for more polling kernel threads than CPUs (`io_submit_mode=offload` with
+//! `sqthread_poll`).
 
 use std::collections::BTreeSet;
 
@@ -8,20 +9,20 @@ use fathom_record::Warning;
 
 use crate::translate::JobSetup;
 
-/// Jobs of one wave whose workers each have a kernel thread that polls their ring: each sleeps for
-/// the other, and where they are more than the processors the one that is waited for does not run.
+/// Jobs of one wave whose offload workers each have a kernel thread polling their ring. Worker and
+/// poller wait for each other, so with more threads than CPUs each op waits for a CPU as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// The first such job's section.
+    /// Section of the first such job.
     pub section: usize,
-    /// Workers that there may be, and so many pollers.
+    /// Maximum number of workers, and of pollers.
     pub workers: u32,
-    /// Threads of all three kinds.
+    /// Total number of threads: jobs, workers and pollers.
     pub threads: u32,
 }
 
 impl Crowd {
-    /// The crowd that a wave of jobs makes on so many processors, if it is one.
+    /// Returns the crowd of a wave, if it has more threads than CPUs.
     pub fn of_wave(plan: &Plan, setups: &[JobSetup], wave: u32, cpus: u32) -> Option<Self> {
         let mut crowd: Option<Self> = None;
         for setup in setups.iter().filter(|setup| setup.place.wave == wave) {
@@ -48,18 +49,18 @@ impl Crowd {
             workers, threads, ..
         } = self;
         format!(
-            "up to {workers} workers of io_submit_mode=offload have a ring each, which a kernel \
-             thread of its own polls (sqthread_poll): with their jobs {threads} threads share \
-             {cpus} processors, and each op waits until its poller gets one"
+            "too many polling threads: with sqthread_poll, each of up to {workers} offload workers \
+             has a kernel thread that polls its ring; with their jobs, {threads} threads share \
+             {cpus} CPUs, so each op waits until its poller is scheduled"
         )
     }
 
     /// Remedy.
     pub const HINT: &str =
-        "leave `sqthread_poll` out: workers keep submission off the job's thread without it";
+        "remove `sqthread_poll`: offload workers already submit outside the job's thread";
 }
 
-/// Warnings about crowds of pollers, one a wave.
+/// Returns a warning per wave with too many polling threads.
 pub fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
     let cpus = cpus_online();
     let waves: BTreeSet<u32> = setups.iter().map(|setup| setup.place.wave).collect();
@@ -83,7 +84,7 @@ mod tests {
     use crate::translate::translate;
 
     #[test]
-    fn workers_with_pollers_are_told_where_processors_are_fewer() {
+    fn more_polling_threads_than_cpus_are_reported() {
         let crowd = |words: &str, cpus| {
             let plan = plan(&format!("--name=t --size=1m --ioengine=io_uring {words}"));
             let setups = translate(&plan, &Table::default(), &mut || 1).setups;

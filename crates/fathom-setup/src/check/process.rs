@@ -1,4 +1,4 @@
-//! Options of a job's thread that this machine may not be able to grant.
+//! Checks of a job's thread options against this machine: NUMA nodes, control groups, clocks.
 
 use std::path::{Component, Path};
 
@@ -7,7 +7,7 @@ use fathom_job::{MemoryPolicy, Nodes, Options};
 
 use crate::error::Problem;
 
-/// What is wrong with the options on this machine, each with the option's name.
+/// Returns the problems of the options on this machine, each with the option's name.
 pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
     let asked = &options.process;
     let memory_nodes = asked.numa_mem_policy.as_ref().and_then(MemoryPolicy::nodes);
@@ -19,25 +19,27 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
     let missing = lists.into_iter().filter_map(|(option, nodes)| {
         let nodes = numbers(&nodes?);
         let node = nodes.into_iter().find(|node| !there.contains(node))?;
-        let message = format!("there is no NUMA node {node}: this machine has {there:?}");
-        let problem = Problem::new("no_such_node", message).hint("name nodes that are there");
+        let list: Vec<String> = there.iter().map(u32::to_string).collect();
+        let message = format!("no such NUMA node: {node}");
+        let hint = format!("choose among {}", list.join(", "));
+        let problem = Problem::new("no_such_node", message).hint(hint);
         Some((option, problem))
     });
     let mut problems: Vec<_> = missing.collect();
     problems.extend(cgroup(options).map(|problem| ("cgroup", problem)));
     let id = asked.job_start_clock_id;
     if probe::check_clock(id).is_err() {
-        let message = format!("this kernel has no clock {id}");
+        let message = format!("no such clock: {id}");
         let problem = Problem::new("no_such_clock", message);
         problems.push((
             "job_start_clock_id",
-            problem.hint("0 is CLOCK_REALTIME, 1 is CLOCK_MONOTONIC"),
+            problem.hint("use 0 for CLOCK_REALTIME or 1 for CLOCK_MONOTONIC"),
         ));
     }
     problems
 }
 
-/// The numbers of the nodes.
+/// Returns the node numbers.
 fn numbers(nodes: &Nodes) -> Vec<u32> {
     match nodes {
         Nodes::All => probe::numa_nodes(),
@@ -45,18 +47,19 @@ fn numbers(nodes: &Nodes) -> Vec<u32> {
     }
 }
 
-/// What is wrong with the options, without looking into the group.
+/// Checks the name of the control group and the controller, but not the group itself.
 fn cgroup(options: &Options) -> Option<Problem> {
     let name = options.process.cgroup.as_ref()?;
     let one = |part: Component<'_>| matches!(part, Component::Normal(_));
     if name.is_empty() || !Path::new(name).components().all(one) {
-        let message = format!("`{name}` is not the name of a control group");
-        return Some(Problem::new("bad_cgroup", message).hint("write it as in `cgroup=low`"));
+        let message = format!("invalid control group name `{name}`");
+        let hint = "use a relative path without `..`, such as `cgroup=low`";
+        return Some(Problem::new("bad_cgroup", message).hint(hint));
     }
     if probe::blkio_mount().is_none() {
-        let message = "`cgroup` needs the blkio controller of version 1, which is not mounted";
-        let hint = "mount it (`mount -t cgroup -o blkio none /sys/fs/cgroup/blkio`), or leave \
-                    `cgroup` out";
+        let message = "`cgroup` needs the version 1 blkio controller, which is not mounted";
+        let hint = "mount it (`mount -t cgroup -o blkio none /sys/fs/cgroup/blkio`), or remove \
+                    `cgroup`";
         return Some(Problem::new("no_cgroups", message).hint(hint));
     }
     None
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn paths_outside_the_controller_are_invalid() {
         for name in ["..", "../x", "/x", "", "a/../b"] {
             let mut options = Options::default();
             options.process.cgroup = Some(name.into());

@@ -1,4 +1,4 @@
-//! I/O schedulers that jobs ask for: whether their devices have them.
+//! Checks of `ioscheduler` against the devices under a job's files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use fathom_record::Warning;
 use crate::error::Problem;
 use crate::translate::JobSetup;
 
-/// An I/O scheduler to be set on the devices under a job's files.
+/// I/O scheduler to set on the devices under a job's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerChange {
-    /// The scheduler's name.
+    /// Name of the scheduler.
     pub name: String,
-    /// Each device's name, and the sysfs file that names its scheduler.
+    /// Name of each device, and its `queue/scheduler` in sysfs.
     pub devices: Vec<(String, PathBuf)>,
 }
 
 impl SchedulerChange {
-    /// Returns the change that `ioscheduler` asks for; `None` for none.
+    /// Returns the change that `ioscheduler` requests, if any.
     pub fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
         let name = job.options.ioscheduler.clone()?;
         if setup.diskless {
@@ -37,7 +37,7 @@ impl SchedulerChange {
         })
     }
 
-    /// Returns why it cannot be set, as far as that can be told without trying.
+    /// Returns a problem if the scheduler cannot be set, as far as is known without trying.
     fn problem(&self) -> Option<Problem> {
         self.devices.iter().find_map(|(device, file)| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -46,14 +46,14 @@ impl SchedulerChange {
             if known.into_iter().any(|known| known == self.name) {
                 return None;
             }
-            let message = format!("{device} has no I/O scheduler `{}`", self.name);
+            let message = format!("{device} does not offer the I/O scheduler `{}`", self.name);
             let hint = format!("choose one of: {}", has.trim());
             Some(Problem::new("no_such_scheduler", message).hint(hint))
         })
     }
 }
 
-/// Checks the schedulers that the jobs ask for: problems, and warnings.
+/// Checks the requested schedulers and returns problems and warnings.
 pub fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
     let tree = BlockTree::default();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ pub fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
     (problems, warnings)
 }
 
-/// Schedulers that the kernel may load as modules when their name is written.
+/// Schedulers that the kernel may load as modules when their name is written to sysfs.
 const MODULES: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use fathom_host::fixture::FakeHost;
 
-    /// A change to `name` on a made-up device whose file holds `text`.
+    /// Checks a change to `name` on a fake device whose sysfs file holds `text`.
     #[track_caller]
     fn check(world: &str, text: &str, name: &str, refused: bool) {
         let fake = FakeHost::new(world);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_device_has_are_refused_at_once() {
+    fn unknown_schedulers_are_rejected() {
         check("scheduler-a", "[none] mq-deadline\n", "none", false);
         check("scheduler-b", "[none] mq-deadline\n", "mq-deadline", false);
         check("scheduler-c", "[none] mq-deadline\n", "bfq", false);

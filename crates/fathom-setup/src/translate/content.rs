@@ -1,4 +1,4 @@
-//! What is written, how it is made durable, verified and counted.
+//! Content of written data, syncs, verification, and the statistics to record.
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::{DedupeMode, LogOptions, Options, Verify};
@@ -10,13 +10,14 @@ use fathom_workload::{
 use super::pattern::{self, uses};
 use crate::error::Problem;
 
-/// Returns the content of written buffers, for a job that works on `bytes` of its files. `verify`
-/// writes its own content anew each time.
+/// Returns the content of write buffers, for a job that works on `bytes` of its files. `verify`
+/// generates its own content for each op.
 ///
-/// As seen of fio 3.33 over all combinations of these options: compressible and repeating content
-/// comes before a pattern, which comes before zeros. `buffer_compress_percentage` and
-/// `dedupe_percentage`, 0 included, turn scrambling off; the latter always implies
-/// `refill_buffers` (the parser sees to that), the former from 1 to 99 % and unless it was given.
+/// Observed with fio 3.33 over all combinations of these options: compressible and duplicate data
+/// take precedence over a pattern, and a pattern over zeros. `buffer_compress_percentage` and
+/// `dedupe_percentage`, even if 0, disable scrambling. `dedupe_percentage` always implies
+/// `refill_buffers` (set by the parser); `buffer_compress_percentage` does from 1 to 99 %, unless
+/// `refill_buffers` is given.
 pub fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
     let pattern = options.buffer_pattern.as_ref().filter(|p| !p.is_empty());
     let percent = options.content.compress_percentage;
@@ -30,11 +31,11 @@ pub fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
         _ if options.zero_buffers || percent == Some(100) => BufferFill::Zero,
         _ => BufferFill::Random,
     };
-    // A read leaves its data where the pattern was.
+    // A read overwrites the pattern in the buffer.
     let spoiled = pattern.is_some() && uses(options, Direction::Read);
     let implied = compress.is_some() && !options.refill_given;
     let refill = options.refill_buffers || options.verify != Verify::None || spoiled || implied;
-    // Zeros stay zeros unless the job says otherwise.
+    // Zeros stay zeros unless the job enables scrambling.
     let scramble = options.scramble_buffers.unwrap_or(fill != BufferFill::Zero);
     let is_shaped = percent.is_some() || options.content.dedupe_percentage.is_some();
     BufferConfig {
@@ -46,8 +47,8 @@ pub fn buffers(options: &Options, seed: u64, bytes: u64) -> BufferConfig {
     }
 }
 
-/// The share of `buffer_compress_percentage`. None of it is plain random content, and all of it is
-/// zeros or the pattern.
+/// Returns the share of `buffer_compress_percentage`; `None` for 0 % (random content) and 100 %
+/// (zeros or the pattern).
 fn compress(options: &Options) -> Option<Compressible> {
     let percent = options.content.compress_percentage?;
     (1..100).contains(&percent).then_some(Compressible {
@@ -56,7 +57,7 @@ fn compress(options: &Options) -> Option<Compressible> {
     })
 }
 
-/// `dedupe_percentage` and its family.
+/// Translates `dedupe_percentage` and related options.
 fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
     let content = &options.content;
     let of = match content.dedupe_mode {
@@ -66,7 +67,7 @@ fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
             let percent = u64::from(content.dedupe_working_set_percentage);
             let count = u128::from(buffers) * u128::from(percent) / 100;
             Repeated::Set {
-                // One set for all jobs that say so, else one for each.
+                // `dedupe_global`: jobs share one working set.
                 seed: match content.dedupe_global {
                     true => options.randseed.unwrap_or(0),
                     false => seed,
@@ -79,7 +80,7 @@ fn dedupe(options: &Options, seed: u64, bytes: u64) -> Option<Dedupe> {
     Some(Dedupe { percent, of })
 }
 
-/// Syncs during the job and at its end.
+/// Returns the syncs during the job and at its end.
 pub fn sync_rules(options: &Options) -> SyncRules {
     SyncRules {
         range: options.files.sync_range.map(|range| RangeSync {
@@ -93,7 +94,7 @@ pub fn sync_rules(options: &Options) -> SyncRules {
     }
 }
 
-/// The `verify` family for the job with this thread number.
+/// Translates the `verify` options for the job with this thread number.
 pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
     let method = match options.verify {
         Verify::None => return Ok(None),
@@ -103,7 +104,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Pr
     };
     if options.bs_is_seq_rand {
         let message = "`verify` with `bs_is_seq_rand` exists in fio, but not yet in Fathom";
-        return Err(Problem::new("verify_by_order", message).hint("leave one of them out"));
+        return Err(Problem::new("verify_by_order", message).hint("remove one of them"));
     }
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
     if method == VerifyMethod::Pattern && pattern.is_none() {
@@ -117,13 +118,13 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Pr
         pattern,
         pattern_offsets: options.verify_pattern_offsets.clone(),
         read_back: options.do_verify,
-        // The block header has 16 bits for it.
+        // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))
 }
 
-/// What is counted. The histogram of clat is kept even where its percentiles are not shown: the
-/// distribution lines of the report are drawn from it.
+/// Returns the statistics to record. The clat histogram is kept even if its percentiles are not
+/// shown, since the report derives its distribution lines from it.
 pub fn measure(options: &Options) -> Measure {
     let on = |disabled: bool| !(disabled || options.gtod_reduce);
     let (slat, clat, lat) = (
@@ -135,7 +136,7 @@ pub fn measure(options: &Options) -> Measure {
         slat,
         clat,
         lat,
-        // As in fio, whatever is said about bandwidth: that is about its log of single ops.
+        // As in fio, whatever `disable_bw` says: that affects only the bandwidth log.
         bandwidth: true,
         slat_histogram: slat && options.slat_percentiles,
         clat_histogram: clat,
@@ -145,17 +146,18 @@ pub fn measure(options: &Options) -> Measure {
     }
 }
 
-/// Length of a bandwidth sample, and of a window of the bandwidth log.
+/// Returns the length of a bandwidth sample, and of a window of the bandwidth log.
 pub fn bandwidth_window(logs: &LogOptions) -> Nanos {
     window(logs.bandwidth_ms, logs.bandwidth.as_ref(), logs.average_ms)
 }
 
-/// Length of an IOPS sample, and of a window of the IOPS log.
+/// Returns the length of an IOPS sample, and of a window of the IOPS log.
 pub fn iops_window(logs: &LogOptions) -> Nanos {
     window(logs.iops_ms, logs.iops.as_ref(), logs.average_ms)
 }
 
-/// As in fio: the option for this series alone, or else the windows of its log, or else 500 ms.
+/// Returns the sample length as in fio: the series' own option, else the window of its log, else
+/// 500 ms.
 fn window(own_ms: Option<u32>, log: Option<&String>, average_ms: u32) -> Nanos {
     let of_log = (log.is_some() && average_ms > 0).then_some(average_ms);
     own_ms

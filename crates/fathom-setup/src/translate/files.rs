@@ -1,4 +1,4 @@
-//! The files of a clone: their names, what lies there, and what of each it works on.
+//! Files of a clone: names, targets, sizes, and the job's range in each.
 
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
@@ -8,7 +8,8 @@ use super::{FileSetup, Planned, pattern, seeds};
 use crate::error::Problem;
 use crate::groups::Place;
 
-/// As in fio, a job without a `filename` works on the device or pipe that has its section's name.
+/// Returns the names of a clone's files. As in fio, a job without a `filename` uses the device or
+/// pipe named by its section, if there is one.
 fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
     let options = &job.options;
     let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
@@ -19,7 +20,7 @@ fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<St
     fathom_job::file_names(job, clone)
 }
 
-/// The clone's files: names, what lies there, sizes and ranges.
+/// Returns the clone's files with their targets, sizes and ranges.
 pub(super) fn files(
     job: &Job,
     place: Place,
@@ -69,7 +70,7 @@ pub(super) fn files(
     Ok((files, sizes))
 }
 
-/// The files by their names, and those of a directory (`opendir`), by name.
+/// Returns the names of a clone's files, including those in the directory of `opendir`.
 fn file_names(
     job: &Job,
     place: Place,
@@ -91,12 +92,13 @@ fn file_names(
     let inside = planned.probe.files_in(folder);
     names.extend(inside.map_err(|error| problem(error.to_string()))?);
     match names.is_empty() {
-        true => Err(problem("there are no files in it".into())),
+        true => Err(problem("directory has no files".into())),
         false => Ok(names),
     }
 }
 
-/// The end of a job's passes. Gaps of whole ops lead past the range's end and round to its front.
+/// Returns the end of a job's passes. With gaps of at least one op, offsets pass the end of the
+/// range and wrap around.
 fn pass_end(options: &Options) -> PassEnd {
     let gap = options.rw_suffix.map_or(0, |suffix| suffix.number);
     let goes_round = u64::try_from(gap).is_ok_and(|gap| gap >= pattern::smallest(options));
@@ -111,8 +113,8 @@ fn pass_end(options: &Options) -> PassEnd {
     }
 }
 
-/// Returns whether the job writes and then reads all of it back. A mix reads back as much as chance
-/// has it write, so the passes it needs are not known beforehand.
+/// Returns true if the job writes and then reads everything back. Not for a mix: the amount it
+/// writes is random, so the number of passes is unknown in advance.
 fn reads_back(options: &Options) -> bool {
     let verifies = options.verify != Verify::None && options.do_verify;
     verifies && options.rw == ReadWrite::Write && !super::time_based(options)
@@ -140,7 +142,7 @@ fn size_problem(fault: &SizeFault, names: &[String]) -> Problem {
     match *fault {
         SizeFault::NoSize(file) => {
             let message = format!("{fault}: {} does not exist or is empty", name(file));
-            Problem::new("no_size", message).hint("add `size=1g`, or name a file that is there")
+            Problem::new("no_size", message).hint("add `size=1g`, or name an existing file")
         }
         SizeFault::PercentOfNothing(file) => {
             let message = format!("`size` is {fault}: {}", name(file));
@@ -153,7 +155,7 @@ fn size_problem(fault: &SizeFault, names: &[String]) -> Problem {
     }
 }
 
-/// The option that a size fault is about.
+/// Returns the option that causes a size fault.
 fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
     match fault {
         SizeFault::NoSize(_) => "filename",
@@ -163,7 +165,7 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
     }
 }
 
-/// `zonemode=zbd` needs what is not there.
+/// Rejects `zonemode=zbd`.
 fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
     if options.zones.mode != ZoneMode::Zbd {
         return Ok(());
@@ -173,24 +175,24 @@ fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
         .find(|file| !matches!(file.found, TargetKind::Block { .. }));
     let message = match plain {
         Some(file) => format!(
-            "`zonemode=zbd` needs a zoned block device, and {} is none",
+            "`zonemode=zbd` needs a zoned block device: {} is not one",
             file.path
         ),
         None => "`zonemode=zbd` exists in fio, but not yet in Fathom".to_owned(),
     };
-    Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or leave it out"))
+    Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or remove it"))
 }
 
-/// What has no size is filled from front to back.
+/// Rejects `fill_device` without a size unless the job writes sequentially.
 fn refuse_filling(options: &Options) -> Result<(), Problem> {
     let endless = options.fill_device && options.size.is_none() && options.filesize.is_none();
     let writes = options.rw == ReadWrite::Write && !options.random;
     if endless && !writes {
-        let message = "`fill_device` without a `size` is for sequential writes (`rw=write`)";
-        return Err(Problem::new("fill_device", message).hint("give a `size`"));
+        let message = "`fill_device` without a `size` needs sequential writes (`rw=write`)";
+        return Err(Problem::new("fill_device", message).hint("add a `size`, or use `rw=write`"));
     }
     Ok(())
 }
 
-/// From here on, what a drawn number is for: the size of a file.
+/// First purpose number of random file sizes; each file adds 1.
 const FILE_SIZES: u64 = 1 << 32;

@@ -1,4 +1,4 @@
-//! How fast, in what batches, with which pauses.
+//! Rates, batch sizes and think time.
 
 use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::Options;
@@ -6,7 +6,7 @@ use fathom_workload::{Batching, Pace, Rate, RateProcess, Think};
 
 use crate::error::Problem;
 
-/// fio's `iodepth_*` family with its defaults filled in.
+/// Translates fio's `iodepth_*` options, with their defaults.
 pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
     let or_depth = |value: u32| {
         if value == 0 || value > depth {
@@ -20,7 +20,7 @@ pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
         submit: or_depth(options.iodepth_batch),
         complete_min,
         complete_max: match options.iodepth_batch_complete_max {
-            // Kept apart, they would be replaced, and moved, one by one.
+            // Reaped one at a time, ops would also be reissued, and transferred, one at a time.
             _ if options.gathers() => depth,
             0 => complete_min.max(1),
             max => max.clamp(complete_min.max(1), depth),
@@ -29,7 +29,7 @@ pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
     }
 }
 
-/// `rate` and `rate_iops`.
+/// Translates `rate` and `rate_iops`.
 pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, Problem> {
     let process = match options.rate_process {
         fathom_job::RateProcess::Linear => RateProcess::Linear,
@@ -39,13 +39,13 @@ pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, Pro
     Ok(paces.map(|pace| pace.map(|pace| Rate { pace, process })))
 }
 
-/// `rate_min` and `rate_iops_min`.
+/// Translates `rate_min` and `rate_iops_min`.
 pub(crate) fn rate_minimums(options: &Options) -> Result<PerDirection<Option<Pace>>, Problem> {
     let (bytes, ops) = (&options.rate_min, &options.rate_iops_min);
     paces(bytes, ops, "rate_min", "rate_iops_min")
 }
 
-/// One pace for each direction; bytes and ops at once cannot both be kept.
+/// Returns one pace per direction; a direction cannot have both a bandwidth and an op rate.
 fn paces(
     bytes: &PerDirection<Option<u64>>,
     ops: &PerDirection<Option<u64>>,
@@ -57,9 +57,9 @@ fn paces(
     for direction in Direction::ALL {
         paces[direction] = match (given(bytes[direction]), given(ops[direction])) {
             (Some(_), Some(_)) => {
-                let message = format!("`{bytes_name}` and `{ops_name}` cannot both be kept");
+                let message = format!("`{bytes_name}` and `{ops_name}` are mutually exclusive");
                 return Err(Problem::new("two_rates", message)
-                    .hint(format!("leave out `{bytes_name}` or `{ops_name}`")));
+                    .hint(format!("remove `{bytes_name}` or `{ops_name}`")));
             }
             (Some(bytes), None) => Some(Pace::Bytes(bytes)),
             (None, Some(ops)) => Some(Pace::Ops(ops)),
@@ -69,9 +69,7 @@ fn paces(
     Ok(paces)
 }
 
-/// `thinktime` and its family.
-///
-/// `cycles_hz`: how many cycles of `thinkcycles` a second has.
+/// Translates `thinktime` and related options; `cycles_hz` is the clock rate for `thinkcycles`.
 pub(crate) fn think(options: &Options, cycles_hz: u64) -> Option<Think> {
     let ns = u64::from(options.thinkcycles) * 1_000_000_000 / cycles_hz.max(1);
     let stall = Nanos::new(ns);

@@ -1,4 +1,4 @@
-//! Where ops go and how large they are: from `rw`, `bs*`, `random_*` to a `PatternConfig`.
+//! Offsets and sizes of ops: translates `rw`, `bs*` and `random_*` into a `PatternConfig`.
 
 use fathom_core::{Direction, PerDirection};
 use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite, Size, ZoneLength, ZoneMode};
@@ -9,7 +9,7 @@ use fathom_workload::{
 
 use crate::error::Problem;
 
-/// The pattern over the given files.
+/// Returns the access pattern over the given files.
 pub fn pattern(
     options: &Options,
     files: Vec<FileRange>,
@@ -45,12 +45,12 @@ pub fn pattern(
     })
 }
 
-/// Returns whether the job writes or trims.
+/// Returns true if the job writes or trims.
 pub fn writes(options: &Options) -> bool {
     uses(options, Direction::Write) || uses(options, Direction::Trim)
 }
 
-/// Whether the job makes ops of this direction, verification left aside.
+/// Returns true if the job issues ops of this direction, not counting verification.
 pub fn uses(options: &Options, direction: Direction) -> bool {
     matches!(
         (options.rw, direction),
@@ -62,7 +62,7 @@ pub fn uses(options: &Options, direction: Direction) -> bool {
     )
 }
 
-/// Smallest and largest op of a direction, bytes.
+/// Returns the smallest and largest op of a direction, in bytes.
 pub fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
     match &options.block_sizes[direction] {
         BlockSize::Fixed(size) => (*size, *size),
@@ -74,7 +74,7 @@ pub fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
     }
 }
 
-/// The smallest op of all directions in use, bytes; ≥ 1.
+/// Returns the smallest op of all directions in use, in bytes; at least 1.
 pub fn smallest(options: &Options) -> u64 {
     let smallest = sized(options)
         .map(|direction| bounds(options, direction).0)
@@ -82,8 +82,8 @@ pub fn smallest(options: &Options) -> u64 {
     smallest.unwrap_or(1).max(1)
 }
 
-/// Returns whether a pass ends where the random map is full, and not with the bytes of the range:
-/// directions that count in blocks of different sizes share the map, or some ops take no block.
+/// Returns true if a pass ends when the random map is full instead of by the bytes of the range:
+/// directions with different block sizes share the map, or some ops take no block from it.
 pub(crate) fn may_outlast_range(options: &Options) -> bool {
     let has_map = draws(options)
         && !may_repeat(options)
@@ -94,12 +94,12 @@ pub(crate) fn may_outlast_range(options: &Options) -> bool {
     has_map && (shares_map(options) || !uses_all || every > 1)
 }
 
-/// Returns whether a direction of the job has a smallest op above that of another, used or not.
+/// Returns true if the smallest op of a direction in use exceeds that of another, used or not.
 fn shares_map(options: &Options) -> bool {
     let unit = |direction| bounds(options, direction).0;
     let smallest = Direction::ALL.into_iter().map(unit).min();
     let placed = |direction| match options.rw {
-        // The write goes where the trim went.
+        // The write repeats the offset of the trim.
         ReadWrite::TrimWrite => direction == Direction::Trim,
         _ => uses(options, direction),
     };
@@ -107,8 +107,8 @@ fn shares_map(options: &Options) -> bool {
     used.any(|direction| smallest < Some(unit(direction)))
 }
 
-/// The directions whose block sizes the job has: with `bs_is_seq_rand` the size for reads is that
-/// of sequential ops, the one for writes that of random ones.
+/// Returns the directions whose block sizes apply. With `bs_is_seq_rand`, the size for reads
+/// applies to sequential ops and the size for writes to random ones.
 pub fn sized(options: &Options) -> impl Iterator<Item = Direction> {
     let by_order = options.bs_is_seq_rand;
     Direction::ALL
@@ -119,7 +119,7 @@ pub fn sized(options: &Options) -> impl Iterator<Item = Direction> {
         })
 }
 
-/// `rw`, as fio's header prints it.
+/// Returns `rw` as fio's header prints it.
 pub fn rw_name(options: &Options) -> &'static str {
     match (options.rw, options.random) {
         (ReadWrite::Read, false) => "read",
@@ -147,8 +147,8 @@ fn mix(options: &Options) -> Mix {
     }
 }
 
-/// Returns whether offsets are drawn. With `rw=rand…:0` no op is ever the one to draw at, as in
-/// fio, and the ops go from the start to the end.
+/// Returns true if offsets are random. With `rw=rand…:0`, as in fio, no op ever draws an offset, so
+/// the ops are sequential.
 fn draws(options: &Options) -> bool {
     let never = options.rw_suffix.is_some_and(|suffix| suffix.number == 0);
     options.random && !never
@@ -177,7 +177,7 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Pr
         u32::try_from(bytes).map_err(|_| {
             Problem::new(
                 "block_size_too_large",
-                format!("block size {bytes} B is not below 4 GiB"),
+                format!("block size {bytes} B: must be below 4 GiB"),
             )
         })
     };
@@ -201,8 +201,8 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Pr
     })
 }
 
-/// The map is off where asked, and where a block cannot be told from the next: uneven
-/// distributions, and offsets that are not multiples of the smallest op.
+/// Returns the mode of the random map. It is off if blocks may repeat, and if offsets are not
+/// multiples of the smallest op, since an op then covers parts of two blocks.
 fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
     let shifted = Direction::ALL
         .into_iter()
@@ -216,7 +216,7 @@ fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirectio
     }
 }
 
-/// Returns whether random blocks may repeat before all were visited.
+/// Returns true if random blocks may repeat before all have been visited.
 pub(super) fn may_repeat(options: &Options) -> bool {
     options.norandommap
         || options.random_distribution != RandomDistribution::Random
@@ -224,7 +224,7 @@ pub(super) fn may_repeat(options: &Options) -> bool {
         || options.random_sequence.is_some()
 }
 
-/// The blocks of `random_distribution=sequence`.
+/// Returns the blocks of `random_distribution=sequence`.
 fn sequence(options: &Options) -> Option<BlockSequence> {
     let blocks = options
         .random_sequence
@@ -236,7 +236,7 @@ fn sequence(options: &Options) -> Option<BlockSequence> {
     })
 }
 
-/// The parts of `random_distribution=zoned`.
+/// Returns the parts of `random_distribution=zoned`.
 fn access_shares(options: &Options) -> Option<PerDirection<Vec<AccessShare>>> {
     let zones = options.access_zones.as_ref().filter(|_| draws(options))?;
     let share = |zone: &fathom_job::AccessZone| AccessShare {
@@ -257,13 +257,13 @@ fn zones(options: &Options) -> Option<Zones> {
         range: zones.range,
         skip: match zones.skip {
             Size::Bytes(bytes) => bytes,
-            // The parser turns zones into bytes, and refuses percent.
+            // The parser converts zones into bytes and rejects percentages.
             Size::Zones(_) | Size::Percent(_) => 0,
         },
     })
 }
 
-/// `sequential` is one file at a time.
+/// Returns the file selection; `sequential` is round robin with one open file.
 fn service(options: &Options) -> FileService {
     let spread = FileService::Spread;
     match options.file_service {

@@ -1,11 +1,11 @@
-//! I/O priorities: of a job's thread, and of ops that get one of their own.
+//! I/O priorities of a job's thread and of single ops.
 
 use fathom_core::{Direction, IoPriority, PerDirection};
 use fathom_job::{Options, PriorityShare as Written};
 use fathom_workload::{PriorityChoice, PriorityShare};
 
-/// The priority of the job's thread, if one was asked for. A level or a hint without a class is
-/// one of the best-effort class, as in fio.
+/// Returns the priority of the job's thread, if one is set. A level or hint without a class implies
+/// the best-effort class, as in fio.
 pub fn of_thread(options: &Options) -> Option<IoPriority> {
     if options.prio.is_none() && options.prioclass.is_none() && options.priohint.is_none() {
         return None;
@@ -20,7 +20,7 @@ pub fn of_thread(options: &Options) -> Option<IoPriority> {
     })
 }
 
-/// Which ops get a priority of their own (`cmdprio*`); trims never do, as in fio.
+/// Returns the priorities of single ops (`cmdprio*`); trims never have one, as in fio.
 pub fn of_ops(options: &Options) -> Option<PerDirection<PriorityChoice>> {
     let own = of_thread(options).map_or(0, IoPriority::to_raw);
     let choices = PerDirection::from_fn(|direction| match direction {
@@ -41,7 +41,7 @@ fn choice(options: &Options, direction: Direction, own: u16) -> PriorityChoice {
     };
     let share = |percent, priority: IoPriority| PriorityShare {
         percent,
-        // What equals the thread's own is counted with it.
+        // 0 selects the thread's own priority, so that equal priorities are counted together.
         priority: match priority.to_raw() {
             raw if raw == own => 0,
             raw => raw,
@@ -52,7 +52,7 @@ fn choice(options: &Options, direction: Direction, own: u16) -> PriorityChoice {
         return PriorityChoice::Share(share(percent, usual));
     }
     let entry = |written: &Written| {
-        // Larger sizes than 32 bits hold do not occur.
+        // No op is larger than 32 bits, so such an entry never matches.
         let bytes = u32::try_from(written.bytes).ok()?;
         let priority = written.priority.unwrap_or(usual);
         (written.percent > 0).then(|| (bytes, share(written.percent, priority)))
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_alone_is_best_effort() {
+    fn level_alone_is_best_effort() {
         // Classes and levels as fio 3.33 prints them for these options.
         check_thread(None, None, None, None);
         check_thread(None, Some(3), None, Some(0x4003));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_costs_nothing() {
+    fn no_priority_means_no_choices() {
         assert_eq!(of_ops(&Options::default()), None);
         let by_size = vec![Written {
             bytes: 4096,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn trims_and_the_threads_own_priority_are_left_alone() {
+    fn trims_and_the_own_priority_have_no_choice() {
         let options = Options {
             prioclass: Some(1),
             cmdprio_percentage: PerDirection::all(30),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_without_a_priority_get_the_usual_one() {
+    fn sizes_without_a_priority_get_the_default() {
         let written = |bytes, percent, priority| Written {
             bytes,
             percent,

@@ -1,6 +1,6 @@
-//! Seeds: one for each job, so that the same plan draws the same numbers everywhere.
+//! Random seeds, one per job, so that a plan draws the same numbers on every machine.
 
-/// The seed that `randseed` names, or the one drawn from the system where none is fixed.
+/// Returns the seed of a section: `randseed`, else the default, or entropy with `randrepeat=0`.
 pub(crate) fn base(
     randseed: Option<u64>,
     randrepeat: bool,
@@ -13,19 +13,19 @@ pub(crate) fn base(
     }
 }
 
-/// One job's seed: the base mixed with its thread number, so that clones differ.
+/// Returns the seed of one job: the base mixed with its thread number, so that clones differ.
 pub(crate) fn of_job(base: u64, number: u32) -> u64 {
     mix(base ^ mix(u64::from(number)))
 }
 
-/// A number in `low..=high` that depends on the seed and on what it is for.
+/// Returns a number in `low..=high` that depends on the seed and the purpose.
 pub(crate) fn within(seed: u64, purpose: u64, low: u64, high: u64) -> u64 {
     let span = u128::from(high.saturating_sub(low)) + 1;
     let drawn = (u128::from(mix(seed ^ mix(purpose))) * span) >> 64;
     low + u64::try_from(drawn).unwrap_or(0)
 }
 
-/// From the system, through the keys that the standard library draws for its hash maps.
+/// Returns entropy of the system, by way of the random keys of the standard library's hash maps.
 pub fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
@@ -39,7 +39,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// What fio takes for `randseed` where none is given, as its documentation and output show.
+/// fio's default for `randseed`, according to its documentation and output.
 const DEFAULT_SEED: u64 = 0x89;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_given_seed_wins_and_the_default_is_fixed() {
+    fn randseed_wins_and_the_default_is_fixed() {
         let mut never = || -> u64 { panic!("asked the system") };
         assert_eq!(base(Some(7), false, &mut never), 7);
         assert_eq!(base(None, true, &mut never), 0x89);
@@ -62,7 +62,7 @@ mod tests {
     fn clones_differ_and_repeat() {
         assert_ne!(of_job(0x89, 1), of_job(0x89, 2));
         assert_eq!(of_job(0x89, 1), of_job(0x89, 1));
-        // Pinned: a record made with one version is replayed by the next.
+        // Pinned: later versions must replay the records of earlier ones.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
     }
 

@@ -1,5 +1,5 @@
-//! How large each file is and which part of it a job works on: `size`, `io_size`, `filesize`,
-//! `offset`, `offset_increment`, and what is already there.
+//! Size of each file and the job's range in it, from `size`, `io_size`, `filesize`, `offset`,
+//! `offset_increment` and the existing files.
 //!
 //! ```text
 //!  0        offset                        offset + length            bytes
@@ -11,7 +11,7 @@ use std::fmt;
 use fathom_job::Size;
 use fathom_workload::WorkerConfig;
 
-/// What a job asks for, and what lies under its file names.
+/// Size options of a job, and the existing files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeRequest<'a> {
     /// `size`.
@@ -20,97 +20,98 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) io_size: Option<Size>,
     /// `loops`.
     pub(crate) loops: u32,
-    /// The job goes on for a time, and through its whole range, whatever `io_size` says.
+    /// The job runs for a fixed time over its whole range, whatever `io_size` says.
     pub(crate) time_based: bool,
     /// End of a pass over the range.
     pub(crate) pass_end: PassEnd,
-    /// All that a pass writes is read back after it, and the job does nothing else.
+    /// The job only writes, and reads everything back after each pass.
     pub(crate) reads_back: bool,
-    /// `filesize`, smallest and largest.
+    /// `filesize`: minimum and maximum.
     pub(crate) filesize: Option<(u64, u64)>,
     /// `offset`.
     pub(crate) offset: Size,
     /// `offset_increment`.
     pub(crate) offset_increment: Size,
-    /// Sub-job number, which `offset_increment` is multiplied by.
+    /// Sub-job number, the factor of `offset_increment`.
     pub(crate) clone: u32,
-    /// The smallest op of the job, bytes; ≥ 1.
+    /// Smallest op of the job in bytes; ≥ 1.
     pub(crate) smallest: u64,
-    /// `offset_align`: what an offset in percent is rounded up to; 0 for the smallest op.
+    /// `offset_align`: alignment of an offset in percent; 0 for the smallest op.
     pub(crate) offset_align: u64,
-    /// `file_append`: begin at the end of what is there.
+    /// `file_append`: start at the end of the existing file.
     pub(crate) append: bool,
-    /// `fill_device`: where there is no size, as far as there is room.
+    /// `fill_device`: without a size, write until the disk is full.
     pub(crate) fill: bool,
-    /// Each file in the job's order; at least one.
+    /// Existing files in the job's order; at least one.
     pub(crate) files: &'a [Existing],
 }
 
-/// What lies under a file name.
+/// State of a file before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Existing {
-    /// Its size; `None` if it does not exist or has no size (a character device).
+    /// Size; `None` if the file does not exist or has no size (a character device).
     pub(crate) bytes: Option<u64>,
-    /// It cannot grow.
+    /// The file cannot grow.
     pub(crate) fixed: bool,
 }
 
 /// End of a pass over the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassEnd {
-    /// As many bytes as the range holds.
+    /// After as many bytes as the range holds.
     Range,
-    /// One of two directions, each with a position of its own, has reached the range's end.
+    /// When one of two directions, each with its own position, reaches the end of the range.
     FirstDirection,
-    /// The map has no free block, wherever that is: directions share it, or not each op needs one.
+    /// When the random map is full, after a number of bytes unknown in advance: directions share
+    /// the map, or some ops take no block from it.
     FullMap,
-    /// Nowhere: blocks repeat, or ops go round.
+    /// Never: blocks repeat, or offsets wrap around.
     Never,
 }
 
-/// What came of a request.
+/// Resolved sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// In the order of the request's files.
+    /// Sizes in the order of the request's files.
     pub(crate) files: Vec<FileSize>,
-    /// Bytes that one pass moves.
+    /// Bytes transferred per pass.
     pub(crate) bytes_per_pass: u64,
-    /// Passes.
+    /// Number of passes.
     pub(crate) loops: u32,
-    /// Bytes that all passes move, where those end the job.
+    /// Bytes transferred in all passes, if they end the job.
     pub(crate) bytes_in_all: Option<u64>,
 }
 
-/// One file's size and the job's range in it, bytes.
+/// Size of one file and the job's range in it, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSize {
-    /// Where the range begins.
+    /// Start of the range.
     pub(crate) offset: u64,
-    /// How long it is.
+    /// Length of the range.
     pub(crate) length: u64,
-    /// What the file must hold before the job starts: the end of the range, or `filesize`.
+    /// Size needed before the job starts: the end of the range, or `filesize`.
     pub(crate) bytes: u64,
-    /// The range was cut to what a device holds.
+    /// The range was truncated to the size of a device.
     pub(crate) cut: bool,
 }
 
-/// Why no sizes can be found.
+/// Error in a job's size options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SizeFault {
-    /// Neither a size nor a file that has one; the file's index.
+    /// Neither a size nor an existing file to take it from; index of the file.
     NoSize(usize),
-    /// A percentage of a file that does not exist; the file's index.
+    /// A percentage of a file that does not exist; index of the file.
     PercentOfNothing(usize),
-    /// The offset lies at or behind the end of what is there.
+    /// The offset is at or beyond the end of the file.
     OffsetBehindEnd {
-        /// The file's index.
+        /// Index of the file.
         file: usize,
-        /// The offset.
+        /// Offset in bytes.
         offset: u64,
-        /// The file's size.
+        /// Size of the file in bytes.
         bytes: u64,
     },
-    /// The numbers do not fit into 64 bits.
+    /// The result exceeds 64 bits.
     TooLarge,
 }
 
@@ -120,14 +121,15 @@ impl fmt::Display for SizeFault {
             Self::NoSize(_) => f.write_str("you need to specify size="),
             Self::PercentOfNothing(_) => f.write_str("a percentage of a file that does not exist"),
             Self::OffsetBehindEnd { offset, bytes, .. } => {
-                write!(f, "offset {offset} lies behind the end ({bytes} B)")
+                write!(f, "offset {offset} is beyond the end ({bytes} B)")
             }
-            Self::TooLarge => f.write_str("size and offset do not fit into 64 bits"),
+            Self::TooLarge => f.write_str("size plus offset exceeds 64 bits"),
         }
     }
 }
 
-/// Works the sizes out. `draw(low, high)` gives a number in that closed range, for `filesize`.
+/// Resolves the sizes. `draw(low, high)` returns a random number in that closed range, for
+/// `filesize`.
 pub(crate) fn sizes(
     request: &SizeRequest<'_>,
     draw: &mut dyn FnMut(u64, u64) -> u64,
@@ -144,10 +146,10 @@ pub(crate) fn sizes(
     let bytes_per_pass = match request.io_size {
         Some(Size::Bytes(bytes)) => bytes,
         Some(Size::Percent(percent)) => percent_of(asked, percent),
-        // The parser turns zones into bytes.
+        // The parser converts zones into bytes.
         Some(Size::Zones(_)) => asked,
-        // Tails that no op fits into count: a pattern that need not end does one op for them, as in
-        // fio.
+        // Includes tails too short for an op: a pattern without an end issues one op for them, as
+        // in fio.
         None => asked,
     };
     let (bytes_per_pass, loops, bytes_in_all) = passes(request, asked, bytes_per_pass);
@@ -159,15 +161,17 @@ pub(crate) fn sizes(
     })
 }
 
-/// Bytes of a pass, passes, and the bytes that end the job in their place, from the range
-/// (`asked`) and `io_size`.
+/// Returns the bytes per pass, the number of passes, and the total bytes if those end the job
+/// instead, from the range (`asked`) and `io_size`.
 ///
-/// As seen of fio 3.33: where there are several passes, or a time to fill, each pass goes through
-/// the whole range, a sequential mix until one direction is through. Passes that end where the map
-/// is full go on until as many bytes are moved as `io_size` says. An `io_size` above the range
-/// takes as many passes as it needs, but no more than `loops` times `io_size` bytes; what a pass
-/// reads back counts, and each is made whole. After one
-/// below it the next loop goes on where the last one ended; it does not begin at the front again.
+/// Observed with fio 3.33:
+/// - With several passes, or `time_based`, each pass covers the whole range; a sequential mix ends
+///   its pass when one direction reaches the end.
+/// - Passes that end with a full map repeat until `io_size` bytes are transferred.
+/// - An `io_size` above the range takes as many passes as it needs, up to `loops` times `io_size`
+///   bytes. Bytes read back count, and every pass is completed.
+/// - With an `io_size` below the range, the next loop continues where the last one ended instead of
+///   starting over.
 fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
     let all = io_size.saturating_mul(loops.into());
@@ -206,7 +210,7 @@ fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Opt
     }
 }
 
-/// One file's size and range.
+/// Returns the size of one file and the job's range in it.
 fn file_size(
     request: &SizeRequest<'_>,
     index: usize,
@@ -252,26 +256,27 @@ fn file_size(
     Ok(FileSize {
         offset,
         length,
-        // What is to fill the device finds its room as it goes.
+        // `fill_device` needs no layout: it writes until the disk is full.
         bytes: if request.fill { 0 } else { bytes },
         cut,
     })
 }
 
-/// More than any file system has room for; with an offset still no more than a file can have.
+/// Length of a range without a bound: beyond any file system, yet below the maximum file size even
+/// with an offset added.
 const ENDLESS: u64 = 1 << 62;
 
-/// How a file's range is bounded.
+/// Bound of the range in a file.
 enum Wanted {
-    /// So many bytes, wherever they begin.
+    /// This many bytes from any offset.
     Length(u64),
-    /// Up to here.
+    /// Up to this offset.
     End(u64),
-    /// So many bytes, and not beyond the end of what is there.
+    /// This many bytes, but not beyond the end of the file.
     Part { length: u64, end: u64 },
 }
 
-/// Which bound the options give for one file.
+/// Returns the bound that the options set for one file.
 fn wanted(
     request: &SizeRequest<'_>,
     index: usize,
@@ -311,7 +316,7 @@ fn part(percent: u32, end: u64, smallest: u64) -> Wanted {
     }
 }
 
-/// A file length between the bounds, whole ops where there is a choice.
+/// Draws a file size between the bounds, rounded down to whole ops if the bounds allow it.
 fn filesize(low: u64, high: u64, smallest: u64, draw: &mut dyn FnMut(u64, u64) -> u64) -> u64 {
     if low >= high {
         return low;
@@ -319,7 +324,7 @@ fn filesize(low: u64, high: u64, smallest: u64, draw: &mut dyn FnMut(u64, u64) -
     round_down(draw(low, high), smallest).max(low)
 }
 
-/// One file's share of `size`: the same for all, whole ops that are left over to the first ones.
+/// Returns one file's share of `size`: equal parts; the first files get one of the ops left over.
 fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
     let (count, index) = (request.files.len() as u64, index as u64);
     let even = size / count;
@@ -331,7 +336,7 @@ fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
     }
 }
 
-/// Where the range begins; percentages are of `whole` and rounded up to whole ops.
+/// Returns the start of the range; percentages refer to `whole` and are rounded up to whole ops.
 fn offset(request: &SizeRequest<'_>, whole: u64) -> Result<u64, SizeFault> {
     let unit = match request.offset_align {
         0 => request.smallest,

@@ -1,4 +1,4 @@
-//! Plans as a user writes them, and what they come to.
+//! Command lines and the setups they translate to.
 
 use fathom_core::Nanos;
 use fathom_workload::{BufferFill, MapMode, Mix, Pace, Sequencer, VerifyMethod};
@@ -11,7 +11,7 @@ fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {
     translate(&plan(words), &Table::of(files), &mut || 42)
 }
 
-/// The only clone of the only job, of 1 MiB unless said otherwise.
+/// Returns the only clone of the only job, of 1 MiB by default.
 fn one(words: &str) -> JobSetup {
     let mut translation = come_to(&format!("--name=t --size=1m {words}"), &[]);
     assert!(
@@ -70,7 +70,7 @@ fn batching_follows_the_depth() {
             (1, 4, 16, 32),
         ),
         ("--iodepth_low=8", (1, 1, 1, 8)),
-        // It completes a batch as a whole, and can gather the next one.
+        // Completing a whole batch lets the engine gather the next.
         ("--ioengine=vsync --iodepth_batch=8", (8, 1, 32, 32)),
     ];
     for (options, expected) in cases {
@@ -158,7 +158,7 @@ fn groups_and_waves() {
         .map(|place| (place.group, place.wave))
         .collect();
     assert_eq!(found, [(0, 0), (0, 0), (1, 0), (2, 1), (2, 1), (2, 1)]);
-    // The first job has nobody to wait for.
+    // The first job has no predecessor to wait for.
     let first = come_to("--name=a --stonewall --size=1m", &[]).setups[0].place;
     assert_eq!((first.group, first.wave), (0, 0));
 }

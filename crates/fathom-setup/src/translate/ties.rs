@@ -1,4 +1,5 @@
-//! What ties a job to others while it runs, and what ends it early.
+//! State that a job shares with others while it runs (`flow`, `steadystate`), and limits that end
+//! it early.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +15,16 @@ use super::Warnings;
 use crate::error::Problem;
 use crate::groups::Place;
 
-/// What jobs share, made when the first of them is translated.
+/// State shared by jobs, created when the first of them is translated.
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     flows: HashMap<u32, Arc<Flow>>,
-    /// Of groups that are reported as one.
+    /// Steady-state detectors of groups with `group_reporting`.
     steady: HashMap<u32, Arc<SteadyGroup>>,
 }
 
 impl Ties {
-    /// The rules of one clone; `ops` is the largest number of ops it may issue.
+    /// Returns the limits of one clone; `ops` is the maximum number of ops it may issue.
     pub(super) fn limits(
         &mut self,
         job: &Job,
@@ -56,16 +57,16 @@ impl Ties {
         }
         let group = self.steady.entry(place.group).or_insert_with(new);
         if *group.rule() != rule {
-            let message = "jobs that are reported as one group cannot be steady by different rules";
+            let message = "jobs of one reporting group have different `steadystate` options";
             let problem = Problem::new("steady_rules_differ", message);
-            let hint = "give all of them the same `steadystate` options, or begin a `new_group`";
+            let hint = "set the same `steadystate` options for all, or start a `new_group`";
             return Err(problem.hint(hint).at(job, "steadystate"));
         }
         Ok(Some(Arc::clone(group)))
     }
 }
 
-/// A window that the run is too short for can never be filled.
+/// Warns about a steady-state window that is longer than the run.
 pub(super) fn note_windows(options: &Options, warnings: &mut Warnings<'_>) {
     let rules = &options.lifecycle;
     let watched = rules.steady.is_some() && !rules.steady_duration.is_zero();
@@ -77,12 +78,12 @@ pub(super) fn note_windows(options: &Options, warnings: &mut Warnings<'_>) {
         warnings.add(
             "steady_window_beyond_run",
             format!(
-                "the steady state needs {} s of samples, and the job runs for {} s: it cannot be \
-                 attained",
+                "steady state cannot be attained: it needs {} s of samples, but the job runs for \
+                 {} s",
                 needed.get() / 1_000_000_000,
                 runtime.get() / 1_000_000_000
             ),
-            "make `runtime` longer, or `steadystate_duration` shorter",
+            "increase `runtime`, or reduce `steadystate_duration`",
         );
     }
 }
@@ -93,7 +94,7 @@ fn target(job: &Job) -> Result<Option<LatencyTarget>, Problem> {
         return Ok(None);
     }
     if rules.latency_window.is_zero() {
-        let message = "`latency_target` needs a `latency_window` to try each depth for";
+        let message = "`latency_target` needs a `latency_window`, the time to test each depth";
         let problem = Problem::new("no_latency_window", message);
         return Err(problem
             .hint("add `latency_window=1s`")
@@ -124,7 +125,7 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, Problem> {
     };
     let (window, interval) = (rules.steady_duration, rules.steady_interval);
     if interval < Nanos::from_secs(1) {
-        let message = "samples shorter than a second tell nothing steady";
+        let message = "`steadystate_check_interval` is below 1 s";
         return refuse(
             "steady_interval_too_short",
             message,
@@ -133,7 +134,11 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, Problem> {
     }
     if !window.get().is_multiple_of(interval.get()) {
         let message = "`steadystate_duration` is not a multiple of `steadystate_check_interval`";
-        return refuse("steady_window_uneven", message, "make one divide the other");
+        return refuse(
+            "steady_window_uneven",
+            message,
+            "choose a duration that is a multiple of the interval",
+        );
     }
     let intervals = usize::try_from(window.get() / interval.get()).unwrap_or(usize::MAX);
     Ok(Some(SteadyRule {

@@ -40,7 +40,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
     }
 }
 
-/// Each file as (offset, length, bytes), and the bytes of a pass.
+/// Files as (offset, length, bytes), and the bytes per pass.
 type Layout = (Vec<(u64, u64, u64)>, u64);
 
 fn solve(request: &SizeRequest<'_>) -> Result<Layout, SizeFault> {
