@@ -1,0 +1,156 @@
+//! The engine from a job file to the record, and what the job language says of its option.
+
+use std::io;
+
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
+use fathom_engine_example::ENGINE;
+use fathom_job::{Dialect, Environment, Invocation, Refusal, parse};
+use fathom_record::Record;
+use fathom_run::run;
+use fathom_setup::{RunError, Session};
+
+/// A host with one job file and the registry of a program that brings the engine along.
+struct Host {
+    job_file: &'static str,
+    engines: Registry,
+}
+
+impl Host {
+    fn with(job_file: &'static str) -> Self {
+        Self {
+            job_file,
+            engines: Registry::built_in().with(ENGINE),
+        }
+    }
+
+    fn parse(&self, words: &str) -> Result<Invocation, Box<Refusal>> {
+        let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
+        parse(&words, Dialect::Fathom, self)
+    }
+}
+
+impl Environment for Host {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.engines.infos()
+    }
+
+    fn read_file(&self, _path: &str) -> io::Result<Vec<u8>> {
+        Ok(self.job_file.into())
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn cpus(&self) -> u32 {
+        2
+    }
+
+    fn page_size(&self) -> u64 {
+        4096
+    }
+
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+}
+
+/// Runs a command line with these engines.
+#[track_caller]
+fn run_with(host: &Host, engines: &Registry, words: &str) -> Result<Record, RunError> {
+    let (plan, settings) = match host.parse(words) {
+        Ok(Invocation::Run { plan, settings, .. }) => (plan, settings),
+        Ok(other) => panic!("{words}: {other:?}"),
+        Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
+    };
+    let mut session = Session {
+        tell: &mut |_| {},
+        stops: &|| 0,
+        progress: None,
+        report_every: None,
+        reports_asked: &|| 0,
+        layout_bar: false,
+        jobs_fail_alone: false,
+    };
+    run(&plan, &settings, engines, &mut session)
+}
+
+const JOB: &str = "[slow]\nioengine=delay\ndelay_us=200\nrw=randread\nbs=4k\nsize=64k\niodepth=4\n";
+
+#[test]
+fn a_job_file_runs_on_the_engine_and_leaves_no_file() {
+    let host = Host::with(JOB);
+    let record = run_with(&host, &host.engines, "j.fio").expect("a record");
+    let job = &record.jobs[0];
+    assert_eq!((job.engine.as_str(), job.error), ("delay", 0));
+    assert!(job.asynchronous);
+    let reads = &job.directions.read;
+    assert_eq!((reads.ios, reads.bytes), (16, 64 << 10));
+    let clat = reads.clat.as_ref().expect("a latency");
+    assert!(clat.summary.min() >= 200_000, "{clat:?}");
+    assert!(!std::path::Path::new("slow.0.0").exists());
+}
+
+#[test]
+fn workers_submit_to_it_like_to_any_other() {
+    let host = Host::with(JOB);
+    let words = "--name=x --ioengine=delay --delay_us=1 --rw=write --size=64k --iodepth=4 \
+                 --io_submit_mode=offload";
+    let record = run_with(&host, &host.engines, words).expect("a record");
+    assert_eq!(record.jobs[0].directions.write.ios, 16);
+}
+
+#[test]
+fn a_run_without_the_engine_refuses_the_plan() {
+    let host = Host::with(JOB);
+    let error = run_with(&host, &Registry::built_in(), "j.fio").expect_err("no such engine");
+    assert!(error.to_string().contains("`delay`"), "{error}");
+}
+
+/// The places and codes of what is wrong with a job file.
+#[track_caller]
+fn check_refused(job_file: &'static str, want: &[&str]) {
+    let refusal = Host::with(job_file).parse("j.fio").expect_err(job_file);
+    let errors = refusal.diagnostics.iter().map(|error| {
+        let origin = &error.origin;
+        format!("{}:{} {}", origin.line, origin.column, error.code)
+    });
+    assert_eq!(errors.collect::<Vec<_>>(), want, "{job_file}");
+}
+
+#[test]
+fn its_option_is_checked_like_those_of_the_table() {
+    let too_large = "[a]\nioengine=delay\nsize=1m\ndelay_us=1000001\n";
+    check_refused(too_large, &["4:10 out-of-range"]);
+    let no_number = "[a]\nioengine=delay\nsize=1m\ndelay_us=soon\n";
+    check_refused(no_number, &["4:10 not-a-number"]);
+    let other_engine = "[a]\nioengine=psync\nsize=1m\ndelay_us=1\n";
+    check_refused(other_engine, &["4:1 other-engine"]);
+    let misspelt = "[a]\nioengine=delay\nsize=1m\ndelay_ms=1\n";
+    check_refused(misspelt, &["4:1 unknown-option"]);
+}
+
+/// What a command line prints.
+#[track_caller]
+fn printed(words: &str) -> String {
+    match Host::with(JOB).parse(words) {
+        Ok(Invocation::Print(text)) => text,
+        Ok(other) => panic!("{words}: {other:?}"),
+        Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
+    }
+}
+
+#[test]
+fn help_lists_the_engine_and_its_option() {
+    assert!(printed("--enghelp").contains("\tdelay\n"));
+    assert!(printed("--enghelp=delay").contains("Time that each op takes"));
+    let option = printed("--enghelp=delay,delay_us");
+    assert!(option.contains("min=0, max=1000000"), "{option}");
+    assert!(printed("--cmdhelp=delay_us").contains("engines: delay"));
+    assert!(printed("--showcmd j.fio").contains("--delay_us=200"));
+}
