@@ -1,5 +1,6 @@
 //! Builds jobs from options as written: inheritance, order, and the place of every error.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::Environment;
@@ -7,7 +8,7 @@ use crate::check::{self, JobCheck};
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::findings::Findings;
 use crate::layer::{Accepted, Layer, Written};
-use crate::plan::{Job, Plan, Settings, Typed};
+use crate::plan::{Job, Options, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
 use crate::reporter::Reporter;
@@ -36,8 +37,10 @@ pub(crate) struct Builder<'a> {
     pub(crate) values_only: bool,
     /// The layer that following jobs inherit.
     pub(crate) globals: Layer,
-    /// The options of `globals` as typed.
-    inherited: Arc<[Typed]>,
+    /// The options of `globals` as typed, made for the first job that inherits them.
+    inherited: Option<Arc<[Typed]>>,
+    /// Number of options in `globals` when replaced ones were last removed.
+    globals_settled: usize,
     /// Set if the next job waits for all before it, as the first one of a further job file does.
     pub(crate) wall: bool,
     /// Places at which jobs say that they write or trim.
@@ -72,7 +75,8 @@ impl<'a> Builder<'a> {
             reporter: Reporter::new(misread),
             settings: Settings::default(),
             globals: Layer::of_engine(vocabulary.default_engine()),
-            inherited: Arc::default(),
+            inherited: None,
+            globals_settled: 0,
             wall: false,
             changing: Vec::new(),
             sections_seen: Vec::new(),
@@ -90,8 +94,19 @@ impl<'a> Builder<'a> {
 
     /// Returns a layer for a new job, on top of the globals.
     pub(crate) fn inherit(&self) -> Layer {
+        self.layer_of(self.globals.options.clone())
+    }
+
+    /// Returns the layer of a `[global]` section, to be passed to [`Self::finish_global`]. The
+    /// inherited options are moved, not copied, because each such section may add a file name.
+    pub(crate) fn extend_globals(&mut self) -> Layer {
+        let options = std::mem::take(&mut self.globals.options);
+        self.layer_of(options)
+    }
+
+    fn layer_of(&self, options: Options) -> Layer {
         Layer {
-            options: self.globals.options.clone(),
+            options,
             own: Vec::new(),
             name: None,
             engine_refused: self.globals.engine_refused,
@@ -172,28 +187,42 @@ impl<'a> Builder<'a> {
             .into_iter()
             .map(|typed| (typed.name, typed.value));
         self.plan.global_options.extend(pairs);
-        // A repeated option replaces the earlier one: there may be many such sections.
-        let mut own = std::mem::take(&mut self.globals.own);
-        own.retain(|known| {
-            let mut later = layer.own.iter();
-            known.adds || !later.any(|later| later.name == known.name)
-        });
-        own.extend(layer.own);
-        self.globals = Layer {
-            options: layer.options,
-            own,
-            name: None,
-            engine_refused: layer.engine_refused,
-        };
-        self.inherited = self.globals.typed().into();
+        self.globals.options = layer.options;
+        self.globals.engine_refused = layer.engine_refused;
+        self.globals.own.extend(layer.own);
+        self.inherited = None;
+        // Not for each section: that would take quadratic time.
+        if self.globals.own.len() > 2 * self.globals_settled + SETTLED_MIN {
+            self.settle_globals();
+        }
         self.globals_refused |= self.has_new_errors();
+    }
+
+    /// Removes inherited options that a later one replaces.
+    fn settle_globals(&mut self) {
+        let mut said = HashSet::new();
+        let own = &mut self.globals.own;
+        own.reverse();
+        own.retain(|known| known.adds || said.insert(known.name));
+        own.reverse();
+        self.globals_settled = own.len();
+    }
+
+    /// Returns the options that jobs inherit, as typed.
+    fn inherited(&mut self) -> Arc<[Typed]> {
+        if self.inherited.is_none() {
+            self.settle_globals();
+        }
+        let typed = || self.globals.typed().into();
+        Arc::clone(self.inherited.get_or_insert_with(typed))
     }
 
     /// Keeps the options of a job file without jobs, which `--showcmd` prints as well.
     fn keep_jobless(&mut self) {
         let at = self.plan.jobs.len();
-        if at == self.jobs_before && !self.inherited.is_empty() {
-            self.plan.jobless.push((at, Arc::clone(&self.inherited)));
+        if at == self.jobs_before && !self.globals.own.is_empty() {
+            let inherited = self.inherited();
+            self.plan.jobless.push((at, inherited));
         }
     }
 
@@ -203,7 +232,8 @@ impl<'a> Builder<'a> {
         if !first {
             self.keep_jobless();
             self.globals = Layer::of_engine(self.vocabulary.default_engine());
-            self.inherited = Arc::default();
+            self.inherited = None;
+            self.globals_settled = 0;
             self.globals_refused = false;
             self.plan.global_options.clear();
             self.wall = true;
@@ -249,12 +279,13 @@ impl<'a> Builder<'a> {
         if !self.has_new_errors() && !self.globals_refused {
             self.sound.push(self.plan.jobs.len());
         }
+        let inherited = self.inherited();
         self.plan.jobs.push(Job {
             name,
             section: section.to_owned(),
             origin: header.origin(),
             typed: layer.typed(),
-            inherited: Arc::clone(&self.inherited),
+            inherited,
             options: layer.options,
         });
     }
@@ -371,6 +402,9 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
         None => written.name.clone(),
     }
 }
+
+/// Below this number of inherited options, replaced ones are not worth removing.
+const SETTLED_MIN: usize = 64;
 
 /// fio's limit of clones of all jobs together.
 const THREADS_MAX: u64 = 4096;

@@ -288,9 +288,13 @@ impl<'b, 'a> Reader<'b, 'a> {
         if section.skipped {
             return;
         }
-        let mut layer: Layer = self.builder.inherit();
+        let global = section.name.starts_with("global");
+        let mut layer: Layer = match global {
+            true => self.builder.extend_globals(),
+            false => self.builder.inherit(),
+        };
         self.builder.apply_sorted(&mut layer, section.options);
-        if section.name.starts_with("global") {
+        if global {
             self.builder.finish_global(layer);
         } else {
             self.builder

@@ -227,6 +227,21 @@ fn what_globals_say_again_is_kept_once() {
     assert_eq!(job.place(&["nothing"]).line, 10);
 }
 
+/// Sections enough that copying what came before for each of them would take minutes.
+#[test]
+fn many_global_sections_that_name_a_file_each_are_read_at_once() {
+    const MANY: usize = 40_000;
+    let text: String = (0..MANY)
+        .map(|n| format!("[global]\nbs={}k\nfilename=/f{n}\n", n + 1))
+        .collect();
+    let job = jobs(&format!("{text}[a]\nsize=1g\n")).remove(0);
+    assert_eq!(job.options.filename.map(|names| names.len()), Some(MANY));
+    assert_eq!(job.inherited.len(), MANY + 1);
+    let (bs, file) = (&job.inherited[MANY - 1], &job.inherited[MANY]);
+    assert_eq!((&*bs.name, &*bs.value), ("bs", "40000k"));
+    assert_eq!((&*file.name, &*file.value), ("filename", "/f39999"));
+}
+
 #[test]
 fn sections_can_be_chosen() {
     let text = "[global]\nbs=8k\n[a]\n[b]\nnonsense=1\n";
