@@ -322,6 +322,12 @@ impl JobCheck<'_> {
     }
 
     fn cpus(&mut self) {
+        let allowed = &self.layer.options.cpus_allowed;
+        if allowed.as_ref().is_some_and(Vec::is_empty) {
+            let why = "the list leaves the job no CPU";
+            let problem = problem("bad-cpu", why).fix("name a CPU, as in `cpus_allowed=0`");
+            self.error_at(&["cpus_allowed"], problem);
+        }
         let cpus = self.environment.cpus();
         let wanted = self.layer.options.cpus_allowed.iter().flatten();
         if let Some(cpu) = wanted.copied().find(|cpu| *cpu >= cpus) {

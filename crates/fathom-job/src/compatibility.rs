@@ -186,8 +186,9 @@ Rules for all options:
   name `fathom` all checks apply.
 * Some values that fio accepts are refused under both names because they endanger data or the
   machine: `lockmem` beyond the free memory (in fio the OOM killer decides), block sizes and file
-  sizes that are percentages or negative (fio turns them into huge numbers), `zoneskip` in percent
-  (likewise), more than 1048576 files per job, and `filename=-`.
+  sizes that are percentages or negative (fio turns them into huge numbers, and fails at most of
+  them when the job runs), `zoneskip` in percent (likewise), more than 1048576 files per job, and
+  `filename=-`.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
   points this out.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the
@@ -203,6 +204,8 @@ Differences in counts:
 * A failed op is not included in `total_ios`; fio counts issued ops.
 * An op that completes at the very end of the ramp time, or of the pass in which it ends, may be
   counted in one program and not in the other.
+* With `io_size` above `size`, what a verification reads back counts towards `io_size` for
+  `rw=write` only; in fio it does for mixes of reads and writes as well.
 * If only a later job of a group sets `group_reporting`, fio adds an empty entry for group
   4294967295 to its reports; Fathom does not.
 * A message that several clones would repeat is printed once.

@@ -224,6 +224,11 @@ pub(crate) fn per_direction<T: Copy>(
     })
 }
 
+/// Returns whether a part is negative or a percentage, which fio reads as a number near 2⁶⁴.
+pub(crate) fn is_giant(text: &str, kb_base: u64) -> bool {
+    rests(text).any(|part| count(part, kb_base).is_some_and(|value| value > i64::MAX as u64))
+}
+
 /// Reads a count: digits, followed by a one-letter unit or `%`.
 pub(crate) fn count(text: &str, kb_base: u64) -> Option<u64> {
     if text.ends_with('z') {

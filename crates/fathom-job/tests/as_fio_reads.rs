@@ -3,7 +3,9 @@
 
 mod world;
 
-use fathom_job::{Dialect, Invocation, Options, Severity, parse, parse_leniently};
+use fathom_job::{
+    Dialect, Invocation, Options, RandomDistribution, Severity, parse, parse_leniently,
+};
 use world::{World, file};
 
 /// A text, a documented one that means what fio takes it for, and the code of what is wrong.
@@ -115,6 +117,51 @@ const READINGS: &[(&str, &str, &str)] = &[
         "bad-split",
     ),
     ("--bssplit=4k/x:8k/", "--bssplit=4k:8k", "bad-percent"),
+    (
+        "--bssplit=4k/70:8k/60",
+        "--bssplit=8k/60:4k/40",
+        "bad-split",
+    ),
+    (
+        "--bssplit=4k/60:8k/50:16k",
+        "--bssplit=4k/0:8k/0:16k/100",
+        "bad-split",
+    ),
+    ("--bssplit=4k/-50", "--bssplit=4k/100", "bad-percent"),
+    (
+        "--bssplit=4k/50:8k/-1",
+        "--bssplit=4k/50:8k/50",
+        "bad-percent",
+    ),
+    (
+        "--bssplit=4k/50:8k/50:",
+        "--bssplit=4k/50:8k/50",
+        "bad-split",
+    ),
+    ("--bssplit=4k/100::8k/50", "--bssplit=4k/100", "bad-split"),
+    ("--bssplit=:4k/50", "", "bad-split"),
+    (
+        "--random_distribution=zoned:60/10:40",
+        "--random_distribution=zoned:60/10:40/",
+        "bad-zones",
+    ),
+    (
+        "--random_distribution=zoned:60/10/3:40/90",
+        "--random_distribution=zoned:60/10:40/90",
+        "bad-zones",
+    ),
+    (
+        "--random_distribution=zoned:60/10:40/90::x",
+        "--random_distribution=zoned:60/10:40/90",
+        "bad-zones",
+    ),
+    (
+        "--random_distribution=zoned::60/10",
+        "--random_distribution=zoned:100/100",
+        "bad-zones",
+    ),
+    ("--invalidate=10", "--invalidate=1", "not-a-boolean"),
+    ("--cpus_allowed=1-0,1", "--cpus_allowed=1", "bad-range"),
     ("--filesize=1m-2m-4m", "--filesize=1m-4m", "bad-range"),
     (
         "--filesize=16-8k/8M-512M",
@@ -184,6 +231,32 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--direct=1--iodepth=4", "--direct=1", "glued"),
     ("--eta=none", "", "bad-value"),
 ];
+
+/// Laws that have no documented text: the reading is the number itself.
+#[test]
+fn an_exponent_of_0_or_less_is_taken_as_it_is() {
+    for (theta, told) in [("0", "equal shares"), ("-1.5", "a larger share")] {
+        for text in [
+            format!("--random_distribution=zipf:{theta}"),
+            format!("--file_service_type=zipf:{theta}"),
+        ] {
+            let world = World::default().lenient();
+            let Ok(Invocation::Run { notes, .. }) = parse(&words(&text), Dialect::Fio, &world)
+            else {
+                panic!("{text}: refused as fio");
+            };
+            assert!(
+                notes.iter().any(|note| note.message.contains(told)),
+                "{text}: {notes:?}"
+            );
+            assert!(parse(&words(&text), Dialect::Fathom, &world).is_err());
+        }
+    }
+    let law = World::default().lenient();
+    let law = law.plan("--name=x --size=1m --random_distribution=zipf:-1.5");
+    let law = law.jobs[0].options.random_distribution;
+    assert_eq!(law, RandomDistribution::Zipf(-1.5, None));
+}
 
 fn options(invocation: Invocation) -> Options {
     match invocation {
@@ -262,7 +335,7 @@ fn what_fio_refuses_stays_refused() {
         "--iodepth=99999999999999999999",
         "--direct=2",
         "--direct=true",
-        "--invalidate=10",
+        "--pre_read=10",
         "--time_based=yes",
         "--runtime=s",
         "--bs=0",
@@ -272,6 +345,13 @@ fn what_fio_refuses_stays_refused() {
         "--percentile_list=x:50",
         "--latency_percentile=101",
         "--bssplit=k/50",
+        "--bssplit=-4k/50:8k/50",
+        "--bssplit=4k/60:8k:8k/50:16k",
+        "--bsrange=50%-8k",
+        "--random_distribution=zipf:1",
+        "--random_distribution=zipf:",
+        "--random_distribution=zoned:60:30",
+        "--random_distribution=zoned:60/10:40/90,",
         "--size --rw=read",
     ] {
         let got = parse(&words(text), Dialect::Fio, &World::default().lenient());
@@ -293,6 +373,10 @@ fn jobs_as_a_whole_are_judged_when_they_run() {
         "--section=none",
         "--nrfiles=0",
         "--cpumask=0",
+        "--cpus_allowed=1-0",
+        "--bs=50%",
+        "--bs=-4k",
+        "--bs=4k,50%",
         "--numa_cpu_nodes=same",
         "--numa_cpu_nodes=!0",
         "--numa_mem_policy=local:0",

@@ -243,8 +243,8 @@ pub enum RandomGenerator {
 pub enum Distribution {
     /// Uniform.
     Uniform,
-    /// Zipf with exponent `theta` (> 0, ≠ 1); popular blocks are scattered unless `center` (0–1) is
-    /// given.
+    /// Zipf with exponent `theta` (≠ 1; 0 is uniform, and below it the last ranks are the popular
+    /// ones); popular blocks are scattered unless `center` (0–1) is given.
     Zipf {
         /// Exponent.
         theta: f64,

@@ -158,6 +158,17 @@ fn a_zipf_gives_each_rank_its_share() {
 }
 
 #[test]
+fn a_zipf_below_0_prefers_the_last_ranks_and_one_of_0_none() {
+    for theta in [0.0, -0.5, -1.0, -2.0] {
+        let share = |n: u32| (1..=n).map(|i| f64::from(i).powf(-theta)).sum::<f64>();
+        let last = |n: u32| 1.0 - share(1000 - n) / share(1000);
+        let want = [10, 100, 500].map(|n| (n as usize, last(n)));
+        let center = None;
+        check_popularity(Distribution::Zipf { theta, center }, &want, 0.05);
+    }
+}
+
+#[test]
 fn a_pareto_gives_the_hot_share_of_the_blocks_the_rest_of_the_ops() {
     // h = 0.2: 20 % of the blocks have 80 % of the ops.
     for h in [0.1, 0.2, 0.4] {

@@ -3,7 +3,7 @@
 use fathom_core::{Direction, PerDirection};
 
 use super::general::not_a_range;
-use super::read::{byte, spread, up_to_three};
+use super::read::{byte, narrow, spread, up_to_three};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{BlockSize, Options};
@@ -44,6 +44,9 @@ pub(super) fn bsrange(
 /// Returns fio's reading: the first two sizes of each entry. An entry without a second size leaves
 /// its direction unchanged.
 fn ranges_in_fio(text: &str, kb_base: u64) -> Option<PerDirection<Option<(u64, u64)>>> {
+    if text.contains('%') {
+        return None;
+    }
     let size = |text: &str| reading::count(text, kb_base);
     let range = |entry: &str| {
         let (low, high) = entry.split_once(['-', ':'])?;
@@ -151,21 +154,31 @@ pub(super) fn bssplit(
         text = &text[..fourth.at - 1];
     }
     let sizes = up_to_three(text, "lists", |piece| {
-        one_split(piece, kb_base, findings).map(BlockSize::Split)
+        let split = one_split(piece, kb_base, findings)?;
+        Ok(split.map(BlockSize::Split))
     })?;
-    set_sizes(options, sizes);
+    set_sizes(options, sizes.map(Option::flatten));
     Ok(())
 }
 
 /// Reads `size/percent:…` of one direction. The rest is divided equally among sizes without a
-/// percentage, or goes to the last size if all have one.
+/// percentage, or goes to the last size if all have one. `None` if fio finds no size.
 fn one_split(
     piece: Piece<'_>,
     kb_base: u64,
     findings: &mut Findings,
-) -> Result<Vec<(u64, u8)>, Problem> {
+) -> Result<Option<Vec<(u64, u8)>>, Problem> {
     let mut entries = Vec::new();
     for entry in piece.split(&[':']) {
+        if entry.text.is_empty() {
+            // fio reads as far as the first empty entry.
+            let shown = match entry.at - piece.at {
+                0 => reading::NOTHING,
+                end => piece.text[..end].trim_end_matches(':'),
+            };
+            findings.misread(bad_entry(entry), shown)?;
+            break;
+        }
         let parts = entry.split(&['/']);
         let (size, percent) = match parts.as_slice() {
             [size] => (*size, None),
@@ -191,7 +204,10 @@ fn one_split(
             ));
         }
     }
-    share_rest(piece, entries, findings)
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    share_rest(piece, &entries, findings).map(Some)
 }
 
 /// Reads a percentage; `None` if fio ignores the text and gives the size a share of the rest.
@@ -207,35 +223,30 @@ fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32
         )
         .fix("write a whole number from 0 to 100")),
     };
-    let fio = || match u32::try_from(reading::whole(text)).ok()? {
-        _ if text.starts_with('-') => None,
-        percent @ 1..=100 => Some(Reading::Value(percent)),
-        _ => Some(Reading::Nothing),
+    // Read without a sign: a negative one is far above 100.
+    let fio = || {
+        let digits = text.trim_start_matches('-');
+        Some(match reading::whole(digits) {
+            0 => Reading::Nothing,
+            percent if percent > 100 || text.starts_with('-') => Reading::Value(100),
+            percent => Reading::Value(narrow(percent)),
+        })
     };
     findings.settle(documented, fio)
 }
 
 fn share_rest(
     piece: Piece<'_>,
-    entries: Vec<(u64, Option<u32>)>,
+    entries: &[(u64, Option<u32>)],
     findings: &mut Findings,
 ) -> Result<Vec<(u64, u8)>, Problem> {
     let given: u32 = entries.iter().filter_map(|(_, percent)| *percent).sum();
-    let blanks = entries
-        .iter()
-        .filter(|(_, percent)| percent.is_none())
-        .count();
-    if given > 100 {
-        let why = format!("the percentages add up to {given}, not 100");
-        let problem =
-            Problem::new("bad-split", piece.range(), why).fix("lower them to a total of 100");
-        if blanks > 1 {
-            return Err(problem);
-        }
-        findings.misread(problem, "the first 100 percent")?;
-    }
-    let rest = 100_u32.saturating_sub(given);
-    let share = rest.checked_div(u32::try_from(blanks).unwrap_or(u32::MAX));
+    let blanks = entries.iter().filter(|(_, percent)| percent.is_none());
+    let blanks = u32::try_from(blanks.count()).unwrap_or(u32::MAX);
+    let Some(rest) = 100_u32.checked_sub(given) else {
+        return share_too_much(piece, entries, (given, blanks), findings);
+    };
+    let share = rest.checked_div(blanks);
     if blanks == 0 && rest > 0 {
         findings.warn(
             Problem::new(
@@ -249,27 +260,60 @@ fn share_rest(
             .fix("raise them to a total of 100"),
         );
     }
-    let mut left = 100;
-    let count = entries.len();
-    let shared = entries
-        .into_iter()
-        .enumerate()
-        .map(|(index, (size, percent))| {
-            let own = percent.or(share).unwrap_or(0).min(left);
-            let own = if index + 1 == count { left } else { own };
-            left -= own;
-            (size, byte(u64::from(own)))
-        });
-    Ok(shared.collect())
+    let own = |&(size, percent): &(u64, Option<u32>)| (size, percent.or(share).unwrap_or(0));
+    Ok(cut_at_100(entries.iter().map(own)))
+}
+
+/// Of more than 100 percent fio serves the smallest shares first; a size without a percentage is
+/// then owed less than nothing, which counts as everything.
+fn share_too_much(
+    piece: Piece<'_>,
+    entries: &[(u64, Option<u32>)],
+    (given, blanks): (u32, u32),
+    findings: &mut Findings,
+) -> Result<Vec<(u64, u8)>, Problem> {
+    let why = format!("the percentages add up to {given}, not 100");
+    let problem = Problem::new("bad-split", piece.range(), why).fix("lower them to a total of 100");
+    if blanks > 1 {
+        return Err(problem);
+    }
+    let own = |&(size, percent): &(u64, Option<u32>)| match percent {
+        Some(percent) if blanks == 0 => (size, percent),
+        Some(_) => (size, 0),
+        None => (size, 100),
+    };
+    let mut shares: Vec<_> = entries.iter().map(own).collect();
+    shares.sort_by_key(|(_, percent)| *percent);
+    let shares = cut_at_100(shares.into_iter());
+    let shown: Vec<_> = shares
+        .iter()
+        .map(|(size, own)| format!("{size}/{own}"))
+        .collect();
+    findings.misread(problem, shown.join(":"))?;
+    Ok(shares)
+}
+
+/// Shares as far as 100 percent go; the last one gets what is left.
+fn cut_at_100(shares: impl ExactSizeIterator<Item = (u64, u32)>) -> Vec<(u64, u8)> {
+    let (mut left, count) = (100, shares.len());
+    let cut = shares.enumerate().map(|(index, (size, own))| {
+        let own = if index + 1 == count {
+            left
+        } else {
+            own.min(left)
+        };
+        left -= own;
+        (size, byte(u64::from(own)))
+    });
+    cut.collect()
 }
 
 fn bad_entry(entry: Piece<'_>) -> Problem {
-    Problem::new(
-        "bad-split",
-        entry.range(),
-        format!("`{}` is not a size and a percentage", entry.text),
-    )
-    .fix("write it like `4k/60`")
+    let why = match entry.text {
+        "" => "an entry between the colons is empty".to_owned(),
+        text => format!("`{text}` is not a size and a percentage"),
+    };
+    Problem::new("bad-split", entry.range(), why).fix("write it like `4k/60`")
 }
 
 /// fio's limit of sizes in a `bssplit`.

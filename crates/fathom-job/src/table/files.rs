@@ -1,7 +1,7 @@
 //! Options on files: names, layout, syncing and removal.
 
 use super::general::choice;
-use super::read::narrow;
+use super::read::{U31, narrow};
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::names::{in_directory, split_list};
@@ -207,7 +207,9 @@ pub(super) const ROWS: &[Row] = &[
         "Drop the files from the page cache before the job",
         "invalidate=0",
         ValueKind::Bool(|o, v| o.invalidate = v),
-    ),
+    )
+    .fio(0, U31)
+    .stricter("flags numbers other than 0 and 1, which fio reads as 1"),
     Row::new(
         "pre_read",
         "0",

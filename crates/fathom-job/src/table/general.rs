@@ -286,9 +286,13 @@ pub(super) fn cpus_allowed(
     let cpus = match processors(text) {
         Ok(cpus) => cpus,
         Err(problem) => {
-            let cpus = processors_in_fio(text).ok_or_else(|| problem.clone())?;
+            let cpus = processors_in_fio(text);
             let shown: Vec<_> = cpus.iter().map(u32::to_string).collect();
-            findings.misread(problem, shown.join(","))?;
+            let shown = match shown.as_slice() {
+                [] => "no CPU".to_owned(),
+                cpus => cpus.join(","),
+            };
+            findings.misread(problem, shown)?;
             cpus
         }
     };
@@ -321,8 +325,8 @@ fn processors(text: &str) -> Result<Vec<u32>, Problem> {
 }
 
 /// Returns fio's reading: entries up to the first empty one, and the leading digits of each end, or
-/// 0. `None` if that leaves the job no CPU; fio then does not run it.
-fn processors_in_fio(text: &str) -> Option<Vec<u32>> {
+/// 0. If that leaves the job no CPU, the job is refused when it is to run.
+fn processors_in_fio(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for entry in text.split(',').take_while(|entry| !entry.is_empty()) {
         let (low, high) = entry.split_once('-').unwrap_or((entry, entry));
@@ -332,7 +336,7 @@ fn processors_in_fio(text: &str) -> Option<Vec<u32>> {
     }
     cpus.sort_unstable();
     cpus.dedup();
-    (!cpus.is_empty()).then_some(cpus)
+    cpus
 }
 
 fn cpu(piece: Piece<'_>) -> Result<u32, Problem> {

@@ -265,6 +265,6 @@ pub(super) const ROWS: &[Row] = &[
 fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let mut scratch = Options::default();
     cpus_allowed(&mut scratch, text, findings)?;
-    options.logs.cpus = scratch.cpus_allowed;
+    options.logs.cpus = scratch.cpus_allowed.filter(|cpus| !cpus.is_empty());
     Ok(())
 }

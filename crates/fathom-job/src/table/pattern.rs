@@ -104,7 +104,11 @@ pub(super) const ROWS: &[Row] = &[
             read: bssplit,
         },
     )
-    .stricter("flags percentages that exceed 100 in total; fio reduces the last ones"),
+    .stricter(
+        "flags percentages above 100, each or in total (fio serves the smallest first), negative \
+         ones (100 in fio), and empty entries (fio stops there). A size of 0 is refused; fio ends \
+         the job where it draws that size",
+    ),
     Row::new(
         "bs_unaligned",
         "0",

@@ -85,8 +85,8 @@ pub(super) const ROWS: &[Row] = &[
     .different(
         "the deviation of `normal` is as given; fio's is never less than a twelfth of the range. \
          With a center, neighbouring blocks stay adjacent; fio 3.33 scatters them. Values after \
-         `random`, a theta that is not positive, and a zone of `zoned_abs` without a size or past \
-         the end are refused",
+         `random`, a theta of 0 or less, and zones without a size or with too many are flagged. A \
+         zone of `zoned_abs` without a size or past the end is refused",
     ),
     Row::new(
         "percentage_random",
@@ -154,13 +154,23 @@ pub(super) fn read_distribution(
         "random" => RandomDistribution::Random,
         "zipf" => {
             let theta = parameter(1.1)?;
-            check(
-                theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON,
+            let center = center?;
+            let different = (theta - 1.0).abs() > f64::EPSILON;
+            let sound = check(
+                theta > 0.0 && different,
                 at(),
                 "theta",
                 "positive and not 1",
-            )?;
-            RandomDistribution::Zipf(theta, center?)
+            );
+            if let Err(problem) = sound {
+                let reading = match theta {
+                    0.0 => "equal shares of the blocks",
+                    ..0.0 => "a larger share for each later rank",
+                    _ => return Err(problem),
+                };
+                findings.misread(problem, reading)?;
+            }
+            RandomDistribution::Zipf(theta, center)
         }
         "pareto" => {
             let h = parameter(0.2)?;

@@ -57,8 +57,9 @@ impl Row {
         let whole = piece.text;
         match self.kind {
             ValueKind::Flag(set) | ValueKind::Bool(set) => {
-                let max = if self.is_flag() { i32::MAX } else { 1 };
-                let fio = || reading::boolean(whole, max);
+                let max = if self.is_flag() { U31 } else { 1 };
+                let (_, max) = self.fio_range(0, max);
+                let fio = || reading::boolean(whole, i32::try_from(max).unwrap_or(i32::MAX));
                 given(findings.settle(|_| boolean(piece), fio)?, options, set);
             }
             ValueKind::Int { min, max, set } => {
@@ -84,14 +85,8 @@ impl Row {
                 given(value, options, set);
             }
             ValueKind::PerDirection { min, max, set } => {
-                let documented = |findings: &mut Findings| {
-                    per_direction(self.name, piece, findings, |piece, findings| {
-                        number::counted(piece, kb_base, min, max, findings)
-                    })
-                };
-                let one = |text: &str| reading::in_range(reading::count(text, kb_base)?, min, max);
-                let fio = || reading::per_direction(whole, one);
-                given(findings.settle(documented, fio)?, options, set);
+                let values = self.per_direction(piece, kb_base, (min, max), findings)?;
+                given(values, options, set);
             }
             ValueKind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
             ValueKind::Words(words, set) => set(options, chosen(self, words, piece, findings)?),
@@ -107,6 +102,27 @@ impl Row {
             )),
         }
         Ok(())
+    }
+
+    /// Reads the values of an option that has one for reads, writes and trims each.
+    fn per_direction(
+        &self,
+        piece: Piece<'_>,
+        kb_base: u64,
+        (min, max): (u64, u64),
+        findings: &mut Findings,
+    ) -> Result<Option<PerDirection<Option<u64>>>, Problem> {
+        let documented = |findings: &mut Findings| {
+            per_direction(self.name, piece, findings, |piece, findings| {
+                number::counted(piece, kb_base, min, max, findings)
+            })
+        };
+        let one = |text: &str| reading::in_range(reading::count(text, kb_base)?, min, max);
+        // fio fails on a size near 2⁶⁴ only when the job runs.
+        let giant = min > 0 && reading::is_giant(piece.text, kb_base);
+        let fio = || reading::per_direction(piece.text, one).filter(|_| !giant);
+        let late = |problem: Problem| if giant { problem.when_run() } else { problem };
+        findings.settle(documented, fio).map_err(late)
     }
 
     /// Returns fio's limits, if they are wider.
@@ -323,6 +339,9 @@ pub(crate) fn narrow(value: u64) -> u32 {
 pub(crate) fn byte(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
+
+/// fio's limit of flags, which it reads as numbers.
+pub(crate) const U31: u64 = (1 << 31) - 1;
 
 #[cfg(test)]
 mod tests {

@@ -171,6 +171,16 @@ pub(super) fn zoned(
         ));
     }
     let mut lists = Vec::new();
+    let unsaid = matches!(pieces[0].text.as_bytes(), [] | [b':', ..]);
+    if unsaid && pieces.len() == 1 {
+        findings.misread(bad_entry(piece), "zoned:100/100")?;
+        let length = ZoneLength::Percent(100);
+        lists.push(Some(vec![AccessZone {
+            access: 100,
+            length,
+        }]));
+    }
+    let pieces = pieces.into_iter().skip(lists.len());
     for piece in pieces {
         lists.push(Some(one_list(piece, bytes, options.kb_base, findings)?));
     }
@@ -191,8 +201,24 @@ fn one_list(
     let mut zones = Vec::new();
     let mut blank = 0;
     for entry in list.split(&[':']) {
+        if entry.text.is_empty() {
+            // fio reads as far as the first empty entry.
+            let shown = &list.text[..entry.at - list.at];
+            findings.misread(bad_entry(entry), shown.trim_end_matches(':'))?;
+            break;
+        }
         let (access, length) = match entry.split(&['/'])[..] {
             [access, length] => (access, length),
+            // Of `zoned_abs` such a zone has no bytes.
+            [access] if !bytes => {
+                findings.misread(bad_entry(entry), format!("{}/", access.text))?;
+                (access, entry.part(entry.text.len()..entry.text.len()))
+            }
+            [access, length, ..] => {
+                let shown = format!("{}/{}", access.text, length.text);
+                findings.misread(bad_entry(entry), shown)?;
+                (access, length)
+            }
             _ => return Err(bad_entry(entry)),
         };
         let access = number::settled(access, kb_base, 0, 100, findings)?;
@@ -243,7 +269,10 @@ fn percentage(piece: Piece<'_>) -> Piece<'_> {
 }
 
 fn bad_entry(entry: Piece<'_>) -> Problem {
-    let why = format!("`{}` is not an access percentage and a size", entry.text);
+    let why = match entry.text {
+        "" => "an entry between the colons is empty".to_owned(),
+        text => format!("`{text}` is not an access percentage and a size"),
+    };
     Problem::new("bad-zones", entry.range(), why).fix("write it like `60/10`")
 }
 

@@ -271,8 +271,8 @@ fn check_distribution(distribution: Distribution) -> Result<(), PatternError> {
     let center = match distribution {
         Distribution::Uniform => None,
         Distribution::Zipf { theta, center } => {
-            let fits = theta > 0.0 && theta.is_finite() && theta != 1.0;
-            check("theta", theta, fits, "a number above 0 other than 1")?;
+            let fits = theta.is_finite() && theta != 1.0;
+            check("theta", theta, fits, "a number other than 1")?;
             center
         }
         Distribution::Pareto { h, center } => {
