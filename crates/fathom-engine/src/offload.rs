@@ -15,11 +15,11 @@
 //! Buffers change hands with their ops. Files are opened by the submitter, so that errors are told
 //! where they are expected, and once more by each worker before it takes an op.
 
+mod adaptive_spin;
 mod cell;
-mod patience;
+mod parked_workers;
 mod pool;
 mod run_list;
-mod sleepers;
 mod worker;
 
 use std::cell::RefCell;
@@ -40,10 +40,10 @@ use crate::EngineConfig;
 use crate::error::no_memory;
 use crate::files::Files;
 
-use patience::Bringer;
+use adaptive_spin::WakeSource;
 use pool::Pool;
 
-/// What the run list and the sleepers stand on, so that a model checker can stand in for it.
+/// What the run list and the parked workers stand on, so that a model checker can stand in for it.
 mod sync {
     pub(crate) use std::sync::atomic;
 }
@@ -363,8 +363,8 @@ impl Engine for Offload {
             }
             if !shared.is_slow()
                 && pool
-                    .patience
-                    .look(Bringer::Pool, left, || !shared.done.is_empty())
+                    .spin
+                    .look(WakeSource::Pool, left, || !shared.done.is_empty())
             {
                 continue;
             }

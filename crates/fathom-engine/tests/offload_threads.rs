@@ -1,15 +1,14 @@
-//! The run list and the sleepers under every order in which threads can run, and every value that
-//! the memory model lets them read. Both are the program's own files, with loom's atomics under
-//! them.
+//! The run list and the parked workers under every order in which threads can run, and every value
+//! that the memory model lets them read. Both are the program's own files, on loom's atomics.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
 
+#[path = "../src/offload/parked_workers.rs"]
+mod parked_workers;
 #[path = "../src/offload/run_list.rs"]
 mod run_list;
-#[path = "../src/offload/sleepers.rs"]
-mod sleepers;
 
 /// What the library has here is `std::sync::atomic`.
 mod sync {
@@ -17,12 +16,12 @@ mod sync {
 }
 
 use fathom_core::Slot;
+use parked_workers::ParkedWorkers;
 use run_list::RunList;
-use sleepers::Sleepers;
 
 struct Shared {
     list: RunList,
-    sleepers: Sleepers,
+    parked_workers: ParkedWorkers,
     ending: AtomicBool,
     /// How often each slot was taken.
     taken: [AtomicU32; SLOTS],
@@ -40,7 +39,7 @@ fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Th
     let mut batch = Vec::with_capacity(SLOTS);
     loop {
         batch.clear();
-        let others = u64::from(shared.sleepers.count());
+        let others = u64::from(shared.parked_workers.count());
         let share = |there: u64| there.div_ceil(others + 1);
         let left = shared.list.take(&mut batch, share);
         if !batch.is_empty() {
@@ -55,7 +54,7 @@ fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Th
             return;
         } else {
             let has_work = || shared.list.len() > 0 || shared.ending.load(Ordering::SeqCst);
-            shared.sleepers.sleep(number, has_work, thread::park);
+            shared.parked_workers.sleep(number, has_work, thread::park);
         }
     }
 }
@@ -68,7 +67,7 @@ fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
     model.check(move || {
         let shared = Arc::new(Shared {
             list: RunList::new(2),
-            sleepers: Sleepers::new(workers),
+            parked_workers: ParkedWorkers::new(workers),
             ending: AtomicBool::new(false),
             taken: std::array::from_fn(|_| AtomicU32::new(0)),
         });
@@ -77,10 +76,10 @@ fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
         let wake = {
             let handles = Arc::clone(&handles);
             move |shared: &Shared| {
-                if workers - shared.sleepers.count() >= enough {
+                if workers - shared.parked_workers.count() >= enough {
                     return;
                 }
-                if let Some(number) = shared.sleepers.choose(|| shared.list.len() > 0) {
+                if let Some(number) = shared.parked_workers.choose(|| shared.list.len() > 0) {
                     let handles = handles.lock().expect("nobody panics with it");
                     handles[number as usize].unpark();
                 }

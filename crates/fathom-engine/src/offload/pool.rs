@@ -10,10 +10,10 @@ use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot, Ti
 use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
+use super::adaptive_spin::{AdaptiveSpin, WakeSource};
 use super::cell::Cell;
-use super::patience::{Bringer, Patience};
+use super::parked_workers::ParkedWorkers;
 use super::run_list::{OwnLine, RunList};
-use super::sleepers::Sleepers;
 use super::worker;
 use super::{Kick, WorkerThreads};
 use crate::EngineConfig;
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) done: CompletionList,
     /// The thread that submits, and reaps.
     owner: Thread,
-    sleepers: Sleepers,
+    parked_workers: ParkedWorkers,
     /// The workers, by number.
     threads: Box<[OnceLock<Thread>]>,
     /// How many have been started.
@@ -72,7 +72,7 @@ pub(crate) struct Pool {
     pub(crate) shared: Arc<Shared>,
     pub(crate) reader: CompletionReader,
     /// The submitter's.
-    pub(crate) patience: Patience,
+    pub(crate) spin: AdaptiveSpin,
     /// How much was taken from the run list when the submitter last looked, and since when.
     taken: (u64, Tick),
 }
@@ -92,7 +92,7 @@ impl Pool {
         let shared = Arc::new(shared);
         let (sender, ready) = mpsc::sync_channel(1);
         let pool = Self {
-            patience: Patience::new(shared.config.clock, shared.processors),
+            spin: AdaptiveSpin::new(shared.config.clock, shared.processors),
             taken: (0, shared.config.clock.now()),
             shared,
             reader,
@@ -123,7 +123,7 @@ impl Pool {
         let shared = &self.shared;
         let before = shared.list.taken();
         let waiting = shared.list.len() > 0;
-        let look_after = match shared.sleepers.is_empty() {
+        let look_after = match shared.parked_workers.is_empty() {
             true => STUCK,
             false => HELD_UP,
         };
@@ -173,7 +173,7 @@ impl Shared {
         at_work: WorkerThreads,
     ) -> (Self, CompletionReader) {
         let depth = config.depth;
-        let most = depth.min(MOST_WORKERS);
+        let most = depth.min(WORKERS_MAX);
         let processors = thread::available_parallelism()
             .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
         let (done, reader) = CompletionList::new(depth);
@@ -182,7 +182,7 @@ impl Shared {
             cells: (0..depth).map(|_| Cell::default()).collect(),
             done,
             owner: thread::current(),
-            sleepers: Sleepers::new(most),
+            parked_workers: ParkedWorkers::new(most),
             threads: (0..most).map(|_| OnceLock::new()).collect(),
             started: AtomicU32::new(0),
             serving: AtomicU32::new(0),
@@ -282,7 +282,7 @@ impl Shared {
     pub(crate) fn grow(self: &Arc<Self>, stuck: bool) {
         let started = self.started.load(Ordering::Relaxed);
         let wanted = stuck || started < STAND_BY || self.is_slow();
-        if !wanted || started as usize >= self.threads.len() || !self.sleepers.is_empty() {
+        if !wanted || started as usize >= self.threads.len() || !self.parked_workers.is_empty() {
             return;
         }
         // A refusal is kept and told at the end; the others do the work.
@@ -297,14 +297,14 @@ impl Shared {
 
     /// Wakes a worker if none is on its way.
     pub(crate) fn wake_one(&self) {
-        if let Some(number) = self.sleepers.choose(|| self.list.len() > 0) {
+        if let Some(number) = self.parked_workers.choose(|| self.list.len() > 0) {
             self.unpark(number);
         }
     }
 
     /// Wakes a worker though another may be on its way.
     pub(crate) fn wake_another(&self) {
-        if let Some(number) = self.sleepers.pop() {
+        if let Some(number) = self.parked_workers.pop() {
             self.unpark(number);
         }
     }
@@ -326,11 +326,11 @@ impl Shared {
 
     /// How many workers are awake and will look at the run list before they sleep. After work was
     /// laid down: who was about to sleep then sees it (the fences in `RunList::lay` and
-    /// `Sleepers::sleep`), and so does who was about to leave or to go away (those below).
+    /// `ParkedWorkers::sleep`), and so does who was about to leave or to go away (those below).
     fn awake(&self) -> u32 {
         let serving = self.serving.load(Ordering::Relaxed);
         let away = self.away.load(Ordering::Relaxed);
-        serving.saturating_sub(self.sleepers.count() + away)
+        serving.saturating_sub(self.parked_workers.count() + away)
     }
 
     /// The calling worker has an engine.
@@ -361,8 +361,8 @@ impl Shared {
     /// are quick the next ones are quick to come. One worker at a time does.
     pub(crate) fn look(
         &self,
-        patience: &mut Patience,
-        from: Bringer,
+        spin: &mut AdaptiveSpin,
+        from: WakeSource,
         mut else_there: impl FnMut() -> bool,
     ) -> bool {
         let looking = &self.looking.0;
@@ -372,21 +372,21 @@ impl Shared {
         {
             return false;
         }
-        let found = patience.look(from, None, || self.list.len() > 0 || else_there());
+        let found = spin.look(from, None, || self.list.len() > 0 || else_there());
         looking.store(false, Ordering::Relaxed);
         found
     }
 
     /// For a worker.
-    pub(crate) fn patience(&self) -> Patience {
-        Patience::of_worker(self.config.clock, self.processors)
+    pub(crate) fn spin(&self) -> AdaptiveSpin {
+        AdaptiveSpin::of_worker(self.config.clock, self.processors)
     }
 
     /// A worker has nothing to do.
     pub(crate) fn sleep(&self, number: u32) {
         let _set_already = self.threads[number as usize].set(thread::current());
         let has_work = || self.list.len() > 0 || self.is_ending();
-        self.sleepers.sleep(number, has_work, thread::park);
+        self.parked_workers.sleep(number, has_work, thread::park);
     }
 
     /// Takes a worker's share of the run list: what is left.
@@ -394,13 +394,13 @@ impl Shared {
         let cost = self.cost_ns.load(Ordering::Relaxed);
         if cost > SLOW_NS {
             // Each sleeper gets as much.
-            let others = u64::from(self.sleepers.count());
+            let others = u64::from(self.parked_workers.count());
             return self.list.take(to, |there| there.div_ceil(others + 1));
         }
         // What was submitted together is handed over together; beyond that as much as keeps nobody
         // waiting long, so that the submitter has completions to go on with.
         let together = u64::from(self.together.load(Ordering::Relaxed));
-        let most = together.max(PIECE_NS / cost.max(1)).min(MOST_TAKEN);
+        let most = together.max(PIECE_NS / cost.max(1)).min(TAKEN_MAX_OPS);
         self.list.take(to, |there| there.min(most))
     }
 
@@ -505,7 +505,7 @@ fn ended_early() -> EngineError {
 }
 
 /// Threads of one job at most: a process has room for some ten thousand.
-const MOST_WORKERS: u32 = 1024;
+const WORKERS_MAX: u32 = 1024;
 /// One at work, and one to be woken when that one is held up.
 const STAND_BY: u32 = 2;
 /// From here on an op is worth the waking of another worker, which costs some microseconds.
@@ -513,7 +513,7 @@ const SLOW_NS: u64 = 50_000;
 /// What a worker takes at once where ops are quick: a few times the cost of a hand-over. A guess.
 const PIECE_NS: u64 = 5_000;
 /// As many at most: a worker that is held up holds up no more than these.
-const MOST_TAKEN: u64 = 64;
+const TAKEN_MAX_OPS: u64 = 64;
 /// Work that nobody has come for after so long is worth waking one more worker for, even where ops
 /// are quick.
 const HELD_UP: Nanos = Nanos::new(SLOW_NS);

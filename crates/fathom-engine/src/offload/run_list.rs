@@ -45,8 +45,8 @@ impl RunList {
         // Release: pairs with Acquire in `take`, so that who takes sees the places, and what the
         // submitter wrote of the ops.
         self.tail.0.store(next, Ordering::Release);
-        // Pairs with those of the sleepers: the look for somebody who sleeps comes after this, as
-        // the sleeper's look at the list comes after he has said that he sleeps.
+        // Pairs with those in `ParkedWorkers::sleep`: the submitter looks for parked workers after
+        // this, as a worker looks at the list after it has said that it parks.
         fence(Ordering::SeqCst);
     }
 

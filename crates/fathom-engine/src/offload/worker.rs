@@ -8,7 +8,7 @@ use fathom_core::{
 };
 use fathom_sys::thread::{self, Usage};
 
-use super::patience::Bringer;
+use super::adaptive_spin::WakeSource;
 use super::pool::Shared;
 use crate::AnyEngine;
 
@@ -117,7 +117,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     /// Works until no more comes.
     fn serve(&mut self) -> Result<(), EngineError> {
         let shared = self.shared;
-        let mut patience = shared.patience();
+        let mut spin = shared.spin();
         loop {
             self.batch.clear();
             let left = shared.take(&mut self.batch);
@@ -127,7 +127,7 @@ impl<'a, E: Engine> Worker<'a, E> {
                 }
                 shared.grow(false);
                 self.execute()?;
-            } else if shared.look(&mut patience, self.waits_for(), || self.give_back() > 0) {
+            } else if shared.look(&mut spin, self.waits_for(), || self.give_back() > 0) {
                 // Work, or room for some.
             } else if self.in_flight > 0 {
                 shared.go_away(|| self.engine.wait(1, None)).transpose()?;
@@ -141,10 +141,10 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 
     /// Who brings what comes next.
-    const fn waits_for(&self) -> Bringer {
+    const fn waits_for(&self) -> WakeSource {
         match self.in_flight {
-            0 => Bringer::Pool,
-            _ => Bringer::Kernel,
+            0 => WakeSource::Pool,
+            _ => WakeSource::Kernel,
         }
     }
 

@@ -2,20 +2,20 @@
 //!
 //! Whoever lays work down wakes one sleeper; the woken one takes its share and wakes the next if
 //! anything is left. Nothing is lost: a sleeper says that it sleeps, looks at the work once more,
-//! and only then sleeps; who lays work down does so first and looks for sleepers then.
+//! and only then sleeps; who lays work down does so first and looks for parked workers then.
 
 use super::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// A set of numbered threads that sleep.
 #[derive(Debug)]
-pub(crate) struct Sleepers {
+pub(crate) struct ParkedWorkers {
     /// A bit for each thread: set while it sleeps and nobody has set out to wake it.
     words: Box<[AtomicU64]>,
     /// Somebody was woken and has not yet looked for work.
     waking: AtomicBool,
 }
 
-impl Sleepers {
+impl ParkedWorkers {
     /// For threads below `threads`; all are awake.
     pub(crate) fn new(threads: u32) -> Self {
         let words = threads.div_ceil(u64::BITS);
@@ -31,7 +31,7 @@ impl Sleepers {
         let (word, bit) = self.place(thread);
         // AcqRel: who wakes this thread sees that it sleeps; the fences do the rest.
         word.fetch_or(bit, Ordering::AcqRel);
-        // Pairs with the one in `RunList::lay`: either that look for sleepers sees this one, or
+        // Pairs with the one in `RunList::lay`: either that look for workers sees this one, or
         // this one sees the work.
         fence(Ordering::SeqCst);
         if !has_work() {

@@ -13,14 +13,14 @@ use fathom_sys::thread;
 
 /// Who brings what is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bringer {
+pub(crate) enum WakeSource {
     /// Another thread of the pool.
     Pool,
     /// The kernel, which may need a processor for it.
     Kernel,
 }
 
-impl Bringer {
+impl WakeSource {
     /// After so long whoever else wants the processor is let onto it, again and again: the one who
     /// is to bring it may have been put on the same one, as happens in virtual machines above all
     /// (a processor that sleeps has been taken away by the host, and is not idle to the kernel).
@@ -35,7 +35,7 @@ impl Bringer {
 }
 
 /// How one thread looks for what it waits for.
-pub(crate) struct Patience {
+pub(crate) struct AdaptiveSpin {
     clock: Clock,
     longest: Nanos,
     /// How many looks are left out after the last vain one.
@@ -45,12 +45,16 @@ pub(crate) struct Patience {
     crowd: Option<Crowd>,
 }
 
-impl Patience {
+impl AdaptiveSpin {
     /// On one processor nothing comes while it is looked for.
     pub(crate) fn new(clock: Clock, processors: u32) -> Self {
         Self {
             clock,
-            longest: if processors > 1 { LONGEST } else { Nanos::ZERO },
+            longest: if processors > 1 {
+                SPIN_MAX
+            } else {
+                Nanos::ZERO
+            },
             leave_out: 0,
             left_out: 0,
             crowd: None,
@@ -68,7 +72,7 @@ impl Patience {
     /// Looks for what `from` will bring, for `most` at most; whether it was found.
     pub(crate) fn look(
         &mut self,
-        from: Bringer,
+        from: WakeSource,
         most: Option<Nanos>,
         mut is_there: impl FnMut() -> bool,
     ) -> bool {
@@ -88,7 +92,7 @@ impl Patience {
             // Before `begun` on a clock that was set back.
             if now >= enough || now < begun {
                 self.left_out = 0;
-                self.leave_out = (self.leave_out * 2 + 1).min(MOST_LEFT_OUT);
+                self.leave_out = (self.leave_out * 2 + 1).min(SKIPS_MAX);
                 return false;
             }
             if now >= stand_aside {
@@ -104,10 +108,10 @@ impl Patience {
     }
 
     /// Lets others onto the processor; the time after.
-    fn stand_aside(&mut self, from: Bringer, now: Tick) -> Tick {
+    fn stand_aside(&mut self, from: WakeSource, now: Tick) -> Tick {
         yield_now();
         let after = self.clock.now();
-        if let (Some(crowd), Bringer::Pool) = (&mut self.crowd, from) {
+        if let (Some(crowd), WakeSource::Pool) = (&mut self.crowd, from) {
             crowd.saw_turn(after - now > EMPTY_TURN);
             crowd.leave_if_lasting(after);
         }
@@ -142,11 +146,11 @@ impl Crowd {
 }
 
 /// A few times what falling asleep and being woken take on a machine with a hypervisor.
-const LONGEST: Nanos = Nanos::from_micros(50);
+const SPIN_MAX: Nanos = Nanos::from_micros(50);
 /// Between two looks: the line that is looked at is left to whoever writes it. A guess.
 const PAUSE: u32 = 4;
 /// So looks in vain cost less than two microseconds for each sleep, a fraction of its own price.
-const MOST_LEFT_OUT: u32 = 31;
+const SKIPS_MAX: u32 = 31;
 /// Standing aside takes a fraction of this where nobody else wants to run, and more where one does:
 /// two switches, and what is done between them.
 const EMPTY_TURN: Nanos = Nanos::from_micros(2);
