@@ -66,11 +66,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 fn parquet(root: &Path) -> Result<()> {
     let with = [
         "--package",
+        "fathom-log",
+        "--package",
         "fathom-run",
         "--package",
         "fathom-cli",
         "--features",
-        "parquet",
+        "fathom-log/parquet",
     ];
     let clippy = [
         &["clippy"],

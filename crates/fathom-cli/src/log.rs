@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &LogArguments) -> End {
         Ok(interrupts) => Stop::when(move || interrupts.count() > 0),
         Err(_) => Stop::never(), // then signals end the process
     };
-    match fathom_run::convert_log(from, to, &stop) {
+    match fathom_log::convert_log(from, to, &stop) {
         Ok(lines) => {
             let text = format!("{}: {lines} lines\n", to.display());
             output::print(Stream::Error, &text);
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &LogArguments) -> End {
 /// Prints a compressed log as text.
 pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
     let file = File::open(path).map(BufReader::new);
-    match file.and_then(|file| fathom_run::inflate_log(file, io::stdout().lock())) {
+    match file.and_then(|file| fathom_log::inflate_log(file, io::stdout().lock())) {
         Ok(()) => End::Printed,
         // The reader has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => End::Printed,

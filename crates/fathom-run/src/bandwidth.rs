@@ -9,10 +9,9 @@ use std::io;
 use std::path::Path;
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
+use fathom_log::open::{LogTo, OpenLog, not_writable};
 use fathom_record::Warning;
 use fathom_setup::Problem;
-
-use crate::logs::open::{LogTo, OpenLog, not_writable};
 
 /// Open log files, not yet truncated: a run that fails before it starts loses no earlier log.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ mod idleness;
 mod interim;
 mod launch;
 mod lint;
-mod logs;
 mod modelled;
 mod offload;
 mod prepare;
@@ -36,7 +35,6 @@ pub mod layout;
 // Public items, listed once.
 pub use idleness::unit_of_work;
 pub use lint::{Finding, lint, rules};
-pub use logs::{convert_log, inflate_log};
 pub use modelled::Machine;
 pub use run::run;
 pub use saved::distribution_file;

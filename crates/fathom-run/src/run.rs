@@ -20,6 +20,7 @@ use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
 use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
+use fathom_log::{Finished, Lines, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::check::{self, FILE_CREATE_FORBIDDEN};
@@ -45,7 +46,6 @@ use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
-use crate::logs::{Finished, Lines, Logs, OpenLogs};
 use crate::prepare;
 use crate::tracing_engine::Trace;
 

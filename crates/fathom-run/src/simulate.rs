@@ -11,6 +11,7 @@ use std::io;
 use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Plan, Settings};
+use fathom_log::MemoryLogs;
 use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -22,7 +23,6 @@ use fathom_setup::{Problem, RunError};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
-use crate::logs::MemoryLogs;
 use crate::modelled::{Home, Machine, Placed, place};
 use crate::seeks::seek_record;
 use watch::Watching;

@@ -5,7 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use fathom_core::Nanos;
-use fathom_run::{inflate_log, simulate_logged};
+use fathom_log::inflate_log;
+use fathom_run::simulate_logged;
 use fathom_sim::Constant;
 
 use common::plan;

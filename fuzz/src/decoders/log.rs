@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_host::output_file::Stop;
-use fathom_run::{convert_log, inflate_log};
+use fathom_log::{convert_log, inflate_log};
 
 use crate::target::Verdict;
 

@@ -150,10 +150,16 @@ const ALLOWED: [(&str, &[&str]); 21] = [
         &["core", "stats", "job", "workload", "record", "host"],
     ),
     (
+        "fathom-log",
+        &[
+            "core", "stats", "job", "workload", "record", "sys", "host", "setup",
+        ],
+    ),
+    (
         "fathom-run",
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
-            "host", "setup",
+            "host", "setup", "log",
         ],
     ),
     (

@@ -1,4 +1,4 @@
-//! In place of `table.rs` where the program was built without the feature `parquet`: nothing that
+//! In place of `parquet.rs` where the program was built without the feature `parquet`: nothing that
 //! could be made.
 
 use std::convert::Infallible;

@@ -13,7 +13,7 @@ use super::parse::{Layout, header, row};
 use super::plan::value_of;
 use super::row::{Row, Shape};
 use super::writer::{MOST_PAGE, MOST_TABLE};
-use super::{stored, table};
+use super::{compressed, parquet};
 
 /// Converts a log and returns the number of its lines.
 ///
@@ -126,8 +126,8 @@ impl Kind {
     fn read(&self, path: &Path, each: Each<'_>) -> io::Result<()> {
         let file = File::open(path)?;
         match self {
-            Self::Stored => stored::inflate(&mut BufReader::new(file), each),
-            Self::Parquet => table::read(file, each),
+            Self::Stored => compressed::inflate(&mut BufReader::new(file), each),
+            Self::Parquet => parquet::read(file, each),
             Self::Text(layout) => {
                 let lines = BufReader::new(file).lines();
                 for (number, line) in (1..).zip(lines).skip(layout.skip) {

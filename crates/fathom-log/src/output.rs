@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use fathom_host::output_file::{OutputFile, Stop, Stream};
 
+use super::compressed;
 use super::format::Page;
+use super::parquet::Table;
 use super::row::Shape;
-use super::stored;
-use super::table::Table;
 
 /// What a log is written into.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Output {
         if self.failed.is_none() && !page.is_empty() {
             let result = match &mut self.body {
                 Body::Text(sink) => sink.write_all(page),
-                Body::Stored(sink) => stored::deflate(page, sink),
+                Body::Stored(sink) => compressed::deflate(page, sink),
                 Body::Parquet(table) => table.rows(page),
                 Body::None => Ok(()),
             };

@@ -1,9 +1,9 @@
 //! Lines of a log, as fast as they can be made: eight digits at once, and what seldom changes kept
 //! ready.
 
+use super::compressed;
 use super::output::LogFormat;
 use super::row::{Row, Shape};
-use super::stored;
 
 /// A page that lines are laid down on, one after the other.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Page {
         match format {
             LogFormat::Text => {}
             LogFormat::Stored => {
-                let (record, length) = stored::encode(row, shape);
+                let (record, length) = compressed::encode(row, shape);
                 self.text(&record[..length]);
             }
             LogFormat::Parquet => {

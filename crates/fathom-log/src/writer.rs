@@ -25,9 +25,11 @@ struct State {
 
 /// Lines of one job, over all its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lines {
-    pub(crate) kept: u64,
-    pub(crate) dropped: u64,
+pub struct Lines {
+    /// Lines that are in the files.
+    pub kept: u64,
+    /// Lines that were lost: the buffers were full, or a file could not be written.
+    pub dropped: u64,
 }
 
 /// What became of the logs.

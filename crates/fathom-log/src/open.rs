@@ -19,7 +19,7 @@ use super::plan::LogFile;
 ///
 /// If it is dropped before it is begun, a file that was made for it is removed.
 #[derive(Debug)]
-pub(crate) struct OpenLog {
+pub struct OpenLog {
     /// `None` once it has begun.
     to: Option<LogTo>,
     append: bool,
@@ -29,7 +29,7 @@ pub(crate) struct OpenLog {
 
 /// The file behind a log's name.
 #[derive(Debug)]
-pub(crate) enum LogTo {
+pub enum LogTo {
     /// A regular file.
     File(File),
     /// A pipe or a device.
@@ -42,7 +42,7 @@ impl OpenLog {
     ///
     /// # Errors
     /// Why it cannot be written; nothing was made then.
-    pub(crate) fn open(path: &Path, append: bool, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+    pub fn open(path: &Path, append: bool, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let missing = match Destination::of(path)? {
             Destination::Stream => {
                 let stream = Stream::open(path, stop)?;
@@ -76,7 +76,7 @@ impl OpenLog {
     ///
     /// # Errors
     /// The errno of `ftruncate(2)`.
-    pub(crate) fn begin(mut self) -> io::Result<LogTo> {
+    pub fn begin(mut self) -> io::Result<LogTo> {
         let Some(to) = self.to.take() else {
             return Err(io::ErrorKind::Other.into()); // only this takes it, and once
         };
@@ -106,7 +106,7 @@ impl Drop for OpenLog {
 
 impl LogTo {
     /// Writes what can be written without waiting for the other end of a pipe; returns how much.
-    pub(crate) fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write_all(bytes).map(|()| bytes.len()),
             Self::Stream(stream) => stream.write_now(bytes),
@@ -114,7 +114,7 @@ impl LogTo {
     }
 
     /// Writes all; waits for the other end of a pipe, unless `stop` says to give up.
-    pub(crate) fn write_all(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
+    pub fn write_all(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
         match self {
             Self::File(file) => file.write_all(bytes),
             Self::Stream(stream) => stream.write_all(bytes, stop),
@@ -153,7 +153,7 @@ pub(super) fn open_all(
 }
 
 /// The reason why a log cannot be opened, and what helps.
-pub(crate) fn not_writable(what: &str, path: &str, error: &io::Error) -> Problem {
+pub fn not_writable(what: &str, path: &str, error: &io::Error) -> Problem {
     if files::lacks_descriptors(error) {
         let limit = fathom_sys::system::open_files_limit();
         let limit = limit.map_or_else(String::new, |limit| {

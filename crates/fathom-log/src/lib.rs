@@ -7,24 +7,25 @@
 //!
 //! # What this costs
 //! 64 MiB where single ops are logged, and the writer's share of one processor: see `format.rs`.
+#![forbid(unsafe_code)]
 
+mod compressed;
 mod convert;
 mod format;
 mod histograms;
 mod lines;
 mod notes;
-pub(crate) mod open;
+pub mod open;
 mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "parquet_disabled.rs"]
+mod parquet;
 mod parse;
 mod plan;
 mod row;
 mod sizing;
-mod stored;
-#[cfg(feature = "parquet")]
-mod table;
-#[cfg(not(feature = "parquet"))]
-#[path = "logs/no_table.rs"]
-mod table;
 mod writer;
 
 use std::io;
@@ -37,23 +38,23 @@ use fathom_core::Nanos;
 use fathom_host::output_file::Stop;
 use fathom_job::{Job, LogFileFormat, Plan};
 use fathom_record::Warning;
+use fathom_setup::Problem;
+use fathom_setup::translate::JobSetup;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::{JobLog, LogChannel, WhenFull};
 
+pub use self::compressed::inflate_log;
 pub use self::convert::convert_log;
 use self::notes::{forget_earlier, said};
 use self::open::{LogTo, OpenLog, open_all};
 use self::output::Sink;
 use self::plan::LogPlan;
 use self::sizing::Sizing;
-pub use self::stored::inflate_log;
-pub(crate) use self::writer::Lines;
+pub use self::writer::Lines;
 use self::writer::{Writer, Written};
-use fathom_setup::Problem;
-use fathom_setup::translate::JobSetup;
 
 /// The logs of a run whose jobs have not begun: earlier logs still hold what they held.
-pub(crate) struct OpenLogs {
+pub struct OpenLogs {
     plan: LogPlan,
     files: Vec<OpenLog>,
     /// Of the writer's thread, where a job asks for it.
@@ -66,7 +67,7 @@ impl OpenLogs {
     ///
     /// # Errors
     /// Every file that cannot be written; none was made then.
-    pub(crate) fn open(
+    pub fn open(
         plan: &Plan,
         setups: &[JobSetup],
         clock: Clock,
@@ -98,7 +99,7 @@ impl OpenLogs {
     ///
     /// # Errors
     /// An earlier log that cannot be emptied, or a writer that cannot be started.
-    pub(crate) fn begin(self, stop: Stop) -> Result<Logs, Problem> {
+    pub fn begin(self, stop: Stop) -> Result<Logs, Problem> {
         let sink = |opened: OpenLog| {
             opened.begin().map(|to| match to {
                 LogTo::File(file) => Sink::File(file),
@@ -145,7 +146,7 @@ impl OpenLogs {
 }
 
 /// The logs of a run that is under way.
-pub(crate) struct Logs {
+pub struct Logs {
     channel: Arc<LogChannel>,
     configs: Vec<Option<fathom_workload::LogConfig>>,
     under_way: UnderWay,
@@ -156,14 +157,14 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// The log of the job of this setup.
-    pub(crate) fn job(&self, setup: usize) -> Option<JobLog> {
+    pub fn job(&self, setup: usize) -> Option<JobLog> {
         let config = self.configs[setup].clone()?;
         Some(JobLog::new(config, Arc::clone(&self.channel)))
     }
 
     /// The jobs have ended: waits for the rest to be written; says what is to be said. `look` is
     /// called meanwhile, so that a request to stop is seen.
-    pub(crate) fn finish(self, look: &dyn Fn(), clock: &Clock) -> Finished {
+    pub fn finish(self, look: &dyn Fn(), clock: &Clock) -> Finished {
         drop(self.under_way);
         self.writer.thread().unpark();
         let mut pause = Nanos::from_micros(50);
@@ -194,10 +195,11 @@ impl Logs {
 
 /// What is known of logs that have been written.
 #[derive(Debug, Default)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// By setup; `None` for jobs without a log.
-    pub(crate) lines: Vec<Option<Lines>>,
-    pub(crate) warnings: Vec<Warning>,
+    pub lines: Vec<Option<Lines>>,
+    /// Logs, or parts of them, that were lost.
+    pub warnings: Vec<Warning>,
 }
 
 /// The writer goes on as long as this lives; so it ends too where a run breaks off.
@@ -211,13 +213,14 @@ impl Drop for UnderWay {
 }
 
 /// The logs of a run in virtual time, kept in memory.
-pub(crate) struct MemoryLogs {
+pub struct MemoryLogs {
     channel: Arc<LogChannel>,
     plan: LogPlan,
 }
 
 impl MemoryLogs {
-    pub(crate) fn new(plan: &Plan, setups: &[JobSetup]) -> Self {
+    /// Creates the logs that a plan asks for.
+    pub fn new(plan: &Plan, setups: &[JobSetup]) -> Self {
         Self {
             channel: Arc::new(LogChannel::new(0, 0, setups.len())),
             plan: LogPlan::new(plan, setups, &|_| 0),
@@ -225,14 +228,14 @@ impl MemoryLogs {
     }
 
     /// The log of the job of this setup.
-    pub(crate) fn job(&self, setup: usize) -> Option<JobLog> {
+    pub fn job(&self, setup: usize) -> Option<JobLog> {
         let mut config = self.plan.jobs[setup].as_ref()?.config.clone();
         config.when_full = WhenFull::Grow;
         Some(JobLog::new(config, Arc::clone(&self.channel)))
     }
 
     /// Each file's name and what stands in it.
-    pub(crate) fn finish(self) -> Vec<(String, Vec<u8>)> {
+    pub fn finish(self) -> Vec<(String, Vec<u8>)> {
         let sinks = self.plan.files.iter().map(|_| Sink::Memory(Vec::new()));
         let sinks = sinks.collect();
         let mut writer = Writer::new(self.plan, sinks);
