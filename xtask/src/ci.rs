@@ -68,7 +68,7 @@ fn parquet(root: &Path) -> Result<()> {
         "--package",
         "fathom-log",
         "--package",
-        "fathom-run",
+        "fathom-virtual",
         "--package",
         "fathom-cli",
         "--features",
@@ -83,7 +83,7 @@ fn parquet(root: &Path) -> Result<()> {
     let test = [
         &["test"],
         &with[..],
-        &["--test", "log_convert", "--test", "stored_logs"],
+        &["--test", "log_convert", "--test", "compressed_logs"],
     ];
     cargo(root, &test.concat(), &[])
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use fathom_host::output_file::Stop;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
-use fathom_run::{Machine, distribution_file};
+use fathom_virtual::{Machine, distribution_file};
 
 use crate::failure::Failure;
 use crate::output::Data;

@@ -7,9 +7,9 @@ use std::path::Path;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
 use fathom_record::{Record, Warning};
-use fathom_run::LogFiles;
 use fathom_setup::Session;
 use fathom_sys::signals::Interrupts;
+use fathom_virtual::LogFiles;
 
 use crate::engines;
 use crate::environment::Process;
@@ -152,7 +152,7 @@ fn run_and_report(
             jobs_fail_alone: dialect == Dialect::Fio,
         };
         match &machine {
-            Some(machine) => fathom_run::simulate_on(plan, machine, settings, &mut session),
+            Some(machine) => fathom_virtual::simulate_on(plan, machine, settings, &mut session),
             None => fathom_run::run(plan, settings, &engines::registry(), &mut session)
                 .map(|record| (record, LogFiles::new())),
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Settings};
-use fathom_run::{LogFiles, Machine};
 use fathom_setup::Problem;
+use fathom_virtual::{LogFiles, Machine};
 
 use crate::environment::Process;
 use crate::failure::Failure;

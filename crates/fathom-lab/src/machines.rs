@@ -2,8 +2,8 @@
 
 use fathom_block::{Policy, QueueConfig, SeekCounts};
 use fathom_core::{Direction, Nanos, Tick};
-use fathom_run::Machine;
 use fathom_sim::{Device, HostConfig, Stack, Storage as _};
+use fathom_virtual::Machine;
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
 

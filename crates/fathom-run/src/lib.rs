@@ -15,16 +15,12 @@ mod idleness;
 mod interim;
 mod launch;
 mod lint;
-mod modelled;
 mod offload;
 mod prepare;
 mod process;
 mod progress;
 mod run;
-mod saved;
 mod scheduler;
-mod seeks;
-mod simulate;
 #[cfg(test)]
 mod testing;
 mod tracing_engine;
@@ -35,8 +31,5 @@ pub mod layout;
 // Public items, listed once.
 pub use idleness::unit_of_work;
 pub use lint::{Finding, lint, rules};
-pub use modelled::Machine;
 pub use run::run;
-pub use saved::distribution_file;
 pub use scheduler::KeptSchedulers;
-pub use simulate::{LogFiles, simulate, simulate_logged, simulate_on};

@@ -4,23 +4,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use common::run_of;
 use fathom_core::{OutputFormat, Xoshiro256};
 use fathom_engine::Registry;
+use fathom_job::{Plan, Settings};
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_report::render;
 use fathom_run::run;
 use fathom_setup::Session;
+use fathom_setup::fixture;
 use fathom_stats::Latency;
 use serde_json::Value;
+
+/// Parses a command line of jobs with the built-in engines.
+#[track_caller]
+fn run_of(words: &str) -> (Plan, Settings) {
+    fixture::run_of(words, Registry::built_in().infos())
+}
 
 #[test]
 fn every_sum_is_what_the_ops_make_it() {

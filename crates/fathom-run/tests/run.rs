@@ -1,16 +1,21 @@
 //! Whole runs in this process: jobs that fail beside jobs that do not, groups, waves, two at once.
 
-mod common;
-
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_engine::Registry;
+use fathom_job::{Plan, Settings};
 use fathom_record::Record;
 use fathom_run::run;
 use fathom_setup::{Event, RunError, Session};
 
-use common::run_of;
+use fathom_setup::fixture;
+
+/// Parses a command line of jobs with the built-in engines.
+#[track_caller]
+fn run_of(words: &str) -> (Plan, Settings) {
+    fixture::run_of(words, Registry::built_in().infos())
+}
 
 /// Runs a command line; the texts say which events came.
 fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {

@@ -6,7 +6,7 @@ use std::io;
 
 use fathom_core::EngineInfo;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
+use fathom_job::{Dialect, Environment, Invocation, Plan, Settings, parse};
 
 /// Host without files, variables or a standard input.
 struct Nowhere<'a> {
@@ -60,9 +60,18 @@ impl FileSystemProbe for Table {
 /// If it is not a run.
 #[track_caller]
 pub fn plan(words: &str, engines: &[&'static EngineInfo]) -> Plan {
+    run_of(words, engines).0
+}
+
+/// Parses a command line into its plan and its settings.
+///
+/// # Panics
+/// If it is not a run.
+#[track_caller]
+pub fn run_of(words: &str, engines: &[&'static EngineInfo]) -> (Plan, Settings) {
     let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
     match parse(&words, Dialect::Fathom, &Nowhere { engines }) {
-        Ok(Invocation::Run { plan, .. }) => plan,
+        Ok(Invocation::Run { plan, settings, .. }) => (plan, *settings),
         Ok(_) => panic!("nothing to run: {words:?}"),
         Err(why) => panic!("{words:?}: {}", why.diagnostics.render("fathom", false)),
     }

@@ -1,6 +1,6 @@
 //! Machine files: descriptions of modelled devices, in TOML.
 
-use fathom_run::Machine;
+use fathom_virtual::Machine;
 
 use crate::target::Verdict;
 

@@ -3,8 +3,8 @@
 mod common;
 
 use fathom_core::Nanos;
-use fathom_run::simulate_logged;
 use fathom_sim::Constant;
+use fathom_virtual::simulate_logged;
 
 use common::{plan, record};
 
@@ -137,7 +137,7 @@ fn a_queue_that_was_read_back_to_its_end_is_filled_again() {
 fn zones_of_a_device_are_refused_where_there_is_none() {
     let zoned = plan("--name=t --size=1m --zonemode=zbd --zonesize=64k --filename=x");
     let device = Constant::new(Nanos::from_micros(100));
-    let refused = fathom_run::simulate(&zoned, &device).expect_err("no zones");
+    let refused = fathom_virtual::simulate(&zoned, &device).expect_err("no zones");
     let said = refused.to_string();
     assert!(
         said.contains("zoned block device") && said.contains('x'),

@@ -4,8 +4,8 @@
 mod common;
 
 use fathom_core::Nanos;
-use fathom_run::simulate_logged;
 use fathom_sim::Constant;
+use fathom_virtual::simulate_logged;
 
 use common::{plan, record};
 

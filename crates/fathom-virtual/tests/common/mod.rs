@@ -8,9 +8,9 @@ use fathom_core::{EngineInfo, Nanos};
 use fathom_engine::Registry;
 use fathom_job::{Dialect, Environment, Invocation, Plan, Settings, parse};
 use fathom_record::Record;
-use fathom_run::{Machine, simulate, simulate_on};
 use fathom_setup::{Event, RunError, Session};
 use fathom_sim::Constant;
+use fathom_virtual::{Machine, simulate, simulate_on};
 
 /// What WORDS, separated by spaces, ask for.
 #[track_caller]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use fathom_core::Nanos;
 use fathom_log::inflate_log;
-use fathom_run::simulate_logged;
 use fathom_sim::Constant;
+use fathom_virtual::simulate_logged;
 
 use common::plan;
 

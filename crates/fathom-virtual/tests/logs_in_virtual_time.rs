@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use fathom_core::Nanos;
 use fathom_record::Record;
-use fathom_run::{simulate, simulate_logged};
 use fathom_sim::Constant;
+use fathom_virtual::{simulate, simulate_logged};
 use proptest::prelude::*;
 
 use common::plan;

@@ -3,7 +3,7 @@
 //! The translation, the workers and the collection are those of a real run; nothing is read,
 //! written or waited for.
 
-mod missing;
+mod unsupported;
 mod watch;
 
 use std::io;
@@ -80,7 +80,7 @@ pub fn simulate_on(
     let placed = machine.place(plan, &translation.setups)?;
     translation
         .warnings
-        .extend(missing::warnings(plan, settings));
+        .extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &translation.setups, &settings.debug, session);
     let planned = planned(plan, &translation.setups);
     (session.tell)(Event::Planned(&planned));

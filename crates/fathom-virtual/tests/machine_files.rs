@@ -5,7 +5,7 @@ mod common;
 
 use common::try_on;
 use fathom_core::Xoshiro256;
-use fathom_run::Machine;
+use fathom_virtual::Machine;
 
 const EXAMPLES: [(&str, &str); 6] = [
     (
