@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 
 use fathom_job::{Diagnostic, Diagnostics, Dialect, Invocation, Severity, parse_leniently};
-use fathom_run::Finding;
+use fathom_lint::Finding;
 use serde_json::{Value, json};
 
 use crate::environment::Process;
@@ -31,7 +31,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
             notes,
         }) => {
             let mut findings: Vec<_> = notes.iter().map(from_parser).collect();
-            findings.extend(fathom_run::lint(&plan, &settings));
+            findings.extend(fathom_lint::lint(&plan, &settings));
             findings.sort_by_key(|finding| {
                 let origin = &finding.diagnostic.origin;
                 (origin.file.clone(), origin.line, origin.column)
@@ -132,12 +132,13 @@ const NAME: &str = "fathom: lint";
 
 fn rules(as_data: bool) -> String {
     if as_data {
-        let list = fathom_run::rules().map(|(name, about)| json!({ "rule": name, "about": about }));
+        let list =
+            fathom_lint::rules().map(|(name, about)| json!({ "rule": name, "about": about }));
         return format!("{:#}\n", json!({ "rules": list.collect::<Vec<_>>() }));
     }
-    let width = fathom_run::rules().map(|(name, _)| name.len()).max();
+    let width = fathom_lint::rules().map(|(name, _)| name.len()).max();
     let width = width.unwrap_or(0);
-    fathom_run::rules()
+    fathom_lint::rules()
         .map(|(name, about)| format!("{name:width$}  {about}\n"))
         .collect()
 }

@@ -14,7 +14,6 @@ mod hooks;
 mod idleness;
 mod interim;
 mod launch;
-mod lint;
 mod offload;
 mod prepare;
 mod process;
@@ -30,6 +29,5 @@ pub mod layout;
 
 // Public items, listed once.
 pub use idleness::unit_of_work;
-pub use lint::{Finding, lint, rules};
 pub use run::run;
 pub use scheduler::KeptSchedulers;

@@ -1,9 +1,10 @@
 //! What in a plan will measure something else than its author thinks, told before it is run.
 //!
-//! A rule is a row: its name, what it is about, and a function that looks at one job (a [`View`])
+//! A rule is a row: its name, what it is about, and a function that looks at one job (a `View`)
 //! and finds something or not. Rules are pure: what they must know of the machine was looked up
 //! before and is handed to them as `Facts`. What a finished run says of itself is `validity.rs`;
 //! the parser's own warnings are findings too, and not repeated here.
+#![forbid(unsafe_code)]
 
 mod cache;
 mod content;

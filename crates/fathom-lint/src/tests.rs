@@ -2,15 +2,21 @@
 
 use std::collections::HashSet;
 
-use crate::testing::plan;
+use fathom_engine::Registry;
 use fathom_host::allocated_extents::AllocatedBytes;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::TargetKind;
 use fathom_record::Storage;
-use fathom_setup::fixture::Table;
+use fathom_setup::fixture::{self, Table};
 
 use super::facts::SectionFacts;
 use super::*;
+
+/// Parses a command line of jobs with the built-in engines.
+#[track_caller]
+fn plan(words: &str) -> Plan {
+    fixture::plan(words, Registry::built_in().infos())
+}
 
 /// A rule, what it looks at, the place it shows, and a job almost the same that it leaves alone.
 struct Case {
