@@ -83,7 +83,14 @@ fn parquet(root: &Path) -> Result<()> {
     let test = [
         &["test"],
         &with[..],
-        &["--test", "log_convert", "--test", "compressed_logs"],
+        &[
+            "--test",
+            "log_convert",
+            "--test",
+            "stored_logs",
+            "--test",
+            "compressed_logs",
+        ],
     ];
     cargo(root, &test.concat(), &[])
 }

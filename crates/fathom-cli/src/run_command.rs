@@ -73,7 +73,10 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
 fn all_refusals(refusal: &Refusal) -> Diagnostics {
     let mut all = refusal.diagnostics.clone();
     if !refusal.settings.parse_only && refusal.settings.machine.is_none() {
-        all.merge(fathom_setup::refusals(&refusal.sound, &refusal.settings));
+        all.merge(fathom_setup::preflight_accepted(
+            &refusal.sound,
+            &refusal.settings,
+        ));
     }
     all
 }

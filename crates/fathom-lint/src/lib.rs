@@ -16,11 +16,11 @@ mod queue;
 mod sharing;
 mod view;
 
-use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
 use fathom_record::Warning;
-use fathom_setup::check;
-use fathom_setup::translate::{JobSetup, Translation, entropy, translate};
+use fathom_setup::check::pollers::POLLERS;
+use fathom_setup::translate::JobSetup;
+use fathom_setup::{Host, Preflight, preflight};
 
 use self::facts::Facts;
 use self::view::View;
@@ -38,13 +38,11 @@ pub struct Finding {
 /// refuse comes as errors.
 #[must_use]
 pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
-    let Translation {
+    let Preflight {
         setups,
         warnings,
-        mut problems,
-    } = translate(plan, &HostFileSystem, &mut entropy);
-    problems.extend(check::scheduler::check(plan, &setups).0);
-    problems.extend(check::check(plan, settings, &setups));
+        problems,
+    } = preflight(plan, settings, Host::Local);
     let refused = problems.iter().map(|problem| Finding {
         jobs: match problem.job.as_str() {
             "" => Vec::new(),
@@ -52,9 +50,11 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         },
         diagnostic: problem.diagnostic(problem.message.clone()),
     });
-    let warned = warnings.iter().map(|warning| of_run(warning, plan));
+    // Rules of this crate say more of those.
+    let warnings = warnings.iter().filter(|warning| warning.code != POLLERS);
+    let warned = warnings.map(|warning| of_run(warning, plan));
     let mut findings: Vec<_> = refused.chain(warned).collect();
-    findings.extend(judge(plan, &setups, &Facts::look(&setups)));
+    findings.extend(judge(&setups, &Facts::look(&setups)));
     findings
 }
 
@@ -62,6 +62,7 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
 fn of_run(warning: &Warning, plan: &Plan) -> Finding {
     let (code, at) = match warning.code.as_str() {
         "steady_window_beyond_run" => ("steady_window_beyond_run", "steadystate_duration"),
+        "ioscheduler_without_device" => ("ioscheduler_without_device", "ioscheduler"),
         "size_beyond_device" => ("size_beyond_device", "size"),
         _ => ("warning", ""),
     };
@@ -83,9 +84,9 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// What all rules find in a plan. Jobs of which one rule says the same at the same place (mostly in
 /// what they inherit) are told together.
-fn judge(plan: &Plan, setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
+fn judge(setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    for view in View::of_all(plan, setups, facts) {
+    for view in View::of_all(setups, facts) {
         for rule in table() {
             let Some(fault) = (rule.find)(&view) else {
                 continue;

@@ -131,7 +131,7 @@ fn polling_buffered(view: &View<'_>) -> Option<Fault> {
 
 fn polling_processors(view: &View<'_>) -> Option<Fault> {
     let polls = |setup: &&fathom_setup::translate::JobSetup| {
-        let options = &view.plan.jobs[setup.place.section].options;
+        let options = &setup.job.options;
         let polled = options.engine_values.is_on("sqthread_poll") && !options.offload;
         let spins = options.engine_values.is_on("hipri")
             || polled
@@ -160,7 +160,7 @@ fn polling_processors(view: &View<'_>) -> Option<Fault> {
 
 fn polled_workers(view: &View<'_>) -> Option<Fault> {
     let cpus = view.facts.cpus;
-    let crowd = Crowd::of_wave(view.plan, view.setups, view.setup.place.wave, cpus)?;
+    let crowd = Crowd::of_wave(view.setups, view.setup.place.wave, cpus)?;
     let options = view.options;
     if !options.offload || !options.engine_values.is_on("sqthread_poll") {
         return None;

@@ -40,9 +40,9 @@ fn shared_writes(view: &View<'_>) -> Option<Fault> {
         let is_file = ours.found.is_file_or_missing();
         is_file || (verifies && overlap(theirs, ours))
     };
-    let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
-        writes(&view.plan.jobs[other.place.section].options) && told(theirs, ours)
-    })?;
+    let (other, theirs, _) = view
+        .sharers()
+        .find(|(other, theirs, ours)| writes(&other.job.options) && told(theirs, ours))?;
     let who = match other.name == view.setup.name {
         true => "its clones write".to_owned(),
         false => format!("it and `{}` write", other.name),
@@ -64,7 +64,7 @@ fn same_region(view: &View<'_>) -> Option<Fault> {
         return None;
     }
     let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
-        let options = &view.plan.jobs[other.place.section].options;
+        let options = &other.job.options;
         !options.random && theirs.offset == ours.offset && overlap(theirs, ours)
     })?;
     let who = match other.name == view.setup.name {

@@ -8,6 +8,7 @@ use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::TargetKind;
 use fathom_record::Storage;
 use fathom_setup::fixture::{self, Table};
+use fathom_setup::translate::translate;
 
 use super::facts::SectionFacts;
 use super::*;
@@ -179,7 +180,7 @@ fn findings(words: &str, under: fn(&mut SectionFacts)) -> Vec<Finding> {
         cpus: 2,
         sections: vec![section; plan.jobs.len()],
     };
-    judge(&plan, &translation.setups, &facts)
+    judge(&translation.setups, &facts)
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn what_jobs_inherit_is_told_once_with_all_of_them() {
         cpus: 2,
         sections: vec![ordinary(); 2],
     };
-    let found = judge(&plan, &setups, &facts);
+    let found = judge(&setups, &facts);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].jobs, ["a", "b"]);
     assert_eq!(found[0].diagnostic.offending, "1m");
@@ -271,7 +272,7 @@ fn devices_are_written_side_by_side_without_a_word_unless_they_are_verified() {
             sections: vec![ordinary()],
             ..Facts::default()
         };
-        let found = judge(&plan, &setups, &facts);
+        let found = judge(&setups, &facts);
         found
             .iter()
             .any(|found| found.diagnostic.code == "shared-writes")

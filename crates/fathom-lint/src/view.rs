@@ -1,7 +1,7 @@
 //! One job as the rules see it.
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{Job, Options, Plan};
+use fathom_job::{Job, Options};
 use fathom_setup::translate::pattern::{bounds, sized, uses};
 use fathom_setup::translate::{FileSetup, JobSetup};
 
@@ -15,27 +15,21 @@ pub(super) struct View<'a> {
     pub(super) setup: &'a JobSetup,
     /// All clones of all jobs.
     pub(super) setups: &'a [JobSetup],
-    pub(super) plan: &'a Plan,
     pub(super) under: &'a SectionFacts,
     pub(super) facts: &'a Facts,
 }
 
 impl<'a> View<'a> {
     /// Each job of a plan whose setup could be made.
-    pub(super) fn of_all(
-        plan: &'a Plan,
-        setups: &'a [JobSetup],
-        facts: &'a Facts,
-    ) -> impl Iterator<Item = Self> {
+    pub(super) fn of_all(setups: &'a [JobSetup], facts: &'a Facts) -> impl Iterator<Item = Self> {
         let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
         firsts.map(move |setup| {
-            let job = &plan.jobs[setup.place.section];
+            let job = &setup.job;
             Self {
                 job,
                 options: &job.options,
                 setup,
                 setups,
-                plan,
                 under: &facts.sections[setup.place.section],
                 facts,
             }

@@ -82,7 +82,7 @@ impl OpenLogs {
             let shown = fathom_sys::clock::read(id).unwrap_or(0);
             shown.saturating_sub(clock.now().get())
         };
-        let logs = LogPlan::new(plan, setups, &epoch);
+        let logs = LogPlan::new(setups, &epoch);
         if logs.is_empty() {
             return Ok(None);
         }
@@ -220,10 +220,10 @@ pub struct MemoryLogs {
 
 impl MemoryLogs {
     /// Creates the logs that a plan asks for.
-    pub fn new(plan: &Plan, setups: &[JobSetup]) -> Self {
+    pub fn new(setups: &[JobSetup]) -> Self {
         Self {
             channel: Arc::new(LogChannel::new(0, 0, setups.len())),
-            plan: LogPlan::new(plan, setups, &|_| 0),
+            plan: LogPlan::new(setups, &|_| 0),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fathom_core::{Direction, IoPriority, Nanos};
-use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options, Plan};
+use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::content::{bandwidth_window, iops_window};
 use fathom_setup::translate::pattern::uses;
@@ -61,11 +61,11 @@ impl JobLogs {
 
 impl LogPlan {
     /// What the plan asks for; `epoch` is what an epoch's clock showed when the run's showed 0.
-    pub(crate) fn new(plan: &Plan, setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
+    pub(crate) fn new(setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
         let mut all = Self::default();
         let mut places = HashMap::new();
         for (index, setup) in setups.iter().enumerate() {
-            let job = &plan.jobs[setup.place.section];
+            let job = &setup.job;
             let logs = job.options.logs.any().then(|| {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
                 all.job(job, setup, index, epoch, &mut places)

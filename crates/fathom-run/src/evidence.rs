@@ -15,7 +15,6 @@ use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
 use fathom_host::page_cache::{CachedBytes, cached_bytes};
 use fathom_host::storage::{number_under, storage_under};
-use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::writes;
@@ -76,11 +75,11 @@ impl Before {
     }
 
     /// Gathers the evidence after the last job has ended.
-    pub(crate) fn look_again(self, plan: &Plan, setups: &[JobSetup], now: Tick) -> Evidence {
+    pub(crate) fn look_again(self, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);
         let files = paths(setups).take(FILES_DESCRIBED);
         let written: HashSet<&str> = (setups.iter())
-            .filter(|setup| writes(&plan.jobs[setup.place.section].options))
+            .filter(|setup| writes(&setup.job.options))
             .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
             .collect();
         let groups = ControlGroups::of_this_process();
@@ -110,17 +109,16 @@ impl Evidence {
     /// Judges the results of all jobs. `mean_depths` are in the order of the jobs.
     pub(crate) fn judge(
         &self,
-        plan: &Plan,
         setups: &[JobSetup],
         records: &[JobRecord],
         mean_depths: &[f64],
     ) -> Vec<Validity> {
-        let buffered_files = buffered_files(plan, setups);
+        let buffered_files = buffered_files(setups);
         let jobs = setups.iter().zip(records).enumerate();
         let jobs = jobs.map(|(index, (setup, record))| {
             let (cached_before, cached_after) = self.cached[index];
             JobEvidence {
-                job: &plan.jobs[setup.place.section],
+                job: &setup.job,
                 setup,
                 record,
                 cached_before,
@@ -211,9 +209,9 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
 }
 
 /// Returns the files on which some job uses buffered I/O.
-fn buffered_files<'a>(plan: &Plan, setups: &'a [JobSetup]) -> HashSet<&'a str> {
+fn buffered_files(setups: &[JobSetup]) -> HashSet<&str> {
     let buffered = setups.iter().filter(|setup| {
-        let options = &plan.jobs[setup.place.section].options;
+        let options = &setup.job.options;
         !setup.diskless && (!options.direct || !options.engine.bypasses_cache)
     });
     buffered

@@ -7,7 +7,7 @@ use std::path::Path;
 use fathom_core::Direction;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
-use fathom_job::{Job, Plan};
+use fathom_job::Job;
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
@@ -25,15 +25,12 @@ use crate::layout::{
 /// will fail because creation is disallowed. Returns a warning for each failure that does not
 /// prevent the run.
 pub(crate) fn lay_out(
-    plan: &Plan,
     setups: &[JobSetup],
     failing: &[Warning],
     clock: Clock,
     session: &mut Session<'_>,
 ) -> Result<Vec<Warning>, RunError> {
-    let jobs = setups
-        .iter()
-        .map(|setup| (&plan.jobs[setup.place.section], setup));
+    let jobs = setups.iter().map(|setup| (&setup.job, setup));
     let wanted = jobs.filter(|(job, setup)| {
         let options = &job.options;
         let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
@@ -52,7 +49,7 @@ pub(crate) fn lay_out(
             tell(Event::LayingOut { job, files, bytes });
         }
     });
-    let report = report.map_err(|error| problem(plan, setups, &error))?;
+    let report = report.map_err(|error| problem(setups, &error))?;
     let warnings = report.notes.iter().map(|note| Warning {
         code: "layout".into(),
         job: String::new(),
@@ -91,7 +88,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
 }
 
 /// Converts a layout error into a problem of the first job that uses the file.
-fn problem(plan: &Plan, setups: &[JobSetup], error: &LayoutError) -> Problem {
+fn problem(setups: &[JobSetup], error: &LayoutError) -> Problem {
     let mut problem = Problem::new(error.code(), error.to_string());
     if !error.hint().is_empty() {
         problem = problem.hint(error.hint());
@@ -106,15 +103,14 @@ fn problem(plan: &Plan, setups: &[JobSetup], error: &LayoutError) -> Problem {
         _ => "filename",
     };
     match setups.iter().find(wants) {
-        Some(setup) => problem.at(&plan.jobs[setup.place.section], option),
+        Some(setup) => problem.at(&setup.job, option),
         None => problem,
     }
 }
 
 /// Reads the files of jobs with `pre_read=1` into the page cache.
-pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32) {
-    let wanted =
-        |setup: &&JobSetup| !setup.diskless && plan.jobs[setup.place.section].options.pre_read;
+pub(crate) fn pre_read(setups: &[JobSetup], stops: &dyn Fn() -> u32) {
+    let wanted = |setup: &&JobSetup| !setup.diskless && setup.job.options.pre_read;
     let mut buffer = vec![0; PRE_READ_BYTES];
     for file in setups.iter().filter(wanted).flat_map(|setup| &setup.files) {
         // The job reports files that cannot be opened or read.
@@ -133,11 +129,11 @@ pub(crate) fn pre_read(plan: &Plan, setups: &[JobSetup], stops: &dyn Fn() -> u32
 
 /// Removes the files of jobs with `unlink=1`. Returns a warning for each file that stays because it
 /// has become the backing file of a device in use.
-pub(crate) fn clear(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
+pub(crate) fn clear(setups: &[JobSetup]) -> Vec<Warning> {
     let guard = Guard::new(BlockTree::default());
     let mut kept = Vec::new();
     for setup in setups {
-        let options = &plan.jobs[setup.place.section].options;
+        let options = &setup.job.options;
         if setup.diskless || !options.unlink {
             continue;
         }

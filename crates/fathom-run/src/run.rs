@@ -18,20 +18,18 @@ use fathom_engine::{Registry, start};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
-use fathom_host::target_kind::HostFileSystem;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
 use fathom_log::{Finished, Lines, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
+use fathom_setup::check::FILE_CREATE_FORBIDDEN;
 use fathom_setup::check::scheduler::SchedulerChange;
-use fathom_setup::check::{self, FILE_CREATE_FORBIDDEN};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
 use fathom_setup::status::{Meter, goals};
-use fathom_setup::translate::{JobSetup, Translation, entropy, translate};
-use fathom_setup::{Event, Session, Snapshot};
-use fathom_setup::{Problem, RunError};
+use fathom_setup::translate::JobSetup;
+use fathom_setup::{Event, Host, Preflight, Problem, RunError, Session, Snapshot, preflight};
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
@@ -99,22 +97,18 @@ fn run_stoppable(
 ) -> Result<Record, RunError> {
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
-    let mut translation = translate(plan, &HostFileSystem, &mut entropy);
-    let (refused, told) = check::scheduler::check(plan, &translation.setups);
-    translation.problems.extend(refused);
-    let crowded = check::pollers::crowded(plan, &translation.setups);
-    translation.warnings.extend(told.into_iter().chain(crowded));
+    let mut preflight = preflight(plan, settings, Host::Local);
     let alone = session.jobs_fail_alone;
-    let failing = check_all(plan, settings, &translation, engines, clock, alone)?;
-    translation.warnings.extend_from_slice(&failing);
-    let setups = &translation.setups;
+    let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
+    preflight.warnings.extend_from_slice(&failing);
+    let setups = &preflight.setups;
     debug_output::tell_plan(plan, setups, &settings.debug, session);
-    let planned = planned(plan, setups);
-    announce(&planned, &translation.warnings, session);
+    let planned = collect::planned(setups);
+    announce(&planned, &preflight.warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     (session.tell)(Event::Starting(setups.len()));
-    let noted = prepare::lay_out(plan, setups, &failing, clock, session)?;
-    prepare::pre_read(plan, setups, session.stops);
+    let noted = prepare::lay_out(setups, &failing, clock, session)?;
+    prepare::pre_read(setups, session.stops);
     let groups = cgroup::Made::by(plan);
     let before = Before::look(setups, clock.now());
     let idle = settings.idle_profile;
@@ -125,11 +119,11 @@ fn run_stoppable(
     } else {
         let bandwidth;
         (logs, bandwidth) = opened.begin(clock.now(), stop)?;
-        let launches = launches(plan, setups, engines, clock, logs.as_ref(), &settings.debug);
+        let launches = launches(setups, engines, clock, logs.as_ref(), &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
         let so_far = |outcomes: Vec<Option<Outcome>>, snapshot: &Snapshot| Record {
-            jobs: jobs(&planned, setups, outcomes, &clock),
+            jobs: jobs(setups, outcomes, &clock),
             disks: before.disks_so_far(clock.now()),
             eta_s: Meter::default().look(&goals, snapshot).eta_s,
             ..blank(plan, begun, &clock)
@@ -141,12 +135,12 @@ fn run_stoppable(
     };
     let (lines, warnings) = end_logs(logs, broken, &outcomes, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
-    let evidence = before.look_again(plan, setups, clock.now());
-    let kept = prepare::clear(plan, setups);
+    let evidence = before.look_again(setups, clock.now());
+    let kept = prepare::clear(setups);
     groups.clear();
     let later = noted.into_iter().chain(kept).chain(gtod.warning());
     let later = later.chain(time_of_day_set(&clock)).chain(warnings);
-    translation.warnings.extend(later);
+    preflight.warnings.extend(later);
     let ran = Ran {
         planned,
         outcomes,
@@ -156,7 +150,7 @@ fn run_stoppable(
     };
     Ok(Record {
         idleness,
-        ..record(plan, translation, ran, &clock)
+        ..record(plan, preflight, ran, &clock)
     })
 }
 
@@ -271,14 +265,12 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
 /// each job that will.
 fn check_all(
     plan: &Plan,
-    settings: &Settings,
-    translation: &Translation,
+    preflight: &mut Preflight,
     engines: &Registry,
     clock: Clock,
     jobs_fail_alone: bool,
 ) -> Result<Vec<Warning>, RunError> {
-    let mut problems = translation.problems.clone();
-    problems.extend(check::check(plan, settings, &translation.setups));
+    let mut problems = std::mem::take(&mut preflight.problems);
     let of_one_job =
         |problem: &mut Problem| jobs_fail_alone && problem.code == FILE_CREATE_FORBIDDEN;
     let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
@@ -293,7 +285,7 @@ fn check_all(
         problems.push(problem.hint("name a job file, or begin with `--name=test`"));
     }
     if problems.is_empty() {
-        problems.extend(refused_engines(plan, &translation.setups, engines, clock));
+        problems.extend(refused_engines(&preflight.setups, engines, clock));
     }
     if problems.is_empty() {
         Ok(failing)
@@ -304,16 +296,11 @@ fn check_all(
 
 /// Starts and drops each engine once, so that an engine that the kernel rejects is reported before
 /// layout.
-fn refused_engines(
-    plan: &Plan,
-    setups: &[JobSetup],
-    engines: &Registry,
-    clock: Clock,
-) -> Vec<Problem> {
+fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec<Problem> {
     let (mut tried, mut locks) = (HashSet::new(), FileLocks::default());
     let mut problems = Vec::new();
     for setup in setups {
-        let job = &plan.jobs[setup.place.section];
+        let job = &setup.job;
         let info = job.options.engine;
         let Some(engine) = engines.find(info.name) else {
             let message = format!("cannot start engine `{}`: it is not registered", info.name);
@@ -341,14 +328,7 @@ fn refused_engines(
     problems
 }
 
-fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
-    let each = setups.iter();
-    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
-        .collect()
-}
-
 fn launches(
-    plan: &Plan,
     setups: &[JobSetup],
     engines: &Registry,
     clock: Clock,
@@ -357,7 +337,7 @@ fn launches(
 ) -> Vec<Launch> {
     let mut locks = FileLocks::default();
     let each = setups.iter().enumerate().map(|(index, setup)| {
-        let job = &plan.jobs[setup.place.section];
+        let job = &setup.job;
         let engine = engines.find(job.options.engine.name);
         let engine = engine.expect("the plan was checked with these engines");
         let files = match engine.info.storage {
@@ -394,26 +374,24 @@ struct Ran {
     begun: Tick,
 }
 
-fn record(plan: &Plan, translation: Translation, mut ran: Ran, clock: &Clock) -> Record {
+fn record(plan: &Plan, preflight: Preflight, mut ran: Ran, clock: &Clock) -> Record {
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
     let outcomes = std::mem::take(&mut ran.outcomes);
-    let mut jobs = jobs(&ran.planned, &translation.setups, outcomes, clock);
+    let mut jobs = jobs(&preflight.setups, outcomes, clock);
     for (job, lines) in jobs.iter_mut().zip(&ran.lines) {
         job.log = lines.map(|lines| LogRecord {
             lines_kept: lines.kept,
             lines_dropped: lines.dropped,
         });
     }
-    let validity = ran
-        .evidence
-        .judge(plan, &translation.setups, &jobs, &mean_depths);
+    let validity = ran.evidence.judge(&preflight.setups, &jobs, &mean_depths);
     Record {
         jobs,
         disks: ran.evidence.disks,
         machine: Some(machine(clock, ran.evidence.storage, features)),
         validity,
-        warnings: translation.warnings,
+        warnings: preflight.warnings,
         ..blank(plan, ran.begun, clock)
     }
 }
@@ -431,22 +409,13 @@ fn blank(plan: &Plan, begun: Tick, clock: &Clock) -> Record {
     }
 }
 
-/// Completes the planned records with the outcomes.
-fn jobs(
-    planned: &[JobRecord],
-    setups: &[JobSetup],
-    outcomes: Vec<Option<Outcome>>,
-    clock: &Clock,
-) -> Vec<JobRecord> {
-    let each = planned.iter().zip(setups).zip(outcomes);
-    each.map(|((planned, setup), outcome)| {
+/// Returns the records of the jobs with their outcomes.
+fn jobs(setups: &[JobSetup], outcomes: Vec<Option<Outcome>>, clock: &Clock) -> Vec<JobRecord> {
+    collect::completed(setups, outcomes, &|setup, tick| {
         // Cannot fail: the checks have read this clock.
-        let shown =
-            || clock::read(setup.start_clock).map_or_else(|_| wall_ms(), |ns| ns / 1_000_000);
-        let wall_of = |tick| shown().saturating_sub((clock.now() - tick).as_millis());
-        collect::complete(planned.clone(), setup, outcome, &wall_of)
+        let shown = clock::read(setup.start_clock).map_or_else(|_| wall_ms(), |ns| ns / 1_000_000);
+        shown.saturating_sub((clock.now() - tick).as_millis())
     })
-    .collect()
 }
 
 /// Returns the kernel features that each engine used, as `engine: feature, feature`.

@@ -41,7 +41,7 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Probl
         }
     }
     checker.problems.extend(memory(setups));
-    checker.problems.extend(slot_limit(plan, setups));
+    checker.problems.extend(slot_limit(setups));
     checker.problems
 }
 
@@ -335,14 +335,14 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
 /// The kernel limits how many ops some engines may have in flight in the whole system. Each engine
 /// is tried by itself before files are laid out; whether all that run together fit is only known
 /// from the sum.
-fn slot_limit(plan: &Plan, setups: &[JobSetup]) -> Option<Problem> {
+fn slot_limit(setups: &[JobSetup]) -> Option<Problem> {
     let number = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(Path::new("/proc/sys/fs").join(name)).ok()?;
         text.trim().parse().ok()
     };
     let mut by_wave: BTreeMap<(&str, u32), (u64, SlotLimit, &Job)> = BTreeMap::new();
     for setup in setups {
-        let job = &plan.jobs[setup.place.section];
+        let job = &*setup.job;
         let Some(limit) = job.options.engine.slot_limit else {
             continue;
         };

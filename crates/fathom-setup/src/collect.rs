@@ -1,7 +1,7 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
 use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
-use fathom_job::{Job, Options};
+use fathom_job::Options;
 use fathom_record::{
     DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord, SteadyStateRecord,
     SyncRecord, Tolerated, Unified,
@@ -17,9 +17,30 @@ use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
 
-/// Returns the record of a job before it runs: everything but its results.
-pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
-    let options = &job.options;
+/// Returns the records of jobs before they run: everything but results.
+pub fn planned(setups: &[JobSetup]) -> Vec<JobRecord> {
+    setups.iter().map(planned_job).collect()
+}
+
+/// Returns the records of jobs with their outcomes; `None` if a job was never started. `wall_of`
+/// converts a time of the run into milliseconds since 1970.
+pub fn completed(
+    setups: &[JobSetup],
+    outcomes: Vec<Option<Outcome>>,
+    wall_of: &dyn Fn(&JobSetup, Tick) -> u64,
+) -> Vec<JobRecord> {
+    let each = setups.iter().zip(outcomes);
+    each.map(|(setup, outcome)| {
+        complete(planned_job(setup), setup, outcome, &|tick| {
+            wall_of(setup, tick)
+        })
+    })
+    .collect()
+}
+
+/// Returns the record of a job before it runs.
+fn planned_job(setup: &JobSetup) -> JobRecord {
+    let (job, options) = (&setup.job, &setup.job.options);
     let typed = job
         .typed
         .iter()
@@ -43,9 +64,8 @@ pub fn planned(job: &Job, setup: &JobSetup) -> JobRecord {
     }
 }
 
-/// Completes the record of a job with its outcome; `None` if the job was never started. `wall_of`
-/// converts a time of the run into milliseconds since 1970.
-pub fn complete(
+/// Completes the record of a job with its outcome; `None` if the job was never started.
+fn complete(
     mut record: JobRecord,
     setup: &JobSetup,
     outcome: Option<Outcome>,

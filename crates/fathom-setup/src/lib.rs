@@ -17,7 +17,7 @@ pub mod fixture;
 pub mod groups;
 pub mod lifecycle;
 pub mod outcome;
-mod refusals;
+mod preflight;
 mod session;
 pub mod status;
 #[cfg(test)]
@@ -26,5 +26,5 @@ pub mod translate;
 
 // Public items, listed once.
 pub use error::{Problem, RunError};
-pub use refusals::refusals;
+pub use preflight::{Host, Preflight, preflight, preflight_accepted};
 pub use session::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};

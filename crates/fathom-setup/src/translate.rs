@@ -14,6 +14,7 @@ mod ties;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use fathom_core::{Direction, FileIndex, Nanos};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
@@ -23,7 +24,7 @@ use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
 use self::ties::Ties;
-use crate::error::{Problem, RunError};
+use crate::error::Problem;
 use crate::groups::{Place, places};
 
 /// One clone of a job with every option resolved, ready to be checked and run.
@@ -36,6 +37,8 @@ use crate::groups::{Place, places};
 pub struct JobSetup {
     /// Position in the run.
     pub place: Place,
+    /// The job, shared by its clones.
+    pub job: Arc<Job>,
     /// Name in the report; all clones but the first have the section's name.
     pub name: String,
     /// Configuration of the worker.
@@ -85,21 +88,6 @@ pub struct Translation {
     pub problems: Vec<Problem>,
 }
 
-impl Translation {
-    /// Returns the translation if it has no problems.
-    ///
-    /// # Errors
-    /// All problems.
-    pub fn checked(self) -> Result<Self, RunError> {
-        if self.problems.is_empty() {
-            return Ok(self);
-        }
-        Err(RunError {
-            problems: self.problems,
-        })
-    }
-}
-
 /// Translates a plan, collecting the problems of all jobs.
 pub fn translate(
     plan: &Plan,
@@ -107,7 +95,7 @@ pub fn translate(
     entropy: &mut dyn FnMut() -> u64,
 ) -> Translation {
     let mut translation = Translation::default();
-    let mut bases = HashMap::new();
+    let (mut bases, mut jobs) = (HashMap::new(), HashMap::new());
     let mut failed = HashSet::new();
     let mut planned = Planned {
         probe,
@@ -115,7 +103,9 @@ pub fn translate(
         ties: Ties::default(),
     };
     for place in places(&plan.jobs) {
-        let job = &plan.jobs[place.section];
+        let job = jobs
+            .entry(place.section)
+            .or_insert_with(|| Arc::new(plan.jobs[place.section].clone()));
         let base = *bases
             .entry(place.section)
             .or_insert_with(|| seeds::base(job.options.randseed, job.options.randrepeat, entropy));
@@ -172,7 +162,7 @@ impl Planned<'_> {
 
 /// Translates one clone and returns its setup and warnings.
 fn setup(
-    job: &Job,
+    job: &Arc<Job>,
     place: Place,
     seed: u64,
     planned: &mut Planned<'_>,
@@ -225,6 +215,7 @@ fn setup(
     };
     let setup = JobSetup {
         place,
+        job: Arc::clone(job),
         name: job.clone_name(place.clone).to_owned(),
         worker,
         files,

@@ -1,6 +1,6 @@
 //! The same plan in virtual time: on modelled devices, and on no clock but the simulation's.
 //!
-//! The translation, the workers and the collection are those of a real run; nothing is read,
+//! The preflight, the workers and the collection are those of a real run; nothing is read,
 //! written or waited for.
 
 mod unsupported;
@@ -12,13 +12,13 @@ use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Plan, Settings};
 use fathom_log::MemoryLogs;
-use fathom_record::{CpuRecord, JobRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_record::{CpuRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
-use fathom_setup::translate::{JobSetup, Translation, translate};
-use fathom_setup::{Event, Session};
+use fathom_setup::translate::JobSetup;
+use fathom_setup::{Event, Host, Preflight, Session, preflight};
 use fathom_setup::{Problem, RunError};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
@@ -43,13 +43,13 @@ pub type LogFiles = Vec<(String, Vec<u8>)>;
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
-    let translation = translate(plan, &Nothing, &mut || 0).checked()?;
+    let settings = Settings::default();
+    let preflight = preflight(plan, &settings, Host::Modelled(&Nothing)).checked()?;
     let world = World {
         storages: vec![Direct::new(device.clone())],
-        placed: place(&translation.setups, &|_| ONLY_ONE),
+        placed: place(&preflight.setups, &|_| ONLY_ONE),
         machine: None,
     };
-    let settings = Settings::default();
     let mut session = Session {
         tell: &mut |_| {},
         stops: &|| 0,
@@ -59,7 +59,7 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         layout_bar: false,
         jobs_fail_alone: false,
     };
-    let (record, logs, _storages) = finish(plan, &settings, translation, world, &mut session)?;
+    let (record, logs, _storages) = finish(plan, &settings, preflight, world, &mut session)?;
     Ok((record, logs))
 }
 
@@ -76,22 +76,22 @@ pub fn simulate_on(
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
-    let mut translation = translate(plan, machine, &mut || 0).checked()?;
-    let placed = machine.place(plan, &translation.setups)?;
-    translation
+    let mut preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
+    let placed = machine.place(&preflight.setups)?;
+    preflight
         .warnings
         .extend(unsupported::warnings(plan, settings));
-    debug_output::tell_plan(plan, &translation.setups, &settings.debug, session);
-    let planned = planned(plan, &translation.setups);
+    debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
+    let planned = collect::planned(&preflight.setups);
     (session.tell)(Event::Planned(&planned));
-    for warning in &translation.warnings {
+    for warning in &preflight.warnings {
         (session.tell)(Event::Warning(warning));
     }
-    (session.tell)(Event::Starting(translation.setups.len()));
-    let jobs = u32::try_from(translation.setups.len()).unwrap_or(u32::MAX);
+    (session.tell)(Event::Starting(preflight.setups.len()));
+    let jobs = u32::try_from(preflight.setups.len()).unwrap_or(u32::MAX);
     let mut storages = machine.storages(jobs);
     if settings.seeks {
-        let ramps = translation.setups.iter().map(|setup| setup.worker.ramp);
+        let ramps = preflight.setups.iter().map(|setup| setup.worker.ramp);
         let from = Tick::ZERO + ramps.max().unwrap_or(Nanos::ZERO);
         for storage in &mut storages {
             storage.count_seeks(from);
@@ -102,7 +102,7 @@ pub fn simulate_on(
         placed,
         machine: Some(machine.record()),
     };
-    let (mut record, logs, storages) = finish(plan, settings, translation, world, session)?;
+    let (mut record, logs, storages) = finish(plan, settings, preflight, world, session)?;
     if let Some(modelled) = record.modelled.as_mut().filter(|_| settings.seeks) {
         for (device, storage) in modelled.devices.iter_mut().zip(&storages) {
             device.seeks = storage.seeks().map(seek_record);
@@ -111,33 +111,26 @@ pub fn simulate_on(
     Ok((record, logs))
 }
 
-/// The jobs as far as they are known before they run.
-fn planned(plan: &Plan, setups: &[JobSetup]) -> Vec<JobRecord> {
-    let each = setups.iter();
-    each.map(|setup| collect::planned(&plan.jobs[setup.place.section], setup))
-        .collect()
-}
-
 /// Runs the jobs and makes the record of what came of them; gives the storages back.
 fn finish<S: Storage>(
     plan: &Plan,
     settings: &Settings,
-    translation: Translation,
+    preflight: Preflight,
     world: World<S>,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
-    let logs = MemoryLogs::new(plan, &translation.setups);
+    let logs = MemoryLogs::new(&preflight.setups);
     let machine = world.machine.clone();
     let run = Run {
         plan,
-        setups: &translation.setups,
+        setups: &preflight.setups,
         machine: &machine,
     };
     let (results, storages) = run_all(&run, settings, world, &logs, session)?;
     let ended = results.iter().flatten().map(|results| results.ended);
     let ended = ended.max().unwrap_or(Tick::ZERO);
     let record = Record {
-        warnings: translation.warnings,
+        warnings: preflight.warnings,
         ..run.record(results, ended)
     };
     Ok((record, logs.finish(), storages))
@@ -153,25 +146,23 @@ struct Run<'a> {
 impl Run<'_> {
     /// What came of the jobs until `now`; `None` for one of which there is nothing to tell.
     fn record(&self, results: Vec<Option<Results>>, now: Tick) -> Record {
-        let jobs = self.setups.iter().zip(results);
-        let jobs = jobs.map(|(setup, results)| {
-            let planned = collect::planned(&self.plan.jobs[setup.place.section], setup);
-            let outcome = results.map(|results| Outcome {
+        let outcomes = results.into_iter().map(|results| {
+            results.map(|results| Outcome {
                 cpu: CpuRecord {
                     wall_us: (results.ended - results.started).get() / 1_000,
                     ..CpuRecord::default()
                 },
                 results: Some(results),
                 ..Outcome::default()
-            });
-            collect::complete(planned, setup, outcome, &|tick| tick.get() / 1_000_000)
+            })
         });
+        let wall_of = |_: &JobSetup, tick: Tick| tick.get() / 1_000_000;
         Record {
             version: RECORD_VERSION,
             time: "Thu Jan  1 00:00:00 1970".into(),
             elapsed_ms: now.get() / 1_000_000,
             global_options: self.plan.global_options.clone(),
-            jobs: jobs.collect(),
+            jobs: collect::completed(self.setups, outcomes.collect(), &wall_of),
             modelled: self.machine.clone(),
             ..Record::default()
         }
@@ -210,7 +201,7 @@ fn run_all<S: Storage>(
     let lifecycle = Lifecycle::new(run.plan, run.setups.iter().map(|setup| setup.place));
     let mut watching = Watching::new(run, lifecycle, session);
     for ((index, setup), files) in run.setups.iter().enumerate().zip(world.placed.of_jobs) {
-        let job = &run.plan.jobs[setup.place.section];
+        let job = &setup.job;
         let engine = simulation.engine(&EngineSpec {
             depth: setup.worker.depth,
             buffer_bytes: setup.buffer_bytes,

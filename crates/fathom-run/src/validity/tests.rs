@@ -15,7 +15,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
     let setup = translate(&plan, &Table::default(), &mut || 0)
         .setups
         .remove(0);
-    let mut record = fathom_setup::collect::planned(&plan.jobs[0], &setup);
+    let mut record = fathom_setup::collect::planned(std::slice::from_ref(&setup)).remove(0);
     record.directions.read.ios = 256;
     record.directions.read.bytes = MIB;
     let mut seen = Seen {

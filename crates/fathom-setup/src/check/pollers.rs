@@ -4,17 +4,16 @@
 use std::collections::BTreeSet;
 
 use fathom_host::probe::cpus_online;
-use fathom_job::Plan;
 use fathom_record::Warning;
 
 use crate::translate::JobSetup;
 
 /// Jobs of one wave whose offload workers each have a kernel thread polling their ring. Worker and
 /// poller wait for each other, so with more threads than CPUs each op waits for a CPU as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// Section of the first such job.
-    pub section: usize,
+    /// Name of the first such job.
+    pub job: String,
     /// Maximum number of workers, and of pollers.
     pub workers: u32,
     /// Total number of threads: jobs, workers and pollers.
@@ -23,16 +22,16 @@ pub struct Crowd {
 
 impl Crowd {
     /// Returns the crowd of a wave, if it has more threads than CPUs.
-    pub fn of_wave(plan: &Plan, setups: &[JobSetup], wave: u32, cpus: u32) -> Option<Self> {
+    pub fn of_wave(setups: &[JobSetup], wave: u32, cpus: u32) -> Option<Self> {
         let mut crowd: Option<Self> = None;
         for setup in setups.iter().filter(|setup| setup.place.wave == wave) {
-            let options = &plan.jobs[setup.place.section].options;
+            let options = &setup.job.options;
             if !options.offload || !options.engine_values.is_on("sqthread_poll") {
                 continue;
             }
             let depth = setup.worker.depth;
             let crowd = crowd.get_or_insert(Self {
-                section: setup.place.section,
+                job: setup.job.name.clone(),
                 workers: 0,
                 threads: 0,
             });
@@ -44,10 +43,10 @@ impl Crowd {
     }
 
     /// Returns the warning text.
-    pub fn message(self, cpus: u32) -> String {
+    pub fn message(&self, cpus: u32) -> String {
         let Self {
             workers, threads, ..
-        } = self;
+        } = *self;
         format!(
             "too many polling threads: with sqthread_poll, each of up to {workers} offload workers \
              has a kernel thread that polls its ring; with their jobs, {threads} threads share \
@@ -60,16 +59,19 @@ impl Crowd {
         "remove `sqthread_poll`: offload workers already submit outside the job's thread";
 }
 
+/// Code of the warning about a crowd.
+pub const POLLERS: &str = "offload_pollers";
+
 /// Returns a warning per wave with too many polling threads.
-pub fn crowded(plan: &Plan, setups: &[JobSetup]) -> Vec<Warning> {
+pub fn crowded(setups: &[JobSetup]) -> Vec<Warning> {
     let cpus = cpus_online();
     let waves: BTreeSet<u32> = setups.iter().map(|setup| setup.place.wave).collect();
     let crowds = waves
         .into_iter()
-        .filter_map(|wave| Crowd::of_wave(plan, setups, wave, cpus));
+        .filter_map(|wave| Crowd::of_wave(setups, wave, cpus));
     let warnings = crowds.map(|crowd| Warning {
-        code: "offload_pollers".into(),
-        job: plan.jobs[crowd.section].name.clone(),
+        code: POLLERS.into(),
+        job: crowd.job.clone(),
         message: crowd.message(cpus),
         hint: Crowd::HINT.into(),
     });
@@ -88,7 +90,7 @@ mod tests {
         let crowd = |words: &str, cpus| {
             let plan = plan(&format!("--name=t --size=1m --ioengine=io_uring {words}"));
             let setups = translate(&plan, &Table::default(), &mut || 1).setups;
-            Crowd::of_wave(&plan, &setups, 0, cpus).map(|crowd| (crowd.workers, crowd.threads))
+            Crowd::of_wave(&setups, 0, cpus).map(|crowd| (crowd.workers, crowd.threads))
         };
         let both = "--io_submit_mode=offload --sqthread_poll";
         assert_eq!(crowd(both, 2), Some((1, 3)));

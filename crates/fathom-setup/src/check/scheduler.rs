@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::disks_under;
-use fathom_job::{Job, Plan};
+use fathom_job::Job;
 use fathom_record::Warning;
 
 use crate::error::Problem;
@@ -54,11 +54,11 @@ impl SchedulerChange {
 }
 
 /// Checks the requested schedulers and returns problems and warnings.
-pub fn check(plan: &Plan, setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
+pub fn check(setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
     let tree = BlockTree::default();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
-        let job = &plan.jobs[setup.place.section];
+        let job = &setup.job;
         let Some(change) = SchedulerChange::of(job, setup, &tree) else {
             continue;
         };

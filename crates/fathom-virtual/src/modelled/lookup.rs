@@ -4,7 +4,6 @@ use std::io;
 
 use fathom_core::Direction;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 use fathom_setup::translate::{JobSetup, pattern};
 use fathom_setup::{Problem, RunError};
@@ -31,10 +30,10 @@ impl FileSystemProbe for Machine {
 
 impl Machine {
     /// Where the files of a plan lie.
-    pub(crate) fn place(&self, plan: &Plan, setups: &[JobSetup]) -> Result<Placed, RunError> {
-        let mut problems = self.without_model(plan, setups);
+    pub(crate) fn place(&self, setups: &[JobSetup]) -> Result<Placed, RunError> {
+        let mut problems = self.without_model(setups);
         problems.extend(self.unused(setups));
-        problems.extend(self.not_recorded(plan, setups));
+        problems.extend(self.not_recorded(setups));
         if !problems.is_empty() {
             return Err(RunError { problems });
         }
@@ -65,11 +64,11 @@ impl Machine {
     }
 
     /// Jobs whose file has no model, once for each name.
-    fn without_model(&self, plan: &Plan, setups: &[JobSetup]) -> Vec<Problem> {
+    fn without_model(&self, setups: &[JobSetup]) -> Vec<Problem> {
         let mut told: Vec<&str> = Vec::new();
         let mut problems = Vec::new();
         for setup in setups {
-            let job = &plan.jobs[setup.place.section];
+            let job = &setup.job;
             if setup.diskless {
                 let message = "`ioengine=null` has no device: there is nothing to model";
                 let problem = Problem::new("null_has_no_model", message);
@@ -93,10 +92,10 @@ impl Machine {
     }
 
     /// Jobs that do what a model of recorded latencies has none of.
-    fn not_recorded(&self, plan: &Plan, setups: &[JobSetup]) -> Vec<Problem> {
+    fn not_recorded(&self, setups: &[JobSetup]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
-            let job = &plan.jobs[setup.place.section];
+            let job = &setup.job;
             for device in setup
                 .files
                 .iter()

@@ -1,0 +1,84 @@
+//! Preflight: everything that can be found out about a plan before its first file is created.
+
+use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
+use fathom_job::{Diagnostics, Plan, Settings, Size};
+use fathom_record::Warning;
+
+use crate::check;
+use crate::error::{Problem, RunError};
+use crate::translate::{JobSetup, Translation, entropy, translate};
+
+/// Host that a plan is checked against.
+#[derive(Clone, Copy)]
+pub enum Host<'a> {
+    /// This machine, with its files, devices, limits and permissions.
+    Local,
+    /// A modelled one: sizes of files come from the probe, and nothing of this machine counts.
+    Modelled(&'a dyn FileSystemProbe),
+}
+
+/// Result of a preflight.
+#[derive(Debug)]
+pub struct Preflight {
+    /// Every clone that can be set up, in the order of thread numbers.
+    pub setups: Vec<JobSetup>,
+    /// Warnings that a run begins with.
+    pub warnings: Vec<Warning>,
+    /// Every reason why the plan cannot run, in the order of the checks.
+    pub problems: Vec<Problem>,
+}
+
+impl Preflight {
+    /// Returns itself, or every problem if there is one.
+    ///
+    /// # Errors
+    /// The problems.
+    pub fn checked(self) -> Result<Self, RunError> {
+        if self.problems.is_empty() {
+            return Ok(self);
+        }
+        Err(RunError {
+            problems: self.problems,
+        })
+    }
+}
+
+/// Sets up the jobs of a plan and checks all of them; nothing is started, created or written.
+#[must_use]
+pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight {
+    let translation = match host {
+        Host::Local => translate(plan, &HostFileSystem, &mut entropy),
+        Host::Modelled(probe) => translate(plan, probe, &mut || 0),
+    };
+    let Translation {
+        setups,
+        mut warnings,
+        mut problems,
+    } = translation;
+    if matches!(host, Host::Local) {
+        let (refused, told) = check::scheduler::check(&setups);
+        problems.extend(refused);
+        problems.extend(check::check(plan, settings, &setups));
+        warnings.extend(told);
+        warnings.extend(check::pollers::crowded(&setups));
+    }
+    Preflight {
+        setups,
+        warnings,
+        problems,
+    }
+}
+
+/// Checks the jobs of a plan that the parser accepted while it refused others, so that the user
+/// reads of all errors at once.
+///
+/// Jobs without a size of their own are left out: a refused job may be the one that creates their
+/// files.
+#[must_use]
+pub fn preflight_accepted(accepted: &Plan, settings: &Settings) -> Diagnostics {
+    let mut plan = accepted.clone();
+    plan.jobs
+        .retain(|job| matches!(job.options.size, Some(Size::Bytes(_))));
+    let Preflight { problems, .. } = preflight(&plan, settings, Host::Local);
+    RunError { problems }.diagnostics()
+}
