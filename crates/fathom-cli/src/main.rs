@@ -9,6 +9,7 @@ mod exit;
 mod external_requests;
 mod failure;
 mod latency_profile;
+mod layout_bar;
 mod lint;
 mod log;
 mod micro;

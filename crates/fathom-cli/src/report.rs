@@ -16,6 +16,7 @@ use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_setup::Event;
 
+use crate::layout_bar::LayoutBar;
 use crate::output::{self, Data, Stream};
 use crate::status::StatusLine;
 
@@ -37,6 +38,8 @@ pub(crate) struct Report {
     /// First write that failed.
     failed: Option<anyhow::Error>,
     status: StatusLine,
+    /// Bar of a layout under way; `None` if none is wanted.
+    layout: Option<LayoutBar>,
     /// Notes of the parser, for the record.
     warnings: Vec<Warning>,
     /// A record was printed, so there is something to put into a file.
@@ -58,6 +61,7 @@ impl Report {
             data,
             failed: None,
             status: StatusLine::new(stream, settings.eta_newline),
+            layout: None,
             warnings: Vec::new(),
             has_record: false,
         }
@@ -87,6 +91,11 @@ impl Report {
         };
         let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
         wanted.then(|| interval.max(STATUS_INTERVAL_MIN))
+    }
+
+    /// Draws a bar on the terminal while files are laid out.
+    pub(crate) fn show_layout(&mut self) {
+        self.layout = Some(LayoutBar::default());
     }
 
     /// Prints the parser's notes and keeps them for the record.
@@ -145,6 +154,16 @@ impl Report {
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
                 self.text(&fathom_report::starting_line(jobs, 0));
+            }
+            Event::LayoutProgress(progress) => {
+                if let Some(bar) = &mut self.layout {
+                    bar.update(progress);
+                }
+            }
+            Event::LaidOut => {
+                if let Some(bar) = &mut self.layout {
+                    bar.clear();
+                }
             }
             Event::LayingOut { job, files, bytes } => {
                 let line = fathom_run::layout::announcement(job, *files, *bytes);

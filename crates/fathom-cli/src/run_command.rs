@@ -143,7 +143,9 @@ fn run_and_report(
     let trigger = Trigger::new(&watched, interrupts);
     let requests = ReportRequests::new(interrupts);
     let progress = report.progress_interval(settings);
-    let layout_bar = progress.is_some() && io::stderr().is_terminal();
+    if progress.is_some() && io::stderr().is_terminal() {
+        report.show_layout();
+    }
     let ran = {
         let mut session = Session {
             tell: &mut |event| report.on_event(plan, &event, interrupts.last()),
@@ -151,7 +153,6 @@ fn run_and_report(
             progress,
             report_every: settings.status_interval,
             reports_asked: &|| requests.count(),
-            layout_bar,
             jobs_fail_alone: dialect == Dialect::Fio,
         };
         match &machine {

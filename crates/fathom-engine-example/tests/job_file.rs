@@ -74,7 +74,6 @@ fn run_with(host: &Host, engines: &Registry, words: &str) -> Result<Record, RunE
         progress: None,
         report_every: None,
         reports_asked: &|| 0,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     run(&plan, &settings, engines, &mut session)

@@ -15,7 +15,6 @@
 //! most 16 MiB of dirty pages per thread. A rejected alternative is to write to temporary names and
 //! rename them: two runs that share a file would then each measure a file of their own.
 
-mod bar;
 mod error;
 mod fill;
 mod lanes;
@@ -30,10 +29,10 @@ use std::path::{Path, PathBuf};
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::Fallocate;
+use fathom_setup::LayoutProgress;
 use fathom_sys::clock::Clock;
 use fathom_sys::files::{self, Access, Allocation};
 
-use self::bar::Bar;
 pub use self::error::{LayoutError, LayoutErrorKind};
 pub use self::fill::Content;
 use self::fill::{FileSink, FillError, Sink, fill};
@@ -81,8 +80,6 @@ pub struct LayoutOptions<'a> {
     pub clock: Clock,
     /// Returns true to stop the layout; called after each MiB.
     pub stop: &'a dyn Fn() -> bool,
-    /// Show a progress bar on the terminal if the layout takes over a second.
-    pub bar: bool,
 }
 
 /// Event during a layout.
@@ -100,19 +97,8 @@ pub enum LayoutEvent<'a> {
     },
     /// Progress, about ten times a second.
     Progress(LayoutProgress<'a>),
-}
-
-/// Progress of a layout.
-#[derive(Clone, Copy, Debug)]
-pub struct LayoutProgress<'a> {
-    /// Job whose files are being laid out.
-    pub job: &'a str,
-    /// Bytes written for this job.
-    pub done_bytes: u64,
-    /// Bytes to write for this job.
-    pub total_bytes: u64,
-    /// Time since the job's layout started.
-    pub elapsed: Nanos,
+    /// The layout of the job's files has ended, successfully or not.
+    Finished,
 }
 
 /// Result of a layout.
@@ -221,7 +207,6 @@ struct Current<'a> {
     done_bytes: u64,
     total_bytes: u64,
     begun: Tick,
-    bar: Option<Bar>,
     told: Tick,
 }
 
@@ -252,11 +237,11 @@ impl Layout<'_> {
                 .sum(),
             begun: now,
             told: now,
-            bar: self.options.bar.then(Bar::default),
         };
-        pending
-            .iter()
-            .try_for_each(|(file, ..)| self.file(&mut current, file))
+        let mut files = pending.iter();
+        let laid_out = files.try_for_each(|(file, ..)| self.file(&mut current, file));
+        (self.tell)(&LayoutEvent::Finished);
+        laid_out
     }
 
     fn file(&mut self, current: &mut Current<'_>, file: &LayoutFile) -> Result<(), LayoutError> {
@@ -408,9 +393,6 @@ impl Layout<'_> {
             total_bytes: current.total_bytes,
             elapsed: now - current.begun,
         };
-        if let Some(bar) = &mut current.bar {
-            bar.update(&progress);
-        }
         (self.tell)(&LayoutEvent::Progress(progress));
     }
 

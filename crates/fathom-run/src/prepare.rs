@@ -41,13 +41,14 @@ pub(crate) fn lay_out(
     let options = LayoutOptions {
         clock,
         stop: &|| stops() > 0,
-        bar: session.layout_bar,
     };
     let tell = &mut *session.tell;
     let report = lay_out_jobs(&jobs, &options, &mut |event| {
-        if let LayoutEvent::Starting { job, files, bytes } = *event {
-            tell(Event::LayingOut { job, files, bytes });
-        }
+        tell(match *event {
+            LayoutEvent::Starting { job, files, bytes } => Event::LayingOut { job, files, bytes },
+            LayoutEvent::Progress(progress) => Event::LayoutProgress(progress),
+            LayoutEvent::Finished => Event::LaidOut,
+        });
     });
     let report = report.map_err(|error| problem(setups, &error))?;
     let warnings = report.notes.iter().map(|note| Warning {

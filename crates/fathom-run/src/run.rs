@@ -80,7 +80,6 @@ pub fn run(
         progress: session.progress,
         report_every: session.report_every,
         reports_asked: session.reports_asked,
-        layout_bar: session.layout_bar,
         jobs_fail_alone: session.jobs_fail_alone,
     };
     let seen = Arc::clone(&stopped);

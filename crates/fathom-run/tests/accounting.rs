@@ -262,7 +262,6 @@ fn run_line(line: &str) -> Record {
         report_every: None,
         reports_asked: &|| 0,
         progress: None,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     match run(&plan, &settings, &Registry::built_in(), &mut session) {
@@ -283,7 +282,6 @@ fn has_uring() -> bool {
         report_every: None,
         reports_asked: &|| 0,
         progress: None,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     let record = run(&plan, &settings, &Registry::built_in(), &mut session);

@@ -35,7 +35,6 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
         report_every: None,
         reports_asked: &|| 0,
         progress: None,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     let record = run(&plan, &settings, &Registry::built_in(), &mut session);
@@ -157,7 +156,6 @@ fn a_stop_before_the_start_gives_an_empty_record() {
         report_every: None,
         reports_asked: &|| 0,
         progress: None,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     let record = run(&plan, &settings, &Registry::built_in(), &mut session).expect("a record");

@@ -27,4 +27,6 @@ pub mod translate;
 // Public items, listed once.
 pub use error::{Problem, RunError};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
-pub use session::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
+pub use session::{
+    Event, JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, Session, Snapshot,
+};

@@ -23,8 +23,6 @@ pub struct Session<'a> {
     pub report_every: Option<Nanos>,
     /// Number of interim reports requested so far; an increment triggers one.
     pub reports_asked: &'a dyn Fn() -> u32,
-    /// Show a progress bar on the terminal during layout.
-    pub layout_bar: bool,
     /// Let a job fail by itself, as in fio, if its file is missing and `allow_file_create=0`.
     /// Otherwise the whole plan is rejected.
     pub jobs_fail_alone: bool,
@@ -49,6 +47,10 @@ pub enum Event<'a> {
         /// Total length of the files.
         bytes: u64,
     },
+    /// Progress of the layout of that job's files, about ten times a second.
+    LayoutProgress(LayoutProgress<'a>),
+    /// The layout of the job's files has ended, successfully or not.
+    LaidOut,
     /// Output of `--debug`.
     Debug(&'a str),
     /// Progress of the jobs.
@@ -61,6 +63,19 @@ pub enum Event<'a> {
     Stopping,
     /// These jobs have not ended some time after [`Stopping`](Self::Stopping).
     StillStopping(&'a [&'a str]),
+}
+
+/// Progress of the layout of a job's files.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutProgress<'a> {
+    /// Job whose files are being laid out.
+    pub job: &'a str,
+    /// Bytes written for this job.
+    pub done_bytes: u64,
+    /// Bytes to write for this job.
+    pub total_bytes: u64,
+    /// Time since the job's layout started.
+    pub elapsed: Nanos,
 }
 
 /// Progress of the jobs.

@@ -56,7 +56,6 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         progress: None,
         report_every: None,
         reports_asked: &|| 0,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     let (record, logs, _storages) = finish(plan, &settings, preflight, world, &mut session)?;

@@ -44,7 +44,6 @@ pub(super) fn lay_out(
                     clock,
                     // Relaxed: the flag carries no data.
                     stop: &|| stop.load(Ordering::Relaxed),
-                    bar: false,
                 };
                 run(&lane, &options, open, sender, stop)
             }));

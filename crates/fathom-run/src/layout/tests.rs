@@ -81,7 +81,6 @@ fn options() -> LayoutOptions<'static> {
     LayoutOptions {
         clock: Clock::monotonic(),
         stop: &|| false,
-        bar: false,
     }
 }
 

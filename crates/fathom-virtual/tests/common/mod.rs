@@ -77,7 +77,6 @@ pub fn try_on(
         progress: None,
         report_every: settings.status_interval,
         reports_asked: &|| 0,
-        layout_bar: false,
         jobs_fail_alone: false,
     };
     simulate_on(&plan, machine, &settings, &mut session).map(|(record, _logs)| record)

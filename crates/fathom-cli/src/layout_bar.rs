@@ -3,17 +3,16 @@
 use std::fmt;
 
 use fathom_core::Nanos;
+use fathom_setup::LayoutProgress;
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use super::LayoutProgress;
 
 /// Progress bar, drawn on standard error if it is a terminal and the layout takes over a second.
 #[derive(Default)]
-pub(super) struct Bar(Option<ProgressBar>);
+pub(crate) struct LayoutBar(Option<ProgressBar>);
 
-impl Bar {
+impl LayoutBar {
     /// Draws the progress.
-    pub(super) fn update(&mut self, progress: &LayoutProgress<'_>) {
+    pub(crate) fn update(&mut self, progress: &LayoutProgress<'_>) {
         if progress.elapsed < PATIENCE && self.0.is_none() {
             return;
         }
@@ -28,6 +27,13 @@ impl Bar {
         bar.set_message(pace(progress));
         bar.set_length(progress.total_bytes);
         bar.set_position(progress.done_bytes);
+    }
+
+    /// Removes the line from the terminal.
+    pub(crate) fn clear(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
     }
 }
 
@@ -44,18 +50,9 @@ fn pace(progress: &LayoutProgress<'_>) -> String {
     }
 }
 
-impl Drop for Bar {
-    /// Erases the line; the outcome is reported elsewhere.
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl fmt::Debug for Bar {
+impl fmt::Debug for LayoutBar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bar").field(&self.0.is_some()).finish()
+        f.debug_tuple("LayoutBar").field(&self.0.is_some()).finish()
     }
 }
 
@@ -71,7 +68,7 @@ mod tests {
 
     #[test]
     fn bar_appears_after_a_second() {
-        let mut bar = Bar::default();
+        let mut bar = LayoutBar::default();
         let mut progress = LayoutProgress {
             job: "t",
             done_bytes: 1,
