@@ -449,7 +449,7 @@ fn invalid_configurations_are_refused_with_a_reason() {
                 },
                 ..base()
             },
-            "theta 1 is not a number above 0 other than 1",
+            "theta 1 is not a number other than 1",
         ),
         (
             PatternConfig {
