@@ -1,4 +1,4 @@
-//! What stands in front of a device: the queue of requests, the set of tags that says how many
+//! The block layer in front of a device: the queue of requests, the set of tags that says how many
 //! there may be, and who gets the next one.
 //!
 //! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code

@@ -17,7 +17,7 @@ struct World {
     queue: RequestQueue,
     config: QueueConfig,
     now: Tick,
-    /// What each submitter is about: its bio, until all of it is queued.
+    /// Bio of each submitter, until all of it is queued.
     going_on: BTreeMap<u32, Bio>,
     may_ask: VecDeque<u32>,
     in_device: Vec<Command>,
@@ -100,7 +100,7 @@ impl World {
         self.settle();
     }
 
-    /// Who was woken may ask; what can go to the device does.
+    /// Lets woken submitters ask, and dispatches what the device can take.
     fn settle(&mut self) {
         self.may_ask.extend(
             self.queue

@@ -12,9 +12,9 @@ struct World {
     config: TagSetConfig,
     held: Vec<Tag>,
     numbers: HashSet<usize>,
-    /// What each waiter waits for.
+    /// Number of tags that each waiter waits for.
     waiting: Vec<Option<u32>>,
-    /// Who was woken and has not asked yet.
+    /// Waiters that were woken and have not asked yet.
     woken: Vec<WaiterId>,
 }
 
@@ -237,7 +237,7 @@ fn those_who_give_up_after_they_were_woken_hand_that_on() {
     }
 }
 
-/// Who is woken by the first `puts` tags, by number.
+/// Returns the waiters that the first `puts` tags wake, by number.
 fn woken_by(policy: Policy, need: u32, puts: usize) -> Vec<usize> {
     let mut world = full(policy, 128, need, |_| true);
     (0..puts).for_each(|_| world.put(0));

@@ -23,7 +23,7 @@ use tag_set::{Policy, TagSet, TagSetConfig};
 use tag_words::{Hint, Tag};
 use wait_queues::{WaiterId, Wakes};
 
-/// What the library has of `core` and `std` here.
+/// Stand-ins for the parts of `core` and `std` that the library uses.
 mod sync {
     pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
     pub(crate) use std::sync::PoisonError;
@@ -157,5 +157,5 @@ fn elastic_forgets_nobody() {
     check(3, Policy::Elastic, &[3, 3, 3, 3]);
 }
 
-/// How many orders of each kind are tried; more find nothing new in minutes.
+/// Number of orders of each kind to try; more find nothing new in minutes.
 const ORDERS: usize = 400;

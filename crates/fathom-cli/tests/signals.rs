@@ -99,8 +99,8 @@ const STALL: &str = "
     sleep 1
     waits after";
 
-/// How long the program was stopped: at least, and at most with what it then waited for a
-/// processor. In nanoseconds.
+/// Time the program was stopped: at least, and at most with what it then waited for a processor. In
+/// nanoseconds.
 fn stalled(folder: &Folder) -> (u64, u64) {
     let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let number = |text: &str| text.parse::<u64>().unwrap();

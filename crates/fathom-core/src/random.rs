@@ -85,7 +85,7 @@ pub struct Taus88x4 {
     state: [[u32; 4]; 3],
     /// Numbers computed last.
     ready: [u32; 4],
-    /// How many of them were returned.
+    /// Number of values returned.
     used: usize,
 }
 

@@ -16,7 +16,7 @@ mod completion_list;
 use completion_list::{CompletionList, CompletionReader};
 use fathom_core::Slot;
 
-/// What the library has here is `core::sync::atomic`.
+/// Stand-in for `core::sync::atomic` of the library.
 mod sync {
     pub(crate) use loom::sync::atomic;
 }
@@ -111,6 +111,6 @@ fn a_slot_goes_round() {
     });
 }
 
-/// How often a thread may be interrupted where it could have gone on. Two find each weakened
-/// ordering and each wrong edge that was tried, in seconds instead of minutes.
+/// Number of preemptions of a thread. Two find each weakened ordering and each wrong edge that was
+/// tried, in seconds instead of minutes.
 const PREEMPTIONS: usize = 2;

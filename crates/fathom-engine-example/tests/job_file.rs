@@ -134,7 +134,7 @@ fn its_option_is_checked_like_those_of_the_table() {
     check_refused(misspelt, &["4:1 unknown-option"]);
 }
 
-/// What a command line prints.
+/// Returns the output of a command line.
 #[track_caller]
 fn printed(words: &str) -> String {
     match Host::with(JOB).parse(words) {

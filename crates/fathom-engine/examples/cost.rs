@@ -1,4 +1,4 @@
-//! What an op costs in each engine by itself, without a workload: nanoseconds per op.
+//! Cost of an op in each engine by itself, without a workload: nanoseconds per op.
 //!
 //! ```sh
 //! cargo run --release -p fathom-engine --example cost -- [FILE [DIRECT [ENGINE[:OPTION]...]]]

@@ -25,7 +25,7 @@ pub(crate) struct Files {
     advice: FileAdvice,
     keep_access_time: bool,
     write_hint: u8,
-    /// What the engine demands of a file.
+    /// Check that the engine makes of each file.
     check: Option<FileCheck>,
 }
 
@@ -139,7 +139,7 @@ impl Files {
         })
     }
 
-    /// Whether all of them are open.
+    /// Returns true if all of them are open.
     pub(crate) fn are_open(&self) -> bool {
         // From the end, where one is missing while they are opened in order.
         self.open.iter().rev().all(Option::is_some)
@@ -156,7 +156,7 @@ impl Files {
         self.open[file.index()].as_ref()
     }
 
-    /// What kind of thing an open file is.
+    /// Returns the kind of an open file.
     pub(crate) fn kind(&self, file: FileIndex) -> Kind {
         self.kinds[file.index()]
     }
@@ -187,8 +187,8 @@ fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
-/// Whether a missing file may be made: not among the device nodes, where it would be a file in
-/// memory with a device's name. /dev/shm and /dev/hugepages are for files.
+/// Returns true if a missing file may be created: not among the device nodes, where it would be a
+/// file in memory with a device's name. /dev/shm and /dev/hugepages are for files.
 fn may_create(path: &Path) -> bool {
     // A link whose end is missing creates what it leads to.
     let path = &files::creation_path(path).unwrap_or_else(|_circle| path.into());

@@ -113,7 +113,7 @@ impl Libaio {
         self.context.calls()
     }
 
-    /// What of the kernel's optional features is in use.
+    /// Returns the kernel's optional features in use.
     pub(crate) fn features(&self) -> Vec<String> {
         let mut features: Vec<String> = self.flags.names().map(String::from).collect();
         if self.context.is_vectored() {

@@ -44,7 +44,7 @@ impl FileLock {
     }
 }
 
-/// Whether two are the same lock.
+/// Compares the identity of two locks.
 impl PartialEq for FileLock {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -63,7 +63,7 @@ pub(crate) struct Locking {
     waiting: VecDeque<Op>,
     /// Taken from the inner engine, not yet given out.
     done: VecDeque<Completion>,
-    /// What the inner engine gave with the ops of this submission that it has already.
+    /// Times returned by the inner engine for the ops of this submission that it already has.
     begun: Option<(Tick, Tick)>,
 }
 
@@ -183,7 +183,7 @@ impl Engine for Locking {
     }
 }
 
-/// How one job stands with one file.
+/// State of one job's lock on one file.
 #[derive(Debug)]
 struct Own {
     lock: FileLock,

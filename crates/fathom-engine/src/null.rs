@@ -1,6 +1,6 @@
 //! `null`: every op succeeds at once and nothing is done.
 //!
-//! What a job costs on this engine is what the tool itself costs, so every step here is a few
+//! The cost of a job on this engine is the cost of the tool itself, so every step here is a few
 //! instructions.
 
 use fathom_core::{
@@ -152,7 +152,7 @@ impl Engine for Null {
     }
 }
 
-/// What every kernel does: all of it, at most 2 GiB less a byte at once.
+/// Returns the result of every kernel: the whole length, at most 2 GiB less a byte at once.
 #[inline]
 fn result_of(op: &Op) -> i32 {
     op.length.min(Completion::BYTES_MAX).cast_signed()

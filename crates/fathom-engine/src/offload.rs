@@ -43,7 +43,8 @@ use crate::files::Files;
 use adaptive_spin::WakeSource;
 use pool::Pool;
 
-/// What the run list and the parked workers stand on, so that a model checker can stand in for it.
+/// Synchronisation primitives of the run list and the parked workers, replaceable by a model
+/// checker.
 mod sync {
     pub(crate) use std::sync::atomic;
 }
@@ -62,12 +63,12 @@ pub enum Kick {
     Reap,
 }
 
-/// What is known of an offloaded job's workers.
+/// Statistics of an offloaded job's workers.
 #[derive(Clone, Debug)]
 pub struct OffloadStats {
-    /// How long ops lay on the run list, ns.
+    /// Time that ops lay on the run list, ns.
     pub queued: PerDirection<Latency>,
-    /// What the workers that have ended used.
+    /// CPU usage of the workers that have ended.
     pub usage: Usage,
     /// The threads of those that have not.
     pub at_work: WorkerThreads,
@@ -157,7 +158,7 @@ impl Offload {
         Ok(offload)
     }
 
-    /// What becomes known of the workers.
+    /// Returns the shared statistics, which the workers fill in.
     #[must_use]
     pub fn stats(&self) -> SharedStats {
         Rc::clone(&self.figures)

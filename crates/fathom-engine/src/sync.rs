@@ -166,7 +166,7 @@ impl Sync {
         self.calls
     }
 
-    /// What of the kernel's optional features is in use.
+    /// Returns the kernel's optional features in use.
     pub(crate) fn features(&self) -> Vec<String> {
         self.flags.names().map(String::from).collect()
     }
@@ -352,7 +352,7 @@ impl Engine for Sync {
     }
 }
 
-/// How many ops from the first on lie one behind the other: same file, same direction, adjacent.
+/// Returns the number of leading ops that are adjacent: same file, same direction, no gap.
 fn run_length(ops: &[Op], most: usize) -> usize {
     let follows = |pair: &[Op]| {
         let [one, next] = pair else { return false };

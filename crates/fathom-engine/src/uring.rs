@@ -181,7 +181,7 @@ impl Uring {
         self.ring.calls()
     }
 
-    /// What of the kernel's optional features is in use, and what the kernel does not have.
+    /// Returns the kernel's optional features in use, and those that it lacks.
     pub(crate) fn features(&self) -> Vec<String> {
         let used = self.ring.features().iter().map(|&name| name.to_owned());
         let refused = self.ring.refused().iter();
@@ -345,7 +345,7 @@ fn check_polling(opened: &File) -> Option<FileRefusal> {
     })
 }
 
-/// Whether the kernel will have the job's ops done by worker threads, because the driver of a
+/// Returns true if the kernel will execute the job's ops in worker threads, because the driver of a
 /// device cannot say that an op would wait. One file speaks for all: they lie side by side.
 fn needs_workers(files: &[EngineFile]) -> bool {
     let Some(path) = files.first().map(|file| Path::new(&file.path)) else {
@@ -358,7 +358,7 @@ fn needs_workers(files: &[EngineFile]) -> bool {
     matches!(opened, Some(Ok(opened)) if !file_io::takes_nowait(Some(opened.as_fd())))
 }
 
-/// What can be seen to be wrong without asking the kernel.
+/// Rejects configurations that are invalid on every kernel.
 fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     let refuse = |what, target: String, hint: &str| {
         Err(EngineError {
@@ -412,7 +412,7 @@ fn refused(config: &EngineConfig, options: Options, refused: &RingError) -> Engi
     }
 }
 
-/// What would help, given what `kernel.io_uring_disabled` says.
+/// Returns the remedy, given the value of `kernel.io_uring_disabled`.
 fn hint(what: &str, errno: i32, config: &EngineConfig, options: Options, disabled: &str) -> String {
     match (what, errno) {
         ("register buffers", ENOMEM) => format!(

@@ -10,7 +10,7 @@ mod parked_workers;
 #[path = "../src/offload/run_list.rs"]
 mod run_list;
 
-/// What the library has here is `std::sync::atomic`.
+/// Stand-in for `std::sync::atomic` of the library.
 mod sync {
     pub(crate) use loom::sync::atomic;
 }
@@ -23,7 +23,7 @@ struct Shared {
     list: RunList,
     parked_workers: ParkedWorkers,
     ending: AtomicBool,
-    /// How often each slot was taken.
+    /// Number of times each slot was taken.
     taken: [AtomicU32; SLOTS],
 }
 
@@ -149,6 +149,6 @@ const SLOTS: usize = 2;
 /// Never enough: whoever sleeps is woken.
 const ALL: u32 = u32::MAX;
 
-/// How often a thread may be interrupted where it could have gone on: with two each weakened
-/// ordering that was tried is found, in seconds instead of hours.
+/// Number of preemptions of a thread: with two each weakened ordering that was tried is found, in
+/// seconds instead of hours.
 const PREEMPTIONS: usize = 2;

@@ -159,7 +159,7 @@ const RIGHT: f64 = 140.0;
 const TOP: f64 = 60.0;
 const PANEL: f64 = 240.0;
 const GAP: f64 = 80.0;
-/// What fits beside `LEFT` in wide fonts: 7 pixels per character.
+/// Number of characters that fit beside `LEFT` in wide fonts: 7 pixels per character.
 const TITLE_CHARS_MAX: usize = 95;
 
 /// Palette that colour-blind readers can distinguish.

@@ -174,7 +174,7 @@ fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-/// Whether all blocks are as likely to be drawn.
+/// Returns true if all blocks are equally likely.
 fn is_uniform(view: &View<'_>) -> bool {
     let options = view.options;
     options.random_distribution == RandomDistribution::Random && options.access_zones.is_none()

@@ -1,4 +1,4 @@
-//! What the rules must know of the machine.
+//! Facts about the machine that the rules use.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use fathom_host::storage::{is_in_memory, storage_under};
 use fathom_record::Storage;
 use fathom_setup::translate::JobSetup;
 
-/// What the rules must know of the machine.
+/// Facts about the machine that the rules use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// Memory that there is.
     pub(super) memory: MemoryLimit,
     /// Its processors.
     pub(super) cpus: u32,
-    /// What is under the first file of each section, by the section's index.
+    /// Storage under the first file of each section, by the section's index.
     pub(super) sections: Vec<SectionFacts>,
 }
 
-/// What is under the files of one section.
+/// Storage under the files of one section.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SectionFacts {
     /// Under its first file.
     pub(super) storage: Storage,
-    /// How much of its files was ever written.
+    /// Share of the files that was ever written.
     pub(super) filled: AllocatedBytes,
     /// Storage beneath its files.
     pub(super) below: JobBacking,
@@ -65,12 +65,12 @@ impl Facts {
 }
 
 impl SectionFacts {
-    /// Whether the files lie in memory.
+    /// Returns true if the files are in memory.
     pub(super) fn in_memory(&self) -> bool {
         is_in_memory(&self.storage.filesystem) || self.below.memory.is_some()
     }
 
-    /// Whether what compresses well, or was written before, costs less than other data there.
+    /// Returns true if compressible or duplicate data cost less than other data on this storage.
     pub(super) fn compresses(&self) -> bool {
         let Storage {
             filesystem, device, ..

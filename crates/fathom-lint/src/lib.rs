@@ -1,4 +1,4 @@
-//! What in a plan will measure something else than its author thinks, told before it is run.
+//! Rules that flag jobs which will not measure what they appear to, before they run.
 //!
 //! A rule is a row: its name, what it is about, and a function that looks at one job (a `View`)
 //! and finds something or not. Rules are pure: what they must know of the machine was looked up
@@ -30,7 +30,7 @@ use self::view::View;
 pub struct Finding {
     /// The jobs it is about.
     pub jobs: Vec<String>,
-    /// What and where.
+    /// Message and place.
     pub diagnostic: Diagnostic,
 }
 
@@ -58,7 +58,7 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// What a run would begin with saying.
+/// Converts a warning that a run would start with.
 fn of_run(warning: &Warning, plan: &Plan) -> Finding {
     let (code, at) = match warning.code.as_str() {
         "steady_window_beyond_run" => ("steady_window_beyond_run", "steadystate_duration"),
@@ -82,8 +82,8 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     table().map(|rule| (rule.name, rule.about))
 }
 
-/// What all rules find in a plan. Jobs of which one rule says the same at the same place (mostly in
-/// what they inherit) are told together.
+/// Returns the findings of all rules on a plan. Equal findings at the same place (mostly in
+/// inherited options) are merged.
 fn judge(setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for view in View::of_all(setups, facts) {
@@ -106,7 +106,7 @@ fn judge(setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// What looks at a job.
+/// Rule on a single job.
 struct Rule {
     /// Stable, for scripts.
     name: &'static str,
@@ -124,13 +124,13 @@ impl Rule {
     }
 }
 
-/// What a rule found.
+/// Finding of a rule.
 struct Fault {
     /// The options at fault: the first that was written is shown.
     at: &'static [&'static str],
-    /// What will happen.
+    /// Consequence if the job runs as it is.
     message: String,
-    /// What to do instead.
+    /// Remedy.
     fix: String,
 }
 

@@ -204,5 +204,5 @@ fn loops_unused(view: &View<'_>) -> Option<Fault> {
 const FAST_BYTES: u64 = 14 << 30;
 /// No device with a queue ends an op of its own sooner.
 const SHORTEST_OP_NS: u64 = 2_000;
-/// What one thread can hand over at all, generously.
+/// Upper bound of the rate at which one thread can submit, ops/s.
 const MOST_OPS: u64 = 20_000_000;

@@ -115,7 +115,7 @@ fn rates_per_clone(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-/// Whether two jobs work on some of the same bytes of a file.
+/// Returns true if two jobs use some of the same bytes of a file.
 fn overlap(one: &FileSetup, other: &FileSetup) -> bool {
     let end = |file: &FileSetup| file.offset.saturating_add(file.length);
     one.offset < end(other) && other.offset < end(one)

@@ -24,7 +24,7 @@ struct Case {
     rule: &'static str,
     /// The words of a job, `--name=t --size=1m` before them.
     found: &'static str,
-    /// What is shown; empty for the job itself.
+    /// Text at the finding's place; empty for the job itself.
     shown: &'static str,
     not_found: &'static str,
     under: fn(&mut SectionFacts),
@@ -199,7 +199,7 @@ fn what_a_run_would_begin_with_saying_is_found_too() {
     assert_eq!(found[0].diagnostic.offending, "6");
 }
 
-/// What is wrong with a rule, by its case.
+/// Returns the failure of a rule's case, if there is one.
 fn fault_of(case: &Case) -> Option<String> {
     let Case { rule, found, .. } = case;
     let of_rule = |found: &Finding| found.diagnostic.code == case.rule;

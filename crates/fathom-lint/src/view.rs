@@ -44,18 +44,18 @@ impl<'a> View<'a> {
         uses(self.options, Direction::Write)
     }
 
-    /// Whether ops go through the page cache to something that is not memory itself.
+    /// Returns true if ops go through the page cache to storage other than memory.
     pub(super) fn is_buffered(&self) -> bool {
         let past = self.options.direct && self.options.engine.bypasses_cache;
         !past && !self.options.engine_values.is_on("uncached") && self.has_storage()
     }
 
-    /// Whether there is anything but memory under the files.
+    /// Returns true if the files are on storage other than memory.
     pub(super) fn has_storage(&self) -> bool {
         !self.setup.diskless && !self.under.in_memory()
     }
 
-    /// Whether the option was written, in the job or in what it inherits.
+    /// Returns true if the option was given, in the job or in a section that it inherits.
     pub(super) fn wrote(&self, option: &str) -> bool {
         self.job.written(option).is_some()
     }
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
         self.setup.files.iter().map(|file| file.length).sum()
     }
 
-    /// Whether the job goes over its bytes more than once.
+    /// Returns true if the job covers its bytes more than once.
     pub(super) fn repeats(&self) -> bool {
         self.setup.worker.time_based || self.setup.worker.loops > 1
     }

@@ -70,7 +70,7 @@ pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
 /// Reads a compressed log, record by record.
 ///
 /// # Errors
-/// What is wrong with it, when all before it has been given to `each`.
+/// A damaged stream; everything before the damage has been passed to `each`.
 pub(crate) fn inflate(
     from: &mut impl BufRead,
     each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
@@ -106,7 +106,7 @@ pub(crate) fn inflate(
 /// Prints a compressed log (`--inflate-log`).
 ///
 /// # Errors
-/// What is wrong with it, when all before it has been printed.
+/// A damaged stream; everything before the damage has been printed.
 pub fn inflate_log(mut from: impl BufRead, to: impl Write) -> io::Result<()> {
     let mut to = BufWriter::new(to);
     let inflated = inflate(&mut from, &mut |row, shape| row.print(shape, &mut to));
@@ -131,7 +131,7 @@ const HAS_PRIORITY: u32 = 1 << 30;
 const LONG: usize = 40;
 const SHORT: usize = 32;
 
-/// What is inflated at once.
+/// Bytes inflated at once.
 const PAGE: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `fathom log convert`: logs from one form into another, ours or fio's.
 //!
-//! What a log is, it says by itself; what it becomes, the name of the file says.
+//! The content of the source tells its format; the name of the destination selects the format
+//! written.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -64,7 +65,7 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     Ok(rows)
 }
 
-/// What a log is called by its name: `randread_clat.1.log` holds clat.
+/// Returns the quantity of a log from its name: `randread_clat.1.log` holds clat.
 fn value(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or_default();
@@ -75,7 +76,7 @@ fn value(path: &Path) -> String {
     }
 }
 
-/// What a file is that is read.
+/// Format of a source file.
 #[derive(Clone, Debug)]
 enum Kind {
     Text(Layout),
@@ -147,11 +148,11 @@ impl Kind {
 /// Whoever is given the rows.
 type Each<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
 
-/// What is written.
+/// Writer of the destination.
 enum Writer {
     Text(BufWriter<OutputFile>, Shape),
     Csv(BufWriter<OutputFile>, Shape),
-    /// Whether its beginning could be written is known with the first page.
+    /// Writer of rows; an error of its header shows with the first page.
     Records(Box<Output>, Shape),
 }
 
@@ -222,5 +223,5 @@ impl Writer {
     }
 }
 
-/// What is looked at to know what a file is.
+/// Bytes read to recognise the format.
 const PEEK: u64 = 512;

@@ -21,7 +21,7 @@ impl Page {
         }
     }
 
-    /// Whether another line may not fit.
+    /// Returns true if another line may not fit.
     #[inline]
     pub(super) const fn is_full(&self) -> bool {
         self.at + LINE > self.bytes.len()

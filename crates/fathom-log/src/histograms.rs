@@ -14,7 +14,7 @@ pub(super) struct Gathering {
     open: bool,
 }
 
-/// What became of the histograms of a batch.
+/// Counts of the histograms of a batch that were written and dropped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gathered {
     pub(super) kept: u64,

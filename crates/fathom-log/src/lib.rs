@@ -193,7 +193,7 @@ impl Logs {
     }
 }
 
-/// What is known of logs that have been written.
+/// Summary of the logs written.
 #[derive(Debug, Default)]
 pub struct Finished {
     /// By setup; `None` for jobs without a log.
@@ -308,8 +308,8 @@ fn tables(plan: &Plan) -> Vec<Problem> {
 const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo build --release \
                           --package fathom-cli --features parquet` has them)";
 
-/// How often the writer looks for batches when there were none: 48 MiB take no less than 60 ms
-/// to fill at 50 million ops a second.
+/// Interval at which an idle writer checks for batches: 48 MiB take no less than 60 ms to fill at
+/// 50 million ops a second.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Interval between checks for a request to stop while the rest is written.
 const LOOK_AROUND: Nanos = Nanos::from_millis(20);

@@ -17,7 +17,7 @@ pub(crate) struct Columns {
     /// The priority (`ioprio`) of ops that have none of their own.
     pub(crate) job_priority: u16,
     pub(crate) issue_time: bool,
-    /// What the epoch's clock showed when the run's clock showed 0, ns, if times count from there.
+    /// Epoch clock at time 0 of the run's clock, ns, if times count from the epoch.
     pub(crate) epoch_ns: Option<u64>,
     /// Buckets of histograms are merged in pairs so often.
     pub(crate) coarseness: u8,
@@ -51,13 +51,13 @@ impl Columns {
         }
     }
 
-    /// What is added to the times of a batch, ns.
+    /// Returns the offset added to the times of a batch, ns.
     pub(super) fn epoch(&self, batch: &Batch) -> u64 {
         self.epoch_ns.map_or(0, |epoch| epoch + batch.started.get())
     }
 }
 
-/// What the lines of a window hold.
+/// Values in the lines of an averaging window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Value {
     #[default]
@@ -125,7 +125,7 @@ impl Line<'_> {
     }
 }
 
-/// How a line is laid down on a page.
+/// Writer of lines onto a page.
 trait Lay {
     fn lay(&mut self, page: &mut Page, line: &Line<'_>);
 }
@@ -188,7 +188,7 @@ fn laid(
     lines
 }
 
-/// What the columns behind a window's value are drawn from.
+/// Returns the op that fills the columns behind the value of a window.
 const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     LoggedOp {
         time_ns,
@@ -282,7 +282,7 @@ impl Kept {
         self.time = Piece::new(&format!("{millisecond}, "));
     }
 
-    /// What follows the value.
+    /// Writes the columns behind the value.
     #[inline]
     fn rest(&mut self, page: &mut Page, line: &Line<'_>) {
         let op = line.op;

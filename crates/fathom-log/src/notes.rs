@@ -1,4 +1,4 @@
-//! What there is to say about logs that have been written.
+//! Warnings and notes about finished logs.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub(super) fn forget_earlier(logs: &LogPlan) {
     }
 }
 
-/// What there is to say about finished logs; notes on what was dropped are written.
+/// Returns the warnings about finished logs, and writes the notes on dropped lines.
 pub(super) fn said(written: &Written, stop: &Stop) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let breaks_off = written.failed.iter().any(Option::is_some);

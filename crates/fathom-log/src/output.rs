@@ -10,7 +10,7 @@ use super::format::Page;
 use super::parquet::Table;
 use super::row::Shape;
 
-/// What a log is written into.
+/// Destination of a log.
 #[derive(Debug)]
 pub(super) enum Sink {
     /// A regular file, written in place.
@@ -22,7 +22,7 @@ pub(super) enum Sink {
     Memory(Vec<u8>),
 }
 
-/// How the lines of a file are written.
+/// Format of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Text,
@@ -32,13 +32,13 @@ pub(crate) enum LogFormat {
     Parquet,
 }
 
-/// How the lines of a file are written, and what they hold.
+/// Format and content of a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) format: LogFormat,
     /// Which columns there are. Text and records say so by themselves.
     pub(crate) shape: Shape,
-    /// What is logged, with its unit.
+    /// Logged quantity, with its unit.
     pub(crate) value: String,
 }
 

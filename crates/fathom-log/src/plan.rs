@@ -52,7 +52,7 @@ pub(crate) struct JobLogs {
 }
 
 impl JobLogs {
-    /// Whether it writes the file of this place.
+    /// Returns true if it writes the file at this place.
     pub(crate) fn writes(&self, place: usize) -> bool {
         let series = self.series.iter().map(|series| series.1);
         series.chain(self.histograms).any(|own| own == place)
@@ -60,7 +60,8 @@ impl JobLogs {
 }
 
 impl LogPlan {
-    /// What the plan asks for; `epoch` is what an epoch's clock showed when the run's showed 0.
+    /// Returns the logs that the plan asks for; `epoch` is the epoch clock at time 0 of the run's
+    /// clock.
     pub(crate) fn new(setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
         let mut all = Self::default();
         let mut places = HashMap::new();
@@ -75,7 +76,7 @@ impl LogPlan {
         all
     }
 
-    /// Whether nothing is logged.
+    /// Returns true if nothing is logged.
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.iter().all(Option::is_none)
     }
@@ -151,7 +152,7 @@ impl LogPlan {
     }
 }
 
-/// What a log of this type holds, with its unit.
+/// Returns the quantity in a log of this type, with its unit.
 pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
     match kind {
         "lat" => "lat_ns",

@@ -162,7 +162,7 @@ impl Shape {
     }
 }
 
-/// How many columns there can be.
+/// Maximum number of columns.
 pub(crate) const WORDS: usize = 8;
 
 /// A number for each.

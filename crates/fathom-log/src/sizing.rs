@@ -1,5 +1,4 @@
-//! How much memory the logs of a run get: no more than a bound for all jobs together, whatever is
-//! asked for.
+//! Memory for the logs of a run: bounded for all jobs together, whatever is asked for.
 
 use fathom_record::Warning;
 use fathom_workload::{JobLog, LogEntry};
@@ -7,13 +6,13 @@ use fathom_workload::{JobLog, LogEntry};
 use super::plan::{JobLogs, LogPlan};
 use super::writer::page_bytes;
 
-/// How much memory the logs of a run get.
+/// Memory for the logs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizing {
     pub(super) chunks: usize,
     /// Of a chunk.
     pub(super) entries: usize,
-    /// What was asked for, where the bound won.
+    /// Amount requested, if the bound reduced it.
     asked: Option<usize>,
 }
 
@@ -60,8 +59,8 @@ impl Sizing {
     }
 }
 
-/// What all logs of a run may keep in memory, bytes: more than a second at 3 million ops a second,
-/// and little beside what the page cache holds of the files.
+/// Memory limit of all logs of a run, bytes: more than a second at 3 million ops a second, and
+/// little beside what the page cache holds of the files.
 const MEMORY: usize = 64 << 20;
 
 /// Entries that any item of a log fits into.

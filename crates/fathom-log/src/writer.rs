@@ -32,7 +32,7 @@ pub struct Lines {
     pub dropped: u64,
 }
 
-/// What became of the logs.
+/// Result of writing the logs.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) plan: LogPlan,

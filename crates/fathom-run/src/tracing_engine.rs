@@ -12,7 +12,7 @@ use fathom_engine::AnyEngine;
 use fathom_job::{DebugOptions, debug_line};
 use fathom_setup::translate::JobSetup;
 
-/// What is wanted of one job.
+/// Debug output requested for one job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     /// Names of the job's files, if its ops are to be told.
@@ -22,7 +22,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// What `--debug` asks for of one job.
+    /// Returns the part of `--debug` that applies to one job.
     pub(crate) fn of(setup: &JobSetup, debug: &DebugOptions) -> Self {
         let tells = |kind| debug.tells_of(kind, setup.place.number);
         let files = setup.files.iter().map(|file| file.path.clone());

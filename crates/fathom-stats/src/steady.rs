@@ -19,8 +19,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// What is held against the limit: the value without its sign, in percent of the mean where
-    /// that was asked for. A mean of zero is steady only if nothing else ever came.
+    /// Value compared with the limit: without its sign, in percent of the mean where that was asked
+    /// for. A mean of zero is steady only if nothing else ever came.
     #[must_use]
     pub fn criterion(&self, percent: bool) -> f64 {
         match percent {

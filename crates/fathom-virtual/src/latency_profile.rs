@@ -1,4 +1,4 @@
-//! What the ops of a run took, as a machine file: `--save-distribution`.
+//! Machine file of the latencies of a run: `--save-distribution`.
 //!
 //! ```text
 //! clat of each job ─► one histogram a direction ─► [device.distribution.read] … ─► --machine
@@ -61,7 +61,7 @@ pub fn distribution_file(
     Ok(text)
 }
 
-/// What the device took: clat, or lat where a job has only that.
+/// Returns the latencies of the device: clat, or lat if a job has only that.
 fn histogram(direction: &DirectionRecord) -> Option<&Histogram> {
     let mut kept = [&direction.clat, &direction.lat].into_iter().flatten();
     kept.find_map(|latency| latency.histogram.as_ref())
@@ -75,7 +75,7 @@ fn without_histogram(job: &str) -> Problem {
     problem
 }
 
-/// What is saved here, how it was taken, and what it is not good for.
+/// Returns the comment that heads the file: content, origin and limits.
 fn head(record: &Record, machine: Option<&Machine>) -> String {
     let mut text = String::from(
         "# Latencies that `fathom run --save-distribution` recorded: from handing an op over to \

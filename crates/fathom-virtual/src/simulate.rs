@@ -30,7 +30,7 @@ use watch::Watching;
 /// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
 ///
 /// # Errors
-/// What stands in the way of the plan, or a job that can never end.
+/// All problems of the plan, or a job that can never end.
 pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
     simulate_logged(plan, device).map(|(record, _logs)| record)
 }
@@ -68,7 +68,7 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
 /// it gets a record of what ran.
 ///
 /// # Errors
-/// What stands in the way of the plan, a name that has no model, a model that no job uses.
+/// All problems of the plan, a name without a model, or a model that no job uses.
 pub fn simulate_on(
     plan: &Plan,
     machine: &Machine,
@@ -135,7 +135,7 @@ fn finish<S: Storage>(
     Ok((record, logs.finish(), storages))
 }
 
-/// What a record is made of beside what came of the jobs.
+/// Parts of a record other than the results of the jobs.
 struct Run<'a> {
     plan: &'a Plan,
     setups: &'a [JobSetup],
@@ -143,7 +143,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What came of the jobs until `now`; `None` for one of which there is nothing to tell.
+    /// Returns the record of the jobs until `now`; `None` stands for a job without results.
     fn record(&self, results: Vec<Option<Results>>, now: Tick) -> Record {
         let outcomes = results.into_iter().map(|results| {
             results.map(|results| Outcome {
@@ -174,15 +174,15 @@ const ONLY_ONE: Home = Home {
     is_device: false,
 };
 
-/// What the jobs of a plan share.
+/// State that the jobs of a plan share.
 struct World<S> {
     storages: Vec<S>,
     placed: Placed,
-    /// What is told of it.
+    /// Description of the machine, for the record.
     machine: Option<ModelledMachine>,
 }
 
-/// What came of each job, `None` for those that never started, and the storages.
+/// Results of each job, `None` for those that never started, and the storages.
 type RanAll<S> = (Vec<Option<Results>>, Vec<S>);
 
 /// Runs the jobs on one clock, each when it may start.

@@ -1,5 +1,5 @@
-//! Who starts after whom, who ends with whom, and when a job ends by itself, on devices that take
-//! 100 µs for every op.
+//! Order of starts and ends of jobs, and the end of a job by itself, on devices that take 100 µs
+//! for every op.
 
 mod common;
 

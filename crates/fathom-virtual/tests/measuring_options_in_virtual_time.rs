@@ -12,7 +12,7 @@ use common::{plan, record};
 /// A rate of 1000 op/s, for 1.2 s.
 const JOB: &str = "--name=t --rw=read --size=8m --rate_iops=1000 --time_based --runtime=1200ms";
 
-/// Whether slat, clat and lat are there; samples of the bandwidth are in any case.
+/// Presence of slat, clat and lat; samples of the bandwidth are recorded in any case.
 #[test]
 fn what_is_disabled_is_not_measured_but_sampled_it_is() {
     let check = |words: &str, [slat, clat, lat]: [bool; 3]| {

@@ -1,5 +1,5 @@
-//! What each option of the job language does, as a table: a job, and what must come of it on a
-//! device that takes 100 µs for every op.
+//! Table of options of the job language: a job, and its expected result on a device that takes 100
+//! µs for every op.
 
 mod common;
 

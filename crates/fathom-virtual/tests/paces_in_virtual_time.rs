@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use common::record;
 
-/// What came of a job of 256 reads: milliseconds, ops, error.
+/// Checks the result of a job of 256 reads: milliseconds, ops, error.
 #[track_caller]
 fn check(words: &str, ms: RangeInclusive<u64>, ios: RangeInclusive<u64>, error: u32) {
     let record = record(&format!("--name=t --size=1m --rw=read {words}"));

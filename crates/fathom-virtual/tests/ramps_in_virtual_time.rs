@@ -1,4 +1,4 @@
-//! What is measured where ops take long beside ramp and runtime.
+//! Results of ops that are long compared with ramp and runtime.
 
 mod common;
 

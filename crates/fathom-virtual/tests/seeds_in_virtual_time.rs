@@ -21,7 +21,7 @@ fn every_seed_ends_accounts_for_all_ops_and_repeats() {
     assert_eq!(failed, [0_u64; 0], "see above what these seeds expand to");
 }
 
-/// Whether all is well with a seed; tells what it expands to if not.
+/// Returns true if a seed holds; prints its plan if not.
 #[expect(clippy::print_stderr, reason = "a seed prints all it expands to")]
 fn holds(seed: u64) -> bool {
     let mut dice = Dice(Xoshiro256::new(seed));

@@ -18,7 +18,7 @@ const JOB: &str = "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k -
 const OTHER: &str = "--name=b --filename=/dev/m --direct=1 --rw=randread --bs=4k --ioengine=psync \
                      --time_based";
 
-/// What a run tells on its way, stopped when it has looked around so often.
+/// Events of a run that is stopped after a number of looks.
 #[derive(Default)]
 struct Told {
     interim: Vec<Record>,

@@ -11,7 +11,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
-/// Who brings what is looked for.
+/// Source of the event that a thread spins for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WakeSource {
     /// Another thread of the pool.
@@ -34,11 +34,11 @@ impl WakeSource {
     }
 }
 
-/// How one thread looks for what it waits for.
+/// Spinning state of one thread.
 pub(crate) struct AdaptiveSpin {
     clock: Clock,
     longest: Nanos,
-    /// How many looks are left out after the last vain one.
+    /// Number of spins to skip after the last one in vain.
     leave_out: u32,
     left_out: u32,
     /// None if the thread stays where the kernel has put it.
@@ -119,8 +119,9 @@ impl AdaptiveSpin {
     }
 }
 
-/// Whether others run where a thread stands aside. The kernel takes two threads apart that keep one
-/// processor busy while another is idle, but not if both have just run on it, as these have.
+/// Returns true if other threads run when this one yields. The kernel separates two threads that
+/// keep one processor busy while another is idle, but not if both have just run on it, as these
+/// have.
 #[derive(Default)]
 struct Crowd {
     /// Turns of others, without one between that nobody wanted.

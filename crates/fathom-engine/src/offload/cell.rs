@@ -64,12 +64,12 @@ impl Cell {
         Tick::new(self.begun.load(Ordering::Relaxed))
     }
 
-    /// What came of it.
+    /// Stores the result of the op.
     pub(crate) fn finish(&self, result: i32) {
         self.result.store(result, Ordering::Relaxed);
     }
 
-    /// What came of it.
+    /// Returns the result of the op.
     pub(crate) fn result(&self) -> i32 {
         self.result.load(Ordering::Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Who sleeps, and who is to be woken: never more than one wake-up under way.
+//! The set of sleeping workers and the choice of whom to wake: never more than one wake-up under
+//! way.
 //!
 //! Whoever lays work down wakes one sleeper; the woken one takes its share and wakes the next if
 //! anything is left. Nothing is lost: a sleeper says that it sleeps, looks at the work once more,
@@ -81,13 +82,13 @@ impl ParkedWorkers {
         None
     }
 
-    /// Whether nobody sleeps.
+    /// Returns true if no worker sleeps.
     pub(crate) fn is_empty(&self) -> bool {
         let mut words = self.words.iter();
         words.all(|word| word.load(Ordering::Acquire) == 0)
     }
 
-    /// How many sleep.
+    /// Returns the number of sleeping workers.
     pub(crate) fn count(&self) -> u32 {
         // Relaxed: a guess.
         let of = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones();

@@ -18,7 +18,7 @@ use super::worker;
 use super::{Kick, WorkerThreads};
 use crate::EngineConfig;
 
-/// What the submitter and the workers share.
+/// State shared by the submitter and the workers.
 pub(crate) struct Shared {
     pub(crate) list: RunList,
     /// The op of each slot.
@@ -29,29 +29,29 @@ pub(crate) struct Shared {
     parked_workers: ParkedWorkers,
     /// The workers, by number.
     threads: Box<[OnceLock<Thread>]>,
-    /// How many have been started.
+    /// Number of workers started.
     started: AtomicU32,
-    /// How many have an engine and look at the run list.
+    /// Number of workers that have an engine and serve the run list.
     serving: AtomicU32,
     /// The most of them that there were.
     most_serving: AtomicU32,
-    /// How many of them wait in the kernel for what they have handed over.
+    /// Number of workers that wait in the kernel for ops they have submitted.
     away: AtomicU32,
     /// A worker looks for work before it sleeps.
     looking: OwnLine<AtomicBool>,
-    /// How many workers awake are enough where ops are quick: one for each processor but the
+    /// Number of workers awake that suffices while ops are quick: one for each CPU but the
     /// submitter's.
     enough: u32,
     processors: u32,
-    /// How many more were wanted than could be had; the system's number says why.
+    /// Number of workers that could not be started; the errno says why.
     refused: AtomicU32,
     /// No more work comes.
     ending: AtomicBool,
-    /// What an op takes of a worker's time, ns: a running mean.
+    /// Cost of an op in a worker's time, ns: a running mean.
     cost_ns: AtomicU64,
-    /// How many ops the last batch had.
+    /// Number of ops in the last batch.
     together: AtomicU32,
-    /// What makes a worker: each makes an engine of its own from it.
+    /// Configuration from which each worker creates an engine of its own.
     config: EngineConfig,
     /// Set by the submitter, waited for by a thread that wakes a worker then.
     timer: Option<Timer>,
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     is_broken: AtomicBool,
 }
 
-/// What is touched when workers come and go.
+/// State touched only when workers start and end.
 #[derive(Default)]
 struct Rare {
     joins: Vec<JoinHandle<Usage>>,
@@ -73,7 +73,7 @@ pub(crate) struct Pool {
     pub(crate) reader: CompletionReader,
     /// The submitter's.
     pub(crate) spin: AdaptiveSpin,
-    /// How much was taken from the run list when the submitter last looked, and since when.
+    /// Ops taken from the run list when the submitter last looked, and the time of that look.
     taken: (u64, Tick),
 }
 
@@ -106,9 +106,9 @@ impl Pool {
         }
     }
 
-    /// Whether work lies for longer than those awake should need to come back for it: an op that
-    /// was thought to be quick holds them up. Asked after each batch, `had_work` is how it was
-    /// before.
+    /// Returns true if work has waited longer than the workers awake should need to return for it:
+    /// an op that was thought to be quick holds them up. Asked after each batch, `had_work` is how
+    /// it was before.
     pub(crate) fn is_left_lying(&mut self, had_work: bool, now: Tick) -> bool {
         let taken = self.shared.list.taken();
         if taken != self.taken.0 || !had_work {
@@ -324,9 +324,9 @@ impl Shared {
         }
     }
 
-    /// How many workers are awake and will look at the run list before they sleep. After work was
-    /// laid down: who was about to sleep then sees it (the fences in `RunList::lay` and
-    /// `ParkedWorkers::sleep`), and so does who was about to leave or to go away (those below).
+    /// Returns the number of workers awake that will check the run list before they sleep. Called
+    /// after work was laid down: a worker about to sleep then sees it (the fences in `RunList::lay`
+    /// and `ParkedWorkers::sleep`), and so does one about to leave or to block (those below).
     fn awake(&self) -> u32 {
         let serving = self.serving.load(Ordering::Relaxed);
         let away = self.away.load(Ordering::Relaxed);
@@ -431,7 +431,7 @@ impl Shared {
         }
     }
 
-    /// Whether workers are held up by their ops.
+    /// Returns true if workers are held up by their ops.
     pub(crate) fn is_slow(&self) -> bool {
         self.cost_ns.load(Ordering::Relaxed) > SLOW_NS
     }
@@ -510,7 +510,8 @@ const WORKERS_MAX: u32 = 1024;
 const STAND_BY: u32 = 2;
 /// From here on an op is worth the waking of another worker, which costs some microseconds.
 const SLOW_NS: u64 = 50_000;
-/// What a worker takes at once where ops are quick: a few times the cost of a hand-over. A guess.
+/// Work that a worker takes at once while ops are quick: a few times the cost of a hand-over. A
+/// guess.
 const PIECE_NS: u64 = 5_000;
 /// As many at most: a worker that is held up holds up no more than these.
 const TAKEN_MAX_OPS: u64 = 64;

@@ -50,21 +50,21 @@ impl RunList {
         fence(Ordering::SeqCst);
     }
 
-    /// How many are there to be taken, at least for a moment.
+    /// Returns the number of ops that can be taken, valid for a moment only.
     pub(crate) fn len(&self) -> u64 {
         // Acquire: pairs with Release in `lay`.
         let tail = self.tail.0.load(Ordering::Acquire);
         tail.saturating_sub(self.head.0.load(Ordering::Acquire))
     }
 
-    /// How many were taken since the beginning.
+    /// Returns the number of ops taken since the start.
     pub(crate) fn taken(&self) -> u64 {
         // Relaxed: a number by itself.
         self.head.0.load(Ordering::Relaxed)
     }
 
     /// Takes the oldest, as many as `share` allows of those that are there; appends them to `to`.
-    /// How many are left.
+    /// Takes ops and returns the number left.
     pub(crate) fn take(&self, to: &mut Vec<Slot>, share: impl Fn(u64) -> u64) -> u64 {
         let begin = to.len();
         // Acquire: pairs with Release in the exchange below: the head of a later place is never

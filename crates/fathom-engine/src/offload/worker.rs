@@ -83,7 +83,7 @@ struct Worker<'a, E> {
     opened: Vec<bool>,
     /// Taken from the run list.
     batch: Vec<Slot>,
-    /// What those are.
+    /// The ops of these slots.
     ops: Vec<Op>,
     /// Room for completions.
     out: Vec<Completion>,
@@ -140,7 +140,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         }
     }
 
-    /// Who brings what comes next.
+    /// Returns the source of the next event.
     const fn waits_for(&self) -> WakeSource {
         match self.in_flight {
             0 => WakeSource::Pool,

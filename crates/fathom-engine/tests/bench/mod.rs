@@ -283,7 +283,7 @@ impl Bench {
         BLOCK
     }
 
-    /// What a whole op gives back.
+    /// Result of a whole op.
     pub(crate) fn block_bytes(&self) -> i32 {
         BLOCK.cast_signed()
     }

@@ -279,7 +279,7 @@ impl<'a> Fields<'a> {
         tables
     }
 
-    /// Whether a key is written, be it one that is known or not.
+    /// Returns true if a key is present, known or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.keys().any(|name| name.get_ref() == key)
     }

@@ -163,12 +163,12 @@ impl Machine {
     }
 }
 
-/// Whether a name is a device itself, not a file on one.
+/// Returns true if a name is a device, not a file on one.
 pub(crate) fn is_device(path: &str) -> bool {
     path.starts_with("/dev/")
 }
 
-/// What direct ops must be multiples of.
+/// Alignment of direct ops, bytes.
 const LOGICAL_BLOCK: u32 = 512;
 /// Of a device that is not in the machine's file.
 const ANY_SIZE: u64 = 1 << 40;

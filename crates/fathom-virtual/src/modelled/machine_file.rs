@@ -118,7 +118,7 @@ impl ModelledDevice {
     }
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any text.
+/// Returns true if a name matches a pattern, in which `*` stands for any text.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

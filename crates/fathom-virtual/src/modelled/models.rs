@@ -309,7 +309,7 @@ fn rate(fields: &Fields<'_>, key: &'static str) -> u64 {
 }
 
 const MODELS: [&str; 5] = ["constant", "distribution", "hdd", "ssd", "array"];
-/// What an array may be of.
+/// Models that the members of an array may have.
 const MEMBERS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
 /// As long as `latency_us` of a constant device may be.
 const LONGEST_NS: u64 = 1_000_000_000_000_000;

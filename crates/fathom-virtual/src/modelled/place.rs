@@ -68,7 +68,7 @@ impl Placed {
     }
 }
 
-/// What each file holds when all jobs have laid out theirs.
+/// Returns the size of each file once all jobs have laid out theirs.
 fn sizes(setups: &[JobSetup]) -> HashMap<&str, u64> {
     let mut sizes = HashMap::new();
     for file in setups.iter().flat_map(|setup| &setup.files) {

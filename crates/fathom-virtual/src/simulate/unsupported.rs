@@ -1,4 +1,4 @@
-//! What a plan or a command line asks for that there is not in virtual time.
+//! Options and command-line switches that virtual time does not support.
 
 use fathom_job::{Plan, Settings};
 use fathom_record::Warning;

@@ -10,7 +10,7 @@ use fathom_workload::{Phase, Results, Worker};
 
 use super::Run;
 
-/// What goes on around the jobs of a run.
+/// Reports and events of a run in virtual time.
 pub(super) struct Watching<'a, 's> {
     run: &'a Run<'a>,
     lifecycle: Lifecycle,
@@ -55,12 +55,12 @@ impl<'a, 's> Watching<'a, 's> {
         }
     }
 
-    /// Whether a job may run, or has run.
+    /// Returns true if a job may run, or has run.
     pub(super) fn has_started(&self, index: usize) -> bool {
         self.started[index]
     }
 
-    /// What was measured so far.
+    /// Returns the record up to `now`.
     fn so_far(&self, now: Tick, workers: &mut dyn Iterator<Item = &Worker>) -> Record {
         let mut results = Vec::with_capacity(self.started.len());
         let mut snapshot = Snapshot {
@@ -115,7 +115,7 @@ impl Watch for Watching<'_, '_> {
     }
 }
 
-/// How far a job has come.
+/// Returns the progress of a job.
 fn shown(worker: &Worker, started: bool, so_far: Option<&Results>, now: Tick) -> JobSnapshot {
     let progress = worker.progress();
     JobSnapshot {

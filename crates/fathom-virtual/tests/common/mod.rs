@@ -12,7 +12,7 @@ use fathom_setup::{Event, RunError, Session};
 use fathom_sim::Constant;
 use fathom_virtual::{Machine, simulate, simulate_on};
 
-/// What WORDS, separated by spaces, ask for.
+/// Returns the plan of WORDS, separated by spaces.
 #[track_caller]
 pub fn run_of(words: &str) -> (Plan, Settings) {
     let args: Vec<String> = words.split_whitespace().map(Into::into).collect();
@@ -29,7 +29,7 @@ pub fn plan(words: &str) -> Plan {
     run_of(words).0
 }
 
-/// What comes of WORDS on a device that takes 100 µs for every op.
+/// Runs WORDS on a device that takes 100 µs for every op.
 #[track_caller]
 pub fn record(words: &str) -> Record {
     match simulate(&plan(words), &Constant::new(Nanos::from_micros(100))) {
@@ -38,7 +38,7 @@ pub fn record(words: &str) -> Record {
     }
 }
 
-/// What comes of WORDS on the machine that a file with this text describes.
+/// Runs WORDS on the machine that a file with this text describes.
 #[track_caller]
 pub fn on(machine: &str, words: &str) -> Record {
     on_watched(machine, words, &mut |_| {}, &|| 0)
@@ -62,7 +62,7 @@ pub fn on_watched(
     }
 }
 
-/// What comes of WORDS on a machine, or why nothing does.
+/// Runs WORDS on a machine; an error if the plan is refused.
 #[track_caller]
 pub fn try_on(
     machine: &Machine,
