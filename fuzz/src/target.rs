@@ -4,7 +4,6 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(any(test, not(feature = "libfuzzer")))]
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use fathom_core::{Nanos, Tick};
 use fathom_sys::peak_allocation;
@@ -50,9 +49,6 @@ pub(crate) enum Verdict {
     Refused(String),
 }
 
-/// The memory high-water mark is that of the process, in which tests run side by side.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 impl Target {
     /// The target of this name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
@@ -69,14 +65,13 @@ impl Target {
 
     /// Tries an input; an error is the rule that it broke.
     pub(crate) fn try_with(&self, input: &[u8], watchdog: &Watchdog) -> Result<Verdict, String> {
-        let _exclusive = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         watchdog.begin(self.name, input);
         let before = peak_allocation::in_use();
         peak_allocation::reset();
         let begun = processor_time();
         let answer = catch_unwind(AssertUnwindSafe(|| (self.decode)(input)));
         let took = processor_time() - begun;
-        let bytes = peak_allocation::peak().saturating_sub(before);
+        let bytes = peak_allocation::peak() - before;
         watchdog.end();
         let verdict = answer.map_err(|panic| format!("panic: {}", text_of(&*panic)))??;
         if took > TIME_MAX {
@@ -145,6 +140,6 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// Memory for an input of up to 1 MiB.
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: i64 = 64 << 20;
 /// Ten times what the slowest input takes on a slow machine; a hang never ends.
 const TIME_MAX: Nanos = Nanos::from_secs(5);
