@@ -2,28 +2,21 @@
 #![allow(dead_code, reason = "each test program uses some of it")]
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
-use std::io;
-
-use fathom_core::{EngineInfo, Nanos};
+use fathom_core::Nanos;
 use fathom_engine::Registry;
-use fathom_job::{Dialect, Environment, Invocation, Plan, Settings, parse};
+use fathom_job::{Plan, Settings};
 use fathom_record::Record;
-use fathom_setup::{Event, RunError, Session};
+use fathom_setup::{Event, RunError, Session, fixture};
 use fathom_sim::Constant;
 use fathom_virtual::{Machine, simulate, simulate_on};
 
 /// Returns the plan of WORDS, separated by spaces.
 #[track_caller]
 pub fn run_of(words: &str) -> (Plan, Settings) {
-    let args: Vec<String> = words.split_whitespace().map(Into::into).collect();
-    match parse(&args, Dialect::Fathom, &Nowhere(Registry::built_in())) {
-        Ok(Invocation::Run { plan, settings, .. }) => (plan, *settings),
-        Ok(_) => panic!("{words}: not a run"),
-        Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
-    }
+    fixture::run_of(words, Registry::built_in().infos())
 }
 
-/// The jobs of WORDS.
+/// Returns the jobs of WORDS.
 #[track_caller]
 pub fn plan(words: &str) -> Plan {
     run_of(words).0
@@ -80,32 +73,4 @@ pub fn try_on(
         jobs_fail_alone: false,
     };
     simulate_on(&plan, machine, &settings, &mut session).map(|(record, _logs)| record)
-}
-
-/// A machine with nothing on it.
-struct Nowhere(Registry);
-
-impl Environment for Nowhere {
-    fn engines(&self) -> &[&'static EngineInfo] {
-        self.0.infos()
-    }
-
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        Err(io::Error::new(io::ErrorKind::NotFound, path))
-    }
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-    fn cpus(&self) -> u32 {
-        4
-    }
-    fn page_size(&self) -> u64 {
-        4096
-    }
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
 }
