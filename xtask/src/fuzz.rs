@@ -90,7 +90,7 @@ impl Options {
 /// The instrumented program, built once per run.
 struct Fuzzer {
     root: PathBuf,
-    /// Where inputs and dictionaries are written.
+    /// Folder of inputs and dictionaries.
     folder: PathBuf,
     program: PathBuf,
     seed: u32,
