@@ -226,6 +226,7 @@ impl Worker {
         engine: &mut E,
         now: &mut Tick,
     ) -> Option<Step> {
+        self.queue.remainders_prepared = true;
         while let Some(slot) = self.queue.retry.pop() {
             engine.prepare(&self.queue.slots.state(slot).op);
             self.queue.prepared.push(slot);

@@ -15,6 +15,8 @@ pub(crate) struct Queue {
     pub(crate) slots: Slots,
     /// Prepared and not yet submitted.
     pub(crate) prepared: Vec<Slot>,
+    /// Remainders of short transfers are among the prepared ops.
+    pub(crate) remainders_prepared: bool,
     /// Remainders of short transfers, to be issued again in their own slots.
     pub(crate) retry: Vec<Slot>,
     /// Completions of the last `reap`; as long as the largest batch of them.
@@ -36,6 +38,7 @@ impl Queue {
         Self {
             slots: Slots::new(depth, common),
             prepared: Vec::with_capacity(depth as usize),
+            remainders_prepared: false,
             retry: Vec::with_capacity(depth as usize),
             done: vec![Completion::default(); reap].into_boxed_slice(),
             in_flight: 0,
