@@ -238,7 +238,7 @@ impl Engine for Libaio {
     }
 
     fn release(&mut self, slot: Slot) {
-        self.context.let_go(slot);
+        self.context.release(slot);
     }
 }
 

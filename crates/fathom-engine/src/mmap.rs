@@ -119,7 +119,7 @@ impl Mmap {
         }
         if result > 0 && self.direct {
             // Advice: that a page stays cached is not an error of the op.
-            let _advice = map.let_go(op.offset, op.length.into());
+            let _advice = map.drop_pages(op.offset, op.length.into());
             let _advice = files::advise(file, Advice::DontNeed, op.offset, op.length.into());
         }
         result
@@ -199,7 +199,7 @@ impl Engine for Mmap {
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         if let Some(map) = &self.maps[file.index()] {
             // A page that is mapped stays in the cache.
-            let _advice = map.let_go(0, map.length());
+            let _advice = map.drop_pages(0, map.length());
         }
         self.files.invalidate(file)
     }
@@ -242,7 +242,7 @@ impl Engine for Mmap {
     }
 
     fn release(&mut self, slot: Slot) {
-        self.buffers.let_go(slot);
+        self.buffers.release(slot);
     }
 }
 

@@ -293,7 +293,7 @@ impl Engine for Offload {
             "more ops than slots"
         );
         if self.capabilities.moves_data {
-            self.buffers.let_go(op.slot);
+            self.buffers.release(op.slot);
             if self.files.descriptor(op.file).is_none() {
                 // No worker could open it either.
                 return self.ready.push(op.slot, -EBADF);

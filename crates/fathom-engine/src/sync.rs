@@ -348,7 +348,7 @@ impl Engine for Sync {
     }
 
     fn release(&mut self, slot: Slot) {
-        self.buffers.let_go(slot);
+        self.buffers.release(slot);
     }
 }
 

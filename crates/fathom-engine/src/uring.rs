@@ -316,7 +316,7 @@ impl Engine for Uring {
     }
 
     fn release(&mut self, slot: Slot) {
-        self.ring.let_go(slot);
+        self.ring.release(slot);
     }
 }
 

@@ -293,9 +293,9 @@ impl Context {
     ///
     /// # Panics
     /// If the slot is in flight.
-    pub fn let_go(&mut self, slot: Slot) {
+    pub fn release(&mut self, slot: Slot) {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
-        self.buffers.let_go(slot);
+        self.buffers.release(slot);
     }
 
     /// Returns the number of system calls since the context was created.

@@ -81,7 +81,7 @@ impl Map {
     }
 
     /// Unmaps a range's pages, so that the page cache may drop them; returns 0 or a negated errno.
-    pub fn let_go(&self, offset: u64, length: u64) -> i32 {
+    pub fn drop_pages(&self, offset: u64, length: u64) -> i32 {
         self.over_pages(offset, length, |address, count| {
             // SAFETY: the pages belong to a shared mapping, whose content is the file's: the next
             // access brings the same bytes back.
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(map.read(file, 16384, &mut out), 0);
         assert_eq!(map.read(file, u64::MAX, &mut out), 0);
         assert_eq!(map.write(file, 16384, &[1]), -libc::ENXIO);
-        assert_eq!(map.let_go(0, u64::MAX), 0);
+        assert_eq!(map.drop_pages(0, u64::MAX), 0);
         assert_eq!(map.expect_order(true), 0);
         assert_eq!(map.read(file, 5000, &mut out[..3]), 3);
         assert_eq!(out[..3], [1, 2, 3]);

@@ -132,9 +132,9 @@ impl Buffers {
     ///
     /// # Panics
     /// If there is no such slot, or another thread holds it.
-    pub fn let_go(&mut self, slot: Slot) {
+    pub fn release(&mut self, slot: Slot) {
         if let Home::Shared(handle) = &self.home {
-            handle.let_go(slot);
+            handle.release(slot);
         }
     }
 

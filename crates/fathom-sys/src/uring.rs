@@ -285,9 +285,9 @@ impl Ring {
     ///
     /// # Panics
     /// If the slot is in flight.
-    pub fn let_go(&mut self, slot: Slot) {
+    pub fn release(&mut self, slot: Slot) {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
-        self.memory.buffers.let_go(slot);
+        self.memory.buffers.release(slot);
     }
 
     /// Updates a file of the table after it was opened, or closed (`None`); needed only if files

@@ -113,7 +113,7 @@ impl Handle {
         if has.get() {
             return;
         }
-        // Acquire: pairs with Release in `let_go`, to see the other thread's writes.
+        // Acquire: pairs with Release in `release`, to see the other thread's writes.
         let had =
             holder.compare_exchange(NOBODY, self.number, Ordering::Acquire, Ordering::Relaxed);
         assert!(had.is_ok(), "{slot:?} is another thread's");
@@ -121,7 +121,7 @@ impl Handle {
     }
 
     /// Releases the slot; no effect if this handle does not hold it.
-    pub(super) fn let_go(&self, slot: Slot) {
+    pub(super) fn release(&self, slot: Slot) {
         let (holder, has) = self.of(slot);
         if has.replace(false) {
             // Release: pairs with Acquire in `take`.
@@ -164,11 +164,11 @@ mod tests {
         assert_eq!((one.slots(), other.slots()), (2, 2));
         one.get(Slot::new(1)).fill(7);
         other.get(Slot::new(0)).fill(1);
-        one.let_go(Slot::new(1));
+        one.release(Slot::new(1));
         assert_eq!(other.get(Slot::new(1)), [7; 512]);
-        other.let_go(Slot::new(1));
+        other.release(Slot::new(1));
         // Releasing twice has no effect.
-        other.let_go(Slot::new(1));
+        other.release(Slot::new(1));
         assert_eq!(one.part(Slot::new(1), 511, 1), [7]);
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn nobody_lets_go_of_what_is_not_his() {
         let (mut one, mut other) = pair();
         one.get(Slot::new(0)).fill(7);
-        other.let_go(Slot::new(0));
+        other.release(Slot::new(0));
     }
 
     #[test]
