@@ -113,8 +113,8 @@ fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
     let asked = view.asked_ops_per_second()?;
     let depth = u64::from(view.depth());
     let most = depth
-        .saturating_mul(1_000_000_000 / SHORTEST_OP_NS)
-        .min(MOST_OPS);
+        .saturating_mul(1_000_000_000 / OP_NS_MIN)
+        .min(SUBMIT_OPS_PER_S_MAX);
     if view.setup.diskless || asked <= most {
         return None;
     }
@@ -200,9 +200,10 @@ fn loops_unused(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-/// A job that needs more than this to end early is taken to last: eight lanes of PCIe 4.
+/// Bandwidth no device is assumed to exceed, bytes/s: eight lanes of PCIe 4. A job that could end
+/// early only above it is assumed to last.
 const FAST_BYTES: u64 = 14 << 30;
-/// No device with a queue ends an op of its own sooner.
-const SHORTEST_OP_NS: u64 = 2_000;
-/// Upper bound of the rate at which one thread can submit, ops/s.
-const MOST_OPS: u64 = 20_000_000;
+/// Lower bound of an op's latency on a device with a queue, ns.
+const OP_NS_MIN: u64 = 2_000;
+/// Upper bound of the rate at which one thread submits, ops/s.
+const SUBMIT_OPS_PER_S_MAX: u64 = 20_000_000;

@@ -13,7 +13,7 @@ use super::output::{Form, LogFormat, Output, Sink};
 use super::parse::{Layout, header, row};
 use super::plan::value_of;
 use super::row::{Row, Shape};
-use super::writer::{MOST_PAGE, MOST_TABLE};
+use super::writer::{PAGE_BYTES_MAX, TABLE_PAGE_BYTES_MAX};
 use super::{compressed, parquet};
 
 /// Converts a log and returns the number of its lines.
@@ -35,8 +35,8 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     }
     let kind = Kind::of(from).map_err(at(from))?;
     let shape = kind.shape(from).map_err(at(from))?;
-    let is_stored = to.extension().is_some_and(|end| end == "fz");
-    if is_stored && (shape.max || shape.issued) {
+    let is_compressed = to.extension().is_some_and(|end| end == "fz");
+    if is_compressed && (shape.max || shape.issued) {
         let name = if shape.max {
             "the maximum"
         } else {
@@ -80,7 +80,7 @@ fn value(path: &Path) -> String {
 #[derive(Clone, Debug)]
 enum Kind {
     Text(Layout),
-    Stored,
+    Compressed,
     Parquet,
 }
 
@@ -94,7 +94,7 @@ impl Kind {
         }
         // A zlib stream with a window of 32 KiB; no text begins so before a line's digits do.
         if first.first() == Some(&0x78) {
-            return Ok(Self::Stored);
+            return Ok(Self::Compressed);
         }
         if first.starts_with(b"time_ms") {
             let line = first
@@ -127,7 +127,7 @@ impl Kind {
     fn read(&self, path: &Path, each: Each<'_>) -> io::Result<()> {
         let file = File::open(path)?;
         match self {
-            Self::Stored => compressed::inflate(&mut BufReader::new(file), each),
+            Self::Compressed => compressed::inflate(&mut BufReader::new(file), each),
             Self::Parquet => parquet::read(file, each),
             Self::Text(layout) => {
                 let lines = BufReader::new(file).lines();
@@ -170,8 +170,8 @@ impl Writer {
             Self::Records(Box::new(output), shape)
         };
         match extension.to_str() {
-            Some("parquet") => records(file, LogFormat::Parquet, MOST_TABLE),
-            Some("fz") => records(file, LogFormat::Stored, MOST_PAGE),
+            Some("parquet") => records(file, LogFormat::Parquet, TABLE_PAGE_BYTES_MAX),
+            Some("fz") => records(file, LogFormat::Compressed, PAGE_BYTES_MAX),
             Some("csv") => {
                 let mut to = BufWriter::new(file);
                 let names = shape.columns(value).into_iter().map(|(_, name)| name);

@@ -54,7 +54,7 @@ impl Page {
     pub(super) fn record(&mut self, row: &Row, shape: Shape, format: LogFormat) {
         match format {
             LogFormat::Text => {}
-            LogFormat::Stored => {
+            LogFormat::Compressed => {
                 let (record, length) = compressed::encode(row, shape);
                 self.text(&record[..length]);
             }

@@ -95,7 +95,7 @@ fn all(
 ) -> u64 {
     match output.format {
         LogFormat::Text => laid(batch, which, Kept::new(batch, columns), output, value),
-        LogFormat::Stored | LogFormat::Parquet => {
+        LogFormat::Compressed | LogFormat::Parquet => {
             let how = Records::new(batch, columns, output.format);
             laid(batch, which, how, output, value)
         }

@@ -27,7 +27,7 @@ pub(super) enum Sink {
 pub(crate) enum LogFormat {
     Text,
     /// `log_store_compressed`.
-    Stored,
+    Compressed,
     /// `log_format=parquet`.
     Parquet,
 }
@@ -59,7 +59,7 @@ pub(super) struct Output {
 #[derive(Debug)]
 enum Body {
     Text(Sink),
-    Stored(Sink),
+    Compressed(Sink),
     Parquet(Box<Table<Sink>>),
     /// It could not be begun, or has ended.
     None,
@@ -70,7 +70,7 @@ impl Output {
         let mut failed = None;
         let body = match form.format {
             LogFormat::Text => Body::Text(sink),
-            LogFormat::Stored => Body::Stored(sink),
+            LogFormat::Compressed => Body::Compressed(sink),
             LogFormat::Parquet => match Table::new(sink, form.shape, &form.value) {
                 Ok(table) => Body::Parquet(Box::new(table)),
                 Err(error) => {
@@ -95,7 +95,7 @@ impl Output {
         if self.failed.is_none() && !page.is_empty() {
             let result = match &mut self.body {
                 Body::Text(sink) => sink.write_all(page),
-                Body::Stored(sink) => compressed::deflate(page, sink),
+                Body::Compressed(sink) => compressed::deflate(page, sink),
                 Body::Parquet(table) => table.rows(page),
                 Body::None => Ok(()),
             };
@@ -116,7 +116,7 @@ impl Output {
     /// Writes what ends the file; says what became of it.
     pub(super) fn into_end(self) -> (Option<io::Error>, Option<Sink>) {
         let (ended, sink) = match self.body {
-            Body::Text(sink) | Body::Stored(sink) => (None, Some(sink)),
+            Body::Text(sink) | Body::Compressed(sink) => (None, Some(sink)),
             // Without its end, what was written before cannot be read; so it is tried even behind
             // an error.
             Body::Parquet(table) => match table.finish() {

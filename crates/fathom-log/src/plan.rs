@@ -102,12 +102,12 @@ impl LogPlan {
             // A histogram is no record: fio stores the addresses of its own memory there.
             let format = match what {
                 What::Series if logs.format == LogFileFormat::Parquet => LogFormat::Parquet,
-                What::Series if logs.stored => LogFormat::Stored,
+                What::Series if logs.stored => LogFormat::Compressed,
                 What::Series | What::Histogram => LogFormat::Text,
             };
             let end = match format {
                 LogFormat::Text => "log",
-                LogFormat::Stored => "log.fz",
+                LogFormat::Compressed => "log.fz",
                 LogFormat::Parquet => "parquet",
             };
             let path = match logs.per_job {

@@ -27,10 +27,10 @@ impl Sizing {
 
     fn of(jobs: usize, pages: usize, asked: usize, single_ops: bool) -> Self {
         let fixed = pages + jobs * JobLog::OWN_BYTES;
-        let all = MEMORY.saturating_sub(fixed) / size_of::<LogEntry>();
+        let all = MEMORY_BYTES_MAX.saturating_sub(fixed) / size_of::<LogEntry>();
         // A job that fills one chunk needs another to go on; a few more are with the writer.
         let least = 2 * jobs.max(1) + 2;
-        let entries = asked.min(all / least).max(LEAST);
+        let entries = asked.min(all / least).max(CHUNK_ENTRIES_MIN);
         let most = (all / entries).max(1);
         let chunks = if single_ops {
             most
@@ -52,23 +52,23 @@ impl Sizing {
             message: format!(
                 "`log_entries={asked}` was reduced to {}: the logs of all jobs share {} MiB",
                 self.entries,
-                MEMORY >> 20
+                MEMORY_BYTES_MAX >> 20
             ),
             hint: "remove `log_entries`".into(),
         })
     }
 }
 
-/// Memory limit of all logs of a run, bytes: more than a second at 3 million ops a second, and
-/// little beside what the page cache holds of the files.
-const MEMORY: usize = 64 << 20;
+/// Memory limit of all logs of a run, bytes: room for more than a second at 3 million ops per
+/// second, and is small beside the files' own share of the page cache.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// Entries that any item of a log fits into.
-const LEAST: usize = 8;
+/// Smallest chunk, entries: the largest item of a log fits.
+const CHUNK_ENTRIES_MIN: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::writer::{MOST_PAGE, page_of};
+    use super::super::writer::{PAGE_BYTES_MAX, page_of};
     use super::*;
 
     #[test]
@@ -81,11 +81,11 @@ mod tests {
             (512, 65_536, true),
             (4096, 1024, true),
         ] {
-            let pages = 3 * jobs * page_of(3 * jobs, MOST_PAGE);
+            let pages = 3 * jobs * page_of(3 * jobs, PAGE_BYTES_MAX);
             let sizing = Sizing::of(jobs, pages, asked, true);
             let chunks = sizing.chunks * sizing.entries * size_of::<LogEntry>();
             assert!(
-                chunks + pages + jobs * JobLog::OWN_BYTES <= MEMORY,
+                chunks + pages + jobs * JobLog::OWN_BYTES <= MEMORY_BYTES_MAX,
                 "{jobs} jobs: {sizing:?}"
             );
             assert!(sizing.chunks >= 2 * jobs + 2, "{jobs} jobs: {sizing:?}");
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn windows_take_little() {
-        let sizing = Sizing::of(1, 3 * MOST_PAGE, 1024, false);
+        let sizing = Sizing::of(1, 3 * PAGE_BYTES_MAX, 1024, false);
         assert_eq!((sizing.chunks, sizing.entries), (8, 1024));
     }
 }

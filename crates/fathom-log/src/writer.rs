@@ -139,25 +139,31 @@ impl Written {
 pub(super) fn page_bytes(files: &[LogFile]) -> usize {
     let is_table = |file: &LogFile| file.form.format == LogFormat::Parquet;
     let most = match files.iter().any(is_table) {
-        true => MOST_TABLE,
-        false => MOST_PAGE,
+        true => TABLE_PAGE_BYTES_MAX,
+        false => PAGE_BYTES_MAX,
     };
     page_of(files.len(), most)
 }
 
 /// The same for so many files with pages of at most `most` bytes.
 pub(super) fn page_of(files: usize, most: usize) -> usize {
-    let all = if most > MOST_PAGE { TABLES } else { PAGES };
-    (all / files.max(1)).clamp(LEAST_PAGE, most)
+    let all = if most > PAGE_BYTES_MAX {
+        TABLE_PAGES_BYTES_MAX
+    } else {
+        PAGES_BYTES_MAX
+    };
+    (all / files.max(1)).clamp(PAGE_BYTES_MIN, most)
 }
 
-/// For the pages of all files together, as long as there are not thousands of them.
-const PAGES: usize = 8 << 20;
-/// The same where some are tables.
-const TABLES: usize = 16 << 20;
-/// Handed to the kernel at once: large enough that the call is a small part of the cost.
-pub(super) const MOST_PAGE: usize = 256 << 10;
-/// 65,536 lines of 64 bytes: what is read at once should be many.
-pub(super) const MOST_TABLE: usize = 4 << 20;
-/// A line fits, and few more.
-const LEAST_PAGE: usize = 2 << 10;
+/// Memory for the pages of all files together, unless thousands of files need the minimum each.
+const PAGES_BYTES_MAX: usize = 8 << 20;
+/// The same if some logs are tables.
+const TABLE_PAGES_BYTES_MAX: usize = 16 << 20;
+/// Largest page of a text or compressed log, bytes: one `write` each, large enough that the system
+/// call is a small part of the cost.
+pub(super) const PAGE_BYTES_MAX: usize = 256 << 10;
+/// Largest page of a table, bytes: 65,536 lines of 64 bytes. A page becomes a row group, and
+/// readers of Parquet are fast only with large ones.
+pub(super) const TABLE_PAGE_BYTES_MAX: usize = 4 << 20;
+/// Smallest page, bytes: a few lines.
+const PAGE_BYTES_MIN: usize = 2 << 10;

@@ -22,7 +22,7 @@ const OPS: u64 = 100_000;
 const FILE_BYTES: u64 = 4 << 20;
 /// A job starts a worker itself when nobody else can: some allocations for the thread, and at most
 /// 16 threads. One for each op would be 100,000.
-const MOST_OF_WORKERS: u64 = 16 * 10;
+const WORKER_ALLOCATIONS_MAX: u64 = 16 * 10;
 
 #[expect(clippy::too_many_lines, reason = "one line a field")]
 fn job(depth: u32) -> WorkerConfig {
@@ -146,7 +146,7 @@ fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, offload: Op
         Ok((ops, allocations)) => {
             assert_eq!(ops, OPS, "{name}");
             let most = if offload.is_some() {
-                MOST_OF_WORKERS
+                WORKER_ALLOCATIONS_MAX
             } else {
                 0
             };

@@ -17,7 +17,7 @@ const WARM_UP: u64 = 20_000;
 const OPS: u64 = 100_000;
 /// A machine that holds workers up has more of them started: some allocations for each thread and
 /// its engine, and at most one for each slot. One for each op would be 100,000.
-const MOST_FOR_THREADS: u64 = DEPTH as u64 * 100;
+const THREAD_ALLOCATIONS_MAX: u64 = DEPTH as u64 * 100;
 
 #[test]
 fn no_thread_allocates_for_ops() {
@@ -60,7 +60,10 @@ fn check(name: &str, mut engine: AnyEngine, kick: Kick) {
     let before = allocations();
     run(engine, &mut free, ops);
     let made = allocations() - before;
-    assert!(made <= MOST_FOR_THREADS, "{name}: {made} for {ops} ops");
+    assert!(
+        made <= THREAD_ALLOCATIONS_MAX,
+        "{name}: {made} for {ops} ops"
+    );
 }
 
 /// So many reads and writes, four handed over at once.

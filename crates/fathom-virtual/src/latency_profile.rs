@@ -156,7 +156,7 @@ fn capacity_gib(setups: &[JobSetup]) -> f64 {
     let files = setups.iter().flat_map(|setup| &setup.files);
     let largest = files.map(|file| file.whole().max(file.offset.saturating_add(file.length)));
     let bytes = largest.chain(placed.used.into_values()).max().unwrap_or(0);
-    let whole = bytes.max(LEAST_BYTES).next_multiple_of(UNIT_BYTES);
+    let whole = bytes.max(DEVICE_BYTES_MIN).next_multiple_of(UNIT_BYTES);
     whole as f64 / f64::from(1 << 30)
 }
 
@@ -189,7 +189,8 @@ fn list(text: &mut String, key: &str, numbers: &[u64]) {
     text.push_str(" ]\n");
 }
 
-/// The smallest device that a machine file may have, and what devices are multiples of.
-const LEAST_BYTES: u64 = 2 << 20;
+/// Smallest device of a machine file, bytes.
+const DEVICE_BYTES_MIN: u64 = 2 << 20;
+/// Unit of which a device's capacity is a multiple, bytes.
 const UNIT_BYTES: u64 = 4096;
 const COLUMNS: usize = 100;

@@ -216,11 +216,11 @@ impl Options {
                 other => bail!("bench has no option `{other}`: `cargo xtask help` lists them"),
             }
         }
-        let partial = options.only.is_some() || options.pairs < LEAST_PAIRS;
+        let partial = options.only.is_some() || options.pairs < PUBLISHED_PAIRS_MIN;
         if options.write && (partial || options.fathom.is_some()) {
             bail!(
-                "--write replaces the table: it needs all rows, {LEAST_PAIRS} pairs or more, and \
-                 fathom as it is in the tree"
+                "--write replaces the table: it needs all rows, {PUBLISHED_PAIRS_MIN} pairs or \
+                 more, and fathom as it is in the tree"
             );
         }
         Ok(options)
@@ -256,11 +256,12 @@ fn number<T: std::str::FromStr + PartialOrd + From<u8>>(option: &str, text: &str
     }
 }
 
-/// Enough for an interval that can be published.
+/// Enough pairs for a confidence interval worth publishing.
 const DEFAULT_PAIRS: usize = 15;
-/// Fewer say nothing of the spread; the page names the command, and so how many there were.
-const LEAST_PAIRS: usize = 5;
-/// A core's speed may change by half within seconds: the two runs of a pair must be close together.
+/// Fewest pairs that `--write` accepts: fewer say nothing about the spread.
+const PUBLISHED_PAIRS_MIN: usize = 5;
+/// Seconds per run. Short, because a core's speed may change by half within seconds and the two
+/// runs of a pair must see the same speed.
 const DEFAULT_SECONDS: u32 = 1;
 
 #[cfg(test)]

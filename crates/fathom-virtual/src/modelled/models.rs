@@ -149,8 +149,8 @@ fn recorded(table: &Fields<'_>) -> Option<Recorded> {
         table.refuse("count", why, "give each latency its count");
         return None;
     }
-    if latencies.iter().any(|ns| *ns > LONGEST_NS) {
-        let why = format!("a latency is longer than {LONGEST_NS} ns, which is eleven days");
+    if latencies.iter().any(|ns| *ns > LATENCY_NS_MAX) {
+        let why = format!("a latency is longer than {LATENCY_NS_MAX} ns, which is eleven days");
         table.refuse("latency_ns", why, "write nanoseconds");
         return None;
     }
@@ -252,10 +252,9 @@ fn ssd(fields: &Fields<'_>, capacity: u64) -> SsdConfig {
         let hint = "raise `capacity_gib`, or lower the dies or `pages_per_block`";
         fields.refuse("pages_per_block", why, hint);
     }
-    if capacity / block > MOST_BLOCKS {
+    if capacity / block > BLOCKS_MAX {
         let (blocks, kib) = (capacity / block, block >> 10);
-        let why =
-            format!("{blocks} blocks of {kib} KiB are more than the {MOST_BLOCKS} of a model");
+        let why = format!("{blocks} blocks of {kib} KiB are more than the {BLOCKS_MAX} of a model");
         let hint = "lower `capacity_gib`, or raise `pages_per_block`";
         fields.refuse("pages_per_block", why, hint);
     }
@@ -275,9 +274,8 @@ fn array(fields: &Fields<'_>, capacity: u64) -> Option<ArrayModel> {
     if let Model::Ssd(ssd) = &member {
         let block = u64::from(ssd.page_bytes) * u64::from(ssd.pages_per_block);
         let blocks = ssd.capacity / block.max(1) * u64::from(members);
-        if blocks > MOST_BLOCKS {
-            let why =
-                format!("{blocks} blocks of flash are more than the {MOST_BLOCKS} of a model");
+        if blocks > BLOCKS_MAX {
+            let why = format!("{blocks} blocks of flash are more than the {BLOCKS_MAX} of a model");
             let hint = "lower `members` or `capacity_gib`, or raise `pages_per_block`";
             fields.refuse("members", why, hint);
         }
@@ -312,8 +310,8 @@ const MODELS: [&str; 5] = ["constant", "distribution", "hdd", "ssd", "array"];
 /// Models that the members of an array may have.
 const MEMBERS: [&str; 4] = ["constant", "distribution", "hdd", "ssd"];
 /// As long as `latency_us` of a constant device may be.
-const LONGEST_NS: u64 = 1_000_000_000_000_000;
+const LATENCY_NS_MAX: u64 = 1_000_000_000_000_000;
 /// Of a modelled flash drive: each takes memory.
-const MOST_BLOCKS: u64 = 1 << 22;
+const BLOCKS_MAX: u64 = 1 << 22;
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
