@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fathom_core::{EngineError, FileIndex};
 use fathom_sys::file_io::Descriptor;
-use fathom_sys::files::{self, Access, Advice, Kind};
+use fathom_sys::files::{self, Access, Advice, FileKind};
 
 use crate::{EngineConfig, EngineFile, FileAdvice, FileCheck};
 
@@ -17,7 +17,7 @@ pub(crate) struct Files {
     list: Vec<EngineFile>,
     /// Four bytes each, so that a lookup per op touches little.
     open: Vec<Option<File>>,
-    kinds: Vec<Kind>,
+    kinds: Vec<FileKind>,
     /// Those that have been open before.
     used: Vec<bool>,
     direct: bool,
@@ -34,7 +34,7 @@ impl Files {
         Self {
             list: config.files.clone(),
             open: config.files.iter().map(|_| None).collect(),
-            kinds: vec![Kind::Other; config.files.len()],
+            kinds: vec![FileKind::Other; config.files.len()],
             used: vec![false; config.files.len()],
             direct: config.direct,
             sync: config.sync_flag,
@@ -48,7 +48,10 @@ impl Files {
     pub(crate) fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let asked = &self.list[file.index()];
         assert!(self.open[file.index()].is_none(), "{} is open", asked.path);
-        if asked.recreate && self.used[file.index()] && self.kinds[file.index()] == Kind::Regular {
+        if asked.recreate
+            && self.used[file.index()]
+            && self.kinds[file.index()] == FileKind::Regular
+        {
             match std::fs::remove_file(&asked.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     let hint = "leave `unlink_each_loop` out".into();
@@ -68,10 +71,10 @@ impl Files {
             ..Access::default()
         };
         let opened = files::open(Path::new(&asked.path), access)
-            .and_then(|opened| Ok((Kind::of(&opened.metadata()?), opened)));
+            .and_then(|opened| Ok((FileKind::of(&opened.metadata()?), opened)));
         match opened {
             Ok((kind, opened)) => {
-                if matches!(kind, Kind::Regular | Kind::Block) {
+                if matches!(kind, FileKind::Regular | FileKind::Block) {
                     // Advice: a file that does not take it is read all the same.
                     let _advice = self
                         .advice_for(asked.random)
@@ -121,12 +124,12 @@ impl Files {
             return Err(self.not_open("invalidate", file));
         };
         let (what, done) = match self.kinds[file.index()] {
-            Kind::Regular => (
+            FileKind::Regular => (
                 "posix_fadvise",
                 files::advise(opened, Advice::DontNeed, 0, 0),
             ),
-            Kind::Block => ("ioctl BLKFLSBUF", files::flush_block_device(opened)),
-            Kind::Character | Kind::Directory | Kind::Other => return Ok(()),
+            FileKind::Block => ("ioctl BLKFLSBUF", files::flush_block_device(opened)),
+            FileKind::Character | FileKind::Directory | FileKind::Other => return Ok(()),
         };
         done.map_err(|error| {
             let hint = match error.kind() {
@@ -157,7 +160,7 @@ impl Files {
     }
 
     /// Returns the kind of an open file.
-    pub(crate) fn kind(&self, file: FileIndex) -> Kind {
+    pub(crate) fn kind(&self, file: FileIndex) -> FileKind {
         self.kinds[file.index()]
     }
 

@@ -10,7 +10,7 @@ use fathom_core::{
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io;
-use fathom_sys::files::{self, Advice, Kind};
+use fathom_sys::files::{self, Advice, FileKind};
 use fathom_sys::in_flight::Ready;
 use fathom_sys::map::Map;
 use fathom_sys::memory::Buffers;
@@ -128,7 +128,7 @@ impl Mmap {
     /// The file's size, after making it as long as the job needs: a write to a mapping cannot.
     fn extend(&self, file: FileIndex, opened: &File) -> io::Result<u64> {
         let (size, needed) = (files::size(opened)?, self.bytes[file.index()]);
-        if size >= needed || self.files.kind(file) != Kind::Regular {
+        if size >= needed || self.files.kind(file) != FileKind::Regular {
             return Ok(size);
         }
         opened.set_len(needed)?;

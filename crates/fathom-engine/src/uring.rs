@@ -11,7 +11,7 @@ use fathom_core::{
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
-use fathom_sys::files::{self, Access, DeviceNumber, Kind};
+use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
 use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig, RingError};
 
 use crate::error::{broken, no_memory};
@@ -328,8 +328,8 @@ pub(crate) fn file_check(config: &EngineConfig) -> Option<FileCheck> {
 /// Refuses a file on a device that does not poll: the kernel would fail each op on it.
 fn check_polling(opened: &File) -> Option<FileRefusal> {
     let metadata = opened.metadata().ok()?;
-    let device = match Kind::of(&metadata) {
-        Kind::Block => DeviceNumber::of_node(&metadata),
+    let device = match FileKind::of(&metadata) {
+        FileKind::Block => DeviceNumber::of_node(&metadata),
         _ => DeviceNumber::under(&metadata),
     };
     // A partition has no queue of its own.
@@ -352,8 +352,9 @@ fn needs_workers(files: &[EngineFile]) -> bool {
         return false;
     };
     // Others might wait for somebody when they are opened.
-    let plain = std::fs::metadata(path)
-        .is_ok_and(|metadata| matches!(Kind::of(&metadata), Kind::Regular | Kind::Block));
+    let plain = std::fs::metadata(path).is_ok_and(|metadata| {
+        matches!(FileKind::of(&metadata), FileKind::Regular | FileKind::Block)
+    });
     let opened = plain.then(|| files::open(path, Access::default()));
     matches!(opened, Some(Ok(opened)) if !file_io::takes_nowait(Some(opened.as_fd())))
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fathom_sys::files::{self, Access, Kind};
+use fathom_sys::files::{self, Access, FileKind};
 
 /// Share of some files' bytes that is allocated and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn allocated_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> 
 
 fn filled_of(path: &Path, length: u64) -> Option<(u64, u64)> {
     let metadata = path.metadata().ok()?;
-    if Kind::of(&metadata) != Kind::Regular {
+    if FileKind::of(&metadata) != FileKind::Regular {
         return None;
     }
     let file = files::open(path, Access::default()).ok()?;

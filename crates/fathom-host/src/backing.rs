@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{DeviceNumber, FileKind};
 
 use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
 use crate::storage::{is_in_memory, nearest_existing};
@@ -84,10 +84,10 @@ impl Descent<'_> {
         let Ok(metadata) = fs::metadata(&there) else {
             return;
         };
-        match Kind::of(&metadata) {
-            Kind::Block => return self.number(DeviceNumber::of_node(&metadata)),
-            Kind::Regular | Kind::Directory => {}
-            Kind::Character | Kind::Other => return,
+        match FileKind::of(&metadata) {
+            FileKind::Block => return self.number(DeviceNumber::of_node(&metadata)),
+            FileKind::Regular | FileKind::Directory => {}
+            FileKind::Character | FileKind::Other => return,
         }
         let mount = mount_of(&there, self.mounts);
         match mount {

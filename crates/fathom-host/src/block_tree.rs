@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{self, Access, DeviceNumber, FileId, Kind};
+use fathom_sys::files::{self, Access, DeviceNumber, FileId, FileKind};
 
 /// View of the block devices, mounts and swap areas in sysfs and procfs.
 ///
@@ -38,10 +38,10 @@ impl Store {
     /// Returns the identity of the file that `metadata` describes; `None` for other kinds.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
-        match Kind::of(metadata) {
-            Kind::Block => Some(Self::Device(DeviceNumber::of_node(metadata))),
-            Kind::Regular => Some(Self::File(FileId::of(metadata))),
-            Kind::Character | Kind::Directory | Kind::Other => None,
+        match FileKind::of(metadata) {
+            FileKind::Block => Some(Self::Device(DeviceNumber::of_node(metadata))),
+            FileKind::Regular => Some(Self::File(FileId::of(metadata))),
+            FileKind::Character | FileKind::Directory | FileKind::Other => None,
         }
     }
 }
@@ -170,7 +170,7 @@ impl BlockTree {
             Some(_) if !backing.is_ambiguous => false,
             // If the path no longer leads to the file, assume a device, which is protected better.
             Some(_) => fs::metadata(path).is_ok_and(|found| {
-                Kind::of(&found) == Kind::Regular && FileId::of(&found) == backing.file
+                FileKind::of(&found) == FileKind::Regular && FileId::of(&found) == backing.file
             }),
         };
         match backing.device {
@@ -319,7 +319,7 @@ impl Mount {
             return self.device;
         }
         let node = fs::metadata(&self.source).ok();
-        let node = node.filter(|node| Kind::of(node) == Kind::Block);
+        let node = node.filter(|node| FileKind::of(node) == FileKind::Block);
         node.map_or(self.device, |node| DeviceNumber::from_raw(node.rdev()))
     }
 }

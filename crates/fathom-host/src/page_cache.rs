@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use fathom_sys::files::{self, Access, Kind};
+use fathom_sys::files::{self, Access, FileKind};
 
 /// Share of some files' bytes that is in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub fn cached_bytes<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) -> Cac
 
 fn cached_of(path: &Path, length: u64) -> Option<(u64, u64)> {
     // Before the open: opening a FIFO would wait for its other end.
-    let kind = Kind::of(&path.metadata().ok()?);
-    if !matches!(kind, Kind::Regular | Kind::Block) {
+    let kind = FileKind::of(&path.metadata().ok()?);
+    if !matches!(kind, FileKind::Regular | FileKind::Block) {
         return None;
     }
     let file: File = files::open(path, Access::default()).ok()?;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{DeviceNumber, FileKind};
 
 use self::in_use::InUse;
 pub use self::kernel_files::kernel_filesystem;
@@ -233,12 +233,12 @@ impl Guard {
         let Ok(metadata) = fs::metadata(path) else {
             return self.check_missing(path);
         };
-        match Kind::of(&metadata) {
-            Kind::Regular if self.is_among_devices(path) => {
+        match FileKind::of(&metadata) {
+            FileKind::Regular if self.is_among_devices(path) => {
                 Err(Refusal::FileAmongDevices { path: owned() })
             }
-            Kind::Other => Err(Refusal::NoOffsets { path: owned() }),
-            Kind::Character => {
+            FileKind::Other => Err(Refusal::NoOffsets { path: owned() }),
+            FileKind::Character => {
                 let number = DeviceNumber::of_node(&metadata);
                 match characters::objection(number, writes, &self.tree) {
                     Some(what) => Err(Refusal::Harmful {
@@ -249,15 +249,15 @@ impl Guard {
                     None => Ok(()),
                 }
             }
-            Kind::Regular if writes => {
+            FileKind::Regular if writes => {
                 refuse_kernel_interface(path, path)?;
                 match allow_mounted_write {
                     true => Ok(()),
                     false => self.check_free(path),
                 }
             }
-            Kind::Block if writes && !allow_mounted_write => self.check_free(path),
-            Kind::Regular | Kind::Block | Kind::Directory => Ok(()),
+            FileKind::Block if writes && !allow_mounted_write => self.check_free(path),
+            FileKind::Regular | FileKind::Block | FileKind::Directory => Ok(()),
         }
     }
 
@@ -288,13 +288,13 @@ impl Guard {
         let Ok(metadata) = fs::metadata(path) else {
             return self.check_missing(path);
         };
-        match Kind::of(&metadata) {
-            Kind::Regular => {
+        match FileKind::of(&metadata) {
+            FileKind::Regular => {
                 refuse_kernel_interface(path, path)?;
                 self.check_free(path)
             }
-            Kind::Block => self.check_free(path),
-            Kind::Character => {
+            FileKind::Block => self.check_free(path),
+            FileKind::Character => {
                 let number = DeviceNumber::of_node(&metadata);
                 match characters::objection_to_output(number, &self.tree) {
                     Some(what) => Err(Refusal::Harmful {
@@ -305,7 +305,7 @@ impl Guard {
                     None => Ok(()),
                 }
             }
-            Kind::Directory | Kind::Other => Ok(()),
+            FileKind::Directory | FileKind::Other => Ok(()),
         }
     }
 
@@ -410,7 +410,7 @@ mod tests {
         };
         for device in [device.whole(), device] {
             let node = Path::new("/dev").join(&device.name);
-            if Kind::of(&fs::metadata(&node).unwrap()) != Kind::Block {
+            if FileKind::of(&fs::metadata(&node).unwrap()) != FileKind::Block {
                 println!("skipped: {} is not here", node.display());
                 return;
             }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_record::Storage;
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{DeviceNumber, FileKind};
 
 use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
 
@@ -65,7 +65,7 @@ pub fn disks_under<'a>(
 pub fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     let metadata = fs::metadata(path).ok();
     let metadata = metadata.or_else(|| fs::metadata(nearest_existing(path)?).ok())?;
-    let is_device = Kind::of(&metadata) == Kind::Block;
+    let is_device = FileKind::of(&metadata) == FileKind::Block;
     let number = if is_device {
         DeviceNumber::of_node
     } else {
@@ -102,7 +102,7 @@ fn mount_and_device<'a>(
     let Ok(metadata) = fs::metadata(&there) else {
         return (None, None);
     };
-    if Kind::of(&metadata) == Kind::Block {
+    if FileKind::of(&metadata) == FileKind::Block {
         let number = DeviceNumber::of_node(&metadata);
         let mount = mounts.iter().rfind(|mount| mount.device_number() == number);
         return (mount, tree.device(number));

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{self, Access, Kind};
+use fathom_sys::files::{self, Access, FileKind};
 use fathom_sys::system;
 
 /// Kind of a target, with its size where it has one.
@@ -72,11 +72,11 @@ impl FileSystemProbe for HostFileSystem {
             }
             Err(error) => return Err(error),
         };
-        Ok(match Kind::of(&metadata) {
-            Kind::Regular => TargetKind::Regular(metadata.len()),
-            Kind::Directory => TargetKind::Directory,
-            Kind::Character | Kind::Other => TargetKind::Stream,
-            Kind::Block => {
+        Ok(match FileKind::of(&metadata) {
+            FileKind::Regular => TargetKind::Regular(metadata.len()),
+            FileKind::Directory => TargetKind::Directory,
+            FileKind::Character | FileKind::Other => TargetKind::Stream,
+            FileKind::Block => {
                 let device = files::open(Path::new(path), Access::default())?;
                 TargetKind::Block {
                     bytes: files::size(&device)?,

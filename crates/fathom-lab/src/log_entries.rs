@@ -39,9 +39,9 @@ pub struct LogEntries {
 
 /// Checks that the target can be read. A pipe is not opened: that would block.
 fn check_readable(target: &Path) -> io::Result<()> {
-    let kind = files::Kind::of(&std::fs::metadata(target)?);
+    let kind = files::FileKind::of(&std::fs::metadata(target)?);
     match kind {
-        files::Kind::Regular | files::Kind::Block => std::fs::File::open(target).map(drop),
+        files::FileKind::Regular | files::FileKind::Block => std::fs::File::open(target).map(drop),
         _ => {
             let why = "neither a regular file nor a block device";
             Err(io::Error::new(io::ErrorKind::InvalidInput, why))

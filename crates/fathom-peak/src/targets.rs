@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
-use fathom_sys::files::{self, Access, Kind};
+use fathom_sys::files::{self, Access, FileKind};
 
 use crate::{PeakConfig, PeakError};
 
@@ -48,13 +48,13 @@ fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Targe
         })
     };
     let metadata = fs::metadata(path).map_err(failed("target"))?;
-    match Kind::of(&metadata) {
-        Kind::Regular | Kind::Block => {}
-        Kind::Directory => {
+    match FileKind::of(&metadata) {
+        FileKind::Regular | FileKind::Block => {}
+        FileKind::Directory => {
             let hint = "name a file in it; `fathom run` can make one with size=";
             return unsuitable("is a directory", hint);
         }
-        Kind::Character | Kind::Other => {
+        FileKind::Character | FileKind::Other => {
             let why = "neither a file nor a block device";
             return unsuitable(why, "choose one that has offsets");
         }

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use fathom_core::{Completion, Direction, Op, OpKind, SyncKind};
 
-use crate::files::Kind;
+use crate::files::FileKind;
 use crate::memory::Buffers;
 
 /// A borrowed open file, or none.
@@ -209,15 +209,15 @@ pub fn sync(file: Descriptor<'_>, kind: SyncKind, offset: u64, length: u32) -> i
 /// Discards a range: `BLKDISCARD` on a block device, a hole in a regular file. Returns `length`,
 /// or [`Completion::BYTES_MAX`] for a longer range, which is discarded whole too, or a negated
 /// errno.
-pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i32 {
+pub fn discard(file: Descriptor<'_>, kind: FileKind, offset: u64, length: u32) -> i32 {
     let fd = raw(file);
     let failed = done(move || match kind {
-        Kind::Block => {
+        FileKind::Block => {
             let range = [offset, u64::from(length)];
             // SAFETY: BLKDISCARD reads two u64 from the address, which is that of a live array.
             unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }
         }
-        Kind::Regular | Kind::Character | Kind::Directory | Kind::Other => {
+        FileKind::Regular | FileKind::Character | FileKind::Directory | FileKind::Other => {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // SAFETY: plain integers.
             unsafe { libc::fallocate(fd, mode, offset.cast_signed(), i64::from(length)) }
@@ -233,7 +233,7 @@ pub fn discard(file: Descriptor<'_>, kind: Kind, offset: u64, length: u32) -> i3
 ///
 /// # Panics
 /// If the op is a read or a write.
-pub fn perform_dataless(file: Descriptor<'_>, kind: Kind, op: &Op) -> i32 {
+pub fn perform_dataless(file: Descriptor<'_>, kind: FileKind, op: &Op) -> i32 {
     match op.kind {
         OpKind::Data(Direction::Trim) => discard(file, kind, op.offset, op.length),
         OpKind::Sync(kind) => sync(file, kind, op.offset, op.length),

@@ -95,9 +95,9 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     }
 }
 
-/// Kind of a file.
+/// Type of a file, by its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     Regular,
     /// A block device.
@@ -110,7 +110,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl FileKind {
     /// Returns the kind in `metadata`.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
@@ -169,10 +169,10 @@ impl std::fmt::Display for DeviceNumber {
 /// The error of `fstat(2)` or the `BLKGETSIZE64` request.
 pub fn size(file: &File) -> io::Result<u64> {
     let metadata = file.metadata()?;
-    match Kind::of(&metadata) {
-        Kind::Regular => Ok(metadata.len()),
-        Kind::Block => block_device_size(file),
-        Kind::Character | Kind::Directory | Kind::Other => Ok(0),
+    match FileKind::of(&metadata) {
+        FileKind::Regular => Ok(metadata.len()),
+        FileKind::Block => block_device_size(file),
+        FileKind::Character | FileKind::Directory | FileKind::Other => Ok(0),
     }
 }
 
@@ -397,10 +397,10 @@ pub(crate) mod tests {
 
     #[test]
     fn kinds_are_told_apart() {
-        let kind = |path: &str| Kind::of(&std::fs::metadata(path).unwrap());
-        assert_eq!(kind("/dev/null"), Kind::Character);
-        assert_eq!(kind("/"), Kind::Directory);
-        assert_eq!(kind("/proc/self/exe"), Kind::Regular);
+        let kind = |path: &str| FileKind::of(&std::fs::metadata(path).unwrap());
+        assert_eq!(kind("/dev/null"), FileKind::Character);
+        assert_eq!(kind("/"), FileKind::Directory);
+        assert_eq!(kind("/proc/self/exe"), FileKind::Regular);
         let null = DeviceNumber::of_node(&std::fs::metadata("/dev/null").unwrap());
         assert_eq!(null.to_string(), "1:3");
     }

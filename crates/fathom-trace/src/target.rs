@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fathom_host::block_tree::{BlockDevice, BlockTree};
 use fathom_host::storage;
-use fathom_sys::files::{DeviceNumber, Kind};
+use fathom_sys::files::{DeviceNumber, FileKind};
 
 use crate::error::TraceError;
 
@@ -31,7 +31,7 @@ impl Target {
             path: owned(),
             source,
         })?;
-        if Kind::of(&metadata) != Kind::Block {
+        if FileKind::of(&metadata) != FileKind::Block {
             return Err(no_block_device(path, tree));
         }
         let number = DeviceNumber::of_node(&metadata);

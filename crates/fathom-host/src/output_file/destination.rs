@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::Kind;
+use fathom_sys::files::FileKind;
 
 use crate::block_tree::BlockTree;
 use crate::safety::Guard;
@@ -47,15 +47,15 @@ impl Destination {
             Err(error) => return Err(error),
         };
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        match (Kind::of(&metadata), end) {
-            (Kind::Regular, End::Name(name)) => Ok(Self::Regular(name, metadata)),
-            (Kind::Regular, End::Descriptor) => Ok(Self::Descriptor),
-            (Kind::Character, _) => Ok(Self::Stream),
-            (Kind::Other, _) if is_socket(&metadata) => refused("is a socket"),
-            (Kind::Other, _) => Ok(Self::Stream),
-            (Kind::Directory, _) => refused("is a directory"),
+        match (FileKind::of(&metadata), end) {
+            (FileKind::Regular, End::Name(name)) => Ok(Self::Regular(name, metadata)),
+            (FileKind::Regular, End::Descriptor) => Ok(Self::Descriptor),
+            (FileKind::Character, _) => Ok(Self::Stream),
+            (FileKind::Other, _) if is_socket(&metadata) => refused("is a socket"),
+            (FileKind::Other, _) => Ok(Self::Stream),
+            (FileKind::Directory, _) => refused("is a directory"),
             // Never: the disk's data would be lost.
-            (Kind::Block, _) => refused("is a block device: its data would be overwritten"),
+            (FileKind::Block, _) => refused("is a block device: its data would be overwritten"),
         }
     }
 }

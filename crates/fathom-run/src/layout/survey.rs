@@ -9,7 +9,7 @@ use std::path::Path;
 use fathom_host::safety::kernel_filesystem;
 use fathom_host::storage::nearest_existing;
 use fathom_job::Fallocate;
-use fathom_sys::files::{self, Allocation, Kind};
+use fathom_sys::files::{self, Allocation, FileKind};
 
 use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
 
@@ -37,12 +37,12 @@ pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
         Err(error) => return Err(LayoutError::system(path, "stat", error)),
     };
-    match Kind::of(&metadata) {
-        Kind::Regular => Ok(Found::File {
+    match FileKind::of(&metadata) {
+        FileKind::Regular => Ok(Found::File {
             bytes: metadata.len(),
         }),
-        Kind::Block | Kind::Character | Kind::Other => Ok(Found::Device),
-        Kind::Directory => Err(LayoutError::new(path, LayoutErrorKind::NotAFile)),
+        FileKind::Block | FileKind::Character | FileKind::Other => Ok(Found::Device),
+        FileKind::Directory => Err(LayoutError::new(path, LayoutErrorKind::NotAFile)),
     }
 }
 
