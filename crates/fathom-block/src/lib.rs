@@ -24,7 +24,7 @@ mod sync {
 // Public items, listed once.
 pub use bio::{Bio, Class, Limits};
 pub use deadline::DeadlineConfig;
-pub use request_queue::{Command, DonePiece, Progress, QueueConfig, RequestQueue};
+pub use request_queue::{DonePiece, Progress, QueueConfig, RequestQueue};
 pub use scheduler::SchedulerConfig;
 pub use seeks::{SeekBucket, SeekCounts, moves_data};
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};

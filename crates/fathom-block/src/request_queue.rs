@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use fathom_core::{Direction, OpKind, SplitMix64, Tick};
+use fathom_core::{Command, Direction, OpKind, SplitMix64, Tick};
 
 use crate::bio::{Bio, Class, Limits};
 use crate::deadline::Queued;
@@ -58,31 +58,6 @@ pub enum Progress {
     More,
     /// There are no tags: ask again once [`RequestQueue::woken`] has named the submitter.
     Waits,
-}
-
-/// Command to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Below the device's queue depth; tells the command from the others in flight.
-    pub tag: u32,
-    /// Reads, writes, discards, or makes durable.
-    pub kind: OpKind,
-    /// Byte offset on the device.
-    pub offset: u64,
-    /// Bytes.
-    pub length: u32,
-}
-
-impl Command {
-    /// Returns the result of a command that completed in full.
-    #[must_use]
-    #[inline]
-    pub const fn whole(&self) -> i32 {
-        match self.kind {
-            OpKind::Data(_) => self.length.cast_signed(),
-            OpKind::Sync(_) => 0,
-        }
-    }
 }
 
 /// A piece of a bio that is done.

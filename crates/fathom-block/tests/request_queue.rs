@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use fathom_block::{
-    Bio, Class, Command, DeadlineConfig, DonePiece, Limits, Policy, Progress, QueueConfig,
-    RequestQueue, SchedulerConfig, WaiterId,
+    Bio, Class, DeadlineConfig, DonePiece, Limits, Policy, Progress, QueueConfig, RequestQueue,
+    SchedulerConfig, WaiterId,
 };
-use fathom_core::{Direction, Nanos, OpKind, SyncKind, Tick};
+use fathom_core::{Command, Direction, Nanos, OpKind, SyncKind, Tick};
 use proptest::prelude::*;
 
 const SUBMITTERS: u32 = 12;

@@ -1,10 +1,13 @@
-//! Vocabulary of all crates: ticks, ops, the engine trait, errnos, seeded generators, block maps.
+//! Vocabulary of all crates: ticks, ops, engines and block devices, errnos, seeded generators,
+//! block maps.
 //!
 //! Nothing here does I/O, reads a clock or takes a lock.
 #![forbid(unsafe_code)]
 
+mod block_device;
 mod block_map;
 mod completion_list;
+mod data_buffer;
 mod direction;
 mod engine;
 mod engine_info;
@@ -21,8 +24,10 @@ mod sync {
 }
 
 // Public items, listed once.
+pub use block_device::{BlockDevice, Command, CommandData, Finished, Geometry};
 pub use block_map::{BlockMap, NoMemory};
 pub use completion_list::{CompletionList, CompletionReader};
+pub use data_buffer::DataBuffer;
 pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
 pub use engine_info::{

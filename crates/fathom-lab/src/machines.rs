@@ -1,8 +1,8 @@
 //! Modelled machines of the experiments: the example machine files, with varying parameters.
 
 use fathom_block::{Policy, QueueConfig, SeekCounts};
-use fathom_core::{Direction, Nanos, Tick};
-use fathom_sim::{Device, HostConfig, Stack, Storage as _};
+use fathom_core::{BlockDevice, Direction, Nanos, Tick};
+use fathom_sim::{HostConfig, Stack, Storage as _};
 use fathom_virtual::Machine;
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
@@ -61,7 +61,7 @@ impl LabMachine {
     }
 
     /// Returns host, queue and device.
-    fn parts(self, write_cache: bool) -> (HostConfig, QueueConfig, Box<dyn Device>) {
+    fn parts(self, write_cache: bool) -> (HostConfig, QueueConfig, Box<dyn BlockDevice>) {
         let (file, text, table) = match self {
             Self::Hdd => ("hdd.toml", HDD, "device.hdd"),
             Self::Usb => ("usb.toml", USB, "device.hdd"),
@@ -92,7 +92,7 @@ pub(crate) struct MachineSetup {
 
 impl MachineSetup {
     /// Builds the stack of queue, tags and device.
-    pub(crate) fn stack(&self) -> Stack<Box<dyn Device>> {
+    pub(crate) fn stack(&self) -> Stack<Box<dyn BlockDevice>> {
         let (host, queue, device) = self.machine.parts(self.write_cache);
         let mut queue = QueueConfig {
             nr_requests: self.nr_requests,

@@ -3,9 +3,7 @@
 //! # Limits
 //! There is no parity, no mirror, and no controller with a cache or overhead of its own.
 
-use fathom_core::Tick;
-
-use crate::device::{Command, Device, Finished};
+use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Tick};
 
 /// Striped array of equal devices.
 #[derive(Debug)]
@@ -24,7 +22,7 @@ struct Member<D> {
     free: Vec<u32>,
 }
 
-impl<D: Device> Array<D> {
+impl<D: BlockDevice> Array<D> {
     /// Creates an array with chunks of this number of bytes.
     ///
     /// # Panics
@@ -55,19 +53,30 @@ impl<D: Device> Array<D> {
     }
 }
 
-impl<D: Device> Member<D> {
+impl<D: BlockDevice> Member<D> {
     fn start(&mut self, part: &Command, now: Tick) {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.owners.push(0);
             u32::try_from(self.owners.len() - 1).unwrap_or(u32::MAX)
         });
         self.owners[tag as usize] = part.tag;
-        self.device.start(&Command { tag, ..*part }, now);
+        // The members are models: there is no data to divide.
+        let command = Command { tag, ..*part };
+        self.device.start(&command, &mut None, now);
     }
 }
 
-impl<D: Device> Device for Array<D> {
-    fn start(&mut self, command: &Command, now: Tick) {
+impl<D: BlockDevice> BlockDevice for Array<D> {
+    fn geometry(&self) -> Geometry {
+        let first = self.members[0].device.geometry();
+        Geometry {
+            bytes: first.bytes.saturating_mul(self.members.len() as u64),
+            transfer_bytes_max: Geometry::UNBOUNDED.transfer_bytes_max,
+            ..first
+        }
+    }
+
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
         let tags = self.open.len().max(command.tag as usize + 1);
         self.open.resize(tags, (0, 0));
         self.open[command.tag as usize] = (0, 0);
@@ -112,7 +121,7 @@ impl<D: Device> Device for Array<D> {
                 };
                 if *left == 0 {
                     let (at, result) = (part.at, *result);
-                    return Some(Finished { tag, at, result });
+                    return Some(Finished::new(tag, at, result));
                 }
             }
         }
@@ -139,16 +148,12 @@ mod tests {
             offset,
             length,
         };
-        array.start(&command, Tick::ZERO);
+        array.start(&command, &mut None, Tick::ZERO);
         let tags = array.members.iter().map(|member| member.owners.len());
         assert_eq!(tags.collect::<Vec<_>>(), parts);
         assert_eq!(array.next(), Some(Tick::new(5)));
         let finished = array.completed(Tick::new(5));
-        let want = Finished {
-            tag: 3,
-            at: Tick::new(5),
-            result: want,
-        };
+        let want = Finished::new(3, Tick::new(5), want);
         assert_eq!(finished, Some(want));
         assert_eq!(array.completed(Tick::new(5)), None);
     }

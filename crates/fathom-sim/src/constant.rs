@@ -6,16 +6,15 @@
 
 use std::collections::VecDeque;
 
-use fathom_core::{Nanos, Tick};
-
-use crate::device::{Command, Device, Finished};
+use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, Tick};
 
 /// Device of constant latency.
 #[derive(Clone, Debug)]
 pub struct Constant {
     latency: Nanos,
-    /// Commands in order of completion, which is that of arrival because latencies are equal.
-    in_flight: VecDeque<Finished>,
+    /// Tag, completion time and result of the commands, in order of completion, which is that of
+    /// arrival because latencies are equal.
+    in_flight: VecDeque<(u32, Tick, i32)>,
 }
 
 impl Constant {
@@ -30,19 +29,20 @@ impl Constant {
     }
 }
 
-impl Device for Constant {
+impl BlockDevice for Constant {
+    fn geometry(&self) -> Geometry {
+        Geometry::UNBOUNDED
+    }
+
     #[inline]
-    fn start(&mut self, command: &Command, now: Tick) {
-        self.in_flight.push_back(Finished {
-            tag: command.tag,
-            at: now + self.latency,
-            result: command.whole(),
-        });
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
+        let at = now + self.latency;
+        self.in_flight.push_back((command.tag, at, command.whole()));
     }
 
     #[inline]
     fn next(&self) -> Option<Tick> {
-        self.in_flight.front().map(|finished| finished.at)
+        self.in_flight.front().map(|&(_, at, _)| at)
     }
 
     #[inline]
@@ -50,6 +50,7 @@ impl Device for Constant {
         if self.next()? > now {
             return None;
         }
-        self.in_flight.pop_front()
+        let (tag, at, result) = self.in_flight.pop_front()?;
+        Some(Finished::new(tag, at, result))
     }
 }

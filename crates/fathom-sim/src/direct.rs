@@ -3,9 +3,8 @@
 //! Faults can be injected by op number, so that tests decide exactly which op fails.
 
 use fathom_block::{SeekCounts, moves_data};
-use fathom_core::{Direction, OpKind, PerDirection, Slot, Tick};
+use fathom_core::{BlockDevice, Command, Direction, OpKind, PerDirection, Slot, Tick};
 
-use crate::device::{Command, Device};
 use crate::storage::{Event, JobId, Request, Storage, Submission};
 
 /// Storage that passes any number of commands to its device at once.
@@ -43,7 +42,7 @@ pub enum FaultKind {
     Lost,
 }
 
-impl<D: Device> Direct<D> {
+impl<D: BlockDevice> Direct<D> {
     /// Creates a storage that consists of `device` alone.
     #[must_use]
     pub fn new(device: D) -> Self {
@@ -109,7 +108,7 @@ impl<D: Device> Direct<D> {
     }
 }
 
-impl<D: Device> Storage for Direct<D> {
+impl<D: BlockDevice> Storage for Direct<D> {
     #[inline]
     fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
         if self.seeks.is_some() {
@@ -122,7 +121,7 @@ impl<D: Device> Storage for Direct<D> {
             offset: request.offset,
             length: request.length,
         };
-        self.device.start(&command, now);
+        self.device.start(&command, &mut None, now);
         Submission::Accepted
     }
 

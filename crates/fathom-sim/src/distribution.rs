@@ -7,9 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_core::{Direction, OpKind, PerDirection, Tick, Xoshiro256};
-
-use crate::device::{Command, Device, Finished};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Finished, Geometry, OpKind, PerDirection, Tick,
+    Xoshiro256,
+};
 
 /// Recorded latencies with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,8 +63,12 @@ impl Drawn {
     }
 }
 
-impl Device for Drawn {
-    fn start(&mut self, command: &Command, now: Tick) {
+impl BlockDevice for Drawn {
+    fn geometry(&self) -> Geometry {
+        Geometry::UNBOUNDED
+    }
+
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
         let direction = match command.kind {
             OpKind::Data(direction) => direction,
             OpKind::Sync(_) => Direction::Write,
@@ -88,7 +93,7 @@ impl Device for Drawn {
         let &Reverse((at, _, tag, result)) = self.in_flight.peek()?;
         (at <= now).then(|| {
             self.in_flight.pop();
-            Finished { tag, at, result }
+            Finished::new(tag, at, result)
         })
     }
 }

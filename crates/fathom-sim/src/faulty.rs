@@ -12,9 +12,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_core::{Errno, Nanos, OpKind, PerDirection, Tick, Xoshiro256};
-
-use crate::device::{Command, Device, Finished};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Errno, Finished, Geometry, Nanos, OpKind, PerDirection,
+    Tick, Xoshiro256,
+};
 
 /// Faults of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,7 +107,7 @@ impl Faults {
     }
 }
 
-impl<D: Device> Faulty<D> {
+impl<D: BlockDevice> Faulty<D> {
     /// Adds `faults` to `device`.
     #[must_use]
     pub fn new(device: D, faults: Faults) -> Self {
@@ -148,20 +149,24 @@ impl<D: Device> Faulty<D> {
         (at <= now).then(|| {
             self.lost.pop();
             let result = Errno::ETIMEDOUT.result();
-            Finished { tag, at, result }
+            Finished::new(tag, at, result)
         })
     }
 }
 
-impl<D: Device> Device for Faulty<D> {
-    fn start(&mut self, command: &Command, now: Tick) {
+impl<D: BlockDevice> BlockDevice for Faulty<D> {
+    fn geometry(&self) -> Geometry {
+        self.device.geometry()
+    }
+
+    fn start(&mut self, command: &Command, data: &mut CommandData, now: Tick) {
         self.now = now;
         let tag = command.tag as usize;
         if self.fates.len() <= tag {
             self.fates.resize(tag + 1, Fate::Good);
         }
         self.fates[tag] = self.fate(command, now);
-        self.device.start(command, self.faults.to_device(now));
+        self.device.start(command, data, self.faults.to_device(now));
     }
 
     fn next(&self) -> Option<Tick> {
@@ -229,7 +234,7 @@ mod tests {
             ..Faults::default()
         };
         let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
-        device.start(&write(0), Tick::new(now));
+        device.start(&write(0), &mut None, Tick::new(now));
         let next = device.next().expect("in flight");
         assert_eq!(next, Tick::new(want));
         assert_eq!(device.completed(Tick::new(want - 1)), None);
@@ -254,17 +259,16 @@ mod tests {
     fn zero_latency_commands_wait_for_the_end_of_a_stall() {
         #[derive(Debug, Default)]
         struct AtOnce(Option<Finished>);
-        impl Device for AtOnce {
-            fn start(&mut self, command: &Command, now: Tick) {
+        impl BlockDevice for AtOnce {
+            fn geometry(&self) -> Geometry {
+                Geometry::UNBOUNDED
+            }
+            fn start(&mut self, command: &Command, _data: &mut CommandData, now: Tick) {
                 let (tag, result) = (command.tag, command.whole());
-                self.0 = Some(Finished {
-                    tag,
-                    at: now,
-                    result,
-                });
+                self.0 = Some(Finished::new(tag, now, result));
             }
             fn next(&self) -> Option<Tick> {
-                self.0.map(|finished| finished.at)
+                self.0.as_ref().map(|finished| finished.at)
             }
             fn completed(&mut self, now: Tick) -> Option<Finished> {
                 self.0.take_if(|finished| finished.at <= now)
@@ -278,7 +282,7 @@ mod tests {
             ..Faults::default()
         };
         let mut device = Faulty::new(AtOnce::default(), faults);
-        device.start(&write(0), Tick::new(120));
+        device.start(&write(0), &mut None, Tick::new(120));
         assert_eq!(device.next(), Some(Tick::new(150)));
         assert_eq!(device.completed(Tick::new(120)), None);
         assert!(device.completed(Tick::new(150)).is_some());
@@ -292,7 +296,7 @@ mod tests {
             ..Faults::default()
         };
         let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
-        device.start(&write(0), Tick::new(5));
+        device.start(&write(0), &mut None, Tick::new(5));
         assert_eq!(device.completed(Tick::new(15)), None);
         let at = device.next().expect("a time-out");
         assert_eq!(at, Tick::new(30_000_000_005));
@@ -310,7 +314,7 @@ mod tests {
         let mut device = Faulty::new(Constant::new(Nanos::new(10)), faults);
         let mut seen = [0_u32; 3];
         for at in 0..10_000 {
-            device.start(&write(0), Tick::new(100 * at));
+            device.start(&write(0), &mut None, Tick::new(100 * at));
             let end = Tick::new(100 * at + 10);
             match device.completed(end).expect("done").result {
                 4096 => seen[0] += 1,

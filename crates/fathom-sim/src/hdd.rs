@@ -18,9 +18,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fathom_core::{Direction, Errno, Nanos, OpKind, Tick};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, Nanos, OpKind, Tick,
+};
 
-use crate::device::{Command, Device, Finished};
 use crate::platter::{Platter, PlatterConfig};
 
 /// Configuration of a hard disk.
@@ -286,11 +287,17 @@ impl Hdd {
     }
 }
 
-impl Device for Hdd {
-    fn start(&mut self, command: &Command, now: Tick) {
-        let end = command.offset.saturating_add(u64::from(command.length));
+impl BlockDevice for Hdd {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            bytes: self.config.platter.capacity,
+            ..Geometry::UNBOUNDED
+        }
+    }
+
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
         match command.kind {
-            _ if end > self.config.platter.capacity => {
+            _ if command.end() > self.config.platter.capacity => {
                 self.report(command.tag, Errno::EIO.result(), now + self.reply());
             }
             OpKind::Data(Direction::Read) => self.put_down(command, Some(command.tag)),
@@ -325,7 +332,7 @@ impl Device for Hdd {
                 }
                 _ if report.is_some_and(|at| at <= now) => {
                     let Reverse((at, _, tag, result)) = self.reports.pop()?;
-                    return Some(Finished { tag, at, result });
+                    return Some(Finished::new(tag, at, result));
                 }
                 _ => return None,
             }

@@ -7,7 +7,6 @@
 
 mod array;
 mod constant;
-mod device;
 mod direct;
 mod distribution;
 mod driver;
@@ -26,7 +25,6 @@ mod watch;
 // Public items, listed once.
 pub use array::Array;
 pub use constant::Constant;
-pub use device::{Command, Device, Finished};
 pub use direct::{Direct, FaultKind, InjectedFault};
 pub use distribution::{Drawn, Recorded};
 pub use driver::Simulation;

@@ -19,9 +19,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use fathom_core::{Direction, Nanos, OpKind, Tick};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Finished, Geometry, Nanos, OpKind, Tick,
+};
 
-use crate::device::{Command, Device, Finished};
 use crate::flash_map::{FREE_BLOCKS_MIN, FlashLayout, FlashMap};
 
 /// Configuration of a flash drive.
@@ -364,19 +365,11 @@ impl Ssd {
                 *pages -= 1;
                 if *pages == 0 {
                     let result = length.cast_signed();
-                    self.done.push_back(Finished {
-                        tag,
-                        at: now,
-                        result,
-                    });
+                    self.done.push_back(Finished::new(tag, now, result));
                 }
             }
             Next::Done { tag, result } => {
-                self.done.push_back(Finished {
-                    tag,
-                    at: now,
-                    result,
-                });
+                self.done.push_back(Finished::new(tag, now, result));
             }
         }
     }
@@ -394,8 +387,15 @@ impl Ssd {
     }
 }
 
-impl Device for Ssd {
-    fn start(&mut self, command: &Command, now: Tick) {
+impl BlockDevice for Ssd {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            bytes: self.config.capacity,
+            ..Geometry::UNBOUNDED
+        }
+    }
+
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
         match command.kind {
             OpKind::Data(Direction::Read) => self.read(command, now),
             OpKind::Data(Direction::Write) => {

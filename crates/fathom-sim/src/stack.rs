@@ -16,9 +16,8 @@ use std::collections::BinaryHeap;
 use fathom_block::{
     Bio, Class, DonePiece, Progress, QueueConfig, RequestQueue, SeekCounts, WaiterId,
 };
-use fathom_core::{Nanos, Slot, SplitMix64, Tick};
+use fathom_core::{BlockDevice, Command, Nanos, Slot, SplitMix64, Tick};
 
-use crate::device::{Command, Device};
 use crate::storage::{Event, JobId, Request, Storage, Submission};
 
 /// Costs of a host's threads.
@@ -93,7 +92,7 @@ enum Next {
     Hear(u32),
 }
 
-impl<D: Device> Stack<D> {
+impl<D: BlockDevice> Stack<D> {
     /// Creates a stack of `device` behind a queue, for this number of jobs.
     ///
     /// # Panics
@@ -155,7 +154,7 @@ impl<D: Device> Stack<D> {
         let mut commands = std::mem::take(&mut self.commands);
         self.queue.dispatch(now, &mut commands);
         for command in commands.drain(..) {
-            self.device.start(&command, now);
+            self.device.start(&command, &mut None, now);
         }
         self.commands = commands;
         let mut before = Nanos::ZERO;
@@ -242,7 +241,7 @@ impl OpState {
     }
 }
 
-impl<D: Device> Storage for Stack<D> {
+impl<D: BlockDevice> Storage for Stack<D> {
     fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
         if let Some(op) = self.threads[job.index()].queued.take() {
             self.ops[op as usize].taken = true;

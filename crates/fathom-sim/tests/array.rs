@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use fathom_core::{Direction, Nanos, OpKind, Tick, Xoshiro256};
-use fathom_sim::{Array, Command, Device, Finished, Hdd, HddConfig, PlatterConfig, Zone};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Finished, Geometry, Nanos, OpKind, Tick,
+    Xoshiro256,
+};
+use fathom_sim::{Array, Hdd, HddConfig, PlatterConfig, Zone};
 
 const WRITE: OpKind = OpKind::Data(Direction::Write);
 
@@ -25,16 +28,17 @@ struct Noting {
     done: Vec<Finished>,
 }
 
-impl Device for Noting {
-    fn start(&mut self, command: &Command, now: Tick) {
+impl BlockDevice for Noting {
+    fn geometry(&self) -> Geometry {
+        Geometry::UNBOUNDED
+    }
+
+    fn start(&mut self, command: &Command, _no_data: &mut CommandData, now: Tick) {
         let end = command.offset + u64::from(command.length);
         self.bytes.borrow_mut().extend(command.offset..end);
         let whole = command.length.cast_signed();
-        self.done.push(Finished {
-            tag: command.tag,
-            at: now,
-            result: if self.fails { -5 } else { whole },
-        });
+        let result = if self.fails { -5 } else { whole };
+        self.done.push(Finished::new(command.tag, now, result));
     }
 
     fn next(&self) -> Option<Tick> {
@@ -60,7 +64,7 @@ fn check_split(members: u64, chunk: u64, seed: u64) {
         };
         let mut array = Array::new(seen.iter().map(device).collect(), chunk);
         let length = u32::try_from(length).expect("small");
-        array.start(&command(4, offset, length), Tick::ZERO);
+        array.start(&command(4, offset, length), &mut None, Tick::ZERO);
         let mut want = vec![Vec::new(); seen.len()];
         for byte in offset..offset + u64::from(length) {
             let (stripe, within) = (byte / chunk / members, byte % chunk);
@@ -72,11 +76,7 @@ fn check_split(members: u64, chunk: u64, seed: u64) {
             seen, want,
             "{members} members, chunks of {chunk}: {offset}+{length}"
         );
-        let whole = Finished {
-            tag: 4,
-            at: Tick::ZERO,
-            result: length.cast_signed(),
-        };
+        let whole = Finished::new(4, Tick::ZERO, length.cast_signed());
         assert_eq!(array.completed(Tick::ZERO), Some(whole));
         assert_eq!(array.completed(Tick::ZERO), None);
     }
@@ -98,7 +98,7 @@ fn an_error_of_one_member_fails_the_command() {
     };
     for fails in [[true, false], [false, true]] {
         let mut array = Array::new(fails.map(device).into(), 8);
-        array.start(&command(0, 0, 16), Tick::ZERO);
+        array.start(&command(0, 0, 16), &mut None, Tick::ZERO);
         let finished = array.completed(Tick::ZERO).expect("both parts are done");
         assert_eq!(finished.result, -5, "{fails:?}");
     }
@@ -131,7 +131,7 @@ fn check_parallel(members: usize, chunks: u32, want_ms: u64) {
     let disks = std::iter::repeat_with(disk).take(members).collect();
     let mut array = Array::new(disks, CHUNK);
     let chunk = u32::try_from(CHUNK).expect("small");
-    array.start(&command(0, 0, chunks * chunk), Tick::ZERO);
+    array.start(&command(0, 0, chunks * chunk), &mut None, Tick::ZERO);
     let mut done = None;
     while let Some(now) = array.next() {
         done = array.completed(now).or(done);

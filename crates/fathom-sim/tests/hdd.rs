@@ -1,7 +1,7 @@
 //! The hard disk: when each command ends, worked out by hand.
 
-use fathom_core::{Direction, Nanos, OpKind, SyncKind, Tick};
-use fathom_sim::{Command, Device, Hdd, HddConfig, PlatterConfig, WriteCache, Zone};
+use fathom_core::{BlockDevice, Command, Direction, Nanos, OpKind, SyncKind, Tick};
+use fathom_sim::{Hdd, HddConfig, PlatterConfig, WriteCache, Zone};
 
 /// A turn is 8 ms, a track 1 MB, a seek 1 ms however far.
 fn disk(reorder_window: u32, write_cache: bool) -> Hdd {
@@ -46,7 +46,7 @@ fn check(mut disk: Hdd, commands: &[(OpKind, u64)], want: &[(u32, u64)]) {
             offset: eighth * 125_000,
             length,
         };
-        disk.start(&command, Tick::ZERO);
+        disk.start(&command, &mut None, Tick::ZERO);
     }
     let mut seen = Vec::new();
     while let Some(next) = disk.next() {
@@ -114,7 +114,7 @@ fn contiguous_reads_are_served_by_read_ahead() {
             offset,
             length: 125_000,
         };
-        disk.start(&command, Tick::new(now));
+        disk.start(&command, &mut None, Tick::new(now));
         let end = disk.next().unwrap();
         assert!(disk.completed(end).is_some());
         assert_eq!(end.get(), want);
@@ -133,7 +133,7 @@ fn commands_beyond_the_end_fail() {
         offset: 1 << 40,
         length: 512,
     };
-    disk.start(&command, Tick::ZERO);
+    disk.start(&command, &mut None, Tick::ZERO);
     let end = disk.next().unwrap();
     assert_eq!(end, Tick::new(1000));
     assert_eq!(disk.completed(end).map(|it| it.result), Some(-5));

@@ -1,7 +1,7 @@
 //! The flash drive beside closed forms: what dies, channels, buffer and cleaning allow.
 
-use fathom_core::{Direction, Nanos, OpKind, SyncKind, Tick, Xoshiro256};
-use fathom_sim::{Command, Device, Ssd, SsdConfig};
+use fathom_core::{BlockDevice, Command, Direction, Nanos, OpKind, SyncKind, Tick, Xoshiro256};
+use fathom_sim::{Ssd, SsdConfig};
 
 const READ: OpKind = OpKind::Data(Direction::Read);
 const WRITE: OpKind = OpKind::Data(Direction::Write);
@@ -58,7 +58,7 @@ impl Loop {
             offset,
             length,
         };
-        self.ssd.start(&command, self.now);
+        self.ssd.start(&command, &mut None, self.now);
     }
 
     /// Until nothing is in flight.

@@ -12,10 +12,10 @@
 use std::ops::Range;
 
 use fathom_block::QueueConfig;
-use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_core::{BlockDevice, Nanos, PerDirection, Tick};
 use fathom_job::Origin;
 use fathom_setup::RunError;
-use fathom_sim::{Device, Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
+use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source};
@@ -93,7 +93,7 @@ impl Machine {
 
     /// The first device, new, with what stands in front of it; nothing if it has no queue.
     #[must_use]
-    pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn Device>)> {
+    pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn BlockDevice>)> {
         let device = self.devices.first()?;
         Some((self.host, device.queue?, device.model.device()))
     }

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use fathom_core::{Nanos, PerDirection};
+use fathom_core::{BlockDevice, Nanos, PerDirection};
 use fathom_sim::{
-    Array, Constant, Device, Drawn, Hdd, HddConfig, PlatterConfig, Recorded, Ssd, SsdConfig,
-    WriteCache, Zone,
+    Array, Constant, Drawn, Hdd, HddConfig, PlatterConfig, Recorded, Ssd, SsdConfig, WriteCache,
+    Zone,
 };
 
 use super::fields::Fields;
@@ -75,12 +75,12 @@ impl Model {
     }
 
     /// A new device.
-    pub(super) fn device(&self) -> Box<dyn Device> {
+    pub(super) fn device(&self) -> Box<dyn BlockDevice> {
         self.member(0)
     }
 
     /// A new device that is this one of an array: what is drawn by chance is its own.
-    fn member(&self, number: u64) -> Box<dyn Device> {
+    fn member(&self, number: u64) -> Box<dyn BlockDevice> {
         match self {
             Self::Constant(latency) => Box::new(Constant::new(*latency)),
             Self::Distribution(recorded, seed) => {
