@@ -9,10 +9,8 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, Distribution, FileRange, FileService, JobLog,
-    LimitConfig, LogChannel, LogConfig, MapMode, Measure, Mix, Pace, PatternConfig,
-    RandomGenerator, Rate, RateProcess, Sequencer, Series, SizeChoice, SyncRules, Tolerate, Worker,
-    WorkerConfig, turn,
+    Batching, BufferConfig, BufferFill, Control, JobLog, LogChannel, LogConfig, Measure, Mix, Pace,
+    Rate, RateProcess, Series, Worker, WorkerConfig, fixture, turn,
 };
 
 #[global_allocator]
@@ -24,78 +22,29 @@ const FILE_BYTES: u64 = 4 << 20;
 /// 16 threads. One for each op would be 100,000.
 const WORKER_ALLOCATIONS_MAX: u64 = 16 * 10;
 
-#[expect(clippy::too_many_lines, reason = "one line a field")]
 fn job(depth: u32) -> WorkerConfig {
+    let mix = Mix::ReadWrite { read: 90 };
+    let plain = fixture::job(fixture::pattern(mix, true, 4096, FILE_BYTES));
     WorkerConfig {
-        pattern: PatternConfig {
-            mix: Mix::ReadWrite { read: 90 },
-            random: true,
-            sequencer: Sequencer::None,
-            files: vec![FileRange {
-                offset: 0,
-                length: FILE_BYTES,
-                file: FILE_BYTES,
-            }],
-            sizes: PerDirection::all(SizeChoice::Fixed(4096)),
-            align: PerDirection::all(4096),
-            map: MapMode::On,
-            generator: RandomGenerator::Tausworthe { explicit: false },
-            distribution: Distribution::Uniform,
-            percentage_random: PerDirection::all(100),
-            shares: None,
-            sequence: None,
-            zones: None,
-            sizes_by_order: false,
-            service: FileService::RoundRobin(1),
-            open_files: u32::MAX,
-            seed: 7,
-        },
         depth,
         batching: Batching {
-            submit: 1,
-            complete_min: 1,
             complete_max: depth,
-            low: depth,
+            ..fixture::batching(depth)
         },
         bytes_per_pass: OPS * 4096,
-        loops: 1,
-        bytes_in_all: None,
-        runtime: None,
-        time_based: false,
-        ramp: Nanos::ZERO,
-        start_delay: Nanos::ZERO,
-        rate: PerDirection::all(None),
-        rate_min: PerDirection::all(None),
-        rate_cycle: Nanos::from_secs(1),
-        serialize_overlap: false,
-        sync_filesystems: Vec::new(),
-        recreate_each_pass: false,
-        fill: false,
-        think: None,
-        sync: SyncRules::default(),
-        tolerate: Tolerate::default(),
-        verify: None,
         buffers: BufferConfig {
             fill: BufferFill::Random,
-            refill: false,
             scramble: true,
-            compress: None,
-            dedupe: None,
+            ..plain.buffers
         },
         measure: Measure {
-            slat: true,
-            clat: true,
-            lat: true,
-            bandwidth: true,
             slat_histogram: true,
-            clat_histogram: true,
             lat_histogram: true,
             bandwidth_sample: Nanos::from_millis(1),
             iops_sample: Nanos::from_millis(1),
+            ..plain.measure
         },
-        priorities: None,
-        invalidate: false,
-        limits: LimitConfig::default(),
+        ..plain
     }
 }
 

@@ -10,6 +10,8 @@ mod depth_search;
 mod ending;
 mod exponential;
 mod fast_path;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 mod flow;
 mod issue;
 mod job_limits;

@@ -499,17 +499,7 @@ mod tests {
 
     #[test]
     fn the_depth_map_counts_each_op_at_its_own_depth() {
-        let measure = Measure {
-            slat: true,
-            clat: true,
-            lat: true,
-            bandwidth: true,
-            slat_histogram: false,
-            clat_histogram: true,
-            lat_histogram: false,
-            bandwidth_sample: Nanos::from_millis(500),
-            iops_sample: Nanos::from_millis(500),
-        };
+        let measure = crate::fixture::measure();
         let none = PerDirection::all(false);
         let mut recorder = Recorder::new(measure, 4, PerDirection::all(true), none, true);
         recorder.issued(2, 2);

@@ -1,91 +1,16 @@
 //! A job and a device to change one thing of.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use fathom_core::{Nanos, PerDirection, Tick};
+use fathom_core::{Nanos, Tick};
 use fathom_sim::{
     Constant, Content, Direct, EngineSpec, Faults, Faulty, InjectedFault, ModelEngine, ModelFile,
     Ran, Simulation, Stall,
 };
-use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, LimitConfig, MapMode,
-    Measure, Mix, PatternConfig, RandomGenerator, Results, Sequencer, SizeChoice, SyncRules,
-    Tolerate, Worker, WorkerConfig,
-};
+use fathom_workload::{Mix, Results, Worker, WorkerConfig, fixture};
 
 /// 4 KiB reads in order over 1 MiB, one at a time.
-#[expect(clippy::too_many_lines, reason = "one line a field")]
 pub(crate) fn job() -> WorkerConfig {
-    WorkerConfig {
-        pattern: PatternConfig {
-            mix: Mix::Read,
-            random: false,
-            sequencer: Sequencer::None,
-            files: vec![FileRange {
-                offset: 0,
-                length: 1 << 20,
-                file: 1 << 20,
-            }],
-            sizes: PerDirection::all(SizeChoice::Fixed(4096)),
-            align: PerDirection::all(4096),
-            map: MapMode::On,
-            generator: RandomGenerator::Tausworthe { explicit: false },
-            distribution: Distribution::Uniform,
-            percentage_random: PerDirection::all(100),
-            shares: None,
-            sequence: None,
-            zones: None,
-            sizes_by_order: false,
-            service: FileService::RoundRobin(1),
-            open_files: u32::MAX,
-            seed: 7,
-        },
-        depth: 1,
-        batching: Batching {
-            submit: 1,
-            complete_min: 1,
-            complete_max: 1,
-            low: 1,
-        },
-        bytes_per_pass: 1 << 20,
-        loops: 1,
-        bytes_in_all: None,
-        runtime: None,
-        time_based: false,
-        ramp: Nanos::ZERO,
-        start_delay: Nanos::ZERO,
-        rate: PerDirection::all(None),
-        rate_min: PerDirection::all(None),
-        rate_cycle: Nanos::from_millis(1000),
-        serialize_overlap: false,
-        sync_filesystems: Vec::new(),
-        recreate_each_pass: false,
-        fill: false,
-        think: None,
-        sync: SyncRules::default(),
-        tolerate: Tolerate::default(),
-        verify: None,
-        buffers: BufferConfig {
-            fill: BufferFill::Zero,
-            refill: false,
-            scramble: false,
-            compress: None,
-            dedupe: None,
-        },
-        measure: Measure {
-            slat: true,
-            clat: true,
-            lat: true,
-            bandwidth: true,
-            slat_histogram: false,
-            clat_histogram: true,
-            lat_histogram: false,
-            bandwidth_sample: Nanos::from_millis(500),
-            iops_sample: Nanos::from_millis(500),
-        },
-        priorities: None,
-        invalidate: false,
-        limits: LimitConfig::default(),
-    }
+    fixture::job(fixture::pattern(Mix::Read, false, 4096, 1 << 20))
 }
 
 /// The same with `depth` slots.

@@ -3,10 +3,10 @@
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
 use fathom_core::{Nanos, PerDirection};
+#[allow(unused_imports, reason = "each test program uses some of it")]
+pub use fathom_workload::fixture::file;
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Distribution, FileRange, FileService, LimitConfig, MapMode,
-    Measure, Mix, Pattern, PatternConfig, RandomGenerator, Sequencer, SizeChoice, SyncRules,
-    Target, Tolerate, WorkerConfig,
+    Measure, Mix, Pattern, PatternConfig, SizeChoice, Target, WorkerConfig, fixture,
 };
 
 /// A kibibyte.
@@ -14,85 +14,20 @@ pub const K: u64 = 1024;
 
 pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
     PatternConfig {
-        mix,
-        random,
-        sequencer: Sequencer::None,
-        files: vec![file(0, length)],
-        sizes: PerDirection::all(SizeChoice::Fixed(size)),
-        align: PerDirection::all(u64::from(size)),
-        map: MapMode::On,
-        generator: RandomGenerator::Tausworthe { explicit: false },
-        distribution: Distribution::Uniform,
-        percentage_random: PerDirection::all(100),
-        shares: None,
-        sequence: None,
-        zones: None,
-        sizes_by_order: false,
-        service: FileService::RoundRobin(1),
-        open_files: u32::MAX,
         seed: 0x89,
+        ..fixture::pattern(mix, random, size, length)
     }
 }
 
 /// A job that goes through its pattern once, at depth 1, and measures latencies.
 pub fn job(pattern: PatternConfig) -> WorkerConfig {
     WorkerConfig {
-        bytes_per_pass: pattern.files.iter().map(|file| file.length).sum(),
-        pattern,
-        depth: 1,
-        batching: Batching {
-            submit: 1,
-            complete_min: 1,
-            complete_max: 1,
-            low: 1,
-        },
-        loops: 1,
-        bytes_in_all: None,
-        runtime: None,
-        time_based: false,
-        ramp: Nanos::ZERO,
-        start_delay: Nanos::ZERO,
-        rate: PerDirection::all(None),
-        rate_min: PerDirection::all(None),
-        rate_cycle: Nanos::from_millis(1000),
-        serialize_overlap: false,
-        sync_filesystems: Vec::new(),
-        recreate_each_pass: false,
-        fill: false,
-        think: None,
-        sync: SyncRules::default(),
-        tolerate: Tolerate::default(),
-        verify: None,
-        buffers: BufferConfig {
-            fill: BufferFill::Zero,
-            refill: false,
-            scramble: false,
-            compress: None,
-            dedupe: None,
-        },
         measure: Measure {
-            slat: true,
-            clat: true,
-            lat: true,
-            bandwidth: true,
-            slat_histogram: false,
-            clat_histogram: true,
-            lat_histogram: false,
             bandwidth_sample: Nanos::new(100_000),
             iops_sample: Nanos::new(100_000),
+            ..fixture::measure()
         },
-        priorities: None,
-        invalidate: false,
-        limits: LimitConfig::default(),
-    }
-}
-
-/// A range that ends with its file.
-pub const fn file(offset: u64, length: u64) -> FileRange {
-    FileRange {
-        offset,
-        length,
-        file: offset.saturating_add(length),
+        ..fixture::job(pattern)
     }
 }
 
