@@ -1,32 +1,32 @@
-//! An engine that was started, of whatever kind.
+//! A started engine of any type.
 
 use fathom_core::Engine;
 
-use crate::{Libaio, Null, Offload, Sync, Uring};
+use crate::{Libaio, Null, Offload, SyncEngine, Uring};
 
 /// A started engine.
 ///
-/// A driver matches on it once and runs a loop compiled for what it finds. Only the engines whose
-/// cost per op shows in a measurement have a variant, and so a loop, of their own; all others are
-/// boxed and share one loop. A loop per engine was rejected: twenty engines would mean twenty
-/// copies of the workload.
+/// A driver matches on it once and runs a loop compiled for that variant. Only engines whose cost
+/// per op shows in measurements have a variant, and thus a loop, of their own; all others are boxed
+/// and share one loop. A loop per engine was rejected: twenty engines would mean twenty copies of
+/// the workload.
 pub enum AnyEngine {
     /// `null`.
     Null(Null),
     /// `psync`, `sync`, `vsync`, `pvsync`, `pvsync2`.
-    Sync(Sync),
+    Sync(SyncEngine),
     /// `libaio`.
     Libaio(Libaio),
     /// `io_uring`.
     Uring(Uring),
-    /// Any engine, behind workers that submit its ops.
+    /// Any engine, run by worker threads.
     Offload(Box<Offload>),
-    /// Any other engine, called through a pointer.
+    /// Any other engine, called through a vtable.
     Boxed(Box<dyn Engine>),
 }
 
 impl AnyEngine {
-    /// Optional kernel features in use, for the record.
+    /// Returns the optional kernel features in use, for the record.
     #[must_use]
     pub fn features(&self) -> Vec<String> {
         match self {
@@ -37,7 +37,7 @@ impl AnyEngine {
         }
     }
 
-    /// System calls made for ops so far; 0 where they are not counted.
+    /// Returns the number of system calls made for ops; 0 if the engine does not count them.
     #[must_use]
     pub const fn system_calls(&self) -> u64 {
         match self {
@@ -48,7 +48,7 @@ impl AnyEngine {
         }
     }
 
-    /// Moves the engine behind a pointer.
+    /// Boxes the engine.
     #[must_use]
     pub fn boxed(self) -> Box<dyn Engine> {
         match self {
@@ -61,7 +61,7 @@ impl AnyEngine {
         }
     }
 
-    /// Borrows the engine through a pointer, for callers off the hot path.
+    /// Borrows the engine as a trait object, for callers off the hot path.
     #[must_use]
     pub fn as_dyn(&mut self) -> &mut dyn Engine {
         match self {

@@ -1,4 +1,4 @@
-//! Configuration of an engine: everything it is told when it starts.
+//! Configuration of an engine, fixed when it starts.
 
 use fathom_core::EngineValues;
 use fathom_sys::clock::Clock;
@@ -6,7 +6,7 @@ use fathom_sys::memory::Memory;
 
 use crate::{FileLock, Kick, Registration};
 
-/// Configuration of an engine: final values, nothing left to look up.
+/// Configuration of an engine, fully resolved: no defaults left to apply.
 ///
 /// Start from [`EngineConfig::new`] and override what differs.
 #[derive(Clone, Debug)]
@@ -29,11 +29,11 @@ pub struct EngineConfig {
     pub memory: Memory,
     /// Locks that ops wait for, in the order of the files; empty for none.
     pub locks: Vec<FileLock>,
-    /// Access order that the kernel is told of.
+    /// Access order advised to the kernel.
     pub advice: FileAdvice,
-    /// Ops are done by worker threads, which are woken this way.
+    /// Execution by worker threads, and when they are woken; `None`: on the caller's thread.
     pub offload: Option<Kick>,
-    /// Open files with `O_NOATIME` where the kernel allows it (a file of the same owner).
+    /// Open files with `O_NOATIME` where the kernel permits it (to the file's owner).
     pub keep_access_time: bool,
     /// Expected lifetime of written data, 1–5 (`RWH_WRITE_LIFE_NONE` to `…_EXTREME`); 0: no hint.
     pub write_hint: u8,
@@ -42,7 +42,7 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// One slot with a buffer of 4 KiB, no files, no options.
+    /// Creates a configuration with one slot, a buffer of 4 KiB, no files and no options.
     #[must_use]
     pub fn new(engine: Registration, clock: Clock) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl EngineConfig {
         }
     }
 
-    /// The engine's name in job files.
+    /// Returns the engine's name in job files.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.engine.info.name
@@ -73,7 +73,7 @@ impl EngineConfig {
 /// A file of the job's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineFile {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
     /// The job reads it.
     pub read: bool,
@@ -81,27 +81,27 @@ pub struct EngineFile {
     pub write: bool,
     /// Create it if it is missing when it is opened (`create_on_open`); never under /dev.
     pub create: bool,
-    /// Remove it before it is opened for the second time, so that it is created anew; never a
+    /// Remove it before every open but the first, so that each pass creates it again; never a
     /// device.
     pub recreate: bool,
-    /// Smallest size in bytes of a regular file that is written, for engines whose writes do not
-    /// extend it; 0 where unknown.
+    /// Smallest size, bytes, of a regular file that is written, for engines whose writes cannot
+    /// extend it; 0 if unknown.
     pub bytes: u64,
-    /// Offsets come in no order: turn read-ahead off (else: turn it up).
+    /// Random offsets: advise against read-ahead (otherwise: for more of it).
     pub random: bool,
 }
 
-/// Access order of a file that the kernel is told of (`posix_fadvise`).
+/// Access order advised to the kernel (`posix_fadvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAdvice {
     /// [`EngineFile::random`] decides.
     ByOrder,
     /// No advice.
     None,
-    /// In order.
+    /// Sequential.
     Sequential,
-    /// In no order.
+    /// Random.
     Random,
-    /// Once.
+    /// Accessed once (`POSIX_FADV_NOREUSE`).
     NoReuse,
 }

@@ -6,7 +6,7 @@ use fathom_core::EngineError;
 
 use crate::EngineConfig;
 
-/// The slots' buffers could not be had.
+/// Returns the error of buffers that could not be allocated.
 pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError {
     let bytes = u64::from(config.depth) * u64::from(config.buffer_bytes);
     EngineError {
@@ -27,7 +27,7 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
     }
 }
 
-/// A queue that the kernel no longer serves.
+/// Returns the error of a queue that the kernel no longer serves.
 pub(crate) fn broken(what: &'static str, engine: &str, error: &io::Error) -> EngineError {
     EngineError {
         what,

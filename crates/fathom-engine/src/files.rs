@@ -1,4 +1,4 @@
-//! The job's files as an engine sees them: opened, closed, looked up by index.
+//! Files of an engine, by index: open, close, invalidate.
 
 use std::fs::File;
 use std::io;
@@ -11,21 +11,21 @@ use fathom_sys::files::{self, Access, Advice, FileKind};
 
 use crate::{EngineConfig, EngineFile, FileAdvice, FileCheck};
 
-/// The files of a job, each open or not.
+/// Files of a job, open or closed.
 #[derive(Debug)]
 pub(crate) struct Files {
     list: Vec<EngineFile>,
-    /// Four bytes each, so that a lookup per op touches little.
+    /// Four bytes each: the lookup per op touches few cache lines.
     open: Vec<Option<File>>,
     kinds: Vec<FileKind>,
-    /// Those that have been open before.
+    /// Files that were opened before.
     used: Vec<bool>,
     direct: bool,
     sync: u8,
     advice: FileAdvice,
     keep_access_time: bool,
     write_hint: u8,
-    /// Check that the engine makes of each file.
+    /// Check of each opened file by the engine.
     check: Option<FileCheck>,
 }
 
@@ -75,7 +75,7 @@ impl Files {
         match opened {
             Ok((kind, opened)) => {
                 if matches!(kind, FileKind::Regular | FileKind::Block) {
-                    // Advice: a file that does not take it is read all the same.
+                    // Best effort: not every file system takes advice.
                     let _advice = self
                         .advice_for(asked.random)
                         .map(|advice| files::advise(&opened, advice, 0, 0));
@@ -142,9 +142,9 @@ impl Files {
         })
     }
 
-    /// Returns true if all of them are open.
+    /// Returns true if all files are open.
     pub(crate) fn are_open(&self) -> bool {
-        // From the end, where one is missing while they are opened in order.
+        // From the end: files are opened in order, so a closed one is found at once.
         self.open.iter().rev().all(Option::is_some)
     }
 
@@ -185,23 +185,23 @@ impl Files {
     }
 }
 
-/// Not a regular file: reading it leaves its node's access time alone, as in fio.
+/// Returns true unless it is a regular file. Devices keep their access time alone, as in fio.
 fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
-/// Returns true if a missing file may be created: not among the device nodes, where it would be a
-/// file in memory with a device's name. /dev/shm and /dev/hugepages are for files.
+/// Returns true if a missing file may be created: not under /dev, where it would be a file in RAM
+/// with a device's name. /dev/shm and /dev/hugepages are meant for files.
 fn may_create(path: &Path) -> bool {
-    // A link whose end is missing creates what it leads to.
+    // Opening a dangling link creates its target, so check that.
     let path = &files::creation_path(path).unwrap_or_else(|_circle| path.into());
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
         None => return false,
     };
-    // Looked up, so that `../dev`, `//dev` and links are seen for what they are. A folder that
-    // cannot be found is an error of the open itself.
+    // Resolve the directory, to see through `../dev`, `//dev` and links. If it does not exist, the
+    // open itself fails.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.into());
     !folder.starts_with("/dev")
         || folder.starts_with("/dev/shm")

@@ -29,5 +29,5 @@ pub use offload::{Kick, Offload, OffloadStats, SharedStats, WorkerThreads};
 pub use registry::{
     FileCheck, FileRefusal, Registration, Registry, built_in, start, start_with_stats,
 };
-pub use sync::Sync;
+pub use sync::SyncEngine;
 pub use uring::Uring;

@@ -1,4 +1,4 @@
-//! `libaio`: Linux's native asynchronous I/O, which is asynchronous with direct I/O only.
+//! `libaio`: Linux's native asynchronous I/O (`io_submit`), asynchronous only with direct I/O.
 
 use std::io;
 
@@ -31,14 +31,14 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     ..EngineInfo::new("libaio", "Linux AIO: io_submit(2) and io_getevents(2)")
 };
 
-/// Completions are taken from the ring without a system call. Done anyway where the ring can be
-/// read; asking for it makes it an error where it cannot.
+/// Reaping from the mapped ring without a system call. Always done if the ring is readable; the
+/// option makes it an error if it is not.
 pub const USERSPACE_REAP: EngineOption = EngineOption::flag(
     "userspace_reap",
     "Reap completions from the user-space ring without a system call",
 );
 
-/// Ops are vectors of one buffer.
+/// Vectored ops, with one buffer each.
 pub const LIBAIO_VECTORED: EngineOption = EngineOption::boolean(
     "libaio_vectored",
     "Submit vectored ops with one buffer (IOCB_CMD_PREADV, IOCB_CMD_PWRITEV)",
@@ -63,15 +63,18 @@ impl From<&EngineValues> for Options {
     }
 }
 
-/// One context, its buffers, and the job's files.
+/// `libaio`: one context, its buffers, and the job's files.
+///
+/// An op costs one control block; a turn makes one `io_submit`, and one `io_getevents` only if it
+/// has to wait. Trims and syncs run as plain system calls while the queue is empty.
 pub struct Libaio {
     context: Context,
     clock: Clock,
     files: Files,
     flags: RwFlags,
-    /// A trim or a sync, which the context cannot take; the queue is empty but for it.
-    alone: Option<Op>,
-    /// Why the context can no longer be used.
+    /// Prepared trim or sync, which the context cannot take; the queue is otherwise empty.
+    exclusive_op: Option<Op>,
+    /// Error by which the context became unusable.
     broken: Option<EngineError>,
 }
 
@@ -86,7 +89,7 @@ impl Libaio {
             flags,
             options.vectored,
         );
-        let context = context.map_err(|(what, error)| refused(config, what, &error))?;
+        let context = context.map_err(|(what, error)| start_error(config, what, &error))?;
         if options.userspace_reap && !context.reaps_in_user_space() {
             return Err(EngineError {
                 what: "userspace_reap",
@@ -101,12 +104,12 @@ impl Libaio {
             clock: config.clock,
             files: Files::new(config),
             flags,
-            alone: None,
+            exclusive_op: None,
             broken: None,
         })
     }
 
-    /// System calls made for ops so far.
+    /// Returns the number of system calls made for ops.
     #[must_use]
     #[inline]
     pub const fn system_calls(&self) -> u64 {
@@ -125,22 +128,22 @@ impl Libaio {
         features
     }
 
-    /// Lays down what the context cannot take.
+    /// Prepares an op that the context cannot take.
     #[cold]
-    fn prepare_alone(&mut self, op: Op) {
+    fn prepare_exclusive(&mut self, op: Op) {
         assert!(
-            self.context.in_flight() == 0 && self.alone.is_none(),
+            self.context.in_flight() == 0 && self.exclusive_op.is_none(),
             "{:?} while others are in flight",
             op.kind
         );
-        self.alone = Some(op);
+        self.exclusive_op = Some(op);
     }
 
-    /// Does what was laid down alone, by a system call of its own.
+    /// Executes that op by a system call of its own.
     #[cold]
-    fn submit_alone(&mut self) -> Submitted {
+    fn submit_exclusive(&mut self) -> Submitted {
         let issue = self.clock.now();
-        let Some(op) = self.alone.take() else {
+        let Some(op) = self.exclusive_op.take() else {
             return Submitted::Issued { issue, now: issue };
         };
         let file = self.files.descriptor(op.file);
@@ -150,7 +153,7 @@ impl Libaio {
         Submitted::Issued { issue, now }
     }
 
-    /// The kernel's word that the context is unusable, kept for the next `wait` to report.
+    /// Keeps the error by which the context became unusable; the next `wait` returns it.
     #[cold]
     fn fail(&mut self, what: &'static str, error: &io::Error) {
         self.broken
@@ -192,14 +195,14 @@ impl Engine for Libaio {
             self.context.push(op, self.files.descriptor(op.file));
         } else {
             let op = *op;
-            self.prepare_alone(op);
+            self.prepare_exclusive(op);
         }
     }
 
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
-        if self.alone.is_some() {
-            return self.submit_alone();
+        if self.exclusive_op.is_some() {
+            return self.submit_exclusive();
         }
         if let Err(error) = self.context.submit() {
             self.fail("io_submit", &error);
@@ -208,7 +211,7 @@ impl Engine for Libaio {
         if want == 0 {
             return Submitted::Issued { issue, now: issue };
         }
-        // The kernel takes and gives in two calls here, so the waiting is no part of the issue.
+        // Submission and waiting are two system calls here, so the issue time excludes the wait.
         if let Err(error) = self.context.wait(want, None) {
             self.fail("io_getevents", &error);
         }
@@ -242,8 +245,8 @@ impl Engine for Libaio {
     }
 }
 
-/// Why there is no context, and what would help.
-fn refused(config: &EngineConfig, what: &'static str, error: &io::Error) -> EngineError {
+/// Returns the error of a context that could not be set up, with a remedy.
+fn start_error(config: &EngineConfig, what: &'static str, error: &io::Error) -> EngineError {
     let errno = error.raw_os_error().unwrap_or(0);
     let hint = match (what, errno) {
         ("map buffers", _) => return no_memory(config, error),

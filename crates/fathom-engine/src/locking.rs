@@ -1,12 +1,12 @@
-//! `lockfile`: jobs that have files in common take turns on them, whatever their engine.
+//! `lockfile`: jobs that share files take turns on them, whatever their engine.
 //!
 //! ```text
-//! prepare ─► waiting ─► lock got? ─► inner engine ─► reaped, lock given back
-//!                          └ no: `Blocked`, and asked again with the next `submit`
+//! prepare ─► waiting ─► lock acquired? ─► inner engine ─► reaped, lock released
+//!                          └ no: `Blocked`; the next `submit` tries again
 //! ```
 //!
-//! A job holds a file's lock while ops of it are in flight there. While others wait for it, it
-//! starts no more, so that at any depth everybody comes to their turn.
+//! A job holds a file's lock while it has ops in flight on the file. While others wait for the
+//! lock, it starts no further ops, so that every job gets its turn at any queue depth.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,29 +17,32 @@ use fathom_core::{
     Submitted, Tick,
 };
 
-/// The lock of one file, shared by the jobs that use it.
+/// Lock of one file, shared by the jobs that use it. Clones refer to the same lock.
+///
+/// It never blocks a thread: a job that cannot have it polls again on its next `submit`. A mutex
+/// was rejected, because the loop must stay free to reap, to stop and to run in virtual time.
 #[derive(Clone, Debug)]
 pub struct FileLock {
-    shared: Arc<Shared>,
-    /// Reads of several jobs may go on at the same time.
-    readers_together: bool,
+    shared: Arc<LockState>,
+    /// Reads of several jobs may be in flight at the same time.
+    shared_reads: bool,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    /// 0 free; n > 0: n jobs read; −1: one job has it for itself.
+struct LockState {
+    /// 0: free; n > 0: shared by n reading jobs; −1: held exclusively.
     state: AtomicI32,
-    /// Jobs that have asked in vain.
+    /// Jobs that failed to acquire it and will try again.
     waiting: AtomicU32,
 }
 
 impl FileLock {
-    /// A lock that nobody has.
+    /// Creates a free lock.
     #[must_use]
-    pub fn new(readers_together: bool) -> Self {
+    pub fn new(shared_reads: bool) -> Self {
         Self {
             shared: Arc::default(),
-            readers_together,
+            shared_reads,
         }
     }
 }
@@ -53,44 +56,45 @@ impl PartialEq for FileLock {
 
 impl Eq for FileLock {}
 
-/// An engine whose ops wait for the locks of their files.
+/// Engine that holds ops back until the locks of their files are acquired.
 pub(crate) struct Locking {
     inner: Box<dyn Engine>,
-    locks: Vec<Own>,
-    /// The file of each slot whose op is with the inner engine and holds a lock.
-    holds: Vec<Option<FileIndex>>,
-    /// Laid down, without a lock so far.
+    locks: Vec<JobLock>,
+    /// File of each slot whose op is with the inner engine and holds a lock.
+    held_files: Vec<Option<FileIndex>>,
+    /// Prepared ops without a lock, in order.
     waiting: VecDeque<Op>,
-    /// Taken from the inner engine, not yet given out.
-    done: VecDeque<Completion>,
-    /// Times returned by the inner engine for the ops of this submission that it already has.
-    begun: Option<(Tick, Tick)>,
+    /// Reaped from the inner engine, not yet returned.
+    completed: VecDeque<Completion>,
+    /// Issue time and last time of the ops of this submission that the inner engine already has.
+    issued: Option<(Tick, Tick)>,
 }
 
 impl Locking {
-    /// `locks` in the order of the files.
+    /// Wraps `inner`; `locks` are in the order of the files.
     pub(crate) fn new(inner: Box<dyn Engine>, locks: &[FileLock], depth: u32) -> Self {
         Self {
             inner,
-            locks: locks.iter().map(Own::new).collect(),
-            holds: vec![None; depth as usize],
+            locks: locks.iter().map(JobLock::new).collect(),
+            held_files: vec![None; depth as usize],
             waiting: VecDeque::with_capacity(depth as usize),
-            done: VecDeque::with_capacity(depth as usize),
-            begun: None,
+            completed: VecDeque::with_capacity(depth as usize),
+            issued: None,
         }
     }
 
-    /// Gives the ops to the inner engine whose locks are to be had, in their order.
-    fn start(&mut self) -> bool {
+    /// Passes waiting ops to the inner engine, in order, until a lock cannot be acquired. Returns
+    /// true if it passed any.
+    fn start_ops(&mut self) -> bool {
         let mut any = false;
         while let Some(op) = self.waiting.front() {
             if let OpKind::Data(direction) = op.kind
-                && let Some(own) = self.locks.get_mut(op.file.index())
+                && let Some(lock) = self.locks.get_mut(op.file.index())
             {
-                if !own.take(direction) {
+                if !lock.acquire(direction) {
                     break;
                 }
-                self.holds[op.slot.index()] = Some(op.file);
+                self.held_files[op.slot.index()] = Some(op.file);
             }
             self.inner.prepare(op);
             self.waiting.pop_front();
@@ -99,16 +103,16 @@ impl Locking {
         any
     }
 
-    /// Takes what has completed, so that nobody waits for locks of ops that are long done.
+    /// Reaps completed ops early, so that other jobs do not wait for locks of finished ops.
     fn collect(&mut self) {
         let mut out = [Completion::default(); 16];
         loop {
             let count = self.inner.reap(&mut out);
             for completion in &out[..count] {
-                if let Some(file) = self.holds[completion.slot.index()].take() {
-                    self.locks[file.index()].give();
+                if let Some(file) = self.held_files[completion.slot.index()].take() {
+                    self.locks[file.index()].release();
                 }
-                self.done.push_back(*completion);
+                self.completed.push_back(*completion);
             }
             if count < out.len() {
                 return;
@@ -144,20 +148,21 @@ impl Engine for Locking {
 
     fn submit(&mut self, want: u32) -> Submitted {
         self.collect();
-        if self.start() {
-            // While ops of this submission wait, nobody may wait for completions in it.
+        if self.start_ops() {
+            // Do not wait for completions while ops of this submission wait for locks: the holder
+            // may be waiting for a lock that this job holds.
             let want = if self.waiting.is_empty() { want } else { 0 };
             match self.inner.submit(want) {
                 Submitted::Issued { issue, now } => {
-                    self.begun = Some((self.begun.map_or(issue, |begun| begun.0), now));
+                    self.issued = Some((self.issued.map_or(issue, |issued| issued.0), now));
                 }
                 Submitted::Blocked => return Submitted::Blocked,
             }
             self.collect();
         }
-        match self.begun.filter(|_| self.waiting.is_empty()) {
+        match self.issued.filter(|_| self.waiting.is_empty()) {
             Some((issue, now)) => {
-                self.begun = None;
+                self.issued = None;
                 Submitted::Issued { issue, now }
             }
             None if self.waiting.is_empty() => self.inner.submit(want),
@@ -167,15 +172,15 @@ impl Engine for Locking {
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
         self.collect();
-        let count = out.len().min(self.done.len());
-        for (place, completion) in out.iter_mut().zip(self.done.drain(..count)) {
+        let count = out.len().min(self.completed.len());
+        for (place, completion) in out.iter_mut().zip(self.completed.drain(..count)) {
             *place = completion;
         }
         count
     }
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
-        let there = u32::try_from(self.done.len()).unwrap_or(u32::MAX);
+        let there = u32::try_from(self.completed.len()).unwrap_or(u32::MAX);
         match min.saturating_sub(there) {
             0 if min > 0 => Ok(()),
             missing => self.inner.wait(missing, until),
@@ -183,93 +188,93 @@ impl Engine for Locking {
     }
 }
 
-/// State of one job's lock on one file.
+/// One job's hold on one file's lock.
 #[derive(Debug)]
-struct Own {
+struct JobLock {
     lock: FileLock,
     /// Ops in flight; the lock is held while there are any.
     ops: u32,
-    /// Held for itself, not only for reading.
-    alone: bool,
-    /// It has asked in vain, and is counted among those who wait.
-    waits: bool,
-    /// It had the lock last time: those who wait come first, once.
-    had: bool,
+    /// Held exclusively, not shared with other readers.
+    exclusive: bool,
+    /// Failed to acquire the lock, and is counted in `LockState::waiting`.
+    is_waiting: bool,
+    /// Held the lock last: lets waiters go first, once.
+    held_last: bool,
 }
 
-impl Own {
+impl JobLock {
     fn new(lock: &FileLock) -> Self {
         Self {
             lock: lock.clone(),
             ops: 0,
-            alone: false,
-            waits: false,
-            had: false,
+            exclusive: false,
+            is_waiting: false,
+            held_last: false,
         }
     }
 
-    /// Takes the lock for one more op, if it is to be had.
-    fn take(&mut self, direction: Direction) -> bool {
-        let alone = direction != Direction::Read || !self.lock.readers_together;
-        // Relaxed: a count that only decides who is to be kind.
-        let others = self.lock.shared.waiting.load(Ordering::Relaxed) > u32::from(self.waits);
+    /// Acquires the lock for one more op and returns true, unless another job holds it or waits.
+    fn acquire(&mut self, direction: Direction) -> bool {
+        let exclusive = direction != Direction::Read || !self.lock.shared_reads;
+        // Relaxed: the count only decides who goes first; exclusion rests on `state`.
+        let others = self.lock.shared.waiting.load(Ordering::Relaxed) > u32::from(self.is_waiting);
         if self.ops > 0 {
-            if others || alone && !self.alone {
+            if others || exclusive && !self.exclusive {
                 return false;
             }
-        } else if std::mem::take(&mut self.had) && others {
-            // Without this, who is quick takes it again before anybody else has looked.
+        } else if std::mem::take(&mut self.held_last) && others {
+            // Skip a turn, or this job retakes the lock before any waiter retries.
             return false;
-        } else if self.acquire(alone) {
-            self.alone = alone;
+        } else if self.try_acquire(exclusive) {
+            self.exclusive = exclusive;
         } else {
-            if !std::mem::replace(&mut self.waits, true) {
+            if !std::mem::replace(&mut self.is_waiting, true) {
                 self.lock.shared.waiting.fetch_add(1, Ordering::Relaxed);
             }
             return false;
         }
-        self.wait_no_more();
+        self.stop_waiting();
         self.ops += 1;
         true
     }
 
-    fn acquire(&self, alone: bool) -> bool {
-        let next = |now: i32| match (alone, now) {
+    fn try_acquire(&self, exclusive: bool) -> bool {
+        let next = |now: i32| match (exclusive, now) {
             (true, 0) => Some(-1),
             (false, 0..) => Some(now + 1),
             _ => None,
         };
         let state = &self.lock.shared.state;
-        // Acquire: what the last holder's ops have done is seen; the partner is in `give`.
+        // Acquire: pairs with Release in `release`, so that the last holder's ops are visible.
         let taken = state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next);
         taken.is_ok()
     }
 
-    /// An op has ended.
-    fn give(&mut self) {
+    /// Ends one op; releases the lock with the last one.
+    fn release(&mut self) {
         self.ops = self.ops.saturating_sub(1);
         if self.ops == 0 {
-            self.had = true;
-            let change = if self.alone { 1 } else { -1 };
-            // Release: the partner is in `acquire`.
+            self.held_last = true;
+            let change = if self.exclusive { 1 } else { -1 };
+            // Release: pairs with Acquire in `try_acquire`.
             self.lock.shared.state.fetch_add(change, Ordering::Release);
         }
     }
 
-    fn wait_no_more(&mut self) {
-        if std::mem::take(&mut self.waits) {
+    fn stop_waiting(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
             self.lock.shared.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Own {
-    /// A job that has ended keeps nobody waiting.
+impl Drop for JobLock {
+    /// Releases the lock of a job that ends, whatever it had in flight.
     fn drop(&mut self) {
-        self.wait_no_more();
+        self.stop_waiting();
         if self.ops > 0 {
             self.ops = 1;
-            self.give();
+            self.release();
         }
     }
 }
@@ -278,11 +283,12 @@ impl Drop for Own {
 mod tests {
     use super::*;
 
-    /// Two jobs on one file take and give in turn; for each take, whether it had the lock.
+    /// Lets two jobs acquire (`r`, `w`) and release (`-`) one lock; `want` has `+` for each
+    /// success.
     #[track_caller]
-    fn check(readers_together: bool, steps: &str, want: &str) {
-        let lock = FileLock::new(readers_together);
-        let mut jobs = [Own::new(&lock), Own::new(&lock)];
+    fn check(shared_reads: bool, steps: &str, want: &str) {
+        let lock = FileLock::new(shared_reads);
+        let mut jobs = [JobLock::new(&lock), JobLock::new(&lock)];
         let mut got = String::new();
         for step in steps.split(' ') {
             let (job, what) = step.split_at(1);
@@ -291,11 +297,11 @@ mod tests {
                 "r" => Direction::Read,
                 "w" => Direction::Write,
                 _ => {
-                    job.give();
+                    job.release();
                     continue;
                 }
             };
-            got.push(if job.take(direction) { '+' } else { '.' });
+            got.push(if job.acquire(direction) { '+' } else { '.' });
         }
         assert_eq!(got, want, "{steps}");
     }
@@ -303,9 +309,9 @@ mod tests {
     #[test]
     fn an_exclusive_lock_is_one_jobs() {
         check(false, "ar br a- br ar", "+.+.");
-        // Who had it lets the others come first, once.
+        // The last holder lets a waiter go first, once.
         check(false, "ar br a- ar br b- ar", "+..++");
-        // Who has it shares it with nobody, and starts no more while somebody waits.
+        // An exclusive holder shares with no one, and starts no further ops while a job waits.
         check(false, "ar ar br ar a- a- br", "++..+");
     }
 
@@ -320,11 +326,11 @@ mod tests {
     #[test]
     fn who_ends_gives_back_and_waits_no_more() {
         let lock = FileLock::new(false);
-        let (mut one, mut other) = (Own::new(&lock), Own::new(&lock));
-        assert!(one.take(Direction::Write) && !other.take(Direction::Write));
+        let (mut one, mut other) = (JobLock::new(&lock), JobLock::new(&lock));
+        assert!(one.acquire(Direction::Write) && !other.acquire(Direction::Write));
         drop(other);
-        assert!(one.take(Direction::Write), "nobody waits any more");
+        assert!(one.acquire(Direction::Write), "nobody waits any more");
         drop(one);
-        assert!(Own::new(&lock).take(Direction::Read));
+        assert!(JobLock::new(&lock).acquire(Direction::Read));
     }
 }

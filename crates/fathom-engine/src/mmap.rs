@@ -1,4 +1,4 @@
-//! `mmap`: files mapped into memory, ops as copies.
+//! `mmap`: files mapped into memory; an op is a copy.
 
 use std::fs::File;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     ..EngineInfo::new("mmap", "memory-mapped files")
 };
 
-/// Huge pages are asked for.
+/// Request for transparent huge pages.
 pub const THP: EngineOption = EngineOption::int(
     "thp",
     0,
@@ -37,10 +37,10 @@ pub const THP: EngineOption = EngineOption::int(
     "thp=1",
 );
 
-/// The job's files, each mapped as a whole while it is open.
+/// `mmap`: the job's files, each mapped as a whole while it is open.
 ///
-/// A mapping cannot go past the page cache: with `direct`, each op is written out and its pages
-/// are dropped instead.
+/// A mapping cannot bypass the page cache: with `direct`, each op is synced (`msync`) and its pages
+/// are dropped instead, as in fio.
 pub(crate) struct Mmap {
     clock: Clock,
     depth: u32,
@@ -48,14 +48,14 @@ pub(crate) struct Mmap {
     files: Files,
     writable: Vec<bool>,
     random: Vec<bool>,
-    /// Bytes that a file must have before it is mapped; 0 for one that is only read.
+    /// Size to which each file is extended before it is mapped, bytes; 0 if it is only read.
     bytes: Vec<u64>,
-    /// None for a file that is closed or empty.
+    /// `None` for a file that is closed or empty.
     maps: Vec<Option<Map>>,
     direct: bool,
     sync_writes: bool,
     huge_pages: bool,
-    /// Laid down, not yet done.
+    /// Prepared, not yet executed.
     pending: Vec<Op>,
     done: Ready,
 }
@@ -64,7 +64,7 @@ impl Mmap {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error))?;
-        // What is mapped for writing must be open for reading too.
+        // A writable shared mapping needs a descriptor that is also readable.
         let mut readable = config.clone();
         for file in &mut readable.files {
             file.read = true;
@@ -118,14 +118,15 @@ impl Mmap {
             result = if failed < 0 { failed } else { result };
         }
         if result > 0 && self.direct {
-            // Advice: that a page stays cached is not an error of the op.
+            // Best effort: a page that stays cached is not an error of the op.
             let _advice = map.drop_pages(op.offset, op.length.into());
             let _advice = files::advise(file, Advice::DontNeed, op.offset, op.length.into());
         }
         result
     }
 
-    /// The file's size, after making it as long as the job needs: a write to a mapping cannot.
+    /// Extends a file to the size that the job needs, because a write to a mapping cannot, and
+    /// returns its size.
     fn extend(&self, file: FileIndex, opened: &File) -> io::Result<u64> {
         let (size, needed) = (files::size(opened)?, self.bytes[file.index()]);
         if size >= needed || self.files.kind(file) != FileKind::Regular {
@@ -148,7 +149,7 @@ impl Mmap {
         match mapped {
             Ok(map) => {
                 if let Some(map) = &map {
-                    // The file's own advice does not reach faults.
+                    // posix_fadvise on the file does not affect page faults; madvise does.
                     let _advice = map.expect_order(self.random[file.index()]);
                     let refused = match self.huge_pages {
                         true => map.want_huge_pages(),
@@ -198,7 +199,7 @@ impl Engine for Mmap {
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         if let Some(map) = &self.maps[file.index()] {
-            // A page that is mapped stays in the cache.
+            // Unmap the pages first: the cache does not drop a mapped page.
             let _advice = map.drop_pages(0, map.length());
         }
         self.files.invalidate(file)
@@ -223,7 +224,7 @@ impl Engine for Mmap {
             self.done.push(op.slot, result);
         }
         let now = self.clock.now();
-        // The vector goes back with its memory.
+        // Put the vector back: its capacity is reserved for the whole run.
         self.pending = ops;
         self.pending.clear();
         Submitted::Issued { issue, now }

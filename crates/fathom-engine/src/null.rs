@@ -1,7 +1,6 @@
-//! `null`: every op succeeds at once and nothing is done.
+//! `null`: every op succeeds at once without I/O.
 //!
-//! The cost of a job on this engine is the cost of the tool itself, so every step here is a few
-//! instructions.
+//! A job on this engine measures the tool's own cost, so each step here is a few instructions.
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, FileIndex, Op, Slot, Storage,
@@ -18,16 +17,16 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     ..EngineInfo::new("null", "no I/O at all; measures the overhead of the tool")
 };
 
-/// An engine that does nothing: synchronous with one slot, asynchronous with more.
+/// Engine without I/O: synchronous with one slot, asynchronous with more.
 #[derive(Debug)]
 pub struct Null {
     clock: Clock,
     depth: u32,
-    /// Completions in the order of their ops; a power of two of them, at least `depth`.
+    /// Ring of completions, in the order of the ops. Its size is a power of two, at least `depth`.
     ///
     /// ```text
     ///  ── reaped ──┬── submitted ──┬── prepared ──┬── free ──
-    ///            head          submitted         tail            (wrapping, then & places − 1)
+    ///            head          submitted         tail            (wrapping; index = & (size − 1))
     /// ```
     ring: Box<[Completion]>,
     head: usize,
@@ -48,7 +47,8 @@ impl Null {
         }
     }
 
-    /// Always one of the places: the compiler sees it too, and does not check.
+    /// Returns the index of a counter; in range by the mask, so the compiler omits the bounds
+    /// check.
     #[inline]
     fn place(&self, number: usize) -> usize {
         number & (self.ring.len() - 1)
@@ -114,7 +114,8 @@ impl Engine for Null {
             let now = self.clock.now();
             return Submitted::Issued { issue: now, now };
         }
-        // Synchronous: the call lies between two readings, as with every engine of that family.
+        // Synchronous: two clock reads around the call, as in every engine of that family, so that
+        // the tool's cost is comparable.
         let issue = self.clock.now();
         self.submitted = self.tail;
         Submitted::Issued {
@@ -132,7 +133,7 @@ impl Engine for Null {
             return 1;
         }
         let count = ready.min(out.len());
-        // Up to the end of the ring, and the rest from its beginning.
+        // Two copies: up to the end of the ring, and the rest from its start.
         let from = self.place(self.head);
         let first = count.min(self.ring.len() - from);
         let (out, rest) = out[..count].split_at_mut(first);
@@ -152,7 +153,7 @@ impl Engine for Null {
     }
 }
 
-/// Returns the result of every kernel: the whole length, at most 2 GiB less a byte at once.
+/// Returns the result of an op: its length, capped as in every kernel at 2 GiB less a byte.
 #[inline]
 fn result_of(op: &Op) -> i32 {
     op.length.min(Completion::BYTES_MAX).cast_signed()

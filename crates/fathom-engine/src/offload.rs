@@ -1,4 +1,4 @@
-//! `io_submit_mode=offload`: ops are done by workers, so that submitting them never blocks.
+//! `io_submit_mode=offload`: worker threads execute the ops, so submission never blocks.
 //!
 //! ```text
 //!               batch               share              private
@@ -7,13 +7,13 @@
 //!  reap  ◄── completion list ◄───────────────────┘
 //! ```
 //!
-//! The submitter lays a whole batch on the run list and wakes one worker at most; the woken one
-//! takes its share and wakes the next if anything is left. Where ops are quick one worker takes
-//! many; where they hold workers up the list is split among those that sleep, and more are started,
-//! up to one for each slot. Completions come back over a list without a lock.
+//! The submitter pushes a whole batch onto the run list and wakes at most one worker; that worker
+//! takes its share and wakes the next if work is left. While ops are quick, one worker takes many;
+//! while they block, the list is split among the parked workers and more are started, up to one per
+//! slot. Completions come back over a lock-free list.
 //!
-//! Buffers change hands with their ops. Files are opened by the submitter, so that errors are told
-//! where they are expected, and once more by each worker before it takes an op.
+//! Buffers change owner with their ops. The submitter opens the files, so that errors are reported
+//! by `open`; each worker opens them again for its own engine before it takes an op.
 
 mod adaptive_spin;
 mod cell;
@@ -49,32 +49,32 @@ mod sync {
     pub(crate) use std::sync::atomic;
 }
 
-/// When the submitter wakes a worker.
+/// Time at which the submitter wakes a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kick {
-    /// Once for each batch.
+    /// Once per batch.
     #[default]
     Batch,
-    /// Once for each op.
+    /// Once per op.
     Each,
-    /// Once for each batch, by a timer that goes off at once.
+    /// Once per batch, by a timer that expires at once: the kicker thread pays for the wake-up.
     Delayed,
-    /// When it reaps.
+    /// When the submitter reaps.
     Reap,
 }
 
 /// Statistics of an offloaded job's workers.
 #[derive(Clone, Debug)]
 pub struct OffloadStats {
-    /// Time that ops lay on the run list, ns.
+    /// Time from submission until a worker started the op, ns.
     pub queued: PerDirection<Latency>,
     /// CPU usage of the workers that have ended.
     pub usage: Usage,
-    /// The threads of those that have not.
-    pub at_work: WorkerThreads,
-    /// The most workers that did ops.
+    /// Threads that have not ended.
+    pub live_threads: WorkerThreads,
+    /// Largest number of workers at a time.
     pub workers: u32,
-    /// Why there were no more, by the system's number; 0 if none was refused.
+    /// Errno of a worker that could not be started; 0 if none was refused.
     pub refused: u32,
 }
 
@@ -83,20 +83,27 @@ impl Default for OffloadStats {
         Self {
             queued: PerDirection::from_fn(|_| Latency::new(true)),
             usage: Usage::default(),
-            at_work: WorkerThreads::default(),
+            live_threads: WorkerThreads::default(),
             workers: 0,
             refused: 0,
         }
     }
 }
 
-/// Threads, by the kernel's numbers. Touched when workers come and go, and when somebody asks.
+/// Kernel thread ids of live workers. Locked when a worker starts or ends, and by readers of CPU
+/// usage; never per op.
 pub type WorkerThreads = Arc<Mutex<Vec<u32>>>;
 
-/// The figures of an engine that is at work.
+/// Statistics of an engine in use, shared with the driver on the same thread.
 pub type SharedStats = Rc<RefCell<OffloadStats>>;
 
-/// An engine whose ops are done by other threads.
+/// Engine that executes ops on worker threads, each with an engine of its own.
+///
+/// Start it through [`start`](crate::start) with [`EngineConfig::offload`] set. The first worker
+/// starts with the engine, or when the last file is opened; the others on demand. An op costs a
+/// push and a pop on two lock-free lists, and a wake-up when workers are parked. One engine shared
+/// by all workers was rejected: rings and contexts are not thread-safe, and a lock around them
+/// would serialise what offloading is to make parallel.
 pub struct Offload {
     config: EngineConfig,
     capabilities: Capabilities,
@@ -104,24 +111,24 @@ pub struct Offload {
     clock: Clock,
     files: Files,
     buffers: Buffers,
-    /// None when a file was closed: workers keep files open only as long as the submitter does.
+    /// `None` after a file was closed: workers must not keep files open longer than the submitter.
     pool: Option<Pool>,
-    /// There has been a pool.
+    /// A pool was started before.
     began: bool,
-    /// Laid down, not yet submitted.
+    /// Prepared, not yet submitted.
     batch: Vec<Slot>,
-    /// The op and the issue of each slot, for what is told of its wait.
+    /// Kind and issue time of each slot's op, for the queueing time.
     issued: Vec<(OpKind, Tick)>,
     ready: Ready,
-    /// With the workers.
+    /// Submitted to the workers.
     in_flight: u32,
-    figures: SharedStats,
+    stats: SharedStats,
 }
 
 impl Offload {
-    /// `capabilities` are those of the engine inside.
+    /// Starts the engine, and its first worker if no file needs opening.
     pub(crate) fn start(mut config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
-        refuse_own_buffers(&config)?;
+        check_shares_buffers(&config)?;
         let memory = &config.memory;
         let turns = BuffersInTurns::new(memory, config.depth, config.buffer_bytes);
         let turns = turns.map_err(|error| no_memory(&config, &error))?;
@@ -132,7 +139,7 @@ impl Offload {
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(&config, &error))?;
         let files = Files::new(&config);
-        // Files are made by the submitter alone.
+        // Only the submitter creates files: workers would race, or recreate a file in use.
         for file in &mut config.files {
             file.create = false;
             file.recreate = false;
@@ -149,7 +156,7 @@ impl Offload {
             issued: vec![(OpKind::Data(Direction::Read), Tick::ZERO); config.depth as usize],
             ready: Ready::new(config.depth),
             in_flight: 0,
-            figures: Rc::default(),
+            stats: Rc::default(),
             config,
         };
         if offload.files.are_open() {
@@ -161,43 +168,43 @@ impl Offload {
     /// Returns the shared statistics, which the workers fill in.
     #[must_use]
     pub fn stats(&self) -> SharedStats {
-        Rc::clone(&self.figures)
+        Rc::clone(&self.stats)
     }
 
     fn start_pool(&mut self) -> Result<(), EngineError> {
         if self.pool.is_none() {
-            let at_work = Arc::clone(&self.figures.borrow().at_work);
-            self.pool = Some(Pool::start(self.config.clone(), self.kick, at_work)?);
+            let live_threads = Arc::clone(&self.stats.borrow().live_threads);
+            self.pool = Some(Pool::start(self.config.clone(), self.kick, live_threads)?);
             self.began = true;
         }
         Ok(())
     }
 
-    /// All workers end; files that they had open are closed.
+    /// Ends all workers, which closes their files.
     fn end_pool(&mut self) {
         let Some(pool) = &self.pool else { return };
         let used = pool.end();
         let (workers, refused) = pool.shared.workers();
-        // What was in flight is done by now.
+        // All ops in flight are complete by now.
         self.collect(true);
         self.pool = None;
-        let mut figures = self.figures.borrow_mut();
-        figures.usage = figures.usage.plus(used);
-        figures.workers = figures.workers.max(workers);
-        figures.refused = figures.refused.max(refused);
+        let mut stats = self.stats.borrow_mut();
+        stats.usage = stats.usage.plus(used);
+        stats.workers = stats.workers.max(workers);
+        stats.refused = stats.refused.max(refused);
     }
 
-    /// Lays the batch on the run list; the time after.
-    fn lay(&mut self) -> Tick {
+    /// Pushes the batch onto the run list, requests a worker, and returns the issue time.
+    fn push(&mut self) -> Tick {
         let Some(pool) = &mut self.pool else {
             return self.clock.now();
         };
         let shared = &pool.shared;
         let had_work = shared.list.len() > 0;
-        shared.submitted_together(self.batch.len());
-        shared.list.lay(&self.batch);
+        shared.note_batch(self.batch.len());
+        shared.list.push(&self.batch);
         match self.kick {
-            Kick::Batch => shared.call(),
+            Kick::Batch => shared.request_worker(),
             Kick::Each => {
                 for _op in &self.batch {
                     shared.wake_another();
@@ -207,7 +214,7 @@ impl Offload {
             Kick::Reap => {}
         }
         let mut issue = self.clock.now();
-        if pool.is_left_lying(had_work, issue) && self.kick == Kick::Batch {
+        if pool.is_stalled(had_work, issue) && self.kick == Kick::Batch {
             pool.shared.wake_one();
             issue = self.clock.now();
         }
@@ -219,7 +226,7 @@ impl Offload {
         issue
     }
 
-    /// Fails the batch, because there is nobody to do it.
+    /// Fails the batch because no worker could be started.
     #[cold]
     fn refuse(&mut self, error: &EngineError) {
         let errno = match error.errno {
@@ -231,7 +238,8 @@ impl Offload {
         }
     }
 
-    /// Takes what the workers have given back. Who sleeps if it is nothing must be sure of it.
+    /// Collects completed ops. A caller that blocks if there are none must set `must_be_sure`: the
+    /// quick check without it may miss a completion just pushed.
     fn collect(&mut self, must_be_sure: bool) {
         let Some(pool) = &mut self.pool else {
             return;
@@ -241,13 +249,13 @@ impl Offload {
             return;
         }
         let (ready, issued) = (&mut self.ready, &self.issued);
-        let mut figures = self.figures.borrow_mut();
+        let mut stats = self.stats.borrow_mut();
         let count = shared.done.drain(&mut pool.reader, u32::MAX, |slot| {
             let cell = &shared.cells[slot.index()];
             let (kind, issue) = issued[slot.index()];
             if let OpKind::Data(direction) = kind {
-                let queued = cell.begun() - issue;
-                figures.queued[direction].record(queued.get());
+                let queued = cell.started_at() - issue;
+                stats.queued[direction].record(queued.get());
             }
             ready.push(slot, cell.result());
         });
@@ -262,8 +270,8 @@ impl Engine for Offload {
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.open(file)?;
-        // The first worker opens its files before any job begins, so that no other worker has the
-        // last descriptors. Where files are made anew, the next op is soon enough.
+        // The first worker opens its files before any job starts; otherwise extra workers of other
+        // jobs could take the last descriptors. Later pools start with their first op.
         if !self.began && self.files.are_open() {
             self.start_pool()?;
         }
@@ -295,7 +303,7 @@ impl Engine for Offload {
         if self.capabilities.moves_data {
             self.buffers.release(op.slot);
             if self.files.descriptor(op.file).is_none() {
-                // No worker could open it either.
+                // The submitter has no such file open, so no worker may open it.
                 return self.ready.push(op.slot, -EBADF);
             }
         }
@@ -315,12 +323,12 @@ impl Engine for Offload {
     fn submit(&mut self, want: u32) -> Submitted {
         let issue = match self.batch.is_empty() {
             true => self.clock.now(),
-            false => self.lay(),
+            false => self.push(),
         };
         if want == 0 {
             return Submitted::Issued { issue, now: issue };
         }
-        // Submitting and waiting are two things here; an error is kept for the next `wait`.
+        // Submission and waiting are separate here. An error is sticky: the next `wait` returns it.
         let _told_again = self.wait(want, None);
         let now = self.clock.now();
         Submitted::Issued { issue, now }
@@ -334,7 +342,7 @@ impl Engine for Offload {
             && let Some(pool) = &self.pool
             && pool.shared.list.len() > 0
         {
-            pool.shared.call();
+            pool.shared.request_worker();
         }
         self.ready.take(out)
     }
@@ -360,12 +368,12 @@ impl Engine for Offload {
                 return Ok(());
             }
             if self.kick == Kick::Reap {
-                shared.call();
+                shared.request_worker();
             }
             if !shared.is_slow()
                 && pool
                     .spin
-                    .look(WakeSource::Pool, left, || !shared.done.is_empty())
+                    .spin_until(WakeSource::Pool, left, || !shared.done.is_empty())
             {
                 continue;
             }
@@ -380,8 +388,8 @@ impl Drop for Offload {
     }
 }
 
-/// Refuses an engine whose buffers cannot change hands with their ops.
-fn refuse_own_buffers(config: &EngineConfig) -> Result<(), EngineError> {
+/// Refuses an engine whose buffers cannot change owner with their ops.
+fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     let info = config.engine.info;
     if info.storage == Storage::None || info.storage == Storage::LocalFiles && info.shares_buffers {
         return Ok(());
@@ -394,13 +402,13 @@ fn refuse_own_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     })
 }
 
-/// Capabilities of the whole, seen from the submitter.
+/// Returns the capabilities of the offloaded engine, as the submitter sees them.
 fn capabilities(info: &EngineInfo) -> Capabilities {
     Capabilities {
         name: info.name,
         synchronous: false,
         moves_data: info.storage != Storage::None,
-        // Workers keep no order among them, so an op that needs one waits for the others.
+        // Workers complete ops in any order, so the loop must drain before a sync or trim.
         queued_sync: false,
         queued_trim: false,
     }

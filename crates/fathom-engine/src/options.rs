@@ -1,4 +1,4 @@
-//! Options of the built-in engines: those of several here, the others beside their engine.
+//! Options shared by several built-in engines; an engine's own options are in its file.
 
 use fathom_core::EngineOption;
 
@@ -10,13 +10,13 @@ pub use crate::uring::{
     SQTHREAD_POLL_CPU,
 };
 
-/// `io_uring`, `pvsync2`: completions are polled for.
+/// `io_uring`, `pvsync2`: polled completions.
 pub const HIPRI: EngineOption = EngineOption::flag(
     "hipri",
     "Poll for completions (IORING_SETUP_IOPOLL, RWF_HIPRI)",
 );
 
-/// `io_uring`, `pvsync2`: pages are dropped from the cache after use.
+/// `io_uring`, `pvsync2`: uncached buffered I/O, which drops pages from the cache after use.
 pub const UNCACHED: EngineOption = EngineOption::int(
     "uncached",
     0,

@@ -20,22 +20,22 @@ use crate::locking::Locking;
 use crate::mmap::{self, Mmap};
 use crate::null::{self, Null};
 use crate::offload::{Offload, SharedStats};
-use crate::sync::{self, Call, Sync};
+use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
 use crate::{AnyEngine, EngineConfig};
 
-/// An engine as a run knows it: facts that hold before it starts, and the way to start it.
+/// A registered engine: facts that hold before it starts, and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct Registration {
-    /// Its facts.
+    /// Static facts about the engine.
     pub info: &'static EngineInfo,
-    /// Constructor: creates its rings and its memory on the calling thread, which must be the one
-    /// that uses it. Opens no file.
+    /// Constructor: creates rings and buffers on the calling thread, which must be the thread that
+    /// uses the engine. Opens no file.
     pub start: fn(&EngineConfig) -> Result<AnyEngine, EngineError>,
-    /// Chooses the check that every file must pass when it is opened, if there is one.
+    /// Selects the check that every file must pass when it is opened, if any.
     pub file_check: fn(&EngineConfig) -> Option<FileCheck>,
-    /// Quick test that starting it will not be refused by the kernel; where it says yes, a run
-    /// saves the time of starting one on trial.
+    /// Quick test that the kernel will not refuse it. If it returns true, a run skips starting an
+    /// engine on trial.
     pub is_permitted: fn() -> bool,
 }
 
@@ -47,14 +47,14 @@ pub type FileCheck = fn(&File) -> Option<FileRefusal>;
 pub struct FileRefusal {
     /// The option or call that the file does not support.
     pub what: &'static str,
-    /// The errno that its ops would fail with.
+    /// Errno with which its ops would fail.
     pub errno: i32,
     /// Remedy, in the imperative.
     pub hint: &'static str,
 }
 
 impl Registration {
-    /// An engine that takes any file.
+    /// Creates a registration of an engine that accepts any file.
     #[must_use]
     pub const fn new(
         info: &'static EngineInfo,
@@ -71,16 +71,16 @@ impl Registration {
 
 /// The engines that a run can use.
 ///
-/// A value that is passed in, not global state: two runs in a process may know different engines.
+/// A value that is passed in, not a global: two runs in a process may have different engines.
 #[derive(Clone, Debug)]
 pub struct Registry {
     engines: Vec<Registration>,
-    /// The facts of each, for those who must not start one.
+    /// Facts of each engine, for code that must not start one (parser, setup, help).
     infos: Vec<&'static EngineInfo>,
 }
 
 impl Registry {
-    /// The engines of this crate.
+    /// Creates a registry of the engines in this crate.
     #[must_use]
     pub fn built_in() -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Registry {
         }
     }
 
-    /// The registry with one more engine.
+    /// Adds an engine.
     ///
     /// # Panics
     /// If an engine of its name is there already.
@@ -102,13 +102,13 @@ impl Registry {
         self
     }
 
-    /// Facts about each engine, in the order in which help lists them.
+    /// Returns the facts about each engine, in the order of help texts.
     #[must_use]
     pub fn infos(&self) -> &[&'static EngineInfo] {
         &self.infos
     }
 
-    /// The engine of this name.
+    /// Returns the engine of this name or alias.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Registration> {
         let found = self.engines.iter().find(|engine| engine.info.name == name);
@@ -116,7 +116,7 @@ impl Registry {
     }
 }
 
-/// The engine of this crate that has this name, for tools that need no registry.
+/// Returns an engine of this crate by name, for tools that need no registry.
 ///
 /// # Panics
 /// If there is none.
@@ -126,11 +126,11 @@ pub fn built_in(name: &str) -> Registration {
     *found.unwrap_or_else(|| panic!("no built-in engine `{name}`"))
 }
 
-/// Starts an engine with everything the configuration wants around it: workers that submit in its
-/// place, and locks that its ops wait for. Opens no file.
+/// Starts an engine with the wrappers that the configuration asks for: offload workers, file locks.
+/// Opens no file.
 ///
 /// # Errors
-/// The errno of the system call by which the kernel refused it, with what would help.
+/// The errno of the failed system call, with a remedy.
 ///
 /// # Panics
 /// If `depth` or `buffer_bytes` is 0.
@@ -138,7 +138,7 @@ pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     start_with_stats(config).map(|(engine, _stats)| engine)
 }
 
-/// Starts an engine as [`start`] does, with the statistics of its workers where it has some.
+/// Starts an engine as [`start`] does, and returns the statistics of its offload workers, if any.
 ///
 /// # Errors
 /// As [`start`].
@@ -165,13 +165,17 @@ pub fn start_with_stats(
     Ok((AnyEngine::Boxed(Box::new(locking)), stats))
 }
 
-/// The engines of this crate, in the order in which help lists them.
+/// Engines of this crate, in the order of help texts.
 const BUILT_IN: [Registration; 9] = [
-    Registration::new(&sync::PSYNC, |config| sync_engine(Call::Psync, config)),
-    Registration::new(&sync::SYNC, |config| sync_engine(Call::Sync, config)),
-    Registration::new(&sync::VSYNC, |config| sync_engine(Call::Vsync, config)),
-    Registration::new(&sync::PVSYNC, |config| sync_engine(Call::Pvsync, config)),
-    Registration::new(&sync::PVSYNC2, |config| sync_engine(Call::Pvsync2, config)),
+    Registration::new(&sync::PSYNC, |config| sync_engine(SyncCall::Psync, config)),
+    Registration::new(&sync::SYNC, |config| sync_engine(SyncCall::Sync, config)),
+    Registration::new(&sync::VSYNC, |config| sync_engine(SyncCall::Vsync, config)),
+    Registration::new(&sync::PVSYNC, |config| {
+        sync_engine(SyncCall::Pvsync, config)
+    }),
+    Registration::new(&sync::PVSYNC2, |config| {
+        sync_engine(SyncCall::Pvsync2, config)
+    }),
     Registration {
         is_permitted: aio::is_permitted,
         ..Registration::new(&libaio::INFO, |config| {
@@ -192,8 +196,8 @@ const BUILT_IN: [Registration; 9] = [
     }),
 ];
 
-fn sync_engine(call: Call, config: &EngineConfig) -> Result<AnyEngine, EngineError> {
-    Sync::start(call, config).map(AnyEngine::Sync)
+fn sync_engine(call: SyncCall, config: &EngineConfig) -> Result<AnyEngine, EngineError> {
+    SyncEngine::start(call, config).map(AnyEngine::Sync)
 }
 
 #[cfg(test)]

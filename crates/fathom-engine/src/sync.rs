@@ -1,5 +1,5 @@
-//! The engines that do one system call for each op and wait for it: `psync`, `sync`, `vsync`,
-//! `pvsync`, `pvsync2`.
+//! The engines that make one blocking system call per op: `psync`, `sync`, `vsync`, `pvsync`,
+//! `pvsync2`.
 
 use std::mem;
 
@@ -72,38 +72,42 @@ impl From<&EngineValues> for Options {
     }
 }
 
-/// Any of the synchronous engines; ops are done in `submit`, in the order they were laid down.
+/// Any of the synchronous engines. `submit` executes the prepared ops in order, so a queue deeper
+/// than one only delays them; `vsync` merges adjacent ops into one vectored call.
+///
+/// One type for five engines: they differ in the system call alone, and the branch on it costs less
+/// than another copy of the compiled loop.
 #[derive(Debug)]
-pub struct Sync {
-    call: Call,
+pub struct SyncEngine {
+    call: SyncCall,
     flags: RwFlags,
-    /// Where only some ops poll.
-    sometimes: Option<Sometimes>,
+    /// Choice of the ops that poll, with `hipri_percentage`.
+    partial_polling: Option<PartialPolling>,
     clock: Clock,
     depth: u32,
     buffers: Buffers,
     files: Files,
-    /// Laid down, not yet done.
+    /// Prepared, not yet executed.
     pending: Vec<Op>,
     done: Ready,
-    /// Where each file's position is, for the calls that go by it.
+    /// Position of each file, for system calls that use it: a sequential op needs no `lseek`.
     positions: Vec<u64>,
     vectors: Vectors,
     /// System calls that move data.
     calls: u64,
 }
 
-/// `hipri_percentage`: so many of the ops poll.
+/// Random choice of the ops that poll (`hipri_percentage`).
 #[derive(Debug)]
-struct Sometimes {
+struct PartialPolling {
     polled: RwFlags,
     plain: RwFlags,
     percent: u64,
     random: Taus88,
 }
 
-impl Sometimes {
-    /// None where all poll, or none does.
+impl PartialPolling {
+    /// Returns `None` if all ops poll, or none.
     fn new(options: Options) -> Option<Self> {
         let percent = options.polled_percent;
         (options.polled && percent < 100).then(|| Self {
@@ -122,14 +126,14 @@ impl Sometimes {
     }
 }
 
-/// Which system calls move the data.
+/// System calls that move the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum SyncCall {
     /// `pread`, `pwrite`.
     Psync,
     /// `lseek`, `read`, `write`.
     Sync,
-    /// `lseek`, `readv`, `writev`, one call for a run of adjacent ops.
+    /// `lseek`, `readv`, `writev`: one call for a run of adjacent ops.
     Vsync,
     /// `preadv`, `pwritev`.
     Pvsync,
@@ -137,8 +141,8 @@ pub(crate) enum Call {
     Pvsync2,
 }
 
-impl Sync {
-    pub(crate) fn start(call: Call, config: &EngineConfig) -> Result<Self, EngineError> {
+impl SyncEngine {
+    pub(crate) fn start(call: SyncCall, config: &EngineConfig) -> Result<Self, EngineError> {
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error))?;
         let options = Options::from(&config.options);
@@ -146,20 +150,20 @@ impl Sync {
         Ok(Self {
             call,
             flags: RwFlags::new(options.polled, options.nowait, options.uncached),
-            sometimes: Sometimes::new(options),
+            partial_polling: PartialPolling::new(options),
             clock: config.clock,
             depth: config.depth,
             buffers,
             files: Files::new(config),
             pending: Vec::with_capacity(depth),
             done: Ready::new(config.depth),
-            positions: vec![UNKNOWN; config.files.len()],
+            positions: vec![UNKNOWN_POSITION; config.files.len()],
             vectors: Vectors::new(depth),
             calls: 0,
         })
     }
 
-    /// System calls made for ops so far; seeks are not counted.
+    /// Returns the number of system calls made for ops; seeks are not counted.
     #[must_use]
     #[inline]
     pub const fn system_calls(&self) -> u64 {
@@ -171,7 +175,7 @@ impl Sync {
         self.flags.names().map(String::from).collect()
     }
 
-    /// Does one op by itself.
+    /// Executes one op and returns its result.
     #[inline]
     fn perform(&mut self, op: &Op) -> i32 {
         let file = self.files.descriptor(op.file);
@@ -180,25 +184,27 @@ impl Sync {
         };
         let write = direction == Direction::Write;
         self.calls += 1;
-        if let Some(sometimes) = &mut self.sometimes {
-            self.flags = sometimes.draw();
+        if let Some(partial_polling) = &mut self.partial_polling {
+            self.flags = partial_polling.draw();
         }
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
         match (self.call, write) {
-            (Call::Psync, false) => file_io::pread(file, part, op.offset),
-            (Call::Psync, true) => file_io::pwrite(file, part, op.offset),
-            (Call::Pvsync | Call::Pvsync2, false) => {
+            (SyncCall::Psync, false) => file_io::pread(file, part, op.offset),
+            (SyncCall::Psync, true) => file_io::pwrite(file, part, op.offset),
+            (SyncCall::Pvsync | SyncCall::Pvsync2, false) => {
                 file_io::preadv(file, part, op.offset, self.flags)
             }
-            (Call::Pvsync | Call::Pvsync2, true) => {
+            (SyncCall::Pvsync | SyncCall::Pvsync2, true) => {
                 file_io::pwritev(file, part, op.offset, self.flags)
             }
-            (Call::Sync | Call::Vsync, _) => self.perform_run(std::slice::from_ref(op), write),
+            (SyncCall::Sync | SyncCall::Vsync, _) => {
+                self.perform_run(std::slice::from_ref(op), write)
+            }
         }
     }
 
-    /// Moves the data of adjacent ops in one call, from the file's position. The result is the
-    /// call's; it may cover only a part of the run.
+    /// Transfers adjacent ops in one call at the file's position. Returns the result of the call,
+    /// which may cover only a part of the run.
     fn perform_run(&mut self, run: &[Op], write: bool) -> i32 {
         let first = &run[0];
         let file = self.files.descriptor(first.file);
@@ -206,11 +212,11 @@ impl Sync {
         if *position != first.offset {
             let failed = file_io::seek(file, first.offset);
             if failed < 0 {
-                *position = UNKNOWN;
+                *position = UNKNOWN_POSITION;
                 return failed;
             }
         }
-        let result = if self.call == Call::Vsync {
+        let result = if self.call == SyncCall::Vsync {
             self.vectors.transfer(file, write, &mut self.buffers, run)
         } else {
             let part = self
@@ -224,12 +230,12 @@ impl Sync {
         };
         *position = match u64::try_from(result) {
             Ok(moved) => first.offset + moved,
-            Err(_failed) => UNKNOWN,
+            Err(_failed) => UNKNOWN_POSITION,
         };
         result
     }
 
-    /// Does the laid-down ops, runs of adjacent ones together.
+    /// Executes the prepared ops, merging runs of adjacent ones.
     fn perform_runs(&mut self, ops: &[Op]) {
         let mut rest = ops;
         while let Some(first) = rest.first() {
@@ -246,14 +252,14 @@ impl Sync {
             let run = &rest[..run_length(rest, self.vectors.room())];
             self.calls += 1;
             let result = self.perform_run(run, write);
-            let covered = self.share_out(run, result);
+            let covered = self.complete_run(run, result);
             rest = &rest[covered..];
         }
     }
 
-    /// Completes the ops of a run that a result of it covers, wholly or in part; at least one.
-    /// Those that the kernel did not come to are done again from the first of them.
-    fn share_out(&mut self, run: &[Op], result: i32) -> usize {
+    /// Completes the ops that the result of a run covers, wholly or in part, and returns their
+    /// number: at least one. The caller repeats the rest.
+    fn complete_run(&mut self, run: &[Op], result: i32) -> usize {
         let Ok(mut left) = u32::try_from(result) else {
             self.complete(&run[0], result);
             return 1;
@@ -275,17 +281,17 @@ impl Sync {
     }
 }
 
-impl Engine for Sync {
+impl Engine for SyncEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: match self.call {
-                Call::Psync => PSYNC.name,
-                Call::Sync => SYNC.name,
-                Call::Vsync => VSYNC.name,
-                Call::Pvsync => PVSYNC.name,
-                Call::Pvsync2 => PVSYNC2.name,
+                SyncCall::Psync => PSYNC.name,
+                SyncCall::Sync => SYNC.name,
+                SyncCall::Vsync => VSYNC.name,
+                SyncCall::Pvsync => PVSYNC.name,
+                SyncCall::Pvsync2 => PVSYNC2.name,
             },
-            synchronous: self.call != Call::Vsync || VSYNC.synchronous.at_depth(self.depth),
+            synchronous: self.call != SyncCall::Vsync || VSYNC.synchronous.at_depth(self.depth),
             moves_data: true,
             queued_sync: true,
             queued_trim: true,
@@ -293,7 +299,7 @@ impl Engine for Sync {
     }
 
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.positions[file.index()] = UNKNOWN;
+        self.positions[file.index()] = UNKNOWN_POSITION;
         self.files.open(file)
     }
 
@@ -320,7 +326,7 @@ impl Engine for Sync {
     fn submit(&mut self, _want: u32) -> Submitted {
         let ops = mem::take(&mut self.pending);
         let issue = self.clock.now();
-        if self.call == Call::Vsync {
+        if self.call == SyncCall::Vsync {
             self.perform_runs(&ops);
         } else {
             for op in &ops {
@@ -329,7 +335,7 @@ impl Engine for Sync {
             }
         }
         let now = self.clock.now();
-        // The vector goes back with its memory.
+        // Put the vector back: its capacity is reserved for the whole run.
         self.pending = ops;
         self.pending.clear();
         Submitted::Issued { issue, now }
@@ -363,10 +369,10 @@ fn run_length(ops: &[Op], most: usize) -> usize {
     (pairs.count() + 1).min(most)
 }
 
-/// A position that no op has: the largest offset of a file is 2⁶³ − 1.
-const UNKNOWN: u64 = u64::MAX;
+/// Unknown position, equal to no op's offset: the largest offset of a file is 2⁶³ − 1.
+const UNKNOWN_POSITION: u64 = u64::MAX;
 
-/// Any number: which ops poll is the same in every run.
+/// Arbitrary, but fixed: the same ops poll in every run.
 const POLLED_SEED: u64 = 0x706f_6c6c;
 
 #[cfg(test)]
@@ -397,10 +403,10 @@ mod tests {
             let values = EngineValues::default().with(&HIPRI, polled);
             Options::from(&values.with(&HIPRI_PERCENTAGE, percent))
         };
-        assert!(Sometimes::new(options(1, 100)).is_none());
-        assert!(Sometimes::new(options(0, 30)).is_none());
-        let mut sometimes = Sometimes::new(options(1, 30)).unwrap();
-        let polled = (0..10_000).filter(|_| sometimes.draw() == sometimes.polled);
+        assert!(PartialPolling::new(options(1, 100)).is_none());
+        assert!(PartialPolling::new(options(0, 30)).is_none());
+        let mut partial_polling = PartialPolling::new(options(1, 30)).unwrap();
+        let polled = (0..10_000).filter(|_| partial_polling.draw() == partial_polling.polled);
         assert!((2_850..3_150).contains(&polled.count()));
     }
 

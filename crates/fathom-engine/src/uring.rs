@@ -39,17 +39,17 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     ..EngineInfo::new("io_uring", "io_uring submission and completion rings")
 };
 
-/// Buffers are registered, so that the kernel need not look them up for each op.
+/// Registered buffers: the kernel pins and maps them once, not per op.
 pub const FIXEDBUFS: EngineOption = EngineOption::flag(
     "fixedbufs",
     "Register I/O buffers with the kernel in advance",
 );
 
-/// Files are registered, likewise.
+/// Registered files: the kernel takes a reference once, not per op.
 pub const REGISTERFILES: EngineOption =
     EngineOption::flag("registerfiles", "Register files with the kernel in advance");
 
-/// A kernel thread takes the ops; submitting needs no system call.
+/// Submission-queue polling: a kernel thread takes the ops, and submission needs no system call.
 pub const SQTHREAD_POLL: EngineOption = EngineOption::flag(
     "sqthread_poll",
     "Let a kernel thread poll the submission queue (SQPOLL)",
@@ -59,7 +59,7 @@ pub const SQTHREAD_POLL: EngineOption = EngineOption::flag(
      than the run",
 );
 
-/// The processor of that thread.
+/// CPU of that thread.
 pub const SQTHREAD_POLL_CPU: EngineOption = EngineOption::int(
     "sqthread_poll_cpu",
     0,
@@ -68,8 +68,8 @@ pub const SQTHREAD_POLL_CPU: EngineOption = EngineOption::int(
     "sqthread_poll_cpu=1",
 );
 
-/// Plain reads and writes instead of vectors of one; the default, as the kernels that run Fathom
-/// all have them.
+/// Plain reads and writes instead of vectors of one. The default: every kernel that Fathom supports
+/// has them, and they save the kernel an import of the vector per op.
 pub const NONVECTORED: EngineOption = EngineOption::int(
     "nonvectored",
     0,
@@ -79,7 +79,7 @@ pub const NONVECTORED: EngineOption = EngineOption::int(
 )
 .default("-1");
 
-/// Every so many ops one is handed to a kernel worker.
+/// Share of ops that go straight to a kernel worker: every Nth.
 pub const FORCE_ASYNC: EngineOption = EngineOption::int(
     "force_async",
     0,
@@ -89,11 +89,11 @@ pub const FORCE_ASYNC: EngineOption = EngineOption::int(
 )
 .default("0");
 
-/// Every op does nothing, and no file is needed: the cost of the ring itself. For tools; no job
-/// can ask for it.
+/// No-op requests instead of I/O, without files: measures the ring itself. For tools; not an option
+/// of jobs.
 pub const NOPS: EngineOption = EngineOption::flag("nops", "");
 
-/// The ring's own descriptor is not registered. For tools; no job can ask for it.
+/// An unregistered ring descriptor. For tools that measure its cost; not an option of jobs.
 pub const PLAIN_DESCRIPTOR: EngineOption = EngineOption::flag("plain_descriptor", "");
 
 /// Options of a ring, read from a job's values.
@@ -131,15 +131,21 @@ impl From<&EngineValues> for Options {
     }
 }
 
-/// One ring, its buffers, and the job's files.
+/// `io_uring`: one ring, its buffers, and the job's files.
+///
+/// An op costs one submission entry; a turn of the loop makes one `io_uring_enter` that submits,
+/// runs task work and waits (none with `sqthread_poll`). Trims and file-system syncs, which the
+/// ring does not take, run as plain system calls while the queue is empty. A second ring for
+/// completions only, or a reaping thread, was rejected: each would move every completion between
+/// processors.
 pub struct Uring {
     ring: Ring,
     clock: Clock,
     files: Files,
     polled: bool,
-    /// A trim or a sync that the ring cannot take; the queue is empty but for it.
-    alone: Option<Op>,
-    /// Why the ring can no longer be used.
+    /// Prepared trim or sync that the ring cannot take; the queue is otherwise empty.
+    exclusive_op: Option<Op>,
+    /// Error by which the ring became unusable.
     broken: Option<EngineError>,
 }
 
@@ -165,16 +171,16 @@ impl Uring {
             flags: RwFlags::new(false, options.nowait, options.uncached),
         });
         Ok(Self {
-            ring: ring.map_err(|error| refused(config, options, &error))?,
+            ring: ring.map_err(|error| start_error(config, options, &error))?,
             clock: config.clock,
             files: Files::new(config),
             polled: options.polled,
-            alone: None,
+            exclusive_op: None,
             broken: None,
         })
     }
 
-    /// System calls made for ops so far.
+    /// Returns the number of system calls made for ops.
     #[must_use]
     #[inline]
     pub const fn system_calls(&self) -> u64 {
@@ -189,22 +195,22 @@ impl Uring {
             .collect()
     }
 
-    /// Lays down what the ring cannot take.
+    /// Prepares an op that the ring cannot take.
     #[cold]
-    fn prepare_alone(&mut self, op: Op) {
+    fn prepare_exclusive(&mut self, op: Op) {
         assert!(
-            self.ring.in_flight() == 0 && self.alone.is_none(),
+            self.ring.in_flight() == 0 && self.exclusive_op.is_none(),
             "{:?} while others are in flight",
             op.kind
         );
-        self.alone = Some(op);
+        self.exclusive_op = Some(op);
     }
 
-    /// Does what was laid down alone, by a system call of its own.
+    /// Executes that op by a system call of its own.
     #[cold]
-    fn submit_alone(&mut self) -> Submitted {
+    fn submit_exclusive(&mut self) -> Submitted {
         let issue = self.clock.now();
-        let Some(op) = self.alone.take() else {
+        let Some(op) = self.exclusive_op.take() else {
             return Submitted::Issued { issue, now: issue };
         };
         let file = self.files.descriptor(op.file);
@@ -214,7 +220,7 @@ impl Uring {
         Submitted::Issued { issue, now }
     }
 
-    /// The kernel's word that the ring is unusable, kept for the next `wait` to report.
+    /// Keeps the error by which the ring became unusable; the next `wait` returns it.
     #[cold]
     fn fail(&mut self, error: &io::Error) {
         self.broken
@@ -228,7 +234,7 @@ impl Engine for Uring {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            // A polled ring takes nothing but reads and writes.
+            // A ring with IORING_SETUP_IOPOLL takes only reads and writes.
             queued_sync: !self.polled,
             queued_trim: false,
         }
@@ -261,7 +267,7 @@ impl Engine for Uring {
         self.ring.buffer(slot)
     }
 
-    // Always, all the way down: an op that is passed in registers saves 30 instructions.
+    // Always inlined, with all it calls: passing the op in registers saves 30 instructions.
     #[inline(always)]
     fn prepare(&mut self, op: &Op) {
         let queued = match op.kind {
@@ -274,7 +280,7 @@ impl Engine for Uring {
             self.ring.push(op, || self.files.descriptor(op.file));
         } else {
             let op = *op;
-            self.prepare_alone(op);
+            self.prepare_exclusive(op);
         }
     }
 
@@ -290,8 +296,8 @@ impl Engine for Uring {
 
     #[inline(always)]
     fn submit(&mut self, want: u32) -> Submitted {
-        if self.alone.is_some() {
-            return self.submit_alone();
+        if self.exclusive_op.is_some() {
+            return self.submit_exclusive();
         }
         if let Err(error) = self.ring.submit(want) {
             self.fail(&error);
@@ -320,23 +326,23 @@ impl Engine for Uring {
     }
 }
 
-/// Chooses the check of a job's files: polling needs a device that polls.
+/// Returns the check of a job's files: `hipri` needs a device with polled queues.
 pub(crate) fn file_check(config: &EngineConfig) -> Option<FileCheck> {
     config.options.flag(&HIPRI).then_some(check_polling)
 }
 
-/// Refuses a file on a device that does not poll: the kernel would fail each op on it.
+/// Refuses a file on a device without polled queues: the kernel would fail each op on it.
 fn check_polling(opened: &File) -> Option<FileRefusal> {
     let metadata = opened.metadata().ok()?;
     let device = match FileKind::of(&metadata) {
         FileKind::Block => DeviceNumber::of_node(&metadata),
         _ => DeviceNumber::under(&metadata),
     };
-    // A partition has no queue of its own.
+    // A partition has no queue directory of its own; its disk's is one level up.
     let polls = ["queue/io_poll", "../queue/io_poll"]
         .iter()
         .find_map(|name| std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok());
-    // Where sysfs has no queue (a network file system), the ops themselves will tell.
+    // No queue in sysfs (a network file system): let the ops themselves succeed or fail.
     (polls?.trim() == "0").then_some(FileRefusal {
         what: "hipri",
         errno: EOPNOTSUPP,
@@ -345,13 +351,14 @@ fn check_polling(opened: &File) -> Option<FileRefusal> {
     })
 }
 
-/// Returns true if the kernel will execute the job's ops in worker threads, because the driver of a
-/// device cannot say that an op would wait. One file speaks for all: they lie side by side.
+/// Returns true if the kernel will execute the job's ops in worker threads, because the driver does
+/// not support non-blocking attempts. Checks the first file only: a job's files usually share a
+/// device.
 fn needs_workers(files: &[EngineFile]) -> bool {
     let Some(path) = files.first().map(|file| Path::new(&file.path)) else {
         return false;
     };
-    // Others might wait for somebody when they are opened.
+    // Opening a FIFO or a terminal could block.
     let plain = std::fs::metadata(path).is_ok_and(|metadata| {
         matches!(FileKind::of(&metadata), FileKind::Regular | FileKind::Block)
     });
@@ -359,7 +366,7 @@ fn needs_workers(files: &[EngineFile]) -> bool {
     matches!(opened, Some(Ok(opened)) if !file_io::takes_nowait(Some(opened.as_fd())))
 }
 
-/// Rejects configurations that are invalid on every kernel.
+/// Refuses configurations that no kernel accepts.
 fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     let refuse = |what, target: String, hint: &str| {
         Err(EngineError {
@@ -392,8 +399,8 @@ fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Why there is no ring, and what would help.
-fn refused(config: &EngineConfig, options: Options, refused: &RingError) -> EngineError {
+/// Returns the error of a ring that could not be set up, with a remedy.
+fn start_error(config: &EngineConfig, options: Options, refused: &RingError) -> EngineError {
     if refused.what == "map buffers" {
         return no_memory(config, &refused.error);
     }
@@ -413,7 +420,7 @@ fn refused(config: &EngineConfig, options: Options, refused: &RingError) -> Engi
     }
 }
 
-/// Returns the remedy, given the value of `kernel.io_uring_disabled`.
+/// Returns the remedy for an error, given the value of `kernel.io_uring_disabled`.
 fn hint(what: &str, errno: i32, config: &EngineConfig, options: Options, disabled: &str) -> String {
     match (what, errno) {
         ("register buffers", ENOMEM) => format!(

@@ -60,8 +60,8 @@ fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Th
 }
 
 /// Batches are laid down by one thread and taken by workers. A lost wake-up is a deadlock, which
-/// loom reports. Nobody is woken while `enough` of the workers are awake.
-fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
+/// loom reports. Nobody is woken while `deadline` of the workers are awake.
+fn check(workers: u32, deadline: u32, batches: &'static [&'static [u32]]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);
     model.check(move || {
@@ -76,7 +76,7 @@ fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
         let wake = {
             let handles = Arc::clone(&handles);
             move |shared: &Shared| {
-                if workers - shared.parked_workers.count() >= enough {
+                if workers - shared.parked_workers.count() >= deadline {
                     return;
                 }
                 if let Some(number) = shared.parked_workers.choose(|| shared.list.len() > 0) {
@@ -100,7 +100,7 @@ fn check(workers: u32, enough: u32, batches: &'static [&'static [u32]]) {
         };
         for batch in batches {
             let slots: Vec<Slot> = batch.iter().copied().map(Slot::new).collect();
-            shared.list.lay(&slots);
+            shared.list.push(&slots);
             wake(&shared);
         }
         let wanted: u32 = batches
@@ -146,7 +146,7 @@ fn two_workers_share_a_batch() {
 }
 
 const SLOTS: usize = 2;
-/// Never enough: whoever sleeps is woken.
+/// Never deadline: whoever sleeps is woken.
 const ALL: u32 = u32::MAX;
 
 /// Number of preemptions of a thread: with two each weakened ordering that was tried is found, in

@@ -9,7 +9,7 @@ use fathom_core::{
     Direction, Engine, EngineError, EngineValues, Errno, FileIndex, Nanos, stream_seed,
 };
 use fathom_engine::{
-    AnyEngine, EngineConfig, EngineFile, Libaio, Sync, Uring, built_in, options, start,
+    AnyEngine, EngineConfig, EngineFile, Libaio, SyncEngine, Uring, built_in, options, start,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -189,7 +189,7 @@ fn measure_thread(
     match engine {
         AnyEngine::Uring(engine) => spin(engine, Uring::system_calls, task, shared, cell),
         AnyEngine::Libaio(engine) => spin(engine, Libaio::system_calls, task, shared, cell),
-        AnyEngine::Sync(engine) => spin(engine, Sync::system_calls, task, shared, cell),
+        AnyEngine::Sync(engine) => spin(engine, SyncEngine::system_calls, task, shared, cell),
         AnyEngine::Null(_) | AnyEngine::Offload(_) | AnyEngine::Boxed(_) => {
             unreachable!("not one of `PeakEngine`")
         }

@@ -41,7 +41,7 @@ impl<'a> Ramp<'a> {
 pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
     told.map_or_else(Vec::new, |told| {
         let figures = told.borrow();
-        let at_work = figures.at_work.lock();
+        let at_work = figures.live_threads.lock();
         at_work.unwrap_or_else(PoisonError::into_inner).clone()
     })
 }

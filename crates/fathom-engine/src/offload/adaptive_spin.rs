@@ -1,8 +1,8 @@
-//! Looking for something a while before sleeping until it comes.
+//! Adaptive spinning before blocking.
 //!
-//! A sleep and the wake-up that ends it take two threads some ten microseconds, half of it the
-//! waker's: what comes sooner is better waited for awake. Where it did not come in time, the next
-//! look is left out, then the next three, the next seven: so a slow device costs little.
+//! Blocking and the wake-up that ends it cost two threads about ten microseconds, half of it the
+//! waker's, so an event that is due sooner is cheaper to spin for. After a spin that timed out, the
+//! next one is skipped, then the next three, the next seven, and so on: a slow device costs little.
 
 use std::hint::spin_loop;
 use std::thread::yield_now;
@@ -16,17 +16,20 @@ use fathom_sys::thread;
 pub(crate) enum WakeSource {
     /// Another thread of the pool.
     Pool,
-    /// The kernel, which may need a processor for it.
+    /// The kernel, which may need this processor to produce it.
     Kernel,
 }
 
 impl WakeSource {
-    /// After so long whoever else wants the processor is let onto it, again and again: the one who
-    /// is to bring it may have been put on the same one, as happens in virtual machines above all
-    /// (a processor that sleeps has been taken away by the host, and is not idle to the kernel).
-    /// Where the kernel hands io_uring's ops on to threads of its own, turns of 4 µs made two
-    /// thirds of the ops that turns of 0.5 µs made; elsewhere no difference was seen.
-    const fn is_let_on_after(self) -> Nanos {
+    /// Returns the interval at which a spinning thread yields its processor, because the thread
+    /// that produces the event may be queued on the same one. That happens mostly in virtual
+    /// machines: an idle virtual CPU has been taken away by the host, and the guest's scheduler
+    /// avoids it.
+    ///
+    /// Measured where the kernel passes io_uring's ops to its own worker threads: yielding every
+    /// 4 µs completed two thirds of the ops of yielding every 0.5 µs. Elsewhere no difference was
+    /// seen.
+    const fn yield_interval(self) -> Nanos {
         match self {
             Self::Pool => Nanos::from_micros(4),
             Self::Kernel => Nanos::new(500),
@@ -35,18 +38,22 @@ impl WakeSource {
 }
 
 /// Spinning state of one thread.
+///
+/// A check costs one read of the clock and of the caller's condition; the caller's cache line is
+/// left alone in between. Spinning without limit was rejected: it takes a processor from the job,
+/// and from the kernel's own threads.
 pub(crate) struct AdaptiveSpin {
     clock: Clock,
     longest: Nanos,
-    /// Number of spins to skip after the last one in vain.
-    leave_out: u32,
-    left_out: u32,
-    /// None if the thread stays where the kernel has put it.
-    crowd: Option<Crowd>,
+    /// Spins to skip since the last one that timed out.
+    to_skip: u32,
+    skipped: u32,
+    /// `None` if the thread stays on the processor that the kernel has chosen.
+    shared_processor: Option<SharedProcessor>,
 }
 
 impl AdaptiveSpin {
-    /// On one processor nothing comes while it is looked for.
+    /// Creates the state; with a single processor it never spins, because nothing else could run.
     pub(crate) fn new(clock: Clock, processors: u32) -> Self {
         Self {
             clock,
@@ -55,22 +62,23 @@ impl AdaptiveSpin {
             } else {
                 Nanos::ZERO
             },
-            leave_out: 0,
-            left_out: 0,
-            crowd: None,
+            to_skip: 0,
+            skipped: 0,
+            shared_processor: None,
         }
     }
 
-    /// The same for a thread that leaves a processor which another one needs.
+    /// Creates the state of a thread that moves away from a processor it has to share.
     pub(crate) fn of_worker(clock: Clock, processors: u32) -> Self {
         Self {
-            crowd: Some(Crowd::default()),
+            shared_processor: Some(SharedProcessor::default()),
             ..Self::new(clock, processors)
         }
     }
 
-    /// Looks for what `from` will bring, for `most` at most; whether it was found.
-    pub(crate) fn look(
+    /// Spins until `is_there` returns true, for `limit` at most. Returns false on a timeout or if
+    /// this spin is skipped.
+    pub(crate) fn spin_until(
         &mut self,
         from: WakeSource,
         most: Option<Nanos>,
@@ -79,83 +87,85 @@ impl AdaptiveSpin {
         if self.longest.is_zero() {
             return false;
         }
-        if self.left_out < self.leave_out {
-            self.left_out += 1;
+        if self.skipped < self.to_skip {
+            self.skipped += 1;
             return false;
         }
         let longest = most.map_or(self.longest, |most| most.min(self.longest));
-        let begun = self.clock.now();
-        let keep = from.is_let_on_after();
-        let (enough, mut stand_aside) = (begun + longest, begun + keep);
+        let started_at = self.clock.now();
+        let interval = from.yield_interval();
+        let (deadline, mut next_yield) = (started_at + longest, started_at + interval);
         while !is_there() {
             let now = self.clock.now();
-            // Before `begun` on a clock that was set back.
-            if now >= enough || now < begun {
-                self.left_out = 0;
-                self.leave_out = (self.leave_out * 2 + 1).min(SKIPS_MAX);
+            // `now < started_at`: the clock was set back, and the deadline may be far away.
+            if now >= deadline || now < started_at {
+                self.skipped = 0;
+                self.to_skip = (self.to_skip * 2 + 1).min(SKIPS_MAX);
                 return false;
             }
-            if now >= stand_aside {
-                stand_aside = self.stand_aside(from, now) + keep;
+            if now >= next_yield {
+                next_yield = self.yield_processor(from, now) + interval;
             }
-            for _ in 0..PAUSE {
+            for _ in 0..PAUSES_PER_CHECK {
                 spin_loop();
             }
         }
-        self.leave_out = 0;
-        self.left_out = 0;
+        self.to_skip = 0;
+        self.skipped = 0;
         true
     }
 
-    /// Lets others onto the processor; the time after.
-    fn stand_aside(&mut self, from: WakeSource, now: Tick) -> Tick {
+    /// Yields the processor and returns the time afterwards.
+    fn yield_processor(&mut self, from: WakeSource, now: Tick) -> Tick {
         yield_now();
         let after = self.clock.now();
-        if let (Some(crowd), WakeSource::Pool) = (&mut self.crowd, from) {
-            crowd.saw_turn(after - now > EMPTY_TURN);
-            crowd.leave_if_lasting(after);
+        if let (Some(shared_processor), WakeSource::Pool) = (&mut self.shared_processor, from) {
+            shared_processor.note_yield(after - now > IDLE_YIELD_MAX);
+            shared_processor.migrate_if_lasting(after);
         }
         after
     }
 }
 
-/// Returns true if other threads run when this one yields. The kernel separates two threads that
-/// keep one processor busy while another is idle, but not if both have just run on it, as these
-/// have.
+/// Detector of a processor shared with another busy thread. The kernel separates two threads that
+/// keep one processor busy while another is idle, but not if both have just run on it, as the
+/// threads of a pool have.
 #[derive(Default)]
-struct Crowd {
-    /// Turns of others, without one between that nobody wanted.
+struct SharedProcessor {
+    /// Consecutive yields during which another thread ran.
     turns: u32,
-    /// No processor is left before then.
+    /// Earliest time of the next migration.
     not_before: Tick,
 }
 
-impl Crowd {
-    fn saw_turn(&mut self, taken: bool) {
+impl SharedProcessor {
+    fn note_yield(&mut self, taken: bool) {
         self.turns = if taken { self.turns + 1 } else { 0 };
     }
 
-    fn leave_if_lasting(&mut self, now: Tick) {
-        if self.turns < LASTING || now < self.not_before {
+    fn migrate_if_lasting(&mut self, now: Tick) {
+        if self.turns < SHARED_YIELDS_MIN || now < self.not_before {
             return;
         }
         self.turns = 0;
-        self.not_before = now + STAYS;
-        // A thread that cannot leave stays.
+        self.not_before = now + MIGRATION_INTERVAL;
+        // Best effort: a thread confined to one processor stays there.
         let _left = thread::change_processor();
     }
 }
 
-/// A few times what falling asleep and being woken take on a machine with a hypervisor.
+/// Longest spin: a few times the cost of blocking and being woken in a virtual machine.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
-/// Between two looks: the line that is looked at is left to whoever writes it. A guess.
-const PAUSE: u32 = 4;
-/// So looks in vain cost less than two microseconds for each sleep, a fraction of its own price.
+/// Pause instructions between two checks, which leave the watched cache line to its writer. A
+/// guess.
+const PAUSES_PER_CHECK: u32 = 4;
+/// Most spins skipped in a row: 50 µs in 32 sleeps are less than two microseconds each, a fraction
+/// of a sleep's own cost.
 const SKIPS_MAX: u32 = 31;
-/// Standing aside takes a fraction of this where nobody else wants to run, and more where one does:
-/// two switches, and what is done between them.
-const EMPTY_TURN: Nanos = Nanos::from_micros(2);
-/// So many turns are no chance.
-const LASTING: u32 = 32;
-/// Leaving a processor takes some ten microseconds: about a hundredth of the time.
-const STAYS: Nanos = Nanos::from_millis(1);
+/// Longest yield that ran no other thread. With another thread it takes two context switches and
+/// that thread's time slice, which is more.
+const IDLE_YIELD_MAX: Nanos = Nanos::from_micros(2);
+/// Consecutive yields to another thread that are not a coincidence. A guess.
+const SHARED_YIELDS_MIN: u32 = 32;
+/// Interval between migrations: one takes some ten microseconds, so about a hundredth of the time.
+const MIGRATION_INTERVAL: Nanos = Nanos::from_millis(1);

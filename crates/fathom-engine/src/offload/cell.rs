@@ -1,29 +1,31 @@
-//! An op on its way to a worker, and what came of it: words that any thread may touch, so that no
-//! lock is needed. Whose they are is told by the lists.
+//! An op on its way to a worker, and its result, in atomic words: any thread may access them
+//! without a lock. The run list and the completion list decide which thread owns them.
 
 use fathom_core::{Direction, FileIndex, Op, OpKind, Slot, SyncKind, Tick};
 
 use super::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// One slot's op; a cache line of its own, so that neighbours do not meet.
+/// Op of one slot, alone on its cache line so that slots do not share one (false sharing).
 ///
-/// All loads and stores are Relaxed: the run list and the completion list publish them.
+/// All loads and stores are Relaxed: the run list publishes an op to its worker, the completion
+/// list its result to the submitter. A mutex per slot was rejected: it would add atomic
+/// read-modify-writes to each op on both sides, and protect nothing that the lists do not.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct Cell {
+pub(crate) struct OpCell {
     /// Kind, its argument, priority and file.
     what: AtomicU64,
-    /// Length, and where in the buffer.
+    /// Length and buffer offset.
     extent: AtomicU64,
     offset: AtomicU64,
     sequence: AtomicU64,
-    /// When a worker began with it.
-    begun: AtomicU64,
+    /// Time at which a worker started it.
+    started_at: AtomicU64,
     result: AtomicI32,
 }
 
-impl Cell {
-    /// Puts an op down.
+impl OpCell {
+    /// Stores an op.
     pub(crate) fn put(&self, op: &Op) {
         let (kind, argument) = code_of(op.kind);
         let what = u64::from(kind)
@@ -37,7 +39,7 @@ impl Cell {
         self.sequence.store(op.sequence, Ordering::Relaxed);
     }
 
-    /// The op that was put down, in this slot.
+    /// Returns the stored op, which belongs to `slot`.
     #[expect(clippy::cast_possible_truncation, reason = "words are taken apart")]
     pub(crate) fn op(&self, slot: Slot) -> Op {
         let what = self.what.load(Ordering::Relaxed);
@@ -54,14 +56,14 @@ impl Cell {
         }
     }
 
-    /// A worker begins with it.
-    pub(crate) fn begin(&self, now: Tick) {
-        self.begun.store(now.get(), Ordering::Relaxed);
+    /// Stores the time at which a worker starts the op.
+    pub(crate) fn start(&self, now: Tick) {
+        self.started_at.store(now.get(), Ordering::Relaxed);
     }
 
-    /// When a worker began with it.
-    pub(crate) fn begun(&self) -> Tick {
-        Tick::new(self.begun.load(Ordering::Relaxed))
+    /// Returns the time at which a worker started the op.
+    pub(crate) fn started_at(&self) -> Tick {
+        Tick::new(self.started_at.load(Ordering::Relaxed))
     }
 
     /// Stores the result of the op.

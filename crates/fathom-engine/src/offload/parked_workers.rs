@@ -1,23 +1,24 @@
-//! The set of sleeping workers and the choice of whom to wake: never more than one wake-up under
-//! way.
+//! The set of parked workers and the choice of the next one to wake: at most one wake-up is under
+//! way at a time.
 //!
-//! Whoever lays work down wakes one sleeper; the woken one takes its share and wakes the next if
-//! anything is left. Nothing is lost: a sleeper says that it sleeps, looks at the work once more,
-//! and only then sleeps; who lays work down does so first and looks for parked workers then.
+//! The submitter wakes one worker; that worker takes its share and wakes the next if work is left.
+//! A wake-up per op was rejected: the submitter would pay some microseconds for each. No wake-up is
+//! lost: a worker announces that it parks, checks the work once more, and only then parks; the
+//! submitter queues work first and looks for parked workers afterwards.
 
 use super::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// A set of numbered threads that sleep.
+/// Set of parked threads, by number.
 #[derive(Debug)]
 pub(crate) struct ParkedWorkers {
-    /// A bit for each thread: set while it sleeps and nobody has set out to wake it.
+    /// A bit per thread, set while it is parked and has not been chosen to be woken.
     words: Box<[AtomicU64]>,
-    /// Somebody was woken and has not yet looked for work.
+    /// A chosen worker has not yet checked for work.
     waking: AtomicBool,
 }
 
 impl ParkedWorkers {
-    /// For threads below `threads`; all are awake.
+    /// Creates the set for threads `0..threads`, all awake.
     pub(crate) fn new(threads: u32) -> Self {
         let words = threads.div_ceil(u64::BITS);
         Self {
@@ -26,27 +27,28 @@ impl ParkedWorkers {
         }
     }
 
-    /// The calling thread goes to sleep, unless there is work: `has_work` is asked when everybody
-    /// can see that it sleeps. `sleep` may come back at any time.
+    /// Parks the calling thread unless there is work. `has_work` is called once the thread is
+    /// visibly parked; `sleep` may return spuriously.
     pub(crate) fn sleep(&self, thread: u32, has_work: impl Fn() -> bool, sleep: impl FnOnce()) {
-        let (word, bit) = self.place(thread);
-        // AcqRel: who wakes this thread sees that it sleeps; the fences do the rest.
+        let (word, bit) = self.word_of(thread);
+        // AcqRel: pairs with `pop`, which clears the bit; the fences order it with the work.
         word.fetch_or(bit, Ordering::AcqRel);
-        // Pairs with the one in `RunList::lay`: either that look for workers sees this one, or
-        // this one sees the work.
+        // Pairs with the fence in `RunList::push`: either the submitter sees this worker parked, or
+        // this worker sees the work.
         fence(Ordering::SeqCst);
         if !has_work() {
             sleep();
         }
         word.fetch_and(!bit, Ordering::AcqRel);
-        // Even where it was not we who were woken: one wake-up too many is better than none.
+        // Also after a spurious return: one wake-up too many is better than one too few.
         self.waking.store(false, Ordering::Release);
-        // As above: who saw a wake-up under way had laid its work down before this look at it.
+        // As above: a submitter that saw a wake-up under way had queued its work before this
+        // worker's next check.
         fence(Ordering::SeqCst);
     }
 
-    /// Chooses one to be woken, the caller wakes it; none if one is on its way already, or if
-    /// nobody sleeps.
+    /// Returns a worker for the caller to wake; `None` if a wake-up is already under way or no
+    /// worker is parked.
     pub(crate) fn choose(&self, has_work: impl Fn() -> bool) -> Option<u32> {
         loop {
             // AcqRel: pairs with Release in `sleep`.
@@ -57,8 +59,8 @@ impl ParkedWorkers {
                 return Some(thread);
             }
             self.waking.store(false, Ordering::Release);
-            // Work that was laid down meanwhile relied on the wake-up that did not take place.
-            // Pairs with the one in `RunList::lay`.
+            // Work queued meanwhile relied on this wake-up, which did not happen: check again.
+            // Pairs with the fence in `RunList::push`.
             fence(Ordering::SeqCst);
             if !has_work() || self.is_empty() {
                 return None;
@@ -66,7 +68,7 @@ impl ParkedWorkers {
         }
     }
 
-    /// Chooses one to be woken, though another may be on its way.
+    /// Returns a worker for the caller to wake, even if another wake-up is under way.
     pub(crate) fn pop(&self) -> Option<u32> {
         for (number, word) in (0..).zip(&self.words) {
             let mut seen = word.load(Ordering::Acquire);
@@ -82,20 +84,20 @@ impl ParkedWorkers {
         None
     }
 
-    /// Returns true if no worker sleeps.
+    /// Returns true if no worker is parked.
     pub(crate) fn is_empty(&self) -> bool {
         let mut words = self.words.iter();
         words.all(|word| word.load(Ordering::Acquire) == 0)
     }
 
-    /// Returns the number of sleeping workers.
+    /// Returns the number of parked workers, valid for a moment only.
     pub(crate) fn count(&self) -> u32 {
-        // Relaxed: a guess.
+        // Relaxed: an estimate that no decision on correctness rests on.
         let of = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones();
         self.words.iter().map(of).sum()
     }
 
-    fn place(&self, thread: u32) -> (&AtomicU64, u64) {
+    fn word_of(&self, thread: u32) -> (&AtomicU64, u64) {
         let word = &self.words[(thread / u64::BITS) as usize];
         (word, 1 << (thread % u64::BITS))
     }

@@ -1,4 +1,4 @@
-//! The workers: started when there is need of them, woken when there is work, joined at the end.
+//! The worker pool: starts workers on demand, wakes them when there is work, joins them at the end.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -11,84 +11,88 @@ use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
 use super::adaptive_spin::{AdaptiveSpin, WakeSource};
-use super::cell::Cell;
+use super::cell::OpCell;
 use super::parked_workers::ParkedWorkers;
-use super::run_list::{OwnLine, RunList};
+use super::run_list::{CacheAligned, RunList};
 use super::worker;
 use super::{Kick, WorkerThreads};
 use crate::EngineConfig;
 
-/// State shared by the submitter and the workers.
-pub(crate) struct Shared {
+/// State shared by the submitter and the workers of one engine.
+///
+/// The hot parts (`list`, `cells`, `done`) are lock-free; the mutexes are taken only when workers
+/// start or end. Counters that guide a decision (`cost_ns`, `batch_ops`, the number of workers
+/// awake) are Relaxed estimates: a stale value costs a wake-up too many or some microseconds of
+/// delay, never an op.
+pub(crate) struct PoolState {
     pub(crate) list: RunList,
-    /// The op of each slot.
-    pub(crate) cells: Box<[Cell]>,
+    /// Op and result of each slot.
+    pub(crate) cells: Box<[OpCell]>,
     pub(crate) done: CompletionList,
-    /// The thread that submits, and reaps.
+    /// The thread that submits and reaps.
     owner: Thread,
     parked_workers: ParkedWorkers,
-    /// The workers, by number.
+    /// Handles of the workers, by number.
     threads: Box<[OnceLock<Thread>]>,
     /// Number of workers started.
     started: AtomicU32,
     /// Number of workers that have an engine and serve the run list.
     serving: AtomicU32,
-    /// The most of them that there were.
-    most_serving: AtomicU32,
-    /// Number of workers that wait in the kernel for ops they have submitted.
-    away: AtomicU32,
-    /// A worker looks for work before it sleeps.
-    looking: OwnLine<AtomicBool>,
-    /// Number of workers awake that suffices while ops are quick: one for each CPU but the
-    /// submitter's.
-    enough: u32,
+    /// Maximum of `serving`.
+    serving_max: AtomicU32,
+    /// Number of workers blocked in the kernel, waiting for ops they have submitted.
+    blocked: AtomicU32,
+    /// A worker is spinning for work; one at a time does.
+    spinning: CacheAligned<AtomicBool>,
+    /// Workers awake that suffice while ops are quick: one per CPU, less the submitter's.
+    awake_enough: u32,
     processors: u32,
-    /// Number of workers that could not be started; the errno says why.
+    /// Errno of a worker that could not be started; 0 if none was refused.
     refused: AtomicU32,
-    /// No more work comes.
+    /// The pool is shutting down.
     ending: AtomicBool,
-    /// Cost of an op in a worker's time, ns: a running mean.
+    /// Running mean of a worker's time per op, ns.
     cost_ns: AtomicU64,
-    /// Number of ops in the last batch.
-    together: AtomicU32,
-    /// Configuration from which each worker creates an engine of its own.
+    /// Number of ops in the last batch submitted.
+    batch_ops: AtomicU32,
+    /// Configuration from which each worker starts an engine of its own.
     config: EngineConfig,
-    /// Set by the submitter, waited for by a thread that wakes a worker then.
+    /// Timer that the submitter sets and the kicker thread waits for (`offload_kick=delayed`).
     timer: Option<Timer>,
-    rare: Mutex<Rare>,
-    at_work: WorkerThreads,
+    cold: Mutex<ColdState>,
+    live_threads: WorkerThreads,
     is_broken: AtomicBool,
 }
 
-/// State touched only when workers start and end.
+/// State used only when workers start, fail or end.
 #[derive(Default)]
-struct Rare {
+struct ColdState {
     joins: Vec<JoinHandle<Usage>>,
     broken: Option<EngineError>,
 }
 
-/// The workers of one engine, and what the submitter keeps of them.
+/// The submitter's end of the pool. Dropping it ends and joins all workers.
 pub(crate) struct Pool {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<PoolState>,
     pub(crate) reader: CompletionReader,
-    /// The submitter's.
+    /// Spinning state of the submitter.
     pub(crate) spin: AdaptiveSpin,
-    /// Ops taken from the run list when the submitter last looked, and the time of that look.
+    /// Number of ops taken from the run list at the submitter's last check, and its time.
     taken: (u64, Tick),
 }
 
 impl Pool {
-    /// A pool with its first worker, which has made its engine and opened the files.
+    /// Starts a pool and waits until its first worker has started its engine and opened the files.
     pub(crate) fn start(
         config: EngineConfig,
         kick: Kick,
-        at_work: WorkerThreads,
+        live_threads: WorkerThreads,
     ) -> Result<Self, EngineError> {
         let timer = match kick {
             Kick::Delayed => Some(Timer::new().map_err(|error| no_timer(&error))?),
             Kick::Batch | Kick::Each | Kick::Reap => None,
         };
-        let (shared, reader) = Shared::new(config, timer, at_work);
+        let (shared, reader) = PoolState::new(config, timer, live_threads);
         let shared = Arc::new(shared);
         let (sender, ready) = mpsc::sync_channel(1);
         let pool = Self {
@@ -106,26 +110,26 @@ impl Pool {
         }
     }
 
-    /// Returns true if work has waited longer than the workers awake should need to return for it:
-    /// an op that was thought to be quick holds them up. Asked after each batch, `had_work` is how
-    /// it was before.
-    pub(crate) fn is_left_lying(&mut self, had_work: bool, now: Tick) -> bool {
+    /// Returns true if queued work has waited longer than the workers awake should need to come
+    /// back for it: an op expected to be quick is holding them up. Called after each batch;
+    /// `had_work` says if the list held work before it.
+    pub(crate) fn is_stalled(&mut self, had_work: bool, now: Tick) -> bool {
         let taken = self.shared.list.taken();
         if taken != self.taken.0 || !had_work {
             self.taken = (taken, now);
         }
-        now - self.taken.1 > HELD_UP
+        now - self.taken.1 > WAKE_AFTER
     }
 
-    /// The submitter sleeps until something is done, or for `most`. Work that lies about meanwhile
-    /// is seen to.
+    /// Blocks the submitter until an op completes, or for `most`. If queued work makes no progress
+    /// meanwhile, wakes or starts a worker.
     pub(crate) fn sleep(&self, most: Option<Nanos>) {
         let shared = &self.shared;
         let before = shared.list.taken();
         let waiting = shared.list.len() > 0;
         let look_after = match shared.parked_workers.is_empty() {
-            true => STUCK,
-            false => HELD_UP,
+            true => START_AFTER,
+            false => WAKE_AFTER,
         };
         let most = match waiting {
             true => Some(most.unwrap_or(look_after).min(look_after)),
@@ -141,17 +145,18 @@ impl Pool {
         }
     }
 
-    /// No more work comes: what is there is done, and all workers end. What they used.
+    /// Ends the pool: queued ops are executed, workers joined. Returns the workers' CPU usage.
     pub(crate) fn end(&self) -> Usage {
         let shared = &self.shared;
         shared.ending.store(true, Ordering::SeqCst);
+        // The kicker thread sees the flag when its timer expires.
         shared.kick_later();
         let mut used = Usage::default();
         loop {
             for thread in shared.threads.iter().filter_map(OnceLock::get) {
                 thread.unpark();
             }
-            let Some(join) = shared.rare().joins.pop() else {
+            let Some(join) = shared.cold().joins.pop() else {
                 return used;
             };
             used = used.plus(join.join().unwrap_or_default());
@@ -165,12 +170,12 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
-    /// Nobody is at work; with the submitter's end of the completion list.
+impl PoolState {
+    /// Creates the state of a pool without workers, and the submitter's end of the completion list.
     fn new(
         config: EngineConfig,
         timer: Option<Timer>,
-        at_work: WorkerThreads,
+        live_threads: WorkerThreads,
     ) -> (Self, CompletionReader) {
         let depth = config.depth;
         let most = depth.min(WORKERS_MAX);
@@ -179,49 +184,50 @@ impl Shared {
         let (done, reader) = CompletionList::new(depth);
         let shared = Self {
             list: RunList::new(depth),
-            cells: (0..depth).map(|_| Cell::default()).collect(),
+            cells: (0..depth).map(|_| OpCell::default()).collect(),
             done,
             owner: thread::current(),
             parked_workers: ParkedWorkers::new(most),
             threads: (0..most).map(|_| OnceLock::new()).collect(),
             started: AtomicU32::new(0),
             serving: AtomicU32::new(0),
-            most_serving: AtomicU32::new(0),
-            away: AtomicU32::new(0),
-            looking: OwnLine(AtomicBool::new(false)),
-            enough: processors.saturating_sub(1).max(1),
+            serving_max: AtomicU32::new(0),
+            blocked: AtomicU32::new(0),
+            spinning: CacheAligned(AtomicBool::new(false)),
+            awake_enough: processors.saturating_sub(1).max(1),
             processors,
             refused: AtomicU32::new(0),
             ending: AtomicBool::new(false),
             cost_ns: AtomicU64::new(0),
-            together: AtomicU32::new(0),
+            batch_ops: AtomicU32::new(0),
             config,
             timer,
-            rare: Mutex::default(),
-            at_work,
+            cold: Mutex::default(),
+            live_threads,
             is_broken: AtomicBool::new(false),
         };
         (shared, reader)
     }
 
-    /// One more worker. `ready` hears whether it has its engine.
+    /// Starts one more worker, unless there are enough, one was refused, or the pool is ending.
+    /// `ready` receives the result of starting its engine.
     fn start_worker(
         self: &Arc<Self>,
         ready: Option<mpsc::SyncSender<Result<(), EngineError>>>,
     ) -> Result<(), EngineError> {
-        let mut rare = self.rare();
-        // Relaxed: changed under the lock alone.
+        let mut cold = self.cold();
+        // Relaxed: only changed under the lock.
         let number = self.started.load(Ordering::Relaxed);
         let full = number as usize >= self.threads.len() || self.refused() != 0;
         if full || self.ending.load(Ordering::SeqCst) {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let body = move || shared.at_work_in(|| worker::run(&shared, number, ready));
-        match thread::Builder::new().stack_size(STACK).spawn(body) {
+        let body = move || shared.live_while(|| worker::run(&shared, number, ready));
+        match thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {
             Ok(join) => {
                 let _unset = self.threads[number as usize].set(join.thread().clone());
-                rare.joins.push(join);
+                cold.joins.push(join);
                 self.started.store(number + 1, Ordering::Relaxed);
                 Ok(())
             }
@@ -233,76 +239,76 @@ impl Shared {
         }
     }
 
-    /// The thread that waits for the timer, if there is one.
+    /// Starts the kicker thread if the pool has a timer.
     fn start_kicker(self: &Arc<Self>) -> Result<(), EngineError> {
         if self.timer.is_none() {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let body = move || shared.at_work_in(|| shared.kick_by_timer());
-        let spawned = thread::Builder::new().stack_size(STACK).spawn(body);
+        let body = move || shared.live_while(|| shared.kick_by_timer());
+        let spawned = thread::Builder::new().stack_size(STACK_BYTES).spawn(body);
         let join = spawned.map_err(|error| refused(&error))?;
-        self.rare().joins.push(join);
+        self.cold().joins.push(join);
         Ok(())
     }
 
-    /// The whole life of the thread that waits for the timer; what it used.
+    /// Runs the kicker thread to its end and returns its CPU usage.
     fn kick_by_timer(&self) -> Usage {
         while let Some(timer) = self.timer.as_ref().filter(|_| !self.is_ending()) {
             if let Err(error) = timer.wait() {
                 self.fail(no_timer(&error));
                 break;
             }
-            self.call();
+            self.request_worker();
         }
         fathom_sys::thread::usage()
     }
 
-    /// The calling thread is at work until `life` ends: its number may be another thread's then.
-    fn at_work_in(&self, life: impl FnOnce() -> Usage) -> Usage {
+    /// Lists the calling thread as live while `life` runs. The entry must go with the thread: the
+    /// kernel may give its id to another one.
+    fn live_while(&self, life: impl FnOnce() -> Usage) -> Usage {
         let id = fathom_sys::thread::id();
-        self.at_work().push(id);
+        self.live_threads().push(id);
         let used = life();
-        self.at_work().retain(|&other| other != id);
+        self.live_threads().retain(|&other| other != id);
         used
     }
 
-    /// Has a worker woken by the timer.
+    /// Sets the timer, whose thread wakes a worker.
     pub(crate) fn kick_later(&self) {
         if let Some(timer) = &self.timer
             && timer.set(Nanos::ZERO).is_err()
         {
-            // The slow way is better than none.
+            // Without a timer, wake a worker at the submitter's own cost.
             self.wake_one();
         }
     }
 
-    /// One more worker if nobody is left to be woken and there is reason to think that those at
-    /// work will not be back soon.
+    /// Starts one more worker if none is parked and those awake are not expected back soon.
     pub(crate) fn grow(self: &Arc<Self>, stuck: bool) {
         let started = self.started.load(Ordering::Relaxed);
-        let wanted = stuck || started < STAND_BY || self.is_slow();
+        let wanted = stuck || started < WORKERS_MIN || self.is_slow();
         if !wanted || started as usize >= self.threads.len() || !self.parked_workers.is_empty() {
             return;
         }
-        // A refusal is kept and told at the end; the others do the work.
+        // A refusal is recorded and reported at the end; the other workers execute the ops.
         let _refused = self.start_worker(None);
     }
 
-    /// A worker could not be: those that there are go on.
+    /// Records that a worker could not be started. The others continue.
     pub(crate) fn refuse(&self, error: &EngineError) {
         let errno = error.errno.unsigned_abs().max(1);
         self.refused.store(errno, Ordering::Relaxed);
     }
 
-    /// Wakes a worker if none is on its way.
+    /// Wakes a worker unless a wake-up is under way.
     pub(crate) fn wake_one(&self) {
         if let Some(number) = self.parked_workers.choose(|| self.list.len() > 0) {
             self.unpark(number);
         }
     }
 
-    /// Wakes a worker though another may be on its way.
+    /// Wakes a worker even if another wake-up is under way.
     pub(crate) fn wake_another(&self) {
         if let Some(number) = self.parked_workers.pop() {
             self.unpark(number);
@@ -310,36 +316,36 @@ impl Shared {
     }
 
     fn unpark(&self, number: u32) {
-        // Set before anybody could see that worker sleep, or by itself.
+        // Always set: `sleep` sets it before the worker becomes visible as parked.
         if let Some(thread) = self.threads[number as usize].get() {
             thread.unpark();
         }
     }
 
-    /// Work was laid down, or is left: wakes a worker if none is on its way, unless ops are quick
-    /// and those awake will be back for it sooner than anybody could be woken.
-    pub(crate) fn call(&self) {
-        if self.is_slow() || self.awake() < self.enough {
+    /// Requests a worker for queued work: wakes one unless a wake-up is under way, or ops are quick
+    /// and the workers awake will return sooner than another could be woken.
+    pub(crate) fn request_worker(&self) {
+        if self.is_slow() || self.awake() < self.awake_enough {
             self.wake_one();
         }
     }
 
-    /// Returns the number of workers awake that will check the run list before they sleep. Called
-    /// after work was laid down: a worker about to sleep then sees it (the fences in `RunList::lay`
-    /// and `ParkedWorkers::sleep`), and so does one about to leave or to block (those below).
+    /// Returns the number of workers awake that will check the run list before they park. Called
+    /// after work was queued: a worker about to park then sees it (fences in `RunList::push` and
+    /// `ParkedWorkers::sleep`), and so does one about to end or to block (fences below).
     fn awake(&self) -> u32 {
         let serving = self.serving.load(Ordering::Relaxed);
-        let away = self.away.load(Ordering::Relaxed);
-        serving.saturating_sub(self.parked_workers.count() + away)
+        let blocked = self.blocked.load(Ordering::Relaxed);
+        serving.saturating_sub(self.parked_workers.count() + blocked)
     }
 
-    /// The calling worker has an engine.
-    pub(crate) fn begin_to_serve(&self) {
+    /// Counts the calling worker, which has its engine, as serving.
+    pub(crate) fn begin_serving(&self) {
         let serving = self.serving.fetch_add(1, Ordering::Relaxed) + 1;
-        self.most_serving.fetch_max(serving, Ordering::Relaxed);
+        self.serving_max.fetch_max(serving, Ordering::Relaxed);
     }
 
-    /// The calling worker leaves; what it might have been trusted with is another's.
+    /// Ends the calling worker's service and passes work that was counting on it to another.
     pub(crate) fn end_serving(&self) {
         self.serving.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -348,82 +354,83 @@ impl Shared {
         }
     }
 
-    /// The calling worker waits in the kernel, unless there is work.
-    pub(crate) fn go_away<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
-        self.away.fetch_add(1, Ordering::Relaxed);
+    /// Runs `wait`, which blocks the calling worker in the kernel, unless there is work.
+    pub(crate) fn block_in_kernel<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
+        self.blocked.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let waited = (self.list.len() == 0).then(wait);
-        self.away.fetch_sub(1, Ordering::Relaxed);
+        self.blocked.fetch_sub(1, Ordering::Relaxed);
         waited
     }
 
-    /// Looks for work, or for what `else_there` says, before the calling worker sleeps: where ops
-    /// are quick the next ones are quick to come. One worker at a time does.
-    pub(crate) fn look(
+    /// Spins for work, or for `else_there`, before the calling worker blocks: while ops are quick,
+    /// the next ones arrive soon. One worker at a time spins; returns true if there is something to
+    /// do.
+    pub(crate) fn spin_for_work(
         &self,
         spin: &mut AdaptiveSpin,
         from: WakeSource,
         mut else_there: impl FnMut() -> bool,
     ) -> bool {
-        let looking = &self.looking.0;
+        let spinning = &self.spinning.0;
         if self.is_slow()
-            || looking.load(Ordering::Relaxed)
-            || looking.swap(true, Ordering::Relaxed)
+            || spinning.load(Ordering::Relaxed)
+            || spinning.swap(true, Ordering::Relaxed)
         {
             return false;
         }
-        let found = spin.look(from, None, || self.list.len() > 0 || else_there());
-        looking.store(false, Ordering::Relaxed);
+        let found = spin.spin_until(from, None, || self.list.len() > 0 || else_there());
+        spinning.store(false, Ordering::Relaxed);
         found
     }
 
-    /// For a worker.
-    pub(crate) fn spin(&self) -> AdaptiveSpin {
+    /// Creates the spinning state of a worker.
+    pub(crate) fn new_spin(&self) -> AdaptiveSpin {
         AdaptiveSpin::of_worker(self.config.clock, self.processors)
     }
 
-    /// A worker has nothing to do.
+    /// Parks a worker that has nothing to do.
     pub(crate) fn sleep(&self, number: u32) {
         let _set_already = self.threads[number as usize].set(thread::current());
         let has_work = || self.list.len() > 0 || self.is_ending();
         self.parked_workers.sleep(number, has_work, thread::park);
     }
 
-    /// Takes a worker's share of the run list: what is left.
+    /// Moves a worker's share of the run list to `to` and returns the number of ops left.
     pub(crate) fn take(&self, to: &mut Vec<Slot>) -> u64 {
         let cost = self.cost_ns.load(Ordering::Relaxed);
-        if cost > SLOW_NS {
-            // Each sleeper gets as much.
+        if cost > SLOW_OP_NS {
+            // Slow ops: leave as much for each parked worker, so that all ops run at once.
             let others = u64::from(self.parked_workers.count());
             return self.list.take(to, |there| there.div_ceil(others + 1));
         }
-        // What was submitted together is handed over together; beyond that as much as keeps nobody
-        // waiting long, so that the submitter has completions to go on with.
-        let together = u64::from(self.together.load(Ordering::Relaxed));
-        let most = together.max(PIECE_NS / cost.max(1)).min(TAKEN_MAX_OPS);
+        // Quick ops: take a whole batch, so that it is handed over once. Beyond that take only what
+        // is done in a few microseconds, so that completions reach the submitter early.
+        let batch_ops = u64::from(self.batch_ops.load(Ordering::Relaxed));
+        let most = batch_ops.max(TAKEN_MAX_NS / cost.max(1)).min(TAKEN_MAX_OPS);
         self.list.take(to, |there| there.min(most))
     }
 
-    /// So many ops are submitted together. The submitter's alone to call.
-    pub(crate) fn submitted_together(&self, count: usize) {
+    /// Records the size of a batch. Only the submitter may call it.
+    pub(crate) fn note_batch(&self, count: usize) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        // Relaxed: a hint. Only a change is written, so that the workers keep the line.
-        if self.together.load(Ordering::Relaxed) != count {
-            self.together.store(count, Ordering::Relaxed);
+        // Relaxed: a hint. Written only if it changes, so that the workers keep the cache line.
+        if self.batch_ops.load(Ordering::Relaxed) != count {
+            self.batch_ops.store(count, Ordering::Relaxed);
         }
     }
 
-    /// Gives ops back, their results laid down.
+    /// Returns completed ops, whose results are in their cells, to the submitter.
     pub(crate) fn give_back(&self, slots: &[Slot]) {
         if self.done.push_all(slots) {
             self.owner.unpark();
         }
     }
 
-    /// An op took so much of a worker's time.
-    pub(crate) fn learn(&self, took: Nanos) {
-        // Relaxed, and not in one step: it is a guess. What is about the mean changes nothing, so
-        // that everybody keeps the line.
+    /// Updates the running mean of a worker's time per op.
+    pub(crate) fn note_cost(&self, took: Nanos) {
+        // Relaxed, and not atomic as a whole: a lost update does not matter to an estimate. Values
+        // near the mean are not written, so that all workers keep the cache line.
         let (mean, took) = (self.cost_ns.load(Ordering::Relaxed), took.get());
         if took / 2 > mean || took < mean / 2 {
             let next = mean - mean / 8 + took / 8;
@@ -431,9 +438,9 @@ impl Shared {
         }
     }
 
-    /// Returns true if workers are held up by their ops.
+    /// Returns true if an op takes a worker long enough to be worth waking another one.
     pub(crate) fn is_slow(&self) -> bool {
-        self.cost_ns.load(Ordering::Relaxed) > SLOW_NS
+        self.cost_ns.load(Ordering::Relaxed) > SLOW_OP_NS
     }
 
     pub(crate) fn is_ending(&self) -> bool {
@@ -444,36 +451,38 @@ impl Shared {
         &self.config
     }
 
-    /// The most workers that served, and why there were no more (0 if none was refused).
+    /// Returns the largest number of serving workers, and the errno of a refused one (0 if none).
     pub(crate) fn workers(&self) -> (u32, u32) {
-        (self.most_serving.load(Ordering::Relaxed), self.refused())
+        (self.serving_max.load(Ordering::Relaxed), self.refused())
     }
 
     fn refused(&self) -> u32 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// A worker's engine can no longer be used; the submitter hears of it.
+    /// Records that a worker's engine has failed for good, and wakes the submitter.
     pub(crate) fn fail(&self, error: EngineError) {
-        self.rare().broken.get_or_insert(error);
+        self.cold().broken.get_or_insert(error);
         self.is_broken.store(true, Ordering::SeqCst);
         self.owner.unpark();
     }
 
-    /// Why the pool can no longer be used, if so.
+    /// Returns the error by which the pool failed, if it did.
     pub(crate) fn broken(&self) -> Option<EngineError> {
         match self.is_broken.load(Ordering::SeqCst) {
-            true => self.rare().broken.clone(),
+            true => self.cold().broken.clone(),
             false => None,
         }
     }
 
-    fn at_work(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn live_threads(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.live_threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rare(&self) -> MutexGuard<'_, Rare> {
-        self.rare.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cold(&self) -> MutexGuard<'_, ColdState> {
+        self.cold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -504,23 +513,23 @@ fn ended_early() -> EngineError {
     }
 }
 
-/// Threads of one job at most: a process has room for some ten thousand.
+/// Most workers of a job: a process has room for some ten thousand threads.
 const WORKERS_MAX: u32 = 1024;
-/// One at work, and one to be woken when that one is held up.
-const STAND_BY: u32 = 2;
-/// From here on an op is worth the waking of another worker, which costs some microseconds.
-const SLOW_NS: u64 = 50_000;
-/// Work that a worker takes at once while ops are quick: a few times the cost of a hand-over. A
-/// guess.
-const PIECE_NS: u64 = 5_000;
-/// As many at most: a worker that is held up holds up no more than these.
+/// Workers started without need: one that executes ops, and one to wake when that one is held up.
+const WORKERS_MIN: u32 = 2;
+/// Time per op above which waking another worker pays off; a wake-up costs some microseconds.
+const SLOW_OP_NS: u64 = 50_000;
+/// Work that a worker takes at once while ops are quick, ns: a few times the cost of handing it
+/// over. A guess.
+const TAKEN_MAX_NS: u64 = 5_000;
+/// Most quick ops taken at once: a worker that is held up delays no more than these.
 const TAKEN_MAX_OPS: u64 = 64;
-/// Work that nobody has come for after so long is worth waking one more worker for, even where ops
-/// are quick.
-const HELD_UP: Nanos = Nanos::new(SLOW_NS);
-/// Ops that nobody has taken for so long are reason enough for one more worker.
-const STUCK: Nanos = Nanos::from_millis(1);
-/// Bytes of a worker's stack: it calls a dozen functions deep at most.
-const STACK: usize = 256 << 10;
+/// Time after which untouched work is worth waking another worker, even if ops are quick.
+const WAKE_AFTER: Nanos = Nanos::new(SLOW_OP_NS);
+/// Time after which untouched work is worth starting another worker.
+const START_AFTER: Nanos = Nanos::from_millis(1);
+/// Bytes of a worker's stack: calls are a dozen deep at most, and 1024 stacks of the default 2 MiB
+/// would reserve 2 GiB.
+const STACK_BYTES: usize = 256 << 10;
 /// The same on every architecture of Linux.
 const EAGAIN: i32 = 11;

@@ -1,4 +1,5 @@
-//! One worker: takes ops from the run list, does them on an engine of its own, gives them back.
+//! One worker thread: takes ops from the run list, executes them on an engine of its own, and
+//! returns them over the completion list.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
@@ -9,16 +10,16 @@ use fathom_core::{
 use fathom_sys::thread::{self, Usage};
 
 use super::adaptive_spin::WakeSource;
-use super::pool::Shared;
+use super::pool::PoolState;
 use crate::AnyEngine;
 
 type Ready = Option<mpsc::SyncSender<Result<(), EngineError>>>;
 
-/// The whole life of a worker; what it used.
-pub(crate) fn run(shared: &Arc<Shared>, number: u32, ready: Ready) -> Usage {
-    // A worker that cannot have its name works without.
+/// Runs a worker thread to its end and returns its CPU usage.
+pub(crate) fn run(shared: &Arc<PoolState>, number: u32, ready: Ready) -> Usage {
+    // Best effort: the name only helps in `top` and `perf`.
     let _unnamed = thread::set_name(&format!("offload-{number}"));
-    let body = AssertUnwindSafe(|| work(shared, number, ready));
+    let body = AssertUnwindSafe(|| start_and_serve(shared, number, ready));
     if let Err(panic) = catch_unwind(body) {
         let text = panic
             .downcast_ref::<&str>()
@@ -34,37 +35,39 @@ pub(crate) fn run(shared: &Arc<Shared>, number: u32, ready: Ready) -> Usage {
     thread::usage()
 }
 
-/// Makes the worker's engine and serves with it.
-fn work(shared: &Arc<Shared>, number: u32, ready: Ready) {
+/// Starts the worker's engine and serves the run list with it. The match is outside the loop, so
+/// that each hot engine gets a loop compiled for it.
+fn start_and_serve(shared: &Arc<PoolState>, number: u32, ready: Ready) {
     let config = shared.config();
     match (config.engine.start)(config) {
-        Ok(AnyEngine::Null(engine)) => begin(engine, shared, number, ready),
-        Ok(AnyEngine::Sync(engine)) => begin(engine, shared, number, ready),
-        Ok(AnyEngine::Libaio(engine)) => begin(engine, shared, number, ready),
-        Ok(AnyEngine::Uring(engine)) => begin(engine, shared, number, ready),
-        Ok(other) => begin(other.boxed(), shared, number, ready),
-        Err(error) => give_up(error, shared, ready),
+        Ok(AnyEngine::Null(engine)) => serve_with(engine, shared, number, ready),
+        Ok(AnyEngine::Sync(engine)) => serve_with(engine, shared, number, ready),
+        Ok(AnyEngine::Libaio(engine)) => serve_with(engine, shared, number, ready),
+        Ok(AnyEngine::Uring(engine)) => serve_with(engine, shared, number, ready),
+        Ok(other) => serve_with(other.boxed(), shared, number, ready),
+        Err(error) => fail_start(error, shared, ready),
     }
 }
 
-fn begin<E: Engine>(engine: E, shared: &Arc<Shared>, number: u32, ready: Ready) {
-    let mut worker = Worker::new(engine, shared, number);
+fn serve_with<E: Engine>(engine: E, shared: &Arc<PoolState>, number: u32, ready: Ready) {
+    let mut worker = PoolWorker::new(engine, shared, number);
     if let Err(error) = worker.open_all() {
-        return give_up(error, shared, ready);
+        return fail_start(error, shared, ready);
     }
     if let Some(ready) = ready {
-        // The pool waits for it.
+        // The pool waits for this message.
         let _heard = ready.send(Ok(()));
     }
-    shared.begin_to_serve();
+    shared.begin_serving();
     if let Err(error) = worker.serve() {
         shared.fail(error);
     }
     shared.end_serving();
 }
 
-/// Ends a worker that has no engine: the pool fails if it is the first, else goes on without it.
-fn give_up(error: EngineError, shared: &Shared, ready: Ready) {
+/// Ends a worker whose engine could not be started: the pool fails to start if it is the first, and
+/// otherwise continues without it.
+fn fail_start(error: EngineError, shared: &PoolState, ready: Ready) {
     match ready {
         Some(ready) => {
             let _heard = ready.send(Err(error));
@@ -73,30 +76,33 @@ fn give_up(error: EngineError, shared: &Shared, ready: Ready) {
     }
 }
 
-struct Worker<'a, E> {
+/// Worker thread of an offloaded job, with its engine and the ops it has taken.
+///
+/// All vectors are reserved for the full depth at start: no op allocates.
+struct PoolWorker<'a, E> {
     engine: E,
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<PoolState>,
     number: u32,
-    /// The engine does one op at a time.
+    /// The engine executes one op at a time.
     is_sync: bool,
-    /// Files that this engine has open.
+    /// Files that this engine has open, by index.
     opened: Vec<bool>,
-    /// Taken from the run list.
+    /// Slots taken from the run list.
     batch: Vec<Slot>,
-    /// The ops of these slots.
+    /// Ops of these slots.
     ops: Vec<Op>,
-    /// Room for completions.
+    /// Buffer for reaped completions.
     out: Vec<Completion>,
-    /// Completed, on their way back.
-    back: Vec<Slot>,
-    /// With this engine.
+    /// Completed slots to be returned.
+    returned: Vec<Slot>,
+    /// Ops submitted to this engine.
     in_flight: u32,
-    /// Of which laid down only.
+    /// Ops prepared and not yet submitted.
     prepared: u32,
 }
 
-impl<'a, E: Engine> Worker<'a, E> {
-    fn new(engine: E, shared: &'a Arc<Shared>, number: u32) -> Self {
+impl<'a, E: Engine> PoolWorker<'a, E> {
+    fn new(engine: E, shared: &'a Arc<PoolState>, number: u32) -> Self {
         let config = shared.config();
         let depth = config.depth as usize;
         Self {
@@ -108,29 +114,31 @@ impl<'a, E: Engine> Worker<'a, E> {
             batch: Vec::with_capacity(depth),
             ops: Vec::with_capacity(depth),
             out: vec![Completion::default(); depth.min(64)],
-            back: Vec::with_capacity(depth.min(64)),
+            returned: Vec::with_capacity(depth.min(64)),
             in_flight: 0,
             prepared: 0,
         }
     }
 
-    /// Works until no more comes.
+    /// Executes ops until the pool ends.
     fn serve(&mut self) -> Result<(), EngineError> {
         let shared = self.shared;
-        let mut spin = shared.spin();
+        let mut spin = shared.new_spin();
         loop {
             self.batch.clear();
             let left = shared.take(&mut self.batch);
             if !self.batch.is_empty() {
                 if left > 0 {
-                    shared.call();
+                    shared.request_worker();
                 }
                 shared.grow(false);
                 self.execute()?;
-            } else if shared.look(&mut spin, self.waits_for(), || self.give_back() > 0) {
-                // Work, or room for some.
+            } else if shared.spin_for_work(&mut spin, self.waits_for(), || self.give_back() > 0) {
+                // Work arrived, or ops completed: look at the list again.
             } else if self.in_flight > 0 {
-                shared.go_away(|| self.engine.wait(1, None)).transpose()?;
+                shared
+                    .block_in_kernel(|| self.engine.wait(1, None))
+                    .transpose()?;
                 self.give_back();
             } else if shared.is_ending() {
                 return Ok(());
@@ -148,16 +156,17 @@ impl<'a, E: Engine> Worker<'a, E> {
         }
     }
 
-    /// Hands what was taken to the engine.
+    /// Executes the ops taken.
     fn execute(&mut self) -> Result<(), EngineError> {
         let shared = self.shared;
-        // All at once: another processor wrote them, and so the waits for them overlap.
+        // Read all cells first: they are cache misses, because the submitter wrote them, and
+        // reading them in a row lets the misses overlap.
         let ops = self.batch.iter();
         let ops = ops.map(|&slot| shared.cells[slot.index()].op(slot));
         self.ops.clear();
         self.ops.extend(ops);
         if self.ops.len() > 1 && shared.is_slow() {
-            // Where each op is a device's work, in the device's order.
+            // Slow ops are a device's work: sort them in the order that it likes best.
             self.ops.sort_unstable_by_key(|op| (op.file, op.offset));
         }
         let mut now = shared.config().clock.now();
@@ -165,19 +174,19 @@ impl<'a, E: Engine> Worker<'a, E> {
             let op = self.ops[index];
             let cell = &shared.cells[op.slot.index()];
             if let Err(error) = self.open(op.file) {
-                cell.begin(now);
+                cell.start(now);
                 self.refuse(op.slot, &error);
                 continue;
             }
-            let alone = !matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write));
-            if alone {
+            let exclusive = !matches!(op.kind, OpKind::Data(Direction::Read | Direction::Write));
+            if exclusive {
                 now = self.submit(now)?;
                 self.drain()?;
             }
-            cell.begin(now);
+            cell.start(now);
             self.engine.prepare(&op);
             self.prepared += 1;
-            if alone || self.is_sync {
+            if exclusive || self.is_sync {
                 now = self.submit(now)?;
             }
         }
@@ -185,28 +194,28 @@ impl<'a, E: Engine> Worker<'a, E> {
         Ok(())
     }
 
-    /// Hands over what is laid down, gives back what has completed; the time after.
+    /// Submits the prepared ops, returns completed ones, and returns the time afterwards.
     fn submit(&mut self, before: Tick) -> Result<Tick, EngineError> {
         if self.prepared == 0 {
             return Ok(before);
         }
         let Submitted::Issued { now, .. } = self.engine.submit(0) else {
-            // Only models and locks block, and neither is found here.
+            // Unreachable: only modelled devices and file locks block, and a worker has neither.
             return Ok(before);
         };
-        let took = (now - before).get() / u64::from(self.prepared);
-        self.shared.learn(fathom_core::Nanos::new(took));
+        let op_time = (now - before).get() / u64::from(self.prepared);
+        self.shared.note_cost(fathom_core::Nanos::new(op_time));
         self.in_flight += self.prepared;
         self.prepared = 0;
         self.give_back();
-        // A broken queue gives nothing back: its error is heard here.
+        // A broken queue completes nothing; without this check its error would go unnoticed.
         if self.in_flight > 0 {
             self.engine.wait(0, Some(Tick::ZERO))?;
         }
         Ok(now)
     }
 
-    /// Waits for all that is with the engine.
+    /// Waits until the engine is idle.
     fn drain(&mut self) -> Result<(), EngineError> {
         while self.in_flight > 0 {
             self.engine.wait(1, None)?;
@@ -215,19 +224,19 @@ impl<'a, E: Engine> Worker<'a, E> {
         Ok(())
     }
 
-    /// Gives back what has completed; how many they were.
+    /// Returns completed ops to the submitter, and their number to the caller.
     fn give_back(&mut self) -> usize {
         let mut given = 0;
         while self.in_flight > 0 {
             let count = self.engine.reap(&mut self.out);
-            self.back.clear();
+            self.returned.clear();
             for &Completion { slot, result } in &self.out[..count] {
                 self.engine.release(slot);
                 self.shared.cells[slot.index()].finish(result);
-                self.back.push(slot);
+                self.returned.push(slot);
                 self.in_flight -= 1;
             }
-            self.shared.give_back(&self.back);
+            self.shared.give_back(&self.returned);
             given += count;
             if count < self.out.len() {
                 break;
@@ -236,7 +245,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         given
     }
 
-    /// An op fails before it has begun.
+    /// Fails an op that was not started.
     fn refuse(&mut self, slot: Slot, error: &EngineError) {
         let errno = match error.errno {
             0 => EIO,
@@ -246,9 +255,9 @@ impl<'a, E: Engine> Worker<'a, E> {
         self.shared.give_back(&[slot]);
     }
 
-    /// Opens all files before any op is taken: whoever cannot have one (no descriptor is left, it
-    /// was removed) does not begin, and so fails no op. Of the first worker it is an op's affair,
-    /// unless descriptors are short.
+    /// Opens all files before any op is taken: a worker that cannot (out of descriptors, or a file
+    /// was removed) does not start, so it fails no op. The first worker, which the job cannot do
+    /// without, fails only for lack of descriptors; other errors become errors of ops.
     fn open_all(&mut self) -> Result<(), EngineError> {
         for file in (0..).take(self.opened.len()).map(FileIndex::new) {
             match self.open(file) {
@@ -261,7 +270,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         Ok(())
     }
 
-    /// Opens a file unless it is open.
+    /// Opens a file unless it is already open.
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         match self.opened.get_mut(file.index()) {
             Some(opened) if !*opened => {
