@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
+use fathom_checksum::{CHECKSUM_BYTES_MAX, CHECKSUMS, Checksum};
 use fathom_core::Nanos;
 use fathom_job::{Dialect, SelfTest};
 use fathom_sys::clock::Clock;
-use md5::{Digest, Md5};
 
 use crate::exit::End;
 use crate::output::{self, Stream};
@@ -14,7 +14,10 @@ use crate::output::{self, Stream};
 pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
     let result = match test {
         SelfTest::CpuClock => cpu_clock(),
-        SelfTest::Checksums(names) => each(names, &CHECKSUMS, "checksum", checksum),
+        SelfTest::Checksums(names) => {
+            let known: Vec<_> = CHECKSUMS.iter().map(|row| (row.name, row)).collect();
+            each(names, &known, "checksum", checksum)
+        }
         SelfTest::Copies(names) => each(names, &COPIES, "copy method", copies),
         SelfTest::UnitOfWork => {
             let (mean, stddev) = fathom_run::unit_of_work(&Clock::calibrated());
@@ -45,8 +48,6 @@ fn cpu_clock() -> Result<String, String> {
 
 /// Function to measure, with its name.
 type Named<F> = (&'static str, F);
-/// Checksum over all bytes.
-type Sum = fn(&[u8]);
 /// Copies the first half of the bytes to the second.
 type CopyBytes = fn(&mut [u8]);
 
@@ -73,9 +74,12 @@ fn each<F: Copy>(
     Ok(wanted.map(|&(name, run)| measure(name, run)).collect())
 }
 
-fn checksum(name: &str, sum: Sum) -> String {
+fn checksum(name: &str, row: &Checksum) -> String {
     let data = vec![0x5a; CHUNK];
-    let rate = mib_per_s(CHUNK, || sum(black_box(&data)));
+    let mut out = [0; CHECKSUM_BYTES_MAX];
+    let rate = mib_per_s(CHUNK, || {
+        (row.digest)(black_box(&data), black_box(&mut out[..row.bytes]));
+    });
     format!("{name}:\t\t{rate:8.2} MiB/sec\n")
 }
 
@@ -105,16 +109,6 @@ fn mib_per_s(bytes: usize, mut work: impl FnMut()) -> f64 {
     let mib = f64::from(rounds) * bytes as f64 / f64::from(1 << 20);
     mib * 1e9 / span.get() as f64
 }
-
-/// Checksums that `verify=` offers.
-const CHECKSUMS: [Named<Sum>; 2] = [
-    ("md5", |data| {
-        let _sum = black_box(Md5::digest(data));
-    }),
-    ("crc32c", |data| {
-        let _sum = black_box(crc32c::crc32c(data));
-    }),
-];
 
 /// fio's copy methods: disjoint, possibly overlapping, byte by byte, and chosen by size.
 const COPIES: [Named<CopyBytes>; 4] = [

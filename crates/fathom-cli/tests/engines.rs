@@ -5,6 +5,7 @@
 mod common;
 
 use common::Folder;
+use fathom_checksum::CHECKSUMS;
 use serde_json::Value;
 
 const FILE_ENGINES: [&str; 8] = [
@@ -70,7 +71,7 @@ fn written_data_are_in_the_file() {
 #[test]
 fn written_data_verify() {
     for engine in ["psync", "libaio", "io_uring"] {
-        for verify in ["crc32c", "md5", "pattern --verify_pattern=0xdeadbeef"] {
+        for verify in verify_methods() {
             let folder = Folder::new();
             let words = format!(
                 "run --name=t --rw=randwrite --bs=4k --size=128k --iodepth=8 --verify={verify} \
@@ -87,6 +88,12 @@ fn written_data_verify() {
             assert_eq!(number(&job["read"]["total_ios"]), 32, "{engine} {verify}");
         }
     }
+}
+
+/// Values of `verify=`.
+fn verify_methods() -> impl Iterator<Item = &'static str> {
+    let checksums = CHECKSUMS.iter().map(|row| row.name);
+    checksums.chain(["pattern --verify_pattern=0xdeadbeef"])
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use fathom_checksum::CHECKSUMS;
 use fathom_core::EngineInfo;
 
 use crate::engines::{LATER, NEEDS};
@@ -57,8 +58,9 @@ fn push_row(text: &mut String, row: &Row, vocabulary: Vocabulary<'_>) {
         (note, "") => format!("stricter: {note}"),
         (_, note) => format!("different: {note}"),
     };
-    if !row.later.is_empty() {
-        let _ = write!(verdict, "; refused for now: {}", row.later.join(", "));
+    let refused = row.refused_values();
+    if !refused.is_empty() {
+        let _ = write!(verdict, "; refused for now: {}", refused.join(", "));
     }
     let cells = [names.join(", "), row.default.to_owned(), values, verdict];
     let cells = cells.map(|cell| cell.replace('|', "\\|"));
@@ -113,11 +115,13 @@ fn push_switches(text: &mut String) {
         "\n## Command-line switches\n\n\
          | switch | description | compared with fio |\n|---|---|---|\n",
     );
+    let checksums: Vec<_> = CHECKSUMS.iter().map(|row| row.name).collect();
+    let only_checksums = format!("stricter: only {}", checksums.join(", "));
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::NotYet => "refused for now",
             Action::Refused(_) => "refused: not supported by Fathom",
-            Action::ChecksumTest => "stricter: only crc32c and md5",
+            Action::ChecksumTest => &only_checksums,
             Action::IdleProfile => {
                 "same; measured from the kernel's idle times, not by threads that consume idle time"
             }

@@ -110,8 +110,9 @@ fn describe(row: &Row, vocabulary: Vocabulary<'_>) -> String {
     if !engines.is_empty() {
         field(&mut text, "engines", &engines.join(", "));
     }
-    if !row.later.is_empty() {
-        field(&mut text, "not implemented", &row.later.join(", "));
+    let refused = row.refused_values();
+    if !refused.is_empty() {
+        field(&mut text, "not implemented", &refused.join(", "));
     }
     for unlike in [row.stricter, row.different] {
         if !unlike.is_empty() {

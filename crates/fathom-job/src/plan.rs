@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use fathom_checksum::Checksum;
 use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::source::Origin;
@@ -251,10 +252,8 @@ pub enum Fallocate {
 pub enum Verify {
     /// No verification.
     None,
-    /// `crc32c`, `crc32c-intel`.
-    Crc32c,
-    /// `md5`.
-    Md5,
+    /// A checksum of each block's payload, in a header.
+    Checksum(&'static Checksum),
     /// `pattern`.
     Pattern,
 }

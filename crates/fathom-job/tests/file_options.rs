@@ -2,6 +2,7 @@
 
 mod world;
 
+use fathom_checksum::{CHECKSUMS, Checksum};
 use fathom_job::{DedupeMode, FadviseHint, Fallocate, MemoryKind, Verify};
 use world::{World, check, note, refuse};
 
@@ -66,10 +67,12 @@ fn content_and_verification() {
     refuse("--buffer_pattern=abc", "bad-pattern");
     refuse("--buffer_pattern='missing'", "no-pattern-file");
     refuse("--buffer_pattern='missing", "bad-pattern");
-    check("--verify=crc32c-intel", |o| o.verify == Verify::Crc32c);
-    check("--verify=md5 --do_verify=0", |o| {
-        o.verify == Verify::Md5 && !o.do_verify
-    });
+    for name in CHECKSUMS.iter().flat_map(Checksum::names) {
+        check(&format!("--verify={name} --do_verify=0"), |o| {
+            matches!(o.verify, Verify::Checksum(row) if row.names().any(|own| own == name))
+                && !o.do_verify
+        });
+    }
     check("--verify=pattern --verify_pattern=0xff", |o| {
         o.verify == Verify::Pattern && o.verify_pattern == Some(vec![0xff])
     });

@@ -6,11 +6,15 @@ use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
 use fathom_sim::{FaultKind, InjectedFault, ModelEngine, ModelFile};
 use fathom_workload::{
-    BufferFill, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig, VerifyMethod,
-    WorkerConfig,
+    BufferFill, Checksum, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig,
+    VerifyMethod, WorkerConfig,
 };
 
 /// 4 KiB writes over 64 KiB, read back.
+fn by(checksum: &str) -> VerifyMethod {
+    VerifyMethod::Checksum(Checksum::find(checksum).expect(checksum))
+}
+
 fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
     let mut config = job();
     config.pattern.mix = Mix::Write;
@@ -44,11 +48,7 @@ fn file(byte: u8) -> ModelFile {
 
 #[test]
 fn every_write_is_read_back_and_verified() {
-    for method in [
-        VerifyMethod::Crc32c,
-        VerifyMethod::Md5,
-        VerifyMethod::Pattern,
-    ] {
+    for method in [by("crc32c"), by("md5"), VerifyMethod::Pattern] {
         for (random, depth) in [(false, 1), (true, 1), (true, 8)] {
             let (results, ..) = on_a_file(verifying(method, random, depth));
             assert_eq!(results.error, None);
@@ -63,7 +63,7 @@ fn every_write_is_read_back_and_verified() {
 
 #[test]
 fn each_pass_is_read_back() {
-    let mut config = verifying(VerifyMethod::Crc32c, true, 4);
+    let mut config = verifying(by("crc32c"), true, 4);
     config.loops = 3;
     let (results, ..) = on_a_file(config);
     assert_eq!(
@@ -75,7 +75,7 @@ fn each_pass_is_read_back() {
 
 #[test]
 fn sizes_that_vary_are_read_back_as_they_were_written() {
-    let mut config = verifying(VerifyMethod::Crc32c, true, 4);
+    let mut config = verifying(by("crc32c"), true, 4);
     config.pattern.sizes.write = SizeChoice::Range {
         min: 4096,
         max: 20_480,
@@ -91,7 +91,7 @@ fn sizes_that_vary_are_read_back_as_they_were_written() {
 
 #[test]
 fn without_a_map_the_newest_write_of_each_block_is_read_back() {
-    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    let mut config = verifying(by("crc32c"), true, 1);
     config.pattern.map = MapMode::Off;
     config.bytes_per_pass = 100 * 4096;
     let (results, ..) = on_a_file(config);
@@ -103,7 +103,7 @@ fn without_a_map_the_newest_write_of_each_block_is_read_back() {
 
 #[test]
 fn a_time_based_job_never_reads_back() {
-    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    let mut config = verifying(by("crc32c"), true, 1);
     config.time_based = true;
     config.runtime = Some(Nanos::from_millis(20));
     let (results, ..) = on_a_file(config);
@@ -115,7 +115,7 @@ fn a_time_based_job_never_reads_back() {
 
 #[test]
 fn the_reads_of_a_mix_are_not_checked() {
-    let mut config = verifying(VerifyMethod::Crc32c, true, 1);
+    let mut config = verifying(by("crc32c"), true, 1);
     config.pattern.mix = Mix::ReadWrite { read: 50 };
     let (results, ..) = on_a_file(config);
     assert_eq!(results.error, None);
@@ -138,7 +138,7 @@ fn faulty(number: u64, kind: FaultKind) -> Rig {
 /// good in itself.
 #[test]
 fn a_lost_write_over_an_older_one_is_found() {
-    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    let mut config = verifying(by("crc32c"), false, 1);
     config.loops = 2;
     let (results, ..) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
     let error = results.error.expect("an error");
@@ -156,14 +156,14 @@ fn a_lost_write_over_an_older_one_is_found() {
 
 #[test]
 fn the_rest_of_a_short_write_keeps_its_stamp() {
-    let config = verifying(VerifyMethod::Crc32c, false, 1);
+    let config = verifying(by("crc32c"), false, 1);
     let (results, ..) = run_on(config, faulty(3, FaultKind::Short(512)), vec![file(0)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 16));
 }
 
 #[test]
 fn a_failed_write_is_not_read_back() {
-    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    let mut config = verifying(by("crc32c"), false, 1);
     config.tolerate = Tolerate {
         read: false,
         write: true,
@@ -176,9 +176,9 @@ fn a_failed_write_is_not_read_back() {
 
 #[test]
 fn a_read_job_checks_what_it_reads() {
-    let (_, _, files) = on_a_file(verifying(VerifyMethod::Crc32c, true, 1));
+    let (_, _, files) = on_a_file(verifying(by("crc32c"), true, 1));
     let good = bytes_of(&files[0], 0, 68 << 10);
-    let mut config = verifying(VerifyMethod::Crc32c, false, 4);
+    let mut config = verifying(by("crc32c"), false, 4);
     config.pattern.mix = Mix::Read;
     let (results, ..) = run_on(config.clone(), device(), vec![file_of(&good)]);
     assert_eq!((results.error, results.directions.read.ios), (None, 16));
@@ -202,7 +202,7 @@ fn a_read_job_checks_what_it_reads() {
 
 #[test]
 fn buffers_have_the_requested_contents() {
-    let mut config = verifying(VerifyMethod::Crc32c, false, 1);
+    let mut config = verifying(by("crc32c"), false, 1);
     config.verify = None;
     config.buffers.fill = BufferFill::Pattern(b"abc".to_vec());
     let (_, _, files) = on_a_file(config.clone());

@@ -536,7 +536,8 @@ fn percentiles_are_those_asked_for() {
 
 #[test]
 fn verify_reads_back_what_was_written() {
-    for method in ["crc32c", "md5", "pattern --verify_pattern=0xdeadbeef"] {
+    let checksums = fathom_workload::CHECKSUMS.iter().map(|row| row.name);
+    for method in checksums.chain(["pattern --verify_pattern=0xdeadbeef"]) {
         let words = format!("--rw=randwrite --verify={method}");
         check(
             &words,

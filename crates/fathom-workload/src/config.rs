@@ -3,6 +3,7 @@
 //! The setup of a run translates a plan into these types; the loop and the patterns read nothing
 //! else.
 
+use fathom_checksum::Checksum;
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
 use crate::limit_config::LimitConfig;
@@ -423,7 +424,7 @@ pub struct Tolerate {
 /// Verification: written blocks are stamped, read back and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyConfig {
-    /// Checksum or pattern.
+    /// Check of the payload.
     pub method: VerifyMethod,
     /// Pattern of the payload, if given; not empty.
     pub pattern: Option<Vec<u8>>,
@@ -438,10 +439,8 @@ pub struct VerifyConfig {
 /// Checked content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMethod {
-    /// Header and CRC-32C of the payload.
-    Crc32c,
-    /// Header and MD5 of the payload.
-    Md5,
+    /// Header and checksum of the payload.
+    Checksum(&'static Checksum),
     /// No header: every byte is the pattern.
     Pattern,
 }

@@ -49,6 +49,7 @@ pub use config::{
     Zones,
 };
 pub use depth_search::LatencyTarget;
+pub use fathom_checksum::{CHECKSUMS, Checksum};
 pub use flow::{Flow, FlowShare};
 pub use limit_config::LimitConfig;
 pub use log::{
@@ -60,5 +61,5 @@ pub use results::{
 };
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStanding};
 pub use turn::{Control, turn};
-pub use verify::{Checksum, IntervalTooSmall, Mismatch, Stamp, Verifier, VerifyError};
+pub use verify::{IntervalTooSmall, Mismatch, Stamp, Verifier, VerifyError};
 pub use worker::{ConfigError, Worker};

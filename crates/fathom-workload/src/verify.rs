@@ -5,15 +5,15 @@
 //! reads what the other wrote:
 //!
 //! ```text
-//!  0  magic 0xacca            2  version 0x81         3  method (crc32c 5, md5 2)
+//!  0  magic 0xacca            2  version 0x81         3  number of the checksum
 //!  4  length of the block     8  seed of the payload 16  offset in the file
 //! 24  seconds, 28 nanoseconds of the write           32  the write's number in its job
 //! 40  number of the job      42  zero                44  crc32c of bytes 0..44
-//! 48  checksum: crc32c 4 bytes, md5 16               then the payload
+//! 48  checksum, as fathom-checksum has it            then the payload
 //! ```
 //!
-//! fio omits the final inversion of CRC-32C, and so does this module. `Pattern` has no header:
-//! every byte of a block is the pattern's, which begins anew with each block.
+//! `Pattern` has no header: every byte of a block is the pattern's, which begins anew with each
+//! block.
 
 mod error;
 #[cfg(test)]
@@ -22,13 +22,13 @@ mod written;
 
 use std::borrow::Cow;
 
+use fathom_checksum::{CHECKSUM_BYTES_MAX, Checksum, HEADER_BYTES, crc32c};
 use fathom_core::{Xoshiro256, stream_seed};
-use md5::{Digest, Md5};
 
 use crate::buffers::repeat;
 use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 
-pub use error::{Checksum, IntervalTooSmall, Mismatch, VerifyError};
+pub use error::{IntervalTooSmall, Mismatch, VerifyError};
 pub(crate) use written::{Written, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.
@@ -37,7 +37,8 @@ pub(crate) use written::{Written, WrittenLog};
 /// allocates, but for a pattern that contains offsets.
 #[derive(Clone, Debug)]
 pub struct Verifier {
-    method: VerifyMethod,
+    /// `None`: every byte is the pattern's.
+    checksum: Option<&'static Checksum>,
     /// Empty where the payload is random.
     pattern: Box<[u8]>,
     /// Positions in the pattern of the block's offset, eight bytes each.
@@ -69,21 +70,22 @@ impl Verifier {
         writes: &SizeChoice,
         seed: u64,
     ) -> Result<Self, IntervalTooSmall> {
-        let needed = match config.method {
-            VerifyMethod::Pattern => 1,
-            VerifyMethod::Crc32c | VerifyMethod::Md5 => payload_start(config.method) + 1,
+        let checksum = match config.method {
+            VerifyMethod::Checksum(checksum) => Some(checksum),
+            VerifyMethod::Pattern => None,
         };
+        let needed = checksum.map_or(0, Checksum::payload_start) + 1;
         let interval = interval_of(writes);
         if (interval as usize) < needed {
             return Err(IntervalTooSmall { interval, needed });
         }
-        let pattern = match (&config.pattern, config.method) {
+        let pattern = match (&config.pattern, checksum) {
             (Some(pattern), _) => pattern.clone(),
-            (None, VerifyMethod::Pattern) => vec![0],
-            (None, _) => Vec::new(),
+            (None, None) => vec![0],
+            (None, Some(_)) => Vec::new(),
         };
         Ok(Self {
-            method: config.method,
+            checksum,
             pattern: pattern.into_boxed_slice(),
             offsets: config.pattern_offsets.clone().into_boxed_slice(),
             interval,
@@ -108,8 +110,8 @@ impl Verifier {
             } else {
                 repeat(&self.pattern_at(offset), block);
             }
-            if self.method != VerifyMethod::Pattern {
-                self.put_header(block, seed, &Stamp { offset, ..*stamp });
+            if let Some(checksum) = self.checksum {
+                self.put_header(checksum, block, seed, &Stamp { offset, ..*stamp });
             }
         }
     }
@@ -127,11 +129,10 @@ impl Verifier {
     ) -> Result<(), VerifyError> {
         for (index, block) in buffer.chunks(self.interval as usize).enumerate() {
             let at = offset + index as u64 * u64::from(self.interval);
-            let checked = match self.method {
-                VerifyMethod::Pattern => check_pattern(block, &self.pattern_at(at)),
-                VerifyMethod::Crc32c | VerifyMethod::Md5 => self
-                    .check_header(block, at, sequence)
-                    .and_then(|()| self.check_payload(block)),
+            let checked = match self.checksum {
+                None => check_pattern(block, &self.pattern_at(at)),
+                Some(checksum) => check_header(checksum, block, at, sequence)
+                    .and_then(|()| check_payload(checksum, block)),
             };
             checked.map_err(|mismatch| VerifyError {
                 mismatch,
@@ -144,15 +145,15 @@ impl Verifier {
         Ok(())
     }
 
-    fn put_header(&self, block: &mut [u8], seed: u64, stamp: &Stamp) {
-        let start = payload_start(self.method);
+    fn put_header(&self, checksum: &Checksum, block: &mut [u8], seed: u64, stamp: &Stamp) {
+        let start = checksum.payload_start();
         // A rest too small for a header stays bare; ops are whole intervals, so there is none.
         if block.len() <= start {
             return;
         }
         let length = block.len() as u64;
         put(block, 0, &MAGIC.to_le_bytes());
-        put(block, 2, &[VERSION, number_of(self.method)]);
+        put(block, 2, &[VERSION, checksum.header_id]);
         put(block, 4, &length.to_le_bytes()[..4]);
         put(block, 8, &seed.to_le_bytes());
         put(block, 16, &stamp.offset.to_le_bytes());
@@ -169,61 +170,10 @@ impl Verifier {
         put(block, 32, &stamp.sequence.to_le_bytes());
         put(block, 40, &self.thread.to_le_bytes());
         put(block, 42, &[0, 0]);
-        let own = crc(&block[..44]);
+        let own = crc32c(&block[..44]);
         put(block, 44, &own.to_le_bytes());
-        let checksum = Checksum::of(self.method, &block[start..]);
-        put(block, HEADER, checksum.bytes());
-    }
-
-    fn check_header(
-        &self,
-        block: &[u8],
-        offset: u64,
-        sequence: Option<u64>,
-    ) -> Result<(), Mismatch> {
-        if block.len() <= payload_start(self.method) {
-            return Ok(());
-        }
-        let same = |what, got, want| {
-            if got == want {
-                Ok(())
-            } else {
-                Err(Mismatch::Header { what, got, want })
-            }
-        };
-        let magic = number(block, 0, 2);
-        if magic != u64::from(MAGIC) {
-            return Err(Mismatch::Magic { got: magic });
-        }
-        same("version", number(block, 2, 1), u64::from(VERSION))?;
-        same("length", number(block, 4, 4), block.len() as u64)?;
-        same("offset", number(block, 16, 8), offset)?;
-        if let Some(sequence) = sequence {
-            same("numberio", number(block, 32, 8), sequence)?;
-        }
-        let (got, want) = (number(block, 44, 4), u64::from(crc(&block[..44])));
-        if got != want {
-            return Err(Mismatch::HeaderChecksum { got, want });
-        }
-        same(
-            "verify type",
-            number(block, 3, 1),
-            u64::from(number_of(self.method)),
-        )
-    }
-
-    fn check_payload(&self, block: &[u8]) -> Result<(), Mismatch> {
-        let start = payload_start(self.method);
-        if block.len() <= start {
-            return Ok(());
-        }
-        let got = Checksum::of(self.method, &block[start..]);
-        let want = Checksum::read(self.method, &block[HEADER..start]);
-        if got == want {
-            Ok(())
-        } else {
-            Err(Mismatch::Payload { got, want })
-        }
+        let (head, payload) = block.split_at_mut(start);
+        (checksum.digest)(payload, &mut head[HEADER_BYTES..]);
     }
 
     /// The pattern of the block at this offset.
@@ -236,6 +186,59 @@ impl Verifier {
         }
         pattern
     }
+}
+
+fn check_header(
+    checksum: &Checksum,
+    block: &[u8],
+    offset: u64,
+    sequence: Option<u64>,
+) -> Result<(), Mismatch> {
+    if block.len() <= checksum.payload_start() {
+        return Ok(());
+    }
+    let same = |what, got, want| {
+        if got == want {
+            Ok(())
+        } else {
+            Err(Mismatch::Header { what, got, want })
+        }
+    };
+    let magic = number(block, 0, 2);
+    if magic != u64::from(MAGIC) {
+        return Err(Mismatch::Magic { got: magic });
+    }
+    same("version", number(block, 2, 1), u64::from(VERSION))?;
+    same("length", number(block, 4, 4), block.len() as u64)?;
+    same("offset", number(block, 16, 8), offset)?;
+    if let Some(sequence) = sequence {
+        same("numberio", number(block, 32, 8), sequence)?;
+    }
+    let (got, want) = (number(block, 44, 4), u64::from(crc32c(&block[..44])));
+    if got != want {
+        return Err(Mismatch::HeaderChecksum { got, want });
+    }
+    let id = u64::from(checksum.header_id);
+    same("verify type", number(block, 3, 1), id)
+}
+
+fn check_payload(checksum: &'static Checksum, block: &[u8]) -> Result<(), Mismatch> {
+    let start = checksum.payload_start();
+    if block.len() <= start {
+        return Ok(());
+    }
+    let want = &block[HEADER_BYTES..start];
+    let mut buffer = [0; CHECKSUM_BYTES_MAX];
+    let got = &mut buffer[..checksum.bytes];
+    (checksum.digest)(&block[start..], got);
+    if got == want {
+        return Ok(());
+    }
+    Err(Mismatch::Payload {
+        checksum,
+        got: Box::from(&*got),
+        want: Box::from(want),
+    })
 }
 
 fn check_pattern(block: &[u8], pattern: &[u8]) -> Result<(), Mismatch> {
@@ -253,34 +256,6 @@ fn check_pattern(block: &[u8], pattern: &[u8]) -> Result<(), Mismatch> {
         });
     }
     Ok(())
-}
-
-impl Checksum {
-    /// The checksum of a payload.
-    fn of(method: VerifyMethod, payload: &[u8]) -> Self {
-        match method {
-            VerifyMethod::Md5 => Self::Md5(Md5::digest(payload).into()),
-            VerifyMethod::Crc32c | VerifyMethod::Pattern => {
-                Self::Crc32c(crc(payload).to_le_bytes())
-            }
-        }
-    }
-
-    /// The checksum that a block holds.
-    fn read(method: VerifyMethod, bytes: &[u8]) -> Self {
-        let mut md5 = [0; 16];
-        let mut crc = [0; 4];
-        match method {
-            VerifyMethod::Md5 => {
-                md5.copy_from_slice(bytes);
-                Self::Md5(md5)
-            }
-            VerifyMethod::Crc32c | VerifyMethod::Pattern => {
-                crc.copy_from_slice(bytes);
-                Self::Crc32c(crc)
-            }
-        }
-    }
 }
 
 /// The longest distance that every block's length is a multiple of.
@@ -306,29 +281,6 @@ fn interval_of(sizes: &SizeChoice) -> u32 {
     }
 }
 
-/// Returns the offset of the payload.
-const fn payload_start(method: VerifyMethod) -> usize {
-    match method {
-        VerifyMethod::Crc32c => HEADER + 4,
-        VerifyMethod::Md5 => HEADER + 16,
-        VerifyMethod::Pattern => 0,
-    }
-}
-
-/// The method's number in the header.
-const fn number_of(method: VerifyMethod) -> u8 {
-    match method {
-        VerifyMethod::Md5 => 2,
-        VerifyMethod::Crc32c => 5,
-        VerifyMethod::Pattern => 18,
-    }
-}
-
-/// CRC-32C without its final inversion.
-fn crc(bytes: &[u8]) -> u32 {
-    !crc32c::crc32c(bytes)
-}
-
 fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
     block[at..at + bytes.len()].copy_from_slice(bytes);
 }
@@ -341,7 +293,5 @@ fn number(block: &[u8], at: usize, count: usize) -> u64 {
         .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
 }
 
-/// Length of the header, without the checksum.
-const HEADER: usize = 48;
 const MAGIC: u16 = 0xacca;
 const VERSION: u8 = 0x81;

@@ -1,6 +1,6 @@
-//! Headers of blocks written for verification (`verify=crc32c`, `md5`, `pattern`).
+//! Headers of blocks written for verification (`verify=`).
 
-use fathom_workload::{SizeChoice, Stamp, Verifier, VerifyConfig, VerifyMethod};
+use fathom_workload::{CHECKSUMS, SizeChoice, Stamp, Verifier, VerifyConfig, VerifyMethod};
 
 use crate::target::Verdict;
 
@@ -16,12 +16,9 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     // File offsets are signed in the kernel; an op ends below 2^63.
     let offset = u64::from_le_bytes(*offset) >> 2;
     let interval = 128 << (flags & 0x3);
+    let checksum = CHECKSUMS.iter().find(|row| row.header_id == method);
     let config = VerifyConfig {
-        method: match method % 3 {
-            0 => VerifyMethod::Crc32c,
-            1 => VerifyMethod::Md5,
-            _ => VerifyMethod::Pattern,
-        },
+        method: checksum.map_or(VerifyMethod::Pattern, VerifyMethod::Checksum),
         pattern: (flags & 0x4 != 0).then(|| b"fathom\0\0\0\0\0\0\0\0".to_vec()),
         pattern_offsets: if flags & 0xc == 0xc {
             vec![6]

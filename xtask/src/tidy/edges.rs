@@ -123,11 +123,12 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Crate → what it may depend on, without `fathom-`; `*` is everything.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("fathom-core", &[]),
+    ("fathom-checksum", &[]),
     ("fathom-stats", &["core"]),
-    ("fathom-job", &["core"]),
-    ("fathom-workload", &["core", "stats"]),
+    ("fathom-job", &["core", "checksum"]),
+    ("fathom-workload", &["core", "checksum", "stats"]),
     ("fathom-block", &["core"]),
     ("fathom-nvme", &["core"]),
     ("fathom-record", &["core", "stats"]),

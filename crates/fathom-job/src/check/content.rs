@@ -42,8 +42,7 @@ impl JobCheck<'_> {
         let options = &self.layer.options;
         let block = smallest(&options.block_sizes.write).min(smallest(&options.block_sizes.read));
         let header = match options.verify {
-            Verify::Crc32c => VERIFY_HEADER + 4,
-            Verify::Md5 => VERIFY_HEADER + 16,
+            Verify::Checksum(checksum) => checksum.payload_start() as u64,
             Verify::None | Verify::Pattern => 0,
         };
         let writes = writes(options);
@@ -101,6 +100,3 @@ impl JobCheck<'_> {
         }
     }
 }
-
-/// Bytes of fio's verify header, before the checksum.
-const VERIFY_HEADER: u64 = 48;

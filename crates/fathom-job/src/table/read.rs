@@ -6,15 +6,15 @@ use fathom_core::{OptionWord, PerDirection};
 
 use crate::findings::Findings;
 use crate::number;
-use crate::plan::Options;
+use crate::plan::{Options, Verify};
 use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::suggest;
 use crate::time;
 use crate::vocabulary::{UNNAMED, Vocabulary};
 
-use super::queue;
 use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
+use super::{queue, verify};
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option. The documented reading is tried
@@ -95,6 +95,7 @@ impl Row {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }
             ValueKind::Engine => queue::engine(options, piece, vocabulary)?,
+            ValueKind::Verify => options.verify = verification(self, piece, findings)?,
             ValueKind::Ignored(why) => findings.note(Problem::new(
                 "ignored",
                 piece.range(),
@@ -273,6 +274,14 @@ fn chosen(
     let words: Vec<_> = choices.iter().map(|choice| choice.word).collect();
     let index = index_of(row, &words, piece, findings)?;
     Ok(choices[index].word)
+}
+
+/// Returns the verification method with this name.
+fn verification(row: &Row, piece: Piece<'_>, findings: &mut Findings) -> Result<Verify, Problem> {
+    let (words, methods): (Vec<_>, Vec<_>) = verify::methods()
+        .map(|method| (method.word, method.method))
+        .unzip();
+    Ok(methods[index_of(row, &words, piece, findings)?])
 }
 
 /// Returns the index of the word that a value starts with.

@@ -1,5 +1,7 @@
 //! Type of the rows of the option table.
 
+use std::borrow::Cow;
+
 use fathom_core::{EngineInfo, Nanos, OptionWord, PerDirection};
 
 use crate::findings::Findings;
@@ -7,6 +9,8 @@ use crate::plan::{Options, Size};
 use crate::problem::Problem;
 use crate::reading::Counts;
 use crate::time::Bare;
+
+use super::verify;
 
 /// One option: name, syntax, setter, help, and its relation to fio.
 ///
@@ -105,6 +109,8 @@ pub(crate) enum ValueKind {
     },
     /// The name of an engine.
     Engine,
+    /// A method of verification.
+    Verify,
     /// Accepted without effect, as in fio; with the reason, to follow the name.
     Ignored(&'static str),
 }
@@ -210,6 +216,14 @@ impl Row {
         matches!(self.reach, Reach::All)
     }
 
+    /// Returns the values that are refused for now. A checksum leaves them when it gets its row.
+    pub(crate) fn refused_values(&self) -> Vec<&'static str> {
+        let choices = self.kind.choices();
+        let is_choice = |value: &str| choices.iter().any(|(word, _)| *word == value);
+        let later = self.later.iter().copied();
+        later.filter(|value| !is_choice(value)).collect()
+    }
+
     /// Returns whether it needs no value.
     pub(crate) const fn is_flag(&self) -> bool {
         matches!(self.kind, ValueKind::Flag(_))
@@ -257,10 +271,12 @@ impl Row {
 
 impl ValueKind {
     /// Returns the words to choose from, each with its meaning.
-    pub(crate) fn choices(&self) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn choices(&self) -> Vec<(&'static str, Cow<'static, str>)> {
+        let described = |word, help| (word, Cow::Borrowed(help));
         match *self {
-            Self::Choice(words) => words.iter().map(|word| (word.word, word.help)).collect(),
-            Self::Words(words, _) => words.iter().map(|word| (word.word, word.help)).collect(),
+            Self::Choice(words) => words.iter().map(|w| described(w.word, w.help)).collect(),
+            Self::Words(words, _) => words.iter().map(|w| described(w.word, w.help)).collect(),
+            Self::Verify => verify::methods().map(|m| (m.word, m.help)).collect(),
             _ => Vec::new(),
         }
     }
@@ -280,7 +296,7 @@ impl ValueKind {
             Self::PerDirection { .. } => {
                 "one to three integer values, for read,write,trim (opt=4k)"
             }
-            Self::Choice(_) | Self::Words(..) => "one of the words below",
+            Self::Choice(_) | Self::Words(..) | Self::Verify => "one of the words below",
             Self::Text(_) | Self::OptionalText(_) => "string (opt=bla)",
             Self::Special { form, .. } => form,
             Self::Engine => "engine name (opt=psync)",

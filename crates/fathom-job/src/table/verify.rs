@@ -1,6 +1,9 @@
 //! Options on written data and its verification.
 
-use super::general::choice;
+use std::borrow::Cow;
+
+use fathom_checksum::CHECKSUMS;
+
 use super::row::{Row, UNUSED_IN_FIO, ValueKind};
 use crate::bytes_pattern;
 use crate::findings::Findings;
@@ -47,25 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Verification method",
         "verify=crc32c",
-        ValueKind::Choice(&[
-            choice("0", "none", |o| o.verify = Verify::None),
-            choice("crc32c", "CRC-32C in a header of every block", |o| {
-                o.verify = Verify::Crc32c;
-            }),
-            choice("crc32c-intel", "same as `crc32c`", |o| {
-                o.verify = Verify::Crc32c
-            }),
-            choice("md5", "MD5 in a header of every block", |o| {
-                o.verify = Verify::Md5
-            }),
-            choice(
-                "pattern",
-                "comparison with `verify_pattern`, without a header",
-                |o| {
-                    o.verify = Verify::Pattern;
-                },
-            ),
-        ]),
+        ValueKind::Verify,
     )
     .later(&[
         "crc64",
@@ -116,6 +101,41 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Ignored(UNUSED_IN_FIO),
     ),
 ];
+
+/// Verification method, as the option names it.
+pub(super) struct Method {
+    pub(super) word: &'static str,
+    pub(super) help: Cow<'static, str>,
+    pub(super) method: Verify,
+}
+
+/// Returns all verification methods: none, the checksums, and the pattern.
+pub(super) fn methods() -> impl Iterator<Item = Method> {
+    let fixed = |word, help, method| Method {
+        word,
+        help: Cow::Borrowed(help),
+        method,
+    };
+    let checksums = CHECKSUMS.iter().flat_map(|row| {
+        let method = Verify::Checksum(row);
+        let own = format!("{} in a header of every block", row.title);
+        let alias = move |word: &&'static str| Method {
+            word,
+            help: format!("same as `{}`", row.name).into(),
+            method,
+        };
+        let own = Method {
+            word: row.name,
+            help: own.into(),
+            method,
+        };
+        std::iter::once(own).chain(row.aliases.iter().map(alias))
+    });
+    let pattern = "comparison with `verify_pattern`, without a header";
+    std::iter::once(fixed("0", "none", Verify::None))
+        .chain(checksums)
+        .chain([fixed("pattern", pattern, Verify::Pattern)])
+}
 
 /// Returns the bytes of a pattern, and its text if it names a file, which is read when the job is
 /// complete.

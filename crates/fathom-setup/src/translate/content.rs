@@ -98,8 +98,7 @@ pub fn sync_rules(options: &Options) -> SyncRules {
 pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
     let method = match options.verify {
         Verify::None => return Ok(None),
-        Verify::Crc32c => VerifyMethod::Crc32c,
-        Verify::Md5 => VerifyMethod::Md5,
+        Verify::Checksum(checksum) => VerifyMethod::Checksum(checksum),
         Verify::Pattern => VerifyMethod::Pattern,
     };
     if options.bs_is_seq_rand {

@@ -1,7 +1,7 @@
 //! Command lines and the setups they translate to.
 
 use fathom_core::Nanos;
-use fathom_workload::{BufferFill, MapMode, Mix, Pace, Sequencer, VerifyMethod};
+use fathom_workload::{BufferFill, Checksum, MapMode, Mix, Pace, Sequencer, VerifyMethod};
 
 use super::*;
 use crate::fixture::Table;
@@ -305,7 +305,10 @@ fn content() {
         .unwrap();
     assert_eq!(
         (verify.method, verify.read_back),
-        (VerifyMethod::Md5, false)
+        (
+            VerifyMethod::Checksum(Checksum::find("md5").unwrap()),
+            false
+        )
     );
     let options = Options {
         verify: fathom_job::Verify::Pattern,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use fathom_checksum::Checksum;
+
 /// Mismatch between data read and data written, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
@@ -44,10 +46,12 @@ pub enum Mismatch {
     },
     /// The payload is damaged.
     Payload {
+        /// Kind of checksum.
+        checksum: &'static Checksum,
         /// Checksum of the data read.
-        got: Checksum,
+        got: Box<[u8]>,
         /// Checksum in the header.
-        want: Checksum,
+        want: Box<[u8]>,
     },
     /// A byte differs from the pattern.
     Pattern {
@@ -58,41 +62,6 @@ pub enum Mismatch {
         /// Byte of the pattern.
         want: u8,
     },
-}
-
-/// Checksum of a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checksum {
-    /// CRC-32C without its final inversion, little-endian.
-    Crc32c([u8; 4]),
-    /// MD5.
-    Md5([u8; 16]),
-}
-
-impl Checksum {
-    /// Formats the checksum as stored in the block.
-    #[must_use]
-    pub const fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Crc32c(bytes) => bytes,
-            Self::Md5(bytes) => bytes,
-        }
-    }
-
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::Crc32c(_) => "crc32c",
-            Self::Md5(_) => "md5",
-        }
-    }
-}
-
-impl fmt::Display for Checksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 impl VerifyError {
@@ -128,8 +97,12 @@ impl fmt::Display for Mismatch {
             Self::HeaderChecksum { got, want } => {
                 write!(f, "verify: bad header crc {got:x}, calculated {want:x}")
             }
-            Self::Payload { got, want } => {
-                let name = want.name();
+            Self::Payload {
+                checksum,
+                got,
+                want,
+            } => {
+                let (name, want, got) = (checksum.name, Hex(want), Hex(got));
                 write!(f, "{name}: verify failed (expected {want}, received {got})")
             }
             Self::Pattern { at, got, want } => {
@@ -141,6 +114,15 @@ impl fmt::Display for Mismatch {
                 )
             }
         }
+    }
+}
+
+/// Bytes, shown in the order in which the block has them.
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -1,6 +1,21 @@
 //! Tests: stamps are recognised, damage is found and named as fio names it.
 
+use fathom_checksum::CHECKSUMS;
+
 use super::*;
+
+/// A checksum that no table lists: the verifier needs nothing but a row.
+static SUM: Checksum = Checksum {
+    name: "sum",
+    aliases: &[],
+    title: "Sum of all bytes",
+    header_id: 200,
+    bytes: 8,
+    digest: |data, out| {
+        let sum: u64 = data.iter().copied().map(u64::from).sum();
+        out.copy_from_slice(&sum.to_le_bytes());
+    },
+};
 
 const SIZES: SizeChoice = SizeChoice::Fixed(4096);
 
@@ -9,12 +24,22 @@ fn verifier(method: VerifyMethod, pattern: Option<&[u8]>) -> Verifier {
     let config = VerifyConfig {
         method,
         pattern,
-
         pattern_offsets: Vec::new(),
         read_back: true,
         thread: 3,
     };
     Verifier::new(&config, &SIZES, 0x89).unwrap()
+}
+
+fn by(checksum: &str) -> VerifyMethod {
+    VerifyMethod::Checksum(Checksum::find(checksum).expect(checksum))
+}
+
+/// Every method, and one with a checksum of this test.
+fn methods() -> impl Iterator<Item = VerifyMethod> {
+    let rows = CHECKSUMS.iter().chain([&SUM]);
+    rows.map(VerifyMethod::Checksum)
+        .chain([VerifyMethod::Pattern])
 }
 
 /// Two blocks, written by the job's write number 7 at 12 KiB.
@@ -32,11 +57,7 @@ fn written(verifier: &Verifier) -> Vec<u8> {
 #[test]
 fn stamped_blocks_verify() {
     for pattern in [None, Some(&b"abc"[..])] {
-        for method in [
-            VerifyMethod::Crc32c,
-            VerifyMethod::Md5,
-            VerifyMethod::Pattern,
-        ] {
+        for method in methods() {
             let verifier = verifier(method, pattern);
             let buffer = written(&verifier);
             assert_eq!(verifier.check(&buffer, 12_288, Some(7)), Ok(()));
@@ -47,14 +68,14 @@ fn stamped_blocks_verify() {
 
 #[test]
 fn the_header_is_laid_out_as_in_fio() {
-    let buffer = written(&verifier(VerifyMethod::Crc32c, Some(&[0xde, 0xad])));
+    let buffer = written(&verifier(by("crc32c"), Some(&[0xde, 0xad])));
     let second = &buffer[4096..];
     assert_eq!(second[..8], [0xca, 0xac, 0x81, 5, 0, 16, 0, 0]);
     assert_eq!(second[16..24], 16_384u64.to_le_bytes());
     assert_eq!(second[24..32], [5, 0, 0, 0, 9, 0, 0, 0]);
     assert_eq!(second[32..44], [7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
-    assert_eq!(second[44..48], crc(&second[..44]).to_le_bytes());
-    assert_eq!(second[48..52], crc(&second[52..]).to_le_bytes());
+    assert_eq!(second[44..48], crc32c(&second[..44]).to_le_bytes());
+    assert_eq!(second[48..52], crc32c(&second[52..]).to_le_bytes());
     assert!(
         second[52..]
             .iter()
@@ -63,21 +84,9 @@ fn the_header_is_laid_out_as_in_fio() {
     );
 }
 
-/// The header and the first payload bytes of an op that fio 3.33 wrote have these checksums:
-/// CRC-32C with the inversion of the initial value but not of the result.
-#[test]
-fn the_checksum_is_not_inverted_at_the_end() {
-    // The check value of CRC-32C is 0xe3069283 for the digits 1 to 9.
-    assert_eq!(crc(b"123456789"), !0xe306_9283);
-}
-
 #[test]
 fn every_damaged_byte_is_found() {
-    for method in [
-        VerifyMethod::Crc32c,
-        VerifyMethod::Md5,
-        VerifyMethod::Pattern,
-    ] {
+    for method in methods() {
         let verifier = verifier(method, Some(b"xyz"));
         let good = written(&verifier);
         for at in (0..80).chain([4095, 4096, 4140, 8191]) {
@@ -103,7 +112,7 @@ fn check_message(method: VerifyMethod, at: usize, byte: u8, sequence: u64, want:
 
 #[test]
 fn the_messages_are_those_of_fio() {
-    let crc = VerifyMethod::Crc32c;
+    let crc = by("crc32c");
     check_message(crc, 0, 0, 7, "verify: bad magic header ac00, wanted acca");
     check_message(crc, 2, 1, 7, "verify: bad header version 1, wanted 129");
     check_message(crc, 6, 1, 7, "verify: bad header length 69632, wanted 4096");
@@ -115,14 +124,21 @@ fn the_messages_are_those_of_fio() {
         "verify: bad header offset 77824, wanted 12288",
     );
     check_message(crc, 63, 0xef, 8, "verify: bad header numberio 7, wanted 8");
+    check_message(
+        VerifyMethod::Checksum(&SUM),
+        4095,
+        0xee,
+        7,
+        "sum: verify failed (expected f0b20c0000000000, received efb20c0000000000)",
+    );
     let pattern = "pattern: verify failed (got '7a', wanted 'de', bad bits 3, block offset 904)";
     check_message(VerifyMethod::Pattern, 904, b'z', 7, pattern);
 }
 
 #[test]
 fn another_methods_block_is_refused() {
-    let buffer = written(&verifier(VerifyMethod::Md5, None));
-    let error = verifier(VerifyMethod::Crc32c, None)
+    let buffer = written(&verifier(by("md5"), None));
+    let error = verifier(by("crc32c"), None)
         .check(&buffer, 12_288, None)
         .unwrap_err();
     let want = Mismatch::Header {
@@ -150,14 +166,14 @@ fn blocks_too_small_for_a_header_are_refused() {
         let config = VerifyConfig {
             method,
             pattern: None,
-
             pattern_offsets: Vec::new(),
             read_back: true,
             thread: 1,
         };
         Verifier::new(&config, &SizeChoice::Fixed(size), 0).is_ok()
     };
-    assert!(!with(VerifyMethod::Crc32c, 52) && with(VerifyMethod::Crc32c, 53));
-    assert!(!with(VerifyMethod::Md5, 64) && with(VerifyMethod::Md5, 65));
+    assert!(!with(by("crc32c"), 52) && with(by("crc32c"), 53));
+    assert!(!with(VerifyMethod::Checksum(&SUM), 56) && with(VerifyMethod::Checksum(&SUM), 57));
+    assert!(!with(by("md5"), 64) && with(by("md5"), 65));
     assert!(with(VerifyMethod::Pattern, 1));
 }

@@ -2,8 +2,8 @@
 
 use fathom_core::{Nanos, PerDirection};
 use fathom_workload::{
-    Batching, Distribution, MapMode, Measure, Mix, Pace, Rate, RateProcess, SizeChoice, Think,
-    Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
+    Batching, CHECKSUMS, Distribution, MapMode, Measure, Mix, Pace, Rate, RateProcess, SizeChoice,
+    Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
 };
 use proptest::prelude::*;
 
@@ -163,7 +163,7 @@ pub(crate) fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         ramp: Nanos::new(job.ramp_ns),
         rate: PerDirection::new(job.rates[0], job.rates[1], None),
         verify: job.verify.then(|| VerifyConfig {
-            method: VerifyMethod::Crc32c,
+            method: VerifyMethod::Checksum(&CHECKSUMS[0]),
             pattern: None,
             pattern_offsets: Vec::new(),
             read_back: true,

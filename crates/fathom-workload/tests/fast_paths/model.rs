@@ -155,7 +155,7 @@ impl Model {
             return 0;
         }
         file[..length].copy_from_slice(&buffer[..length]);
-        crc32c::crc32c(&buffer[..op.length as usize])
+        fathom_checksum::crc32c(&buffer[..op.length as usize])
     }
 }
 
