@@ -8,6 +8,7 @@
 use std::fmt;
 
 use md5::{Digest, Md5};
+use twox_hash::XxHash32;
 
 /// Checksum that a block can carry between its header and its payload.
 pub struct Checksum {
@@ -92,6 +93,14 @@ pub static CHECKSUMS: &[Checksum] = &[
         bytes: 4,
         digest: |data, out| out.copy_from_slice(&crc32c(data).to_le_bytes()),
     },
+    Checksum {
+        name: "xxhash",
+        aliases: &[],
+        title: "XXH32 with seed 1",
+        header_id: 15,
+        bytes: 4,
+        digest: |data, out| out.copy_from_slice(&XxHash32::oneshot(1, data).to_le_bytes()),
+    },
 ];
 
 /// Bytes of the header in front of a checksum.
@@ -145,6 +154,7 @@ mod tests {
         check_as_fio("md5", "800984f493774970cfcd67c099adbcc7");
         check_as_fio("crc32c", "3df95b2d");
         check_as_fio("crc32c-intel", "3df95b2d");
+        check_as_fio("xxhash", "4863ccd8");
     }
 
     #[test]
