@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Settings};
-use fathom_setup::Problem;
+use fathom_setup::{ProblemKind, RunProblem};
 use fathom_virtual::{LogFiles, Machine};
 
 use crate::environment::Process;
@@ -28,7 +28,7 @@ fn read(file: &str) -> Result<Machine, Failure> {
 
 fn unreadable(file: &str, why: &str) -> Failure {
     let why = format!("cannot read machine file `{file}`: {why}");
-    let mut problem = Problem::new("machine_unreadable", why);
+    let mut problem = RunProblem::new(ProblemKind::MachineUnreadable, why);
     let hint = "see docs/MACHINE_FILES.md for the format";
     problem.hint = Some(hint.into());
     Failure::Refused(problem.into())

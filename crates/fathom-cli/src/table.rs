@@ -6,10 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_host::output_file::{self, Stop};
 use fathom_lab::{
-    AioSubmit, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks, hdd_single,
-    hdd_tags, log_entries, task_list_table, uring_irq,
+    AioSubmit, LabError, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks,
+    hdd_single, hdd_tags, log_entries, task_list_table, uring_irq,
 };
-use fathom_setup::Problem;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
@@ -137,8 +136,9 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
     print(&table?, arguments, Some(interrupts))
 }
 
-fn problem(problem: Problem) -> anyhow::Error {
-    with_hint(problem.message, problem.hint)
+fn problem(error: LabError) -> anyhow::Error {
+    let hint = error.hint();
+    with_hint(error, hint)
 }
 
 fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupts>) -> Result<End> {

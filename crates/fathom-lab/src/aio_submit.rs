@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use fathom_setup::Problem;
 use fathom_sys::lease::Lease;
 use serde_json::Value;
 
 use crate::command::output;
+use crate::error::{CommandError, LabError};
 use crate::table::{Cell, Experiment, Table};
 use crate::throttle::Throttle;
 
@@ -42,7 +42,7 @@ pub fn aio_submit(
     config: &AioSubmit,
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
-) -> Result<Table, Problem> {
+) -> Result<Table, LabError> {
     let mut notes = vec![format!("{} s per run", config.seconds)];
     let mut rows = Vec::new();
     for target in test_files(config, &mut notes, stops)? {
@@ -113,7 +113,7 @@ fn test_files(
     config: &AioSubmit,
     notes: &mut Vec<String>,
     stops: &dyn Fn() -> u32,
-) -> Result<Vec<TestFile>, Problem> {
+) -> Result<Vec<TestFile>, LabError> {
     let mut test_files = Vec::new();
     for (name, published, folder) in [
         ("disk", "", config.folder.as_path()),
@@ -127,14 +127,16 @@ fn test_files(
                 throttle: None,
             }),
             Err(error) if name == "disk" => {
-                let message = format!("cannot create a file: {}: {error}", folder.display());
-                return Err(Problem::new("folder_not_writable", message));
+                return Err(LabError::FileNotCreated {
+                    folder: folder.to_owned(),
+                    source: error,
+                });
             }
             Err(error) => notes.push(format!("{name}: not measured: {error}")),
         }
     }
     for target in &test_files {
-        lay_out(config, target, stops).map_err(|why| Problem::new("aio_submit_layout", why))?;
+        lay_out(config, target, stops).map_err(LabError::Layout)?;
     }
     match Throttle::new(test_files[0].file.path(), LIMIT_IOPS) {
         Ok(throttle) => test_files.insert(
@@ -151,7 +153,11 @@ fn test_files(
     Ok(test_files)
 }
 
-fn lay_out(config: &AioSubmit, target: &TestFile, stops: &dyn Fn() -> u32) -> Result<(), String> {
+fn lay_out(
+    config: &AioSubmit,
+    target: &TestFile,
+    stops: &dyn Fn() -> u32,
+) -> Result<(), CommandError> {
     let mut command = Command::new(&config.fathom);
     command.args([
         "run",
@@ -172,7 +178,7 @@ fn run(
     options: &[&str],
     mode: &str,
     stops: &dyn Fn() -> u32,
-) -> Result<Value, String> {
+) -> Result<Value, CommandError> {
     let mut command = match &target.throttle {
         Some(throttle) => throttle.command(&config.fathom),
         None => Command::new(&config.fathom),
@@ -183,7 +189,7 @@ fn run(
     command.arg(format!("--runtime={}", config.seconds));
     command.arg(format!("--filename={}", target.file.path().display()));
     let text = output(command, stops)?;
-    let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let report: Value = serde_json::from_str(&text).map_err(CommandError::NotJson)?;
     Ok(report["jobs"][0].clone())
 }
 

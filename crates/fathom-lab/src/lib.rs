@@ -4,6 +4,7 @@
 mod aio_submit;
 mod closed_loop;
 mod command;
+mod error;
 mod experiments;
 mod hdd_seeks;
 mod hdd_single;
@@ -19,6 +20,7 @@ mod uring_irq;
 
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};
+pub use error::{CommandError, LabError};
 pub use experiments::experiments;
 pub use fathom_block::Policy;
 pub use hdd_seeks::hdd_seeks;

@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_run::KeptSchedulers;
-use fathom_setup::Problem;
+use fathom_run::SchedulerGuard;
 use fathom_sys::files;
 use fathom_sys::lease::Lease;
 use serde_json::Value;
 
 use crate::command::output;
+use crate::error::{CommandError, LabError};
 use crate::plot::{Panel, Series};
 use crate::table::{Cell, Experiment, Table};
 
@@ -58,13 +58,13 @@ pub fn log_entries(
     config: &LogEntries,
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
-) -> Result<Table, Problem> {
-    if let Err(error) = check_readable(&config.target) {
-        let message = format!("{}: {error}", config.target.display());
-        return Err(Problem::new("target_not_readable", message));
-    }
+) -> Result<Table, LabError> {
+    check_readable(&config.target).map_err(|source| LabError::TargetNotReadable {
+        target: config.target.clone(),
+        source,
+    })?;
     // Restores the scheduler on drop.
-    let mut schedulers = KeptSchedulers::under(&config.target);
+    let mut schedulers = SchedulerGuard::under(&config.target);
     schedulers.set(SCHEDULER)?;
     let folder = LogDirectory::new()?;
     let mut measured = Vec::new();
@@ -83,8 +83,8 @@ pub fn log_entries(
         let outcome = run(config, program, entries, folder.0.path(), stops);
         measured.push(match outcome {
             Ok(report) => Some(report),
-            Err(why) if program == config.fathom && stops() == 0 => {
-                return Err(Problem::new("log_entries_run", format!("{name}: {why}")));
+            Err(source) if program == config.fathom && stops() == 0 => {
+                return Err(LabError::Run { name, source });
             }
             Err(why) => {
                 notes.push(format!("{name}: not measured: {why}"));
@@ -112,7 +112,7 @@ fn run(
     entries: Option<u32>,
     folder: &Path,
     stops: &dyn Fn() -> u32,
-) -> Result<Value, String> {
+) -> Result<Value, CommandError> {
     let mut command = Command::new(program);
     if program == config.fathom {
         command.arg("run");
@@ -128,7 +128,7 @@ fn run(
     let text = output(command, stops)?;
     // fio may print a note before the document.
     let from = text.find('{').unwrap_or(0);
-    serde_json::from_str(&text[from..]).map_err(|error| error.to_string())
+    serde_json::from_str(&text[from..]).map_err(CommandError::NotJson)
 }
 
 /// Builds the table: measured and published latency by priority and percentile.
@@ -218,18 +218,15 @@ fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> Series 
 struct LogDirectory(Lease);
 
 impl LogDirectory {
-    fn new() -> Result<Self, Problem> {
+    fn new() -> Result<Self, LabError> {
         let parent = std::env::temp_dir();
         for left in Lease::abandoned(&parent, NAME) {
             let _not_ours = std::fs::remove_dir_all(left.path());
         }
-        Lease::new_folder(&parent, NAME).map(Self).map_err(|error| {
-            let message = format!(
-                "cannot create a directory for logs: {}: {error}",
-                parent.display()
-            );
-            Problem::new("no_folder", message)
-        })
+        let lease = Lease::new_folder(&parent, NAME);
+        lease
+            .map(Self)
+            .map_err(|source| LabError::LogsNotCreated { parent, source })
     }
 }
 

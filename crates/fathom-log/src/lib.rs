@@ -38,8 +38,8 @@ use fathom_core::Nanos;
 use fathom_host::output_file::Stop;
 use fathom_job::{Job, LogFileFormat, Plan};
 use fathom_record::Warning;
-use fathom_setup::Problem;
 use fathom_setup::translate::JobSetup;
+use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::{JobLog, LogChannel, WhenFull};
 
@@ -72,7 +72,7 @@ impl OpenLogs {
         setups: &[JobSetup],
         clock: Clock,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Self>, Vec<Problem>> {
+    ) -> Result<Option<Self>, Vec<RunProblem>> {
         let refused = [clocks(plan), tables(plan)].concat();
         if !refused.is_empty() {
             return Err(refused);
@@ -99,7 +99,7 @@ impl OpenLogs {
     ///
     /// # Errors
     /// An earlier log that cannot be emptied, or a writer that cannot be started.
-    pub fn begin(self, stop: Stop) -> Result<Logs, Problem> {
+    pub fn begin(self, stop: Stop) -> Result<Logs, RunProblem> {
         let sink = |opened: OpenLog| {
             opened.begin().map(|to| match to {
                 LogTo::File(file) => Sink::File(file),
@@ -109,7 +109,7 @@ impl OpenLogs {
         let sinks: io::Result<Vec<Sink>> = self.files.into_iter().map(sink).collect();
         let sinks = sinks.map_err(|error| {
             let message = format!("cannot empty an earlier log: {error}");
-            Problem::new("log_not_writable", message)
+            RunProblem::new(ProblemKind::LogNotWritable, message)
         })?;
         forget_earlier(&self.plan);
         let sizing = Sizing::new(&self.plan);
@@ -132,7 +132,7 @@ impl OpenLogs {
         );
         let writer = writer.map_err(|error| {
             let message = format!("cannot start the log's writer: {error}");
-            Problem::new("log_writer", message)
+            RunProblem::new(ProblemKind::LogWriter, message)
         })?;
         Ok(Logs {
             channel,
@@ -282,13 +282,16 @@ fn start(
 }
 
 /// Clocks of `log_alternate_epoch_clock_id` that there are not.
-fn clocks(plan: &Plan) -> Vec<Problem> {
+fn clocks(plan: &Plan) -> Vec<RunProblem> {
     let jobs = plan.jobs.iter();
     let jobs = jobs.filter(|job| job.options.logs.any() && job.options.logs.epoch);
     jobs.filter_map(|job| {
         let id = job.options.logs.epoch_clock;
         let error = fathom_sys::clock::read(id).err()?;
-        let problem = Problem::new("no_such_clock", format!("there is no clock {id}: {error}"));
+        let problem = RunProblem::new(
+            ProblemKind::NoSuchClock,
+            format!("there is no clock {id}: {error}"),
+        );
         let problem = problem.hint("0 is the time of day, 1 counts from boot");
         Some(problem.at(job, "log_alternate_epoch_clock_id"))
     })
@@ -296,11 +299,11 @@ fn clocks(plan: &Plan) -> Vec<Problem> {
 }
 
 /// Logs that are to be tables, in a program without them.
-fn tables(plan: &Plan) -> Vec<Problem> {
+fn tables(plan: &Plan) -> Vec<RunProblem> {
     let is_table = |job: &&Job| job.options.logs.format == LogFileFormat::Parquet;
     let jobs = plan.jobs.iter().filter(is_table);
     let jobs = jobs.filter(|_| cfg!(not(feature = "parquet")));
-    jobs.map(|job| Problem::new("not_built_in", NO_PARQUET).at(job, "log_format"))
+    jobs.map(|job| RunProblem::new(ProblemKind::NotBuiltIn, NO_PARQUET).at(job, "log_format"))
         .collect()
 }
 

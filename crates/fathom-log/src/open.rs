@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::output_file::{Destination, Stream};
 use fathom_job::Plan;
-use fathom_setup::Problem;
+use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::files;
 
 use super::plan::LogFile;
@@ -130,7 +130,7 @@ pub(super) fn open_all(
     plan: &Plan,
     files: &[LogFile],
     stop: &dyn Fn() -> bool,
-) -> Result<Vec<OpenLog>, Vec<Problem>> {
+) -> Result<Vec<OpenLog>, Vec<RunProblem>> {
     let (mut opened, mut problems) = (Vec::new(), Vec::new());
     for file in files {
         match OpenLog::open(Path::new(&file.path), file.append, stop) {
@@ -153,7 +153,7 @@ pub(super) fn open_all(
 }
 
 /// The reason why a log cannot be opened, and what helps.
-pub fn not_writable(what: &str, path: &str, error: &io::Error) -> Problem {
+pub fn not_writable(what: &str, path: &str, error: &io::Error) -> RunProblem {
     if files::lacks_descriptors(error) {
         let limit = fathom_sys::system::open_files_limit();
         let limit = limit.map_or_else(String::new, |limit| {
@@ -162,9 +162,12 @@ pub fn not_writable(what: &str, path: &str, error: &io::Error) -> Problem {
         let message = format!("{what} {path}: too many open files{limit}");
         let hint = "raise the hard limit of open files (`ulimit -Hn`, `LimitNOFILE=`), or have the \
                     jobs share their logs (`per_job_logs=0`)";
-        return Problem::new("too_many_logs", message).hint(hint);
+        return RunProblem::new(ProblemKind::TooManyLogs, message).hint(hint);
     }
-    let problem = Problem::new("log_not_writable", format!("{what} {path}: {error}"));
+    let problem = RunProblem::new(
+        ProblemKind::LogNotWritable,
+        format!("{what} {path}: {error}"),
+    );
     match error.kind() {
         // Interrupted while it was waited for.
         io::ErrorKind::Other => problem,

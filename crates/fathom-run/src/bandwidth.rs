@@ -11,7 +11,7 @@ use std::path::Path;
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_log::open::{LogTo, OpenLog, not_writable};
 use fathom_record::Warning;
-use fathom_setup::Problem;
+use fathom_setup::{ProblemKind, RunProblem};
 
 /// Open log files, not yet truncated: a run that fails before it starts loses no earlier log.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl OpenBandwidthLog {
     ///
     /// # Errors
     /// A problem per file that cannot be opened for writing.
-    pub(crate) fn open(prefix: &str, stop: &dyn Fn() -> bool) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn open(prefix: &str, stop: &dyn Fn() -> bool) -> Result<Self, Vec<RunProblem>> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for direction in Direction::ALL {
             let path = format!("{prefix}-{}_bw.log", direction.name());
@@ -45,12 +45,12 @@ impl OpenBandwidthLog {
     ///
     /// # Errors
     /// A file that cannot be truncated.
-    pub(crate) fn begin(self, begun: Tick) -> Result<BandwidthLog, Problem> {
+    pub(crate) fn begin(self, begun: Tick) -> Result<BandwidthLog, RunProblem> {
         let mut files = Vec::new();
         for (path, file) in self.0 {
             let to = file.begin().map_err(|error| {
                 let message = format!("--bandwidth-log: cannot truncate {path}: {error}");
-                Problem::new("log_not_writable", message)
+                RunProblem::new(ProblemKind::LogNotWritable, message)
             })?;
             files.push(Written {
                 path,

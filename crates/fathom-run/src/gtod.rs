@@ -3,7 +3,7 @@
 use fathom_core::Nanos;
 use fathom_job::{Job, Options, Plan};
 use fathom_record::Warning;
-use fathom_setup::{Problem, RunError};
+use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sys::clock::{Clock, TimeServer};
 use fathom_sys::thread;
 
@@ -33,7 +33,7 @@ impl Gtod {
         check(job, cpu, &allowed)?;
         let started = TimeServer::start(clock, cpu).map_err(|error| {
             let what = format!("cannot start the clock thread: {error}");
-            Problem::new("gtod_cpu", what).at(job, "gtod_cpu")
+            RunProblem::new(ProblemKind::GtodCpu, what).at(job, "gtod_cpu")
         })?;
         let (server, served) = started;
         let own = Self {
@@ -55,9 +55,9 @@ impl Gtod {
     }
 }
 
-fn check(job: &Job, cpu: u32, allowed: &[u32]) -> Result<(), Problem> {
+fn check(job: &Job, cpu: u32, allowed: &[u32]) -> Result<(), RunProblem> {
     let refuse = |what: String, hint: &str| {
-        let problem = Problem::new("gtod_cpu", what).hint(hint);
+        let problem = RunProblem::new(ProblemKind::GtodCpu, what).hint(hint);
         Err(problem.at(job, "gtod_cpu"))
     };
     if !allowed.contains(&cpu) {

@@ -30,4 +30,4 @@ pub mod layout;
 // Public items, listed once.
 pub use idleness::unit_of_work;
 pub use run::run;
-pub use scheduler::KeptSchedulers;
+pub use scheduler::{SchedulerError, SchedulerGuard};

@@ -12,7 +12,7 @@ use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
 use fathom_setup::{Event, Session};
-use fathom_setup::{Problem, RunError};
+use fathom_setup::{RunError, RunProblem};
 use fathom_sys::clock::Clock;
 use fathom_workload::BufferFill;
 
@@ -89,8 +89,8 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
 }
 
 /// Converts a layout error into a problem of the first job that uses the file.
-fn problem(setups: &[JobSetup], error: &LayoutError) -> Problem {
-    let mut problem = Problem::new(error.code(), error.to_string());
+fn problem(setups: &[JobSetup], error: &LayoutError) -> RunProblem {
+    let mut problem = RunProblem::new(error.problem_kind(), error.to_string());
     if !error.hint().is_empty() {
         problem = problem.hint(error.hint());
     }

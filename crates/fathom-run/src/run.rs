@@ -21,7 +21,6 @@ use fathom_host::output_file::Stop;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
 use fathom_log::{Finished, Lines, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
-use fathom_setup::check::FILE_CREATE_FORBIDDEN;
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -29,7 +28,9 @@ use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
 use fathom_setup::status::{Meter, goals};
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Event, Host, Preflight, Problem, RunError, Session, Snapshot, preflight};
+use fathom_setup::{
+    Event, Host, Preflight, ProblemKind, RunError, RunProblem, Session, Snapshot, preflight,
+};
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
 
@@ -236,7 +237,7 @@ fn clock(plan: &Plan) -> Result<Clock, RunError> {
         ClockSource::Gettimeofday => Ok(Clock::gettimeofday()),
         ClockSource::Cpu => Clock::cpu().map_err(|why| {
             let message = format!("clocksource=cpu cannot be trusted here: {why}");
-            let problem = Problem::new("clock_not_trusted", message);
+            let problem = RunProblem::new(ProblemKind::ClockNotTrusted, message);
             let problem = problem.hint("remove `clocksource`");
             plan.jobs
                 .first()
@@ -270,17 +271,18 @@ fn check_all(
     jobs_fail_alone: bool,
 ) -> Result<Vec<Warning>, RunError> {
     let mut problems = std::mem::take(&mut preflight.problems);
-    let of_one_job =
-        |problem: &mut Problem| jobs_fail_alone && problem.code == FILE_CREATE_FORBIDDEN;
+    let of_one_job = |problem: &mut RunProblem| {
+        jobs_fail_alone && problem.kind == ProblemKind::FileCreateForbidden
+    };
     let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
-        code: problem.code.into(),
+        code: problem.kind.code().into(),
         job: problem.job,
         message: format!("{}: the job fails", problem.message),
         hint: problem.hint.map(String::from).unwrap_or_default(),
     });
     let failing = failing.collect();
     if plan.jobs.is_empty() {
-        let problem = Problem::new("no_jobs", "no job to run");
+        let problem = RunProblem::new(ProblemKind::NoJobs, "no job to run");
         problems.push(problem.hint("name a job file, or begin with `--name=test`"));
     }
     if problems.is_empty() {
@@ -295,7 +297,7 @@ fn check_all(
 
 /// Starts and drops each engine once, so that an engine that the kernel rejects is reported before
 /// layout.
-fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec<Problem> {
+fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec<RunProblem> {
     let (mut tried, mut locks) = (HashSet::new(), FileLocks::default());
     let mut problems = Vec::new();
     for setup in setups {
@@ -303,7 +305,7 @@ fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec
         let info = job.options.engine;
         let Some(engine) = engines.find(info.name) else {
             let message = format!("cannot start engine `{}`: it is not registered", info.name);
-            problems.push(Problem::new("engine_refused", message).at(job, "ioengine"));
+            problems.push(RunProblem::new(ProblemKind::EngineRefused, message).at(job, "ioengine"));
             continue;
         };
         let config = engine_config(job, setup, engine, &mut locks, clock);
@@ -317,7 +319,7 @@ fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec
         let name = info.name;
         if let Err(error) = start(config) {
             let message = format!("cannot start engine `{name}`: {error}");
-            let mut problem = Problem::new("engine_refused", message);
+            let mut problem = RunProblem::new(ProblemKind::EngineRefused, message);
             if !error.hint.is_empty() {
                 problem = problem.hint(error.hint);
             }

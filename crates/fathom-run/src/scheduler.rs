@@ -1,13 +1,13 @@
 //! `ioscheduler`: sets the I/O scheduler of the devices under a job's files when the job starts.
 //! It stays set after the run, as in fio.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::{disks_under, scheduler_in_force};
-use fathom_setup::Problem;
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::outcome::Fault;
 use fathom_sys::lease::Lease;
@@ -33,7 +33,7 @@ pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {
 /// Original schedulers of the devices under a file. Dropping the guard restores them; if the
 /// process is killed, the next guard for the same device does.
 #[derive(Debug)]
-pub struct KeptSchedulers {
+pub struct SchedulerGuard {
     devices: Vec<Kept>,
 }
 
@@ -50,7 +50,7 @@ struct Kept {
     note: Option<Lease>,
 }
 
-impl KeptSchedulers {
+impl SchedulerGuard {
     /// Captures the schedulers of the devices under `path`; none if no block device is there.
     #[must_use]
     pub fn under(path: &Path) -> Self {
@@ -75,11 +75,9 @@ impl KeptSchedulers {
     ///
     /// # Errors
     /// There is no device, or one rejects the scheduler.
-    pub fn set(&mut self, name: &str) -> Result<(), Problem> {
+    pub fn set(&mut self, name: &str) -> Result<(), SchedulerError> {
         if self.devices.is_empty() {
-            let what = "cannot set the I/O scheduler: the target is not on a block device";
-            let problem = Problem::new("no_device", what);
-            return Err(problem.hint("name a block device, or a file on one"));
+            return Err(SchedulerError::NoDevice);
         }
         for Kept {
             device,
@@ -89,17 +87,17 @@ impl KeptSchedulers {
         } in &mut self.devices
         {
             *note = note.take().or_else(|| written(device, before, name));
-            set(file, name).map_err(|error| {
-                let message = format!("cannot set the I/O scheduler `{name}` of {device}: {error}");
-                Problem::new("scheduler_not_set", message)
-                    .hint("run as root, and choose a scheduler listed in `queue/scheduler`")
+            set(file, name).map_err(|source| SchedulerError::Rejected {
+                name: name.to_owned(),
+                device: device.clone(),
+                source,
             })?;
         }
         Ok(())
     }
 }
 
-impl Drop for KeptSchedulers {
+impl Drop for SchedulerGuard {
     fn drop(&mut self) {
         for kept in &self.devices {
             // A failure is unlikely, since the scheduler was active before, and drop cannot
@@ -108,6 +106,59 @@ impl Drop for KeptSchedulers {
             if let Some(note) = &kept.note {
                 let _left_behind = std::fs::remove_file(note.path());
             }
+        }
+    }
+}
+
+/// Reason why [`SchedulerGuard::set`] failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SchedulerError {
+    /// The target is not on a block device.
+    NoDevice,
+    /// A device does not accept the scheduler.
+    Rejected {
+        /// Name of the scheduler.
+        name: String,
+        /// Name of the device.
+        device: String,
+        /// Error of the write, or the scheduler that the kernel keeps.
+        source: io::Error,
+    },
+}
+
+impl SchedulerError {
+    /// Returns the remedy, in the imperative.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::NoDevice => "name a block device, or a file on one",
+            Self::Rejected { .. } => {
+                "run as root, and choose a scheduler listed in `queue/scheduler`"
+            }
+        }
+    }
+}
+
+impl fmt::Display for SchedulerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot set the I/O scheduler")?;
+        match self {
+            Self::NoDevice => f.write_str(": the target is not on a block device"),
+            Self::Rejected {
+                name,
+                device,
+                source,
+            } => write!(f, " `{name}` of {device}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for SchedulerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NoDevice => None,
+            Self::Rejected { source, .. } => Some(source),
         }
     }
 }

@@ -7,7 +7,7 @@ use fathom_engine::Registry;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
 use fathom_run::run;
-use fathom_setup::{Event, RunError, Session};
+use fathom_setup::{Event, ProblemKind, RunError, Session};
 
 use fathom_setup::fixture;
 
@@ -129,7 +129,7 @@ fn events_come_in_order_and_nothing_is_made_on_refusal() {
     std::fs::remove_file(folder.0.join("t.0.0")).expect("laid out");
     let (record, events) = run_line(&line);
     let error = record.expect_err("a directory is no file");
-    assert_eq!(error.problems[0].code, "is_a_directory");
+    assert_eq!(error.problems[0].kind, ProblemKind::IsADirectory);
     assert!(events.is_empty());
     assert_eq!(std::fs::read_dir(&folder.0).expect("the folder").count(), 0);
 }

@@ -18,12 +18,13 @@ use fathom_host::target_kind::TargetKind;
 use fathom_job::{BlockSize, Job, Plan, Settings};
 use fathom_workload::Worker;
 
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 /// Returns every problem that prevents the plan from running.
-pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Problem> {
+pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {
     let mut checker = Checker {
         problems: Vec::new(),
         looked_at: HashSet::new(),
@@ -45,11 +46,8 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<Probl
     checker.problems
 }
 
-/// Code of the problem that a file is missing and `allow_file_create=0` forbids creating it.
-pub const FILE_CREATE_FORBIDDEN: &str = "file_create_forbidden";
-
 struct Checker {
-    problems: Vec<Problem>,
+    problems: Vec<RunProblem>,
     /// Files already checked: path, modified by the job, direct I/O.
     looked_at: HashSet<(String, bool, bool)>,
     /// Jobs with contradictory values, reported once instead of per clone.
@@ -64,7 +62,7 @@ impl Checker {
         let options = &job.options;
         if settings.read_only && writes(&job.options) {
             let message = "the job writes or trims, which --readonly forbids";
-            self.add(job, "rw", Problem::new("read_only", message));
+            self.add(job, "rw", RunProblem::new(ProblemKind::ReadOnly, message));
         }
         let commands = ["exec_prerun", "exec_postrun"];
         let has = [
@@ -78,7 +76,7 @@ impl Checker {
         {
             if settings.no_exec {
                 let message = format!("`{option}` runs a command, which --no-exec forbids");
-                self.add(job, option, Problem::new("no_exec", message));
+                self.add(job, option, RunProblem::new(ProblemKind::NoExec, message));
             }
         }
         if let Some(&cpu) = options.cpus_allowed.iter().flatten().max()
@@ -87,7 +85,7 @@ impl Checker {
             let count = probe::cpus_configured();
             let message = format!("no such CPU: {cpu}: this machine has {count}");
             let hint = format!("choose CPUs from 0 to {}", count.saturating_sub(1));
-            let problem = Problem::new("no_such_cpu", message).hint(hint);
+            let problem = RunProblem::new(ProblemKind::NoSuchCpu, message).hint(hint);
             self.add(job, "cpus_allowed", problem);
         }
         for (option, problem) in process::check(options) {
@@ -98,14 +96,17 @@ impl Checker {
             if let Err(refusal) = self.guard.check(path, true, allowed) {
                 self.add(job, "mem", refusal.into());
             } else if path.is_dir() {
-                let problem = Problem::new("is_a_directory", format!("{buffers} is a directory"));
+                let problem = RunProblem::new(
+                    ProblemKind::IsADirectory,
+                    format!("{buffers} is a directory"),
+                );
                 self.add(job, "mem", problem.hint("name a file in it"));
             }
         }
         for directory in options.directory.iter().flatten() {
             if options.has_local_files() && !Path::new(directory).is_dir() {
                 let message = format!("no such directory: {directory}");
-                let problem = Problem::new("no_directory", message).hint("create it");
+                let problem = RunProblem::new(ProblemKind::NoDirectory, message).hint("create it");
                 self.add(job, "directory", problem);
             }
         }
@@ -125,7 +126,7 @@ impl Checker {
                     "block size {smallest} B exceeds the job's range of {} B in {}",
                     file.length, file.path
                 );
-                let problem = Problem::new("block_size_beyond_file", message);
+                let problem = RunProblem::new(ProblemKind::BlockSizeBeyondFile, message);
                 let written = |name: &&str| job.typed.iter().any(|typed| typed.name == *name);
                 let option = ["bs", "bsrange", "bssplit"].into_iter().find(written);
                 let problem = problem.hint("reduce `bs` or increase `size`");
@@ -136,7 +137,11 @@ impl Checker {
         if let Err(error) = Worker::check(&setup.worker)
             && self.contradictory.insert(setup.place.section)
         {
-            self.add(job, "rw", Problem::new("contradiction", error.to_string()));
+            self.add(
+                job,
+                "rw",
+                RunProblem::new(ProblemKind::Contradiction, error.to_string()),
+            );
         }
         if setup.diskless {
             return;
@@ -158,7 +163,7 @@ impl Checker {
             (Some(refusal), _) => Some(refusal.into()),
             (None, TargetKind::Directory) => {
                 let message = format!("{} is a directory", file.path);
-                let problem = Problem::new("is_a_directory", message);
+                let problem = RunProblem::new(ProblemKind::IsADirectory, message);
                 Some(problem.hint("name a file in it, or use `directory=`"))
             }
             (None, TargetKind::Missing) => missing(job, path),
@@ -195,18 +200,22 @@ impl Checker {
             self.add(
                 job,
                 "bs",
-                Problem::new("unaligned_block_size", message).hint(hint),
+                RunProblem::new(ProblemKind::UnalignedBlockSize, message).hint(hint),
             );
         } else if !file.offset.is_multiple_of(block) {
             let message = format!(
                 "offset {} B is not a multiple of the {block} B logical block of {name}",
                 file.offset
             );
-            self.add(job, "offset", Problem::new("unaligned_offset", message));
+            self.add(
+                job,
+                "offset",
+                RunProblem::new(ProblemKind::UnalignedOffset, message),
+            );
         }
     }
 
-    fn add(&mut self, job: &Job, option: &str, problem: Problem) {
+    fn add(&mut self, job: &Job, option: &str, problem: RunProblem) {
         self.problems.push(problem.at(job, option));
     }
 }
@@ -219,7 +228,7 @@ fn changes(job: &Job, file: &FileSetup) -> bool {
 }
 
 /// Returns a problem if `--readonly` prevents a layout that the job needs.
-fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
+fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<RunProblem> {
     let mut files = setup.files.iter();
     let short = files.find(|file| {
         let there = std::fs::metadata(&file.path);
@@ -234,27 +243,28 @@ fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<Problem> {
         "refusing extend of file due to read-only: {}: {} B needed",
         short.path, short.bytes
     );
-    let problem = Problem::new("read_only", message);
+    let problem = RunProblem::new(ProblemKind::ReadOnly, message);
     let problem = problem.hint("create the file first, without `--readonly`");
     (!writes(&job.options)).then(|| problem.at(job, "filename"))
 }
 
 /// Returns a problem if a missing file cannot be created.
-fn missing(job: &Job, path: &Path) -> Option<Problem> {
+fn missing(job: &Job, path: &Path) -> Option<RunProblem> {
     let name = path.display();
     if !job.options.allow_file_create {
         let message = format!("{name} does not exist, and allow_file_create=0 forbids creating it");
-        return Some(Problem::new(FILE_CREATE_FORBIDDEN, message));
+        return Some(RunProblem::new(ProblemKind::FileCreateForbidden, message));
     }
     let parent = existing_parent(path);
     if !parent.is_dir() {
         let message = format!("{} is not a directory", parent.display());
-        return Some(Problem::new("not_a_directory", message));
+        return Some(RunProblem::new(ProblemKind::NotADirectory, message));
     }
     if !probe::may_create_in(&parent) {
         let message = format!("cannot create {name}: {} is not writable", parent.display());
         return Some(
-            Problem::new("directory_not_writable", message).hint("choose another `directory=`"),
+            RunProblem::new(ProblemKind::DirectoryNotWritable, message)
+                .hint("choose another `directory=`"),
         );
     }
     None
@@ -271,7 +281,7 @@ fn existing_parent(path: &Path) -> PathBuf {
 }
 
 /// Returns a problem if an existing file cannot be opened as the job needs it.
-fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
+fn closed(job: &Job, file: &FileSetup) -> Option<RunProblem> {
     let path = Path::new(&file.path);
     let writes = writes(&job.options);
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
@@ -287,7 +297,7 @@ fn closed(job: &Job, file: &FileSetup) -> Option<Problem> {
         );
         (message, "reduce `size`, or run as the file's owner")
     };
-    let problem = Problem::new("file_closed_to_us", message);
+    let problem = RunProblem::new(ProblemKind::FileClosedToUs, message);
     let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
     Some(if denied { problem.hint(hint) } else { problem })
 }
@@ -309,7 +319,7 @@ fn sizes_in_use(job: &Job) -> Vec<u64> {
 
 /// Returns a problem if the buffers of all jobs exceed the memory. Otherwise the OOM killer would
 /// end the program, not just the job.
-fn memory(setups: &[JobSetup]) -> Option<Problem> {
+fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
     let per_job = |setup: &JobSetup| {
         let slot = u128::from(setup.buffer_bytes) + SLOT_BYTES;
         u128::from(setup.worker.depth) * slot
@@ -328,14 +338,14 @@ fn memory(setups: &[JobSetup]) -> Option<Problem> {
             true => "reduce `iodepth`, `bs` or `numjobs`, or raise the group's limit",
             false => "reduce `iodepth`, `bs` or `numjobs`",
         };
-        Problem::new("too_much_memory", message).hint(hint)
+        RunProblem::new(ProblemKind::TooMuchMemory, message).hint(hint)
     })
 }
 
 /// The kernel limits how many ops some engines may have in flight in the whole system. Each engine
 /// is tried by itself before files are laid out; whether all that run together fit is only known
 /// from the sum.
-fn slot_limit(setups: &[JobSetup]) -> Option<Problem> {
+fn slot_limit(setups: &[JobSetup]) -> Option<RunProblem> {
     let number = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(Path::new("/proc/sys/fs").join(name)).ok()?;
         text.trim().parse().ok()
@@ -357,7 +367,7 @@ fn slot_limit(setups: &[JobSetup]) -> Option<Problem> {
             "the jobs that run together ask {} for {needed} ops in flight, and fs.{} leaves {left}",
             job.options.engine.name, limit.limit
         );
-        let problem = Problem::new("too_much_aio", message);
+        let problem = RunProblem::new(ProblemKind::TooMuchAio, message);
         let hint = "reduce `iodepth` or `numjobs`, or raise that sysctl";
         problem.hint(hint).at(job, "iodepth")
     })

@@ -5,19 +5,21 @@ use std::fmt;
 use fathom_host::safety::Refusal;
 use fathom_job::{Diagnostic, Diagnostics, Origin, Severity};
 
+use crate::problem_kind::ProblemKind;
+
 /// Error of a run that could not be started or completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     /// All problems, in the order of the jobs; at least one.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<RunProblem>,
 }
 
 /// One problem that prevents a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Problem {
-    /// Stable name: `no_size`, `mounted_device`…
-    pub code: &'static str,
+pub struct RunProblem {
+    /// Kind, which determines the code in diagnostics and records.
+    pub kind: ProblemKind,
     /// Name of the job; empty if the problem concerns none in particular.
     pub job: String,
     /// Place of the option at fault, or else of the job.
@@ -28,12 +30,12 @@ pub struct Problem {
     pub hint: Option<Box<str>>,
 }
 
-impl Problem {
+impl RunProblem {
     /// Creates a problem without a place or a hint.
     #[must_use]
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Self {
-            code,
+            kind,
             job: String::new(),
             origin: Origin::default(),
             message: message.into(),
@@ -60,7 +62,13 @@ impl Problem {
     pub fn diagnostic(&self, message: String) -> Diagnostic {
         let origin = self.origin.clone();
         let offending = origin.text().to_owned();
-        let found = Diagnostic::new(Severity::Error, self.code, message, origin, offending);
+        let found = Diagnostic::new(
+            Severity::Error,
+            self.kind.code(),
+            message,
+            origin,
+            offending,
+        );
         match &self.hint {
             Some(hint) => found.with_hint(hint.clone()),
             None => found,
@@ -85,21 +93,29 @@ impl RunError {
     }
 }
 
-impl From<Problem> for RunError {
-    fn from(problem: Problem) -> Self {
+impl From<RunProblem> for RunError {
+    fn from(problem: RunProblem) -> Self {
         Self {
             problems: vec![problem],
         }
     }
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for RunProblem {
     fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.code(), refusal.to_string()).hint(refusal.hint())
+        let kind = match refusal {
+            Refusal::NoSuchDevice { .. } => ProblemKind::NoSuchDevice,
+            Refusal::FileAmongDevices { .. } => ProblemKind::FileAmongDevices,
+            Refusal::InUse { .. } => ProblemKind::DeviceInUse,
+            Refusal::Harmful { .. } => ProblemKind::HarmfulDevice,
+            Refusal::KernelInterface { .. } => ProblemKind::KernelInterface,
+            Refusal::NoOffsets { .. } => ProblemKind::NoOffsets,
+        };
+        Self::new(kind, refusal.to_string()).hint(refusal.hint())
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RunProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.origin.file.as_str(), self.origin.line) {
             ("", _) => {}
@@ -136,7 +152,8 @@ mod tests {
 
     #[test]
     fn message_has_place_and_hint() {
-        let mut problem = Problem::new("no_size", "you need to specify size=").hint("add size=1g");
+        let mut problem =
+            RunProblem::new(ProblemKind::NoSize, "you need to specify size=").hint("add size=1g");
         assert_eq!(problem.to_string(), "you need to specify size=");
         problem.job = "t".into();
         problem.origin.file = "a.fio".into();

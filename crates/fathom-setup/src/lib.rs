@@ -18,6 +18,7 @@ pub mod groups;
 pub mod lifecycle;
 pub mod outcome;
 mod preflight;
+mod problem_kind;
 mod session;
 pub mod status;
 #[cfg(test)]
@@ -25,8 +26,9 @@ mod testing;
 pub mod translate;
 
 // Public items, listed once.
-pub use error::{Problem, RunError};
+pub use error::{RunError, RunProblem};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
+pub use problem_kind::ProblemKind;
 pub use session::{
     Event, JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, Session, Snapshot,
 };

@@ -5,7 +5,7 @@ use fathom_job::{Diagnostics, Plan, Settings, Size};
 use fathom_record::Warning;
 
 use crate::check;
-use crate::error::{Problem, RunError};
+use crate::error::{RunError, RunProblem};
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Host that a plan is checked against.
@@ -25,7 +25,7 @@ pub struct Preflight {
     /// Warnings that a run begins with.
     pub warnings: Vec<Warning>,
     /// Every reason why the plan cannot run, in the order of the checks.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<RunProblem>,
 }
 
 impl Preflight {

@@ -24,8 +24,9 @@ use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
 use self::ties::Ties;
-use crate::error::Problem;
+use crate::error::RunProblem;
 use crate::groups::{Place, places};
+use crate::problem_kind::ProblemKind;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
 ///
@@ -85,7 +86,7 @@ pub struct Translation {
     /// Warnings for the user.
     pub warnings: Vec<Warning>,
     /// Problems; the jobs concerned have no setups.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<RunProblem>,
 }
 
 /// Translates a plan, collecting the problems of all jobs.
@@ -135,13 +136,13 @@ struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    fn kind(&self, path: &str) -> Result<TargetKind, Problem> {
+    fn kind(&self, path: &str) -> Result<TargetKind, RunProblem> {
         if let Some(found) = self.files.get(path) {
             return Ok(*found);
         }
-        self.probe
-            .kind(path)
-            .map_err(|error| Problem::new("file_unreadable", format!("{path}: {error}")))
+        self.probe.kind(path).map_err(|error| {
+            RunProblem::new(ProblemKind::FileUnreadable, format!("{path}: {error}"))
+        })
     }
 
     fn add(&mut self, setup: &JobSetup) {
@@ -166,7 +167,7 @@ fn setup(
     place: Place,
     seed: u64,
     planned: &mut Planned<'_>,
-) -> Result<(JobSetup, Vec<Warning>), Problem> {
+) -> Result<(JobSetup, Vec<Warning>), RunProblem> {
     let options = &job.options;
     let mut warnings = Warnings::of(job);
     let diskless = !options.has_local_files();
@@ -333,15 +334,19 @@ fn start_delay(options: &Options, seed: u64) -> Nanos {
 }
 
 /// Returns the buffer size per slot: that of the largest op that transfers data.
-fn buffer_bytes(options: &Options) -> Result<u32, Problem> {
+fn buffer_bytes(options: &Options) -> Result<u32, RunProblem> {
     let moved = [Direction::Read, Direction::Write];
     let moves = moved.iter().any(|&d| pattern::uses(options, d));
     let largest = pattern::sized(options)
         .filter(|&direction| moves && direction != Direction::Trim)
         .map(|direction| pattern::bounds(options, direction).1)
         .max();
-    u32::try_from(largest.unwrap_or(0))
-        .map_err(|_| Problem::new("block_size_too_large", "block size must be below 4 GiB"))
+    u32::try_from(largest.unwrap_or(0)).map_err(|_| {
+        RunProblem::new(
+            ProblemKind::BlockSizeTooLarge,
+            "block size must be below 4 GiB",
+        )
+    })
 }
 
 /// Warnings about one job.

@@ -13,7 +13,7 @@ use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::Plan;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_setup::translate::{JobSetup, translate};
-use fathom_setup::{Problem, RunError};
+use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_stats::Histogram;
 
 use crate::modelled::{Home, Machine, is_device, place};
@@ -43,7 +43,7 @@ pub fn distribution_file(
     if latencies.iter().all(|all| all.count() == 0) && problems.is_empty() {
         let why = "there are no latencies to save: no job completed an op in the measured time";
         let hint = "look why above; a shorter `ramp_time` or a longer `runtime` may help";
-        problems.push(Problem::new("nothing_recorded", why).hint(hint));
+        problems.push(RunProblem::new(ProblemKind::NothingRecorded, why).hint(hint));
     }
     if !problems.is_empty() {
         problems.dedup();
@@ -67,9 +67,9 @@ fn histogram(direction: &DirectionRecord) -> Option<&Histogram> {
     kept.find_map(|latency| latency.histogram.as_ref())
 }
 
-fn without_histogram(job: &str) -> Problem {
+fn without_histogram(job: &str) -> RunProblem {
     let why = "its latencies were not kept: there is nothing to save for `--save-distribution`";
-    let mut problem = Problem::new("no_histogram", why)
+    let mut problem = RunProblem::new(ProblemKind::NoHistogram, why)
         .hint("leave out `gtod_reduce=1`, `disable_clat=1` and `disable_lat=1`");
     job.clone_into(&mut problem.job);
     problem

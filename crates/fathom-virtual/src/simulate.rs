@@ -19,7 +19,7 @@ use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::Outcome;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{Event, Host, Preflight, Session, preflight};
-use fathom_setup::{Problem, RunError};
+use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
 
@@ -209,7 +209,7 @@ fn run_all<S: Storage>(
         });
         let mut worker = Worker::new(setup.worker.clone(), engine.capabilities(), Tick::ZERO)
             .map_err(|error| {
-                Problem::new("job_makes_no_sense", error.to_string()).at(job, "name")
+                RunProblem::new(ProblemKind::JobMakesNoSense, error.to_string()).at(job, "name")
             })?;
         if let Some(log) = logs.job(index) {
             worker.log_to(log);
@@ -221,7 +221,7 @@ fn run_all<S: Storage>(
         }
     }
     let ran = simulation.run_with(&mut watching);
-    let ran = ran.map_err(|stuck| Problem::new("stuck", stuck.to_string()))?;
+    let ran = ran.map_err(|stuck| RunProblem::new(ProblemKind::Stuck, stuck.to_string()))?;
     let results = ran.jobs.into_iter().enumerate();
     let results = results.map(|(index, (results, _))| {
         // What one that never started has counted is nothing.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use fathom_setup::ProblemKind;
+
 use super::LeftBehind;
 
 /// Error of a layout. Everything created has been removed again, except `left_behind`.
@@ -60,16 +62,15 @@ impl LayoutError {
         }
     }
 
-    /// Returns a stable name for the kind.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
+    /// Returns the kind of problem that it is for the run.
+    pub(crate) const fn problem_kind(&self) -> ProblemKind {
         match self.kind {
-            LayoutErrorKind::NoRoom { .. } => "no_room",
-            LayoutErrorKind::CreationForbidden => "file_create_forbidden",
-            LayoutErrorKind::NotAFile => "not_a_file",
-            LayoutErrorKind::KernelInterface(_) => "kernel_interface",
-            LayoutErrorKind::System { .. } => "layout_failed",
-            LayoutErrorKind::Interrupted => "layout_interrupted",
+            LayoutErrorKind::NoRoom { .. } => ProblemKind::NoRoom,
+            LayoutErrorKind::CreationForbidden => ProblemKind::FileCreateForbidden,
+            LayoutErrorKind::NotAFile => ProblemKind::NotAFile,
+            LayoutErrorKind::KernelInterface(_) => ProblemKind::KernelInterface,
+            LayoutErrorKind::System { .. } => ProblemKind::LayoutFailed,
+            LayoutErrorKind::Interrupted => ProblemKind::LayoutInterrupted,
         }
     }
 

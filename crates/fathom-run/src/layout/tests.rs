@@ -8,6 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fathom_setup::ProblemKind;
+
 use super::*;
 
 /// Scratch directory of one test.
@@ -298,7 +300,7 @@ fn a_disk_that_fills_up_leaves_everything_as_it_was() {
         job.fallocate = fallocate;
         let error = lay_failing(std::slice::from_ref(&job), 2 << 20, ENOSPC);
         assert_eq!(error.path, scratch.0.join("x/new"));
-        assert_eq!(error.code(), "no_room");
+        assert_eq!(error.problem_kind(), ProblemKind::NoRoom);
         assert!(
             error.to_string().contains("2.0 MiB needed, 2.0 MiB short"),
             "{error}"
@@ -564,7 +566,7 @@ fn nothing_is_laid_out_on_interfaces_to_the_kernel() {
                 written,
             });
             let error = lay(&[job]).unwrap_err();
-            assert_eq!(error.code(), "kernel_interface", "{error}");
+            assert_eq!(error.problem_kind(), ProblemKind::KernelInterface);
             assert!(error.to_string().contains(file_system), "{error}");
             assert!(!scratch.0.join("first").exists());
         }
@@ -675,10 +677,8 @@ fn a_write_job_too_large_for_its_disk_begins_all_the_same() {
         assert!(report.undo().is_empty());
     }
     job.fallocate = Fallocate::Keep;
-    assert_eq!(
-        lay(std::slice::from_ref(&job)).unwrap_err().code(),
-        "no_room"
-    );
+    let error = lay(std::slice::from_ref(&job)).unwrap_err();
+    assert_eq!(error.problem_kind(), ProblemKind::NoRoom);
     assert_eq!(small.0.list(), []);
 }
 

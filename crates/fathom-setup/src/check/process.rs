@@ -5,10 +5,11 @@ use std::path::{Component, Path};
 use fathom_host::probe;
 use fathom_job::{MemoryPolicy, Nodes, Options};
 
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 
 /// Returns the problems of the options on this machine, each with the option's name.
-pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
+pub(crate) fn check(options: &Options) -> Vec<(&'static str, RunProblem)> {
     let asked = &options.process;
     let memory_nodes = asked.numa_mem_policy.as_ref().and_then(MemoryPolicy::nodes);
     let lists = [
@@ -22,7 +23,7 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
         let list: Vec<String> = there.iter().map(u32::to_string).collect();
         let message = format!("no such NUMA node: {node}");
         let hint = format!("choose among {}", list.join(", "));
-        let problem = Problem::new("no_such_node", message).hint(hint);
+        let problem = RunProblem::new(ProblemKind::NoSuchNode, message).hint(hint);
         Some((option, problem))
     });
     let mut problems: Vec<_> = missing.collect();
@@ -30,7 +31,7 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, Problem)> {
     let id = asked.job_start_clock_id;
     if probe::check_clock(id).is_err() {
         let message = format!("no such clock: {id}");
-        let problem = Problem::new("no_such_clock", message);
+        let problem = RunProblem::new(ProblemKind::NoSuchClock, message);
         problems.push((
             "job_start_clock_id",
             problem.hint("use 0 for CLOCK_REALTIME or 1 for CLOCK_MONOTONIC"),
@@ -48,19 +49,19 @@ fn numbers(nodes: &Nodes) -> Vec<u32> {
 }
 
 /// Checks the name of the control group and the controller, but not the group itself.
-fn cgroup(options: &Options) -> Option<Problem> {
+fn cgroup(options: &Options) -> Option<RunProblem> {
     let name = options.process.cgroup.as_ref()?;
     let one = |part: Component<'_>| matches!(part, Component::Normal(_));
     if name.is_empty() || !Path::new(name).components().all(one) {
         let message = format!("invalid control group name `{name}`");
         let hint = "use a relative path without `..`, such as `cgroup=low`";
-        return Some(Problem::new("bad_cgroup", message).hint(hint));
+        return Some(RunProblem::new(ProblemKind::BadCgroup, message).hint(hint));
     }
     if probe::blkio_mount().is_none() {
         let message = "`cgroup` needs the version 1 blkio controller, which is not mounted";
         let hint = "mount it (`mount -t cgroup -o blkio none /sys/fs/cgroup/blkio`), or remove \
                     `cgroup`";
-        return Some(Problem::new("no_cgroups", message).hint(hint));
+        return Some(RunProblem::new(ProblemKind::NoCgroups, message).hint(hint));
     }
     None
 }
@@ -75,7 +76,7 @@ mod tests {
             let mut options = Options::default();
             options.process.cgroup = Some(name.into());
             let problem = cgroup(&options).expect(name);
-            assert_eq!(problem.code, "bad_cgroup", "{name}");
+            assert_eq!(problem.kind, ProblemKind::BadCgroup, "{name}");
         }
     }
 }

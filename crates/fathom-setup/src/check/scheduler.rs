@@ -7,7 +7,8 @@ use fathom_host::storage::disks_under;
 use fathom_job::Job;
 use fathom_record::Warning;
 
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 use crate::translate::JobSetup;
 
 /// I/O scheduler to set on the devices under a job's files.
@@ -38,7 +39,7 @@ impl SchedulerChange {
     }
 
     /// Returns a problem if the scheduler cannot be set, as far as is known without trying.
-    fn problem(&self) -> Option<Problem> {
+    fn problem(&self) -> Option<RunProblem> {
         self.devices.iter().find_map(|(device, file)| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let has = text.replace(['[', ']'], "");
@@ -48,13 +49,13 @@ impl SchedulerChange {
             }
             let message = format!("{device} does not offer the I/O scheduler `{}`", self.name);
             let hint = format!("choose one of: {}", has.trim());
-            Some(Problem::new("no_such_scheduler", message).hint(hint))
+            Some(RunProblem::new(ProblemKind::NoSuchScheduler, message).hint(hint))
         })
     }
 }
 
 /// Checks the requested schedulers and returns problems and warnings.
-pub fn check(setups: &[JobSetup]) -> (Vec<Problem>, Vec<Warning>) {
+pub fn check(setups: &[JobSetup]) -> (Vec<RunProblem>, Vec<Warning>) {
     let tree = BlockTree::default();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for setup in setups.iter().filter(|setup| setup.place.clone == 0) {

@@ -8,7 +8,8 @@ use fathom_workload::{
 };
 
 use super::pattern::{self, uses};
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 
 /// Returns the content of write buffers, for a job that works on `bytes` of its files. `verify`
 /// generates its own content for each op.
@@ -95,7 +96,7 @@ pub fn sync_rules(options: &Options) -> SyncRules {
 }
 
 /// Translates the `verify` options for the job with this thread number.
-pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Problem> {
+pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, RunProblem> {
     let method = match options.verify {
         Verify::None => return Ok(None),
         Verify::Checksum(checksum) => VerifyMethod::Checksum(checksum),
@@ -103,14 +104,15 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Pr
     };
     if options.bs_is_seq_rand {
         let message = "`verify` with `bs_is_seq_rand` exists in fio, but not yet in Fathom";
-        return Err(Problem::new("verify_by_order", message).hint("remove one of them"));
+        return Err(RunProblem::new(ProblemKind::VerifyByOrder, message).hint("remove one of them"));
     }
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
     if method == VerifyMethod::Pattern && pattern.is_none() {
-        return Err(
-            Problem::new("no_verify_pattern", "verify=pattern needs a pattern")
-                .hint("add `verify_pattern=0xdeadbeef`"),
-        );
+        return Err(RunProblem::new(
+            ProblemKind::NoVerifyPattern,
+            "verify=pattern needs a pattern",
+        )
+        .hint("add `verify_pattern=0xdeadbeef`"));
     }
     Ok(Some(VerifyConfig {
         method,

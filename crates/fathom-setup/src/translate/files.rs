@@ -5,8 +5,9 @@ use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMod
 
 use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
 use super::{FileSetup, Planned, pattern, seeds};
-use crate::error::Problem;
+use crate::error::RunProblem;
 use crate::groups::Place;
+use crate::problem_kind::ProblemKind;
 
 /// Returns the names of a clone's files. As in fio, a job without a `filename` uses the device or
 /// pipe named by its section, if there is one.
@@ -27,7 +28,7 @@ pub(super) fn files(
     seed: u64,
     diskless: bool,
     planned: &Planned<'_>,
-) -> Result<(Vec<FileSetup>, Sizes), Problem> {
+) -> Result<(Vec<FileSetup>, Sizes), RunProblem> {
     let options = &job.options;
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, diskless, planned)?;
@@ -76,7 +77,7 @@ fn file_names(
     place: Place,
     diskless: bool,
     planned: &Planned<'_>,
-) -> Result<Vec<String>, Problem> {
+) -> Result<Vec<String>, RunProblem> {
     let options = &job.options;
     let Some(folder) = &options.files.opendir else {
         return Ok(names(job, place.clone, diskless, planned));
@@ -87,7 +88,7 @@ fn file_names(
     };
     let problem = |why: String| {
         let message = format!("{folder}: {why}");
-        Problem::new("directory_without_files", message).at(job, "opendir")
+        RunProblem::new(ProblemKind::DirectoryWithoutFiles, message).at(job, "opendir")
     };
     let inside = planned.probe.files_in(folder);
     names.extend(inside.map_err(|error| problem(error.to_string()))?);
@@ -137,21 +138,23 @@ fn file_setup(path: String, found: TargetKind, size: FileSize) -> FileSetup {
     }
 }
 
-fn size_problem(fault: &SizeFault, names: &[String]) -> Problem {
+fn size_problem(fault: &SizeFault, names: &[String]) -> RunProblem {
     let name = |index: usize| names.get(index).map_or("", String::as_str);
     match *fault {
         SizeFault::NoSize(file) => {
             let message = format!("{fault}: {} does not exist or is empty", name(file));
-            Problem::new("no_size", message).hint("add `size=1g`, or name an existing file")
+            RunProblem::new(ProblemKind::NoSize, message)
+                .hint("add `size=1g`, or name an existing file")
         }
         SizeFault::PercentOfNothing(file) => {
             let message = format!("`size` is {fault}: {}", name(file));
-            Problem::new("percent_of_nothing", message).hint("give `size` in bytes")
+            RunProblem::new(ProblemKind::PercentOfNothing, message).hint("give `size` in bytes")
         }
-        SizeFault::OffsetBehindEnd { file, .. } => {
-            Problem::new("offset_behind_end", format!("{}: {fault}", name(file)))
-        }
-        SizeFault::TooLarge => Problem::new("size_too_large", fault.to_string()),
+        SizeFault::OffsetBehindEnd { file, .. } => RunProblem::new(
+            ProblemKind::OffsetBehindEnd,
+            format!("{}: {fault}", name(file)),
+        ),
+        SizeFault::TooLarge => RunProblem::new(ProblemKind::SizeTooLarge, fault.to_string()),
     }
 }
 
@@ -166,7 +169,7 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
 }
 
 /// Rejects `zonemode=zbd`.
-fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
+fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), RunProblem> {
     if options.zones.mode != ZoneMode::Zbd {
         return Ok(());
     }
@@ -180,16 +183,17 @@ fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), Problem> {
         ),
         None => "`zonemode=zbd` exists in fio, but not yet in Fathom".to_owned(),
     };
-    Err(Problem::new("no_zones", message).hint("use `zonemode=strided`, or remove it"))
+    Err(RunProblem::new(ProblemKind::NoZones, message).hint("use `zonemode=strided`, or remove it"))
 }
 
 /// Rejects `fill_device` without a size unless the job writes sequentially.
-fn refuse_filling(options: &Options) -> Result<(), Problem> {
+fn refuse_filling(options: &Options) -> Result<(), RunProblem> {
     let endless = options.fill_device && options.size.is_none() && options.filesize.is_none();
     let writes = options.rw == ReadWrite::Write && !options.random;
     if endless && !writes {
         let message = "`fill_device` without a `size` needs sequential writes (`rw=write`)";
-        return Err(Problem::new("fill_device", message).hint("add a `size`, or use `rw=write`"));
+        return Err(RunProblem::new(ProblemKind::FillDevice, message)
+            .hint("add a `size`, or use `rw=write`"));
     }
     Ok(())
 }

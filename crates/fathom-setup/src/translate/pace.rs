@@ -4,7 +4,8 @@ use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::Options;
 use fathom_workload::{Batching, Pace, Rate, RateProcess, Think};
 
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 
 /// Translates fio's `iodepth_*` options, with their defaults.
 pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
@@ -30,7 +31,7 @@ pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
 }
 
 /// Translates `rate` and `rate_iops`.
-pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, Problem> {
+pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, RunProblem> {
     let process = match options.rate_process {
         fathom_job::RateProcess::Linear => RateProcess::Linear,
         fathom_job::RateProcess::Poisson => RateProcess::Poisson,
@@ -40,7 +41,7 @@ pub(crate) fn rates(options: &Options) -> Result<PerDirection<Option<Rate>>, Pro
 }
 
 /// Translates `rate_min` and `rate_iops_min`.
-pub(crate) fn rate_minimums(options: &Options) -> Result<PerDirection<Option<Pace>>, Problem> {
+pub(crate) fn rate_minimums(options: &Options) -> Result<PerDirection<Option<Pace>>, RunProblem> {
     let (bytes, ops) = (&options.rate_min, &options.rate_iops_min);
     paces(bytes, ops, "rate_min", "rate_iops_min")
 }
@@ -51,14 +52,14 @@ fn paces(
     ops: &PerDirection<Option<u64>>,
     bytes_name: &str,
     ops_name: &str,
-) -> Result<PerDirection<Option<Pace>>, Problem> {
+) -> Result<PerDirection<Option<Pace>>, RunProblem> {
     let given = |value: Option<u64>| value.filter(|&value| value > 0);
     let mut paces = PerDirection::default();
     for direction in Direction::ALL {
         paces[direction] = match (given(bytes[direction]), given(ops[direction])) {
             (Some(_), Some(_)) => {
                 let message = format!("`{bytes_name}` and `{ops_name}` are mutually exclusive");
-                return Err(Problem::new("two_rates", message)
+                return Err(RunProblem::new(ProblemKind::TwoRates, message)
                     .hint(format!("remove `{bytes_name}` or `{ops_name}`")));
             }
             (Some(bytes), None) => Some(Pace::Bytes(bytes)),

@@ -7,14 +7,15 @@ use fathom_workload::{
     PatternConfig, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
-use crate::error::Problem;
+use crate::error::RunProblem;
+use crate::problem_kind::ProblemKind;
 
 /// Returns the access pattern over the given files.
 pub fn pattern(
     options: &Options,
     files: Vec<FileRange>,
     seed: u64,
-) -> Result<PatternConfig, Problem> {
+) -> Result<PatternConfig, RunProblem> {
     let smallest = PerDirection::from_fn(|direction| bounds(options, direction).0);
     let align = PerDirection::from_fn(|direction| {
         let given = options.blockalign[direction].filter(|&align| align > 0);
@@ -172,11 +173,11 @@ fn sequencer(options: &Options) -> Sequencer {
     }
 }
 
-fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Problem> {
+fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, RunProblem> {
     let narrow = |bytes: u64| {
         u32::try_from(bytes).map_err(|_| {
-            Problem::new(
-                "block_size_too_large",
+            RunProblem::new(
+                ProblemKind::BlockSizeTooLarge,
                 format!("block size {bytes} B: must be below 4 GiB"),
             )
         })
@@ -196,7 +197,7 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Pr
             let parts = parts
                 .iter()
                 .map(|&(size, share)| Ok((narrow(size)?, share)));
-            SizeChoice::Split(parts.collect::<Result<_, Problem>>()?)
+            SizeChoice::Split(parts.collect::<Result<_, RunProblem>>()?)
         }
     })
 }

@@ -31,7 +31,7 @@ fn problem(words: &str) -> &'static str {
         "{words}: {:?}",
         translation.problems
     );
-    translation.problems[0].code
+    translation.problems[0].kind.code()
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn paces() {
     let mut options = Options::default();
     options.rate.read = Some(1);
     options.rate_iops.read = Some(1);
-    assert_eq!(pace::rates(&options).unwrap_err().code, "two_rates");
+    assert_eq!(pace::rates(&options).unwrap_err().kind.code(), "two_rates");
     let think = one("--thinktime=10 --thinktime_spin=20 --thinktime_blocks=0")
         .worker
         .think;
@@ -315,7 +315,7 @@ fn content() {
         ..Options::default()
     };
     assert_eq!(
-        content::verify(&options, 1).unwrap_err().code,
+        content::verify(&options, 1).unwrap_err().kind.code(),
         "no_verify_pattern"
     );
 }

@@ -12,8 +12,9 @@ use fathom_workload::{
 };
 
 use super::Warnings;
-use crate::error::Problem;
+use crate::error::RunProblem;
 use crate::groups::Place;
+use crate::problem_kind::ProblemKind;
 
 /// State shared by jobs, created when the first of them is translated.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl Ties {
         job: &Job,
         place: Place,
         ops: Option<u64>,
-    ) -> Result<LimitConfig, Problem> {
+    ) -> Result<LimitConfig, RunProblem> {
         let rules = &job.options.lifecycle;
         let flow = (rules.flow > 0).then(|| FlowShare {
             flow: Arc::clone(self.flows.entry(rules.flow_id).or_default()),
@@ -47,7 +48,7 @@ impl Ties {
         })
     }
 
-    fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, Problem> {
+    fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, RunProblem> {
         let Some(rule) = steady_rule(job)? else {
             return Ok(None);
         };
@@ -58,7 +59,7 @@ impl Ties {
         let group = self.steady.entry(place.group).or_insert_with(new);
         if *group.rule() != rule {
             let message = "jobs of one reporting group have different `steadystate` options";
-            let problem = Problem::new("steady_rules_differ", message);
+            let problem = RunProblem::new(ProblemKind::SteadyRulesDiffer, message);
             let hint = "set the same `steadystate` options for all, or start a `new_group`";
             return Err(problem.hint(hint).at(job, "steadystate"));
         }
@@ -88,14 +89,14 @@ pub(super) fn note_windows(options: &Options, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn target(job: &Job) -> Result<Option<LatencyTarget>, Problem> {
+fn target(job: &Job) -> Result<Option<LatencyTarget>, RunProblem> {
     let rules = &job.options.lifecycle;
     if rules.latency_target.is_zero() {
         return Ok(None);
     }
     if rules.latency_window.is_zero() {
         let message = "`latency_target` needs a `latency_window`, the time to test each depth";
-        let problem = Problem::new("no_latency_window", message);
+        let problem = RunProblem::new(ProblemKind::NoLatencyWindow, message);
         return Err(problem
             .hint("add `latency_window=1s`")
             .at(job, "latency_target"));
@@ -114,20 +115,20 @@ fn target(job: &Job) -> Result<Option<LatencyTarget>, Problem> {
     }))
 }
 
-fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, Problem> {
+fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, RunProblem> {
     let rules = &job.options.lifecycle;
     let Some(steady) = rules.steady.filter(|_| !rules.steady_duration.is_zero()) else {
         return Ok(None);
     };
-    let refuse = |code, message: &str, hint: &str| {
-        let problem = Problem::new(code, message).hint(hint);
+    let refuse = |kind, message: &str, hint: &str| {
+        let problem = RunProblem::new(kind, message).hint(hint);
         Err(problem.at(job, "steadystate_check_interval"))
     };
     let (window, interval) = (rules.steady_duration, rules.steady_interval);
     if interval < Nanos::from_secs(1) {
         let message = "`steadystate_check_interval` is below 1 s";
         return refuse(
-            "steady_interval_too_short",
+            ProblemKind::SteadyIntervalTooShort,
             message,
             "use `ss_interval=1s` or more",
         );
@@ -135,7 +136,7 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, Problem> {
     if !window.get().is_multiple_of(interval.get()) {
         let message = "`steadystate_duration` is not a multiple of `steadystate_check_interval`";
         return refuse(
-            "steady_window_uneven",
+            ProblemKind::SteadyWindowUneven,
             message,
             "choose a duration that is a multiple of the interval",
         );

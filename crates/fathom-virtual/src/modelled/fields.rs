@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 
 use fathom_core::Nanos;
 use fathom_job::{Origin, closest};
-use fathom_setup::Problem;
+use fathom_setup::{ProblemKind, RunProblem};
 use toml::de::{DeTable, DeValue};
 
 /// A machine file and what was found wrong with it.
@@ -14,7 +14,7 @@ pub(super) struct Source<'a> {
     file: &'a str,
     text: &'a str,
     /// With where each stands.
-    problems: RefCell<Vec<(usize, Problem)>>,
+    problems: RefCell<Vec<(usize, RunProblem)>>,
 }
 
 impl<'a> Source<'a> {
@@ -30,11 +30,11 @@ impl<'a> Source<'a> {
     pub(super) fn problem(
         &self,
         at: &Range<usize>,
-        code: &'static str,
+        kind: ProblemKind,
         why: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        let mut problem = Problem::new(code, why);
+        let mut problem = RunProblem::new(kind, why);
         problem.origin = self.origin(at);
         let hint = hint.into();
         if !hint.is_empty() {
@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
     }
 
     /// All that is wrong, from top to bottom.
-    pub(super) fn into_problems(self) -> Vec<Problem> {
+    pub(super) fn into_problems(self) -> Vec<RunProblem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|(at, _)| *at);
         problems.into_iter().map(|(_, problem)| problem).collect()
@@ -248,7 +248,7 @@ impl<'a> Fields<'a> {
             let why = format!("{} has no table `{key}`", self.name_of_table());
             let hint = format!("write `[{name}]`; docs/MACHINE_FILES.md says what stands in it");
             self.source
-                .problem(&self.span, "machine_missing_key", why, hint);
+                .problem(&self.span, ProblemKind::MachineMissingKey, why, hint);
         }
         let (value, span) = self.find(key, true)?;
         match value {
@@ -289,7 +289,7 @@ impl<'a> Fields<'a> {
         let found = self.find(key, true).map(|(_, span)| span);
         let span = found.unwrap_or_else(|| self.span.clone());
         self.source
-            .problem(&span, "machine_makes_no_sense", why, hint);
+            .problem(&span, ProblemKind::MachineMakesNoSense, why, hint);
     }
 
     /// Refuses the keys that nobody asked for.
@@ -306,7 +306,7 @@ impl<'a> Fields<'a> {
             };
             let why = format!("`{name}` is no key of {}", self.name_of_table());
             self.source
-                .problem(&key.span(), "machine_unknown_key", why, hint);
+                .problem(&key.span(), ProblemKind::MachineUnknownKey, why, hint);
         }
     }
 
@@ -323,7 +323,7 @@ impl<'a> Fields<'a> {
             let why = format!("{} has no `{key}`", self.name_of_table());
             let hint = "write it; docs/MACHINE_FILES.md says what it means";
             self.source
-                .problem(&self.span, "machine_missing_key", why, hint);
+                .problem(&self.span, ProblemKind::MachineMissingKey, why, hint);
         }
         None
     }
@@ -331,7 +331,8 @@ impl<'a> Fields<'a> {
     fn out_of_bounds(&self, key: &str, span: &Range<usize>, wanted: &str) {
         let why = format!("`{key}` must be {wanted}");
         let hint = "docs/MACHINE_FILES.md says what it means";
-        self.source.problem(span, "machine_bad_value", why, hint);
+        self.source
+            .problem(span, ProblemKind::MachineBadValue, why, hint);
     }
 
     fn name_of(&self, key: &str) -> String {

@@ -6,7 +6,7 @@ use fathom_core::Direction;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_record::{ModelledDevice, ModelledMachine};
 use fathom_setup::translate::{JobSetup, pattern};
-use fathom_setup::{Problem, RunError};
+use fathom_setup::{ProblemKind, RunError, RunProblem};
 
 use super::machine_file::{Machine, matches};
 use super::place::{Home, Placed, place};
@@ -64,14 +64,14 @@ impl Machine {
     }
 
     /// Jobs whose file has no model, once for each name.
-    fn without_model(&self, setups: &[JobSetup]) -> Vec<Problem> {
+    fn without_model(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let mut told: Vec<&str> = Vec::new();
         let mut problems = Vec::new();
         for setup in setups {
             let job = &setup.job;
             if setup.diskless {
                 let message = "`ioengine=null` has no device: there is nothing to model";
-                let problem = Problem::new("null_has_no_model", message);
+                let problem = RunProblem::new(ProblemKind::NullHasNoModel, message);
                 let hint = "name an engine that does I/O, as `ioengine=libaio`";
                 problems.push(problem.hint(hint).at(job, "ioengine"));
                 continue;
@@ -84,7 +84,7 @@ impl Machine {
                 told.push(path);
                 let message = format!("{} has no model for `{path}`", self.file);
                 let hint = format!("write \"{path}\" into the `names` of a device there");
-                let problem = Problem::new("no_model", message).hint(hint);
+                let problem = RunProblem::new(ProblemKind::NoModel, message).hint(hint);
                 problems.push(problem.at(job, "filename"));
             }
         }
@@ -92,7 +92,7 @@ impl Machine {
     }
 
     /// Jobs that do what a model of recorded latencies has none of.
-    fn not_recorded(&self, setups: &[JobSetup]) -> Vec<Problem> {
+    fn not_recorded(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let mut problems = Vec::new();
         for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
             let job = &setup.job;
@@ -111,7 +111,7 @@ impl Machine {
                     let name = direction.name();
                     let message = format!("{} has no latencies of a {name}", self.file);
                     let hint = format!("record some: a table `[device.distribution.{name}]`");
-                    let problem = Problem::new("not_recorded", message).hint(hint);
+                    let problem = RunProblem::new(ProblemKind::NotRecorded, message).hint(hint);
                     problems.push(problem.at(job, "rw"));
                     break;
                 }
@@ -121,7 +121,7 @@ impl Machine {
     }
 
     /// Names that no file of the plan fits.
-    fn unused(&self, setups: &[JobSetup]) -> Vec<Problem> {
+    fn unused(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let paths: Vec<(&str, Option<usize>)> = (setups.iter().flat_map(|setup| &setup.files))
             .map(|file| (file.path.as_str(), self.device_of(&file.path)))
             .collect();
@@ -137,7 +137,7 @@ impl Machine {
                 let message = format!("no job uses `{pattern}`");
                 let names: Vec<&str> = paths.iter().map(|(path, _)| *path).take(3).collect();
                 let hint = format!("take it out; the jobs use {}", names.join(", "));
-                let mut problem = Problem::new("unused_model", message).hint(hint);
+                let mut problem = RunProblem::new(ProblemKind::UnusedModel, message).hint(hint);
                 problem.origin = origin.clone();
                 problems.push(problem);
             }
@@ -146,7 +146,7 @@ impl Machine {
     }
 
     /// Devices that hold less than is laid out on them.
-    fn too_full(&self, placed: &Placed) -> Vec<Problem> {
+    fn too_full(&self, placed: &Placed) -> Vec<RunProblem> {
         let mut problems = Vec::new();
         for (number, device) in self.devices.iter().enumerate() {
             let used = placed.used.get(&number).copied().unwrap_or_default();
@@ -154,7 +154,7 @@ impl Machine {
                 let (need, hold) = (used >> 20, device.capacity_bytes >> 20);
                 let message = format!("the files on it take {need} MiB, and it holds {hold} MiB");
                 let hint = "raise `capacity_gib`, or lower the jobs' `size`";
-                let mut problem = Problem::new("model_too_small", message).hint(hint);
+                let mut problem = RunProblem::new(ProblemKind::ModelTooSmall, message).hint(hint);
                 problem.origin = device.origin.clone();
                 problems.push(problem);
             }

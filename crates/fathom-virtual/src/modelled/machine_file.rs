@@ -14,7 +14,7 @@ use std::ops::Range;
 use fathom_block::QueueConfig;
 use fathom_core::{BlockDevice, Nanos, PerDirection, Tick};
 use fathom_job::Origin;
-use fathom_setup::RunError;
+use fathom_setup::{ProblemKind, RunError};
 use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
 use toml::de::DeTable;
 
@@ -56,7 +56,7 @@ impl Machine {
             let at = error.span().unwrap_or(0..0);
             let why = format!("this is no TOML: {}", error.message());
             let hint = "the files in examples/machines show how one is written";
-            source.problem(&at, "machine_not_toml", why, hint);
+            source.problem(&at, ProblemKind::MachineNotToml, why, hint);
         }
         let mut devices = Vec::new();
         let mut host = HostConfig::default();

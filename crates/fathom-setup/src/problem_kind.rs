@@ -1,0 +1,170 @@
+//! Kinds of problems that prevent a run, and their stable codes.
+
+macro_rules! problem_kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $code:literal,)*) => {
+        /// Kind of a problem that prevents a run: what callers match on.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ProblemKind {
+            $($(#[doc = $doc])+ $kind,)*
+        }
+
+        impl ProblemKind {
+            /// Returns the stable code of the kind, for diagnostics and records.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $code,)*
+                }
+            }
+        }
+    };
+}
+
+problem_kinds! {
+    // Options of the plan.
+    /// The plan has no job.
+    NoJobs = "no_jobs",
+    /// Options of a job exclude each other.
+    Contradiction = "contradiction",
+    /// The worker of a modelled job rejects its configuration.
+    JobMakesNoSense = "job_makes_no_sense",
+    /// A job has no size, and no file that has one.
+    NoSize = "no_size",
+    /// A size is a percentage of a file that does not exist.
+    PercentOfNothing = "percent_of_nothing",
+    /// An offset is behind the end of its file.
+    OffsetBehindEnd = "offset_behind_end",
+    /// Sizes add up to more than 64 bits.
+    SizeTooLarge = "size_too_large",
+    /// `fill_device` without a size, for a job that does not write.
+    FillDevice = "fill_device",
+    /// `zonemode=zbd` for a file without zones.
+    NoZones = "no_zones",
+    /// A directory of `opendir` has no files.
+    DirectoryWithoutFiles = "directory_without_files",
+    /// A block size of 4 GiB or more.
+    BlockSizeTooLarge = "block_size_too_large",
+    /// A block size above the job's range of a file.
+    BlockSizeBeyondFile = "block_size_beyond_file",
+    /// A direct op is not a multiple of the logical block.
+    UnalignedBlockSize = "unaligned_block_size",
+    /// The offset of direct ops is not a multiple of the logical block.
+    UnalignedOffset = "unaligned_offset",
+    /// A bandwidth and an IOPS rate for one direction.
+    TwoRates = "two_rates",
+    /// `latency_target` without `latency_window`.
+    NoLatencyWindow = "no_latency_window",
+    /// Jobs of one group differ in their steady-state rules.
+    SteadyRulesDiffer = "steady_rules_differ",
+    /// The steady-state check interval is below one second.
+    SteadyIntervalTooShort = "steady_interval_too_short",
+    /// The steady-state window is not a multiple of its interval.
+    SteadyWindowUneven = "steady_window_uneven",
+    /// `verify` with an option that does not fit it.
+    VerifyByOrder = "verify_by_order",
+    /// `verify=pattern` without a pattern.
+    NoVerifyPattern = "no_verify_pattern",
+
+    // Files and devices.
+    /// `--readonly` forbids what the job does.
+    ReadOnly = "read_only",
+    /// `--no-exec` forbids a command of the job.
+    NoExec = "no_exec",
+    /// A file is missing and `allow_file_create=0` forbids creating it.
+    FileCreateForbidden = "file_create_forbidden",
+    /// No such name under /dev.
+    NoSuchDevice = "no_such_device",
+    /// A regular file under /dev.
+    FileAmongDevices = "file_among_devices",
+    /// A device in use, or a file that backs one.
+    DeviceInUse = "device_in_use",
+    /// A character device that is not known to be safe.
+    HarmfulDevice = "harmful_device",
+    /// A file of procfs, sysfs or another kernel interface.
+    KernelInterface = "kernel_interface",
+    /// A pipe or a socket.
+    NoOffsets = "no_offsets",
+    /// A directory in place of a file.
+    IsADirectory = "is_a_directory",
+    /// A file in place of a directory.
+    NotADirectory = "not_a_directory",
+    /// Something other than a regular file where one is laid out.
+    NotAFile = "not_a_file",
+    /// A `directory` that does not exist.
+    NoDirectory = "no_directory",
+    /// A directory in which no file can be created.
+    DirectoryNotWritable = "directory_not_writable",
+    /// The metadata of a file cannot be read.
+    FileUnreadable = "file_unreadable",
+    /// A file cannot be opened as the job needs it.
+    FileClosedToUs = "file_closed_to_us",
+
+    // This machine and its resources.
+    /// An engine cannot be started.
+    EngineRefused = "engine_refused",
+    /// A feature that this program was built without.
+    NotBuiltIn = "not_built_in",
+    /// More asynchronous ops than the kernel allows in the whole system.
+    TooMuchAio = "too_much_aio",
+    /// Buffers beyond the available memory.
+    TooMuchMemory = "too_much_memory",
+    /// A CPU that the machine does not have.
+    NoSuchCpu = "no_such_cpu",
+    /// A NUMA node that the machine does not have.
+    NoSuchNode = "no_such_node",
+    /// `gtod_cpu` names a CPU that cannot be used.
+    GtodCpu = "gtod_cpu",
+    /// A control group name that cannot be used.
+    BadCgroup = "bad_cgroup",
+    /// No control groups of version 1.
+    NoCgroups = "no_cgroups",
+    /// A clock that the kernel does not have.
+    NoSuchClock = "no_such_clock",
+    /// The CPU's clock is not reliable on this machine.
+    ClockNotTrusted = "clock_not_trusted",
+    /// An I/O scheduler that the device does not offer.
+    NoSuchScheduler = "no_such_scheduler",
+    /// A log cannot be created or written.
+    LogNotWritable = "log_not_writable",
+    /// More logs than files may be open.
+    TooManyLogs = "too_many_logs",
+    /// The log writer cannot be started.
+    LogWriter = "log_writer",
+    /// Not enough space to lay out the files.
+    NoRoom = "no_room",
+    /// A system call of the layout failed.
+    LayoutFailed = "layout_failed",
+    /// The user stopped the layout.
+    LayoutInterrupted = "layout_interrupted",
+
+    // Modelled machines.
+    /// A machine file cannot be read.
+    MachineUnreadable = "machine_unreadable",
+    /// A machine file is not TOML.
+    MachineNotToml = "machine_not_toml",
+    /// A table of a machine file lacks a key.
+    MachineMissingKey = "machine_missing_key",
+    /// A key that machine files do not have.
+    MachineUnknownKey = "machine_unknown_key",
+    /// A value of the wrong type or outside its range.
+    MachineBadValue = "machine_bad_value",
+    /// Values of a machine file contradict each other.
+    MachineMakesNoSense = "machine_makes_no_sense",
+    /// A modelled run of the null engine.
+    NullHasNoModel = "null_has_no_model",
+    /// A file without a modelled device.
+    NoModel = "no_model",
+    /// A modelled device without a file.
+    UnusedModel = "unused_model",
+    /// A modelled device smaller than its files.
+    ModelTooSmall = "model_too_small",
+    /// A direction without recorded latencies.
+    NotRecorded = "not_recorded",
+    /// A record without a job that can be modelled.
+    NothingRecorded = "nothing_recorded",
+    /// A recorded job without a latency histogram.
+    NoHistogram = "no_histogram",
+    /// No modelled job can continue.
+    Stuck = "stuck",
+}
