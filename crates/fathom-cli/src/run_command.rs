@@ -199,19 +199,15 @@ fn interrupted(signal: i32) -> Warning {
 
 fn ended(record: &Record, interrupted: bool) -> End {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
-    // Only `fathom` counts a failed command as a failed check: fio ignores it.
-    let commands = ["prerun_failed", "postrun_failed"];
-    let failed = |warning: &&Warning| commands.contains(&warning.code.as_str());
-    let failed_commands = record.warnings.iter().filter(failed).count() as u64;
+    let tolerated: u64 = tolerated.map(|tolerated| tolerated.total).sum();
     let failed_jobs = record.jobs.iter().filter(|job| job.error != 0).count();
-    let mut warnings = record.warnings.iter();
-    if !interrupted && warnings.any(|warning| ["log_broken", "log_lost"].contains(&&*warning.code))
-    {
+    if record.log_failed && !interrupted {
         return End::LogBroken { failed_jobs };
     }
     End::Ran {
         failed_jobs,
-        tolerated_errors: tolerated.map(|tolerated| tolerated.total).sum::<u64>() + failed_commands,
+        // Only `fathom` counts a failed command as a failed check: fio ignores it.
+        tolerated_errors: tolerated + u64::from(record.failed_commands),
         interrupted,
     }
 }

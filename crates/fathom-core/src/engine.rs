@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::{Completion, FileIndex, Op, Slot, Tick};
+use crate::{Completion, Errno, FileIndex, Op, Slot, Tick};
 
 /// Performs ops through a kernel, a network or a model, and returns completions.
 ///
@@ -192,8 +192,8 @@ pub struct EngineError {
     pub what: &'static str,
     /// File or engine on which it failed.
     pub target: String,
-    /// Errno; 0 if there is none.
-    pub errno: i32,
+    /// Errno of the system call; `None` if no call failed.
+    pub errno: Option<Errno>,
     /// Remedy for the user, in the imperative; empty if none is known.
     pub hint: String,
 }
@@ -201,8 +201,8 @@ pub struct EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.target)?;
-        if self.errno != 0 {
-            write!(f, ": {}", std::io::Error::from_raw_os_error(self.errno))?;
+        if let Some(errno) = self.errno {
+            write!(f, ": {}", std::io::Error::from(errno))?;
         }
         Ok(())
     }

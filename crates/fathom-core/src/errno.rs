@@ -11,6 +11,12 @@ use std::io;
 pub struct Errno(u16);
 
 impl Errno {
+    /// Returns the number of an error that the system returned; `None` if it has none.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        Self::try_from(error.raw_os_error()?).ok()
+    }
+
     /// Returns the number as in `errno` and [`io::Error::raw_os_error`].
     #[must_use]
     pub const fn get(self) -> i32 {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_core::EngineError;
+use fathom_core::{EngineError, Errno};
 
 use crate::EngineConfig;
 
@@ -12,7 +12,7 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
     EngineError {
         what: "map buffers",
         target: format!("{bytes} bytes for engine `{}`", config.name()),
-        errno: error.raw_os_error().unwrap_or(0),
+        errno: Errno::of(error),
         hint: match (&config.memory.file, config.memory.huge) {
             (Some(path), _) if error.kind() == io::ErrorKind::StorageFull => {
                 format!(
@@ -32,7 +32,7 @@ pub(crate) fn broken(what: &'static str, engine: &str, error: &io::Error) -> Eng
     EngineError {
         what,
         target: format!("engine `{engine}`"),
-        errno: error.raw_os_error().unwrap_or(0),
+        errno: Errno::of(error),
         hint: String::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fathom_core::{EngineError, FileIndex};
+use fathom_core::{EngineError, Errno, FileIndex};
 use fathom_sys::file_io::Descriptor;
 use fathom_sys::files::{self, Access, Advice, FileKind};
 
@@ -88,7 +88,7 @@ impl Files {
                     }
                 }
                 if let Some(refusal) = self.check.and_then(|check| check(&opened)) {
-                    let error = io::Error::from_raw_os_error(refusal.errno);
+                    let error = io::Error::from(refusal.errno);
                     return Err(self.error(refusal.what, file, &error, refusal.hint.into()));
                 }
                 self.kinds[file.index()] = kind;
@@ -174,13 +174,13 @@ impl Files {
         EngineError {
             what,
             target: self.list[file.index()].path.clone(),
-            errno: error.raw_os_error().unwrap_or(0),
+            errno: Errno::of(error),
             hint,
         }
     }
 
     fn not_open(&self, what: &'static str, file: FileIndex) -> EngineError {
-        let error = io::Error::from_raw_os_error(EBADF);
+        let error = io::Error::from(Errno::EBADF);
         self.error(what, file, &error, String::new())
     }
 }
@@ -226,16 +226,12 @@ fn open_hint(error: &io::Error, file: &EngineFile, direct: bool) -> String {
         io::ErrorKind::ExecutableFileBusy => {
             "it is a running program or swap space: choose another file".into()
         }
-        _ if error.raw_os_error() == Some(EMFILE) => {
+        _ if Errno::of(error) == Some(Errno::EMFILE) => {
             "too many open files: raise the limit with `ulimit -n`".into()
         }
         _ => String::new(),
     }
 }
-
-/// The same on every architecture of Linux.
-const EBADF: i32 = 9;
-const EMFILE: i32 = 24;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::io;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
-    EngineValues, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
+    EngineValues, Errno, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
@@ -94,7 +94,7 @@ impl Libaio {
             return Err(EngineError {
                 what: "userspace_reap",
                 target: "engine `libaio`".into(),
-                errno: 0,
+                errno: None,
                 hint: "this kernel's ring is laid out in a way not known: leave out userspace_reap"
                     .into(),
             });
@@ -247,14 +247,16 @@ impl Engine for Libaio {
 
 /// Returns the error of a context that could not be set up, with a remedy.
 fn start_error(config: &EngineConfig, what: &'static str, error: &io::Error) -> EngineError {
-    let errno = error.raw_os_error().unwrap_or(0);
+    let errno = Errno::of(error);
     let hint = match (what, errno) {
         ("map buffers", _) => return no_memory(config, error),
-        (_, EAGAIN) => "the system has used up fs.aio-max-nr: raise that sysctl, or lower iodepth",
-        (_, ENOSYS) => {
+        (_, Some(Errno::EAGAIN)) => {
+            "the system has used up fs.aio-max-nr: raise that sysctl, or lower iodepth"
+        }
+        (_, Some(Errno::ENOSYS)) => {
             "this kernel was built without asynchronous I/O: run with `--ioengine=psync`"
         }
-        (_, EINVAL) => "lower iodepth",
+        (_, Some(Errno::EINVAL)) => "lower iodepth",
         _ => "",
     };
     EngineError {
@@ -264,8 +266,3 @@ fn start_error(config: &EngineConfig, what: &'static str, error: &io::Error) -> 
         hint: hint.into(),
     }
 }
-
-/// The same on every architecture of Linux that has the calls.
-const EAGAIN: i32 = 11;
-const EINVAL: i32 = 22;
-const ENOSYS: i32 = 38;

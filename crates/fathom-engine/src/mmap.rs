@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, FileIndex,
-    Op, OpKind, Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, Errno,
+    FileIndex, Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io;
@@ -88,7 +88,7 @@ impl Mmap {
 
     fn perform(&mut self, op: &Op) -> i32 {
         let Some(file) = self.files.descriptor(op.file) else {
-            return -EBADF;
+            return Errno::EBADF.result();
         };
         let OpKind::Data(direction) = op.kind else {
             let map = &self.maps[op.file.index()];
@@ -102,12 +102,12 @@ impl Mmap {
             }
         };
         let Some(map) = &mut self.maps[op.file.index()] else {
-            return if write { -ENXIO } else { 0 };
+            return if write { Errno::ENXIO.result() } else { 0 };
         };
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
         let mut result = if write {
             if !self.writable[op.file.index()] {
-                return -EBADF;
+                return Errno::EBADF.result();
             }
             map.write(file, op.offset, part)
         } else {
@@ -250,7 +250,3 @@ impl Engine for Mmap {
 const fn bytes(file: &EngineFile) -> u64 {
     if file.write { file.bytes } else { 0 }
 }
-
-/// The same on every architecture of Linux.
-const ENXIO: i32 = 6;
-const EBADF: i32 = 9;

@@ -27,8 +27,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, FileIndex, Op, OpKind,
-    PerDirection, Slot, Storage, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, Errno, FileIndex, Op,
+    OpKind, PerDirection, Slot, Storage, Submitted, Tick,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -74,8 +74,8 @@ pub struct OffloadStats {
     pub live_threads: WorkerThreads,
     /// Largest number of workers at a time.
     pub workers: u32,
-    /// Errno of a worker that could not be started; 0 if none was refused.
-    pub refused: u32,
+    /// Errno of a worker that could not be started, if one was refused.
+    pub refused: Option<Errno>,
 }
 
 impl Default for OffloadStats {
@@ -85,7 +85,7 @@ impl Default for OffloadStats {
             usage: Usage::default(),
             live_threads: WorkerThreads::default(),
             workers: 0,
-            refused: 0,
+            refused: None,
         }
     }
 }
@@ -229,12 +229,9 @@ impl Offload {
     /// Fails the batch because no worker could be started.
     #[cold]
     fn refuse(&mut self, error: &EngineError) {
-        let errno = match error.errno {
-            0 => EIO,
-            errno => errno,
-        };
+        let errno = error.errno.unwrap_or(Errno::EIO);
         for slot in self.batch.drain(..) {
-            self.ready.push(slot, -errno);
+            self.ready.push(slot, errno.result());
         }
     }
 
@@ -304,7 +301,7 @@ impl Engine for Offload {
             self.buffers.release(op.slot);
             if self.files.descriptor(op.file).is_none() {
                 // The submitter has no such file open, so no worker may open it.
-                return self.ready.push(op.slot, -EBADF);
+                return self.ready.push(op.slot, Errno::EBADF.result());
             }
         }
         if self.pool.is_none()
@@ -397,7 +394,7 @@ fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     Err(EngineError {
         what: "io_submit_mode=offload",
         target: format!("engine `{}`", info.name),
-        errno: 0,
+        errno: None,
         hint: "its buffers belong to one thread: leave out io_submit_mode".into(),
     })
 }
@@ -413,7 +410,3 @@ fn capabilities(info: &EngineInfo) -> Capabilities {
         queued_trim: false,
     }
 }
-
-/// The same on every architecture of Linux.
-const EIO: i32 = 5;
-const EBADF: i32 = 9;

@@ -12,7 +12,7 @@
 
 use std::fs::File;
 
-use fathom_core::{EngineError, EngineInfo};
+use fathom_core::{EngineError, EngineInfo, Errno};
 use fathom_sys::aio;
 
 use crate::libaio::{self, Libaio};
@@ -48,7 +48,7 @@ pub struct FileRefusal {
     /// The option or call that the file does not support.
     pub what: &'static str,
     /// Errno with which its ops would fail.
-    pub errno: i32,
+    pub errno: Errno,
     /// Remedy, in the imperative.
     pub hint: &'static str,
 }

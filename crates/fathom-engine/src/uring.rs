@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
-    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Synchronous, Tick,
+    EngineValues, Errno, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
@@ -345,7 +345,7 @@ fn check_polling(opened: &File) -> Option<FileRefusal> {
     // No queue in sysfs (a network file system): let the ops themselves succeed or fail.
     (polls?.trim() == "0").then_some(FileRefusal {
         what: "hipri",
-        errno: EOPNOTSUPP,
+        errno: Errno::EOPNOTSUPP,
         hint: "the device has no polled queues: leave out hipri, or load its driver with some \
                (nvme: poll_queues=N)",
     })
@@ -372,7 +372,7 @@ fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
         Err(EngineError {
             what,
             target,
-            errno: 0,
+            errno: None,
             hint: hint.into(),
         })
     };
@@ -404,7 +404,7 @@ fn start_error(config: &EngineConfig, options: Options, refused: &RingError) -> 
     if refused.what == "map buffers" {
         return no_memory(config, &refused.error);
     }
-    let errno = refused.error.raw_os_error().unwrap_or(0);
+    let errno = Errno::of(&refused.error);
     let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     EngineError {
         what: refused.what,
@@ -421,48 +421,46 @@ fn start_error(config: &EngineConfig, options: Options, refused: &RingError) -> 
 }
 
 /// Returns the remedy for an error, given the value of `kernel.io_uring_disabled`.
-fn hint(what: &str, errno: i32, config: &EngineConfig, options: Options, disabled: &str) -> String {
+fn hint(
+    what: &str,
+    errno: Option<Errno>,
+    config: &EngineConfig,
+    options: Options,
+    disabled: &str,
+) -> String {
     match (what, errno) {
-        ("register buffers", ENOMEM) => format!(
+        ("register buffers", Some(Errno::ENOMEM)) => format!(
             "{} KiB must be locked in memory: raise `ulimit -l`, lower iodepth or bs, or leave out \
              fixedbufs",
             u64::from(config.depth) * u64::from(config.buffer_bytes) / 1024
         ),
-        ("register files", EMFILE) => {
+        ("register files", Some(Errno::EMFILE)) => {
             "more files than the process may open: raise `ulimit -n`, or leave out registerfiles"
                 .into()
         }
-        ("io_uring_setup", EPERM) if disabled == "1" || disabled == "2" => format!(
+        ("io_uring_setup", Some(Errno::EPERM)) if disabled == "1" || disabled == "2" => format!(
             "kernel.io_uring_disabled is {disabled} on this machine — set it to 0, or run with \
              `--ioengine=libaio`"
         ),
-        ("io_uring_setup", EPERM) => {
+        ("io_uring_setup", Some(Errno::EPERM)) => {
             "a security policy (seccomp, in a container) forbids io_uring — allow it, or run with \
              `--ioengine=libaio`"
                 .into()
         }
-        ("io_uring_setup", ENOSYS) => {
+        ("io_uring_setup", Some(Errno::ENOSYS)) => {
             "this kernel has no io_uring that will do (Linux 5.11 has; a container may hide it) — \
              run with `--ioengine=libaio`"
                 .into()
         }
-        ("io_uring_setup", ENOMEM) => {
+        ("io_uring_setup", Some(Errno::ENOMEM)) => {
             "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
         }
-        ("io_uring_setup", EINVAL) if options.kernel_thread_cpu.is_some() => {
+        ("io_uring_setup", Some(Errno::EINVAL)) if options.kernel_thread_cpu.is_some() => {
             "check that the processor of sqthread_poll_cpu is there and online".into()
         }
         _ => String::new(),
     }
 }
-
-/// The same on every architecture of Linux that io_uring runs on.
-const EPERM: i32 = 1;
-const ENOMEM: i32 = 12;
-const EINVAL: i32 = 22;
-const EMFILE: i32 = 24;
-const ENOSYS: i32 = 38;
-const EOPNOTSUPP: i32 = 95;
 
 /// IORING_MAX_REG_BUFFERS of the kernel.
 const FIXED_BUFFERS_MAX: u32 = 16_384;
@@ -487,21 +485,42 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_hint(what: &str, errno: i32, disabled: &str, want: &str) {
-        let hint = hint(what, errno, &config(), options(), disabled);
+    fn check_hint(what: &str, errno: Errno, disabled: &str, want: &str) {
+        let hint = hint(what, Some(errno), &config(), options(), disabled);
         assert!(hint.contains(want), "{hint}");
     }
 
     #[test]
     fn a_refusal_says_what_would_help() {
-        check_hint("io_uring_setup", EPERM, "2", "io_uring_disabled is 2");
-        check_hint("io_uring_setup", EPERM, "1", "io_uring_disabled is 1");
-        check_hint("io_uring_setup", EPERM, "0", "seccomp");
-        check_hint("io_uring_setup", EPERM, "", "--ioengine=libaio");
-        check_hint("io_uring_setup", ENOSYS, "", "5.11");
-        check_hint("register buffers", ENOMEM, "0", "65536 KiB must be locked");
+        check_hint(
+            "io_uring_setup",
+            Errno::EPERM,
+            "2",
+            "io_uring_disabled is 2",
+        );
+        check_hint(
+            "io_uring_setup",
+            Errno::EPERM,
+            "1",
+            "io_uring_disabled is 1",
+        );
+        check_hint("io_uring_setup", Errno::EPERM, "0", "seccomp");
+        check_hint("io_uring_setup", Errno::EPERM, "", "--ioengine=libaio");
+        check_hint("io_uring_setup", Errno::ENOSYS, "", "5.11");
+        check_hint(
+            "register buffers",
+            Errno::ENOMEM,
+            "0",
+            "65536 KiB must be locked",
+        );
         assert_eq!(
-            hint("io_uring_setup", EINVAL, &config(), options(), "0"),
+            hint(
+                "io_uring_setup",
+                Some(Errno::EINVAL),
+                &config(),
+                options(),
+                "0"
+            ),
             ""
         );
     }

@@ -8,7 +8,7 @@
 mod bench;
 
 use bench::{Bench, Setup};
-use fathom_core::{Direction, OpKind, SyncKind, Tick};
+use fathom_core::{Direction, Errno, OpKind, SyncKind, Tick};
 
 /// Runs a case on every engine and every depth that it has.
 fn each(case: impl Fn(&mut Bench)) {
@@ -181,7 +181,7 @@ fn what_cannot_be_done_is_a_failed_op_and_nothing_worse() {
         op.offset = 1 << 63;
         assert!(bench.run(op).result <= 0, "an offset past all files");
         bench.close();
-        assert_eq!(bench.run(bench.read(0, 0)).result, -bench::EBADF);
+        assert_eq!(bench.run(bench.read(0, 0)).result, Errno::EBADF.result());
         bench.open();
         bench.run_one(bench.read(0, 0));
         bench.check(0, 0);
@@ -299,7 +299,7 @@ fn a_trim_of_a_file_leaves_zeros() {
         let mut trim = bench.read(0, 1);
         trim.kind = OpKind::Data(Direction::Trim);
         let done = bench.run(trim);
-        if done.result == -bench::EOPNOTSUPP {
+        if done.result == Errno::EOPNOTSUPP.result() {
             println!("skipped: {}: no holes on this filesystem", bench.title());
             return;
         }

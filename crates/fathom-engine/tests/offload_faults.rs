@@ -4,7 +4,7 @@
     reason = "the whole file is a test, its helpers too"
 )]
 
-use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
+use fathom_core::{Completion, Direction, Errno, FileIndex, Op, OpKind, Slot};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::clock::Clock;
 
@@ -63,7 +63,6 @@ fn results(engine: &mut AnyEngine, count: usize) -> Vec<(u32, i32)> {
 /// Nothing is mapped at the beginning of a process's memory: its reader gets EIO.
 #[test]
 fn an_error_of_a_worker_is_its_ops_and_nobody_elses() {
-    const EIO: i32 = 5;
     for name in ["psync", "sync", "vsync", "pvsync", "pvsync2"] {
         let mut engine = engine(name, &["/proc/self/mem", "/dev/zero"]);
         for slot in 0..8 {
@@ -72,7 +71,7 @@ fn an_error_of_a_worker_is_its_ops_and_nobody_elses() {
         engine.as_dyn().submit(0);
         let block = BLOCK.cast_signed();
         let want: Vec<_> = (0..8)
-            .map(|slot| (slot, [-EIO, block][slot as usize % 2]))
+            .map(|slot| (slot, [Errno::EIO.result(), block][slot as usize % 2]))
             .collect();
         assert_eq!(results(&mut engine, 8), want, "{name}");
     }
@@ -80,7 +79,6 @@ fn an_error_of_a_worker_is_its_ops_and_nobody_elses() {
 
 #[test]
 fn ops_complete_though_their_file_is_closed_under_them() {
-    const EBADF: i32 = 9;
     for name in ["psync", "libaio", "io_uring"] {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("offload-closed-{name}-{}", std::process::id()));
@@ -97,7 +95,11 @@ fn ops_complete_though_their_file_is_closed_under_them() {
         // And what comes after that is told that there is no file.
         engine.as_dyn().prepare(&read(0, 0, 0));
         engine.as_dyn().submit(0);
-        assert_eq!(results(&mut engine, 1), [(0, -EBADF)], "{name}");
+        assert_eq!(
+            results(&mut engine, 1),
+            [(0, Errno::EBADF.result())],
+            "{name}"
+        );
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -176,18 +176,24 @@ impl Logs {
         let mut finished = Finished {
             lines: Vec::new(),
             warnings: self.warnings,
+            failed: false,
         };
         match self.writer.join() {
             Ok(written) => {
-                finished.warnings.extend(said(&written, &self.stop));
+                let warnings;
+                (warnings, finished.failed) = said(&written, &self.stop);
+                finished.warnings.extend(warnings);
                 finished.lines = written.by_setup();
             }
-            Err(_panic) => finished.warnings.push(Warning {
-                code: "log_lost".into(),
-                job: String::new(),
-                message: "internal error: the log writer failed; logs are incomplete".into(),
-                hint: "this is a bug in fathom; please report it".into(),
-            }),
+            Err(_panic) => {
+                finished.failed = true;
+                finished.warnings.push(Warning {
+                    code: "log_lost".into(),
+                    job: String::new(),
+                    message: "internal error: the log writer failed; logs are incomplete".into(),
+                    hint: "this is a bug in fathom; please report it".into(),
+                });
+            }
         }
         finished
     }
@@ -200,6 +206,8 @@ pub struct Finished {
     pub lines: Vec<Option<Lines>>,
     /// Logs, or parts of them, that were lost.
     pub warnings: Vec<Warning>,
+    /// Writing a log failed.
+    pub failed: bool,
 }
 
 /// The writer goes on as long as this lives; so it ends too where a run breaks off.

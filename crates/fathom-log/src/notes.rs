@@ -21,10 +21,12 @@ pub(super) fn forget_earlier(logs: &LogPlan) {
     }
 }
 
-/// Returns the warnings about finished logs, and writes the notes on dropped lines.
-pub(super) fn said(written: &Written, stop: &Stop) -> Vec<Warning> {
+/// Returns the warnings about finished logs and true if a log or a note could not be written, and
+/// writes the notes on dropped lines.
+pub(super) fn said(written: &Written, stop: &Stop) -> (Vec<Warning>, bool) {
     let mut warnings = Vec::new();
     let breaks_off = written.failed.iter().any(Option::is_some);
+    let mut failed_notes = 0;
     let short: Vec<_> = written
         .jobs()
         .filter(|(_, lines)| lines.dropped > 0)
@@ -45,13 +47,14 @@ pub(super) fn said(written: &Written, stop: &Stop) -> Vec<Warning> {
         let path = note_path(prefix);
         let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
         if let Err(error) = output_file::write(Path::new(&path), text.as_bytes(), stop) {
+            failed_notes += 1;
             warnings.push(broken(&path, &error));
         }
     }
     let failed = written.plan.files.iter().zip(&written.failed);
     let failed = failed.filter_map(|(file, error)| Some((file, error.as_ref()?)));
     warnings.extend(failed.map(|(file, error)| broken(&file.path, error)));
-    warnings
+    (warnings, breaks_off || failed_notes > 0)
 }
 
 /// One for all jobs: each one's numbers stand in the notes and in the report's data. What a log

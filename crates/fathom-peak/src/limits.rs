@@ -149,8 +149,7 @@ pub(crate) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
 
 fn hint(error: &EngineError, config: &PeakConfig) -> String {
     let depth = config.depth;
-    let errno = Errno::try_from(error.errno).ok();
-    match (error.what, errno) {
+    match (error.what, error.errno) {
         ("io_setup", Some(Errno::EAGAIN)) => format!(
             "fs.aio-max-nr is {} on this machine, of which {} are taken, and --depth {depth} with \
              {} threads needs at least {}: raise that sysctl, or lower --depth",

@@ -205,7 +205,7 @@ fn prepare_thread(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
     let failed = |what, error: std::io::Error| EngineError {
         what,
         target: format!("thread {number}"),
-        errno: error.raw_os_error().unwrap_or(0),
+        errno: Errno::of(&error),
         hint: String::new(),
     };
     // The watcher handles signals.

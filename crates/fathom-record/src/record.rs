@@ -49,6 +49,12 @@ pub struct Record {
     pub validity: Vec<Validity>,
     /// Warnings to the user.
     pub warnings: Vec<Warning>,
+    /// Number of the jobs' own commands (`exec_prerun`, `exec_postrun`) that failed.
+    #[serde(default)]
+    pub failed_commands: u32,
+    /// An I/O log is incomplete because writing it failed, not because lines were dropped.
+    #[serde(default)]
+    pub log_failed: bool,
 }
 
 /// Modelled machine of a run in virtual time.

@@ -1,9 +1,9 @@
 //! CPU affinity, nice value and I/O priority of a job's thread.
 
-use fathom_core::IoPriority;
+use fathom_core::{Errno, IoPriority};
 use fathom_job::{CpuPolicy, Options};
 use fathom_setup::check::scheduler::SchedulerChange;
-use fathom_setup::outcome::Fault;
+use fathom_setup::outcome::JobFailure;
 use fathom_setup::translate::priority;
 use fathom_sys::pinned::Pinned;
 use fathom_sys::thread;
@@ -52,17 +52,18 @@ impl ThreadSettings {
 
 /// Applies `settings` to the calling thread. Keep the returned memory until the job ends: dropping
 /// it releases `lockmem`.
-pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> {
+pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, JobFailure> {
     // Only the watcher handles signals, so no system call of a job fails with EINTR.
     thread_signals()?;
     if !settings.cpus.is_empty() {
-        thread::set_allowed_cpus(&settings.cpus).map_err(|error| fault("cpus_allowed", &error))?;
+        thread::set_allowed_cpus(&settings.cpus)
+            .map_err(|error| rejected("cpus_allowed", &error))?;
     }
     if settings.nice != 0 {
-        thread::set_nice(settings.nice).map_err(|error| fault("nice", &error))?;
+        thread::set_nice(settings.nice).map_err(|error| rejected("nice", &error))?;
     }
     if let Some(priority) = settings.priority {
-        thread::set_io_priority(priority).map_err(|error| fault("prio", &error))?;
+        thread::set_io_priority(priority).map_err(|error| rejected("prio", &error))?;
     }
     if let Some(scheduler) = &settings.scheduler {
         scheduler::apply(scheduler)?;
@@ -74,15 +75,12 @@ pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, Fault> 
     Ok(held)
 }
 
-/// Builds the fault for a setting that the kernel rejected.
-pub(crate) fn fault(what: &str, error: &std::io::Error) -> Fault {
-    Fault {
-        errno: error.raw_os_error().unwrap_or(0).unsigned_abs(),
-        text: format!("{what}: {error}"),
-        hint: String::new(),
-    }
+/// Builds the failure for a setting that the kernel rejected.
+pub(crate) fn rejected(what: &str, error: &std::io::Error) -> JobFailure {
+    let errno = Errno::of(error).unwrap_or(Errno::EINVAL);
+    JobFailure::new(errno, format!("{what}: {error}"))
 }
 
-fn thread_signals() -> Result<(), Fault> {
-    fathom_sys::signals::block_in_this_thread().map_err(|error| fault("sigmask", &error))
+fn thread_signals() -> Result<(), JobFailure> {
+    fathom_sys::signals::block_in_this_thread().map_err(|error| rejected("sigmask", &error))
 }

@@ -21,11 +21,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Engine, FileIndex, Nanos, Step, Tick};
+use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
-use fathom_setup::outcome::{Fault, Outcome};
+use fathom_setup::outcome::{JobFailure, Outcome};
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
@@ -94,7 +94,7 @@ pub(crate) struct Guides<'a> {
 }
 
 /// Runs one job on the calling thread and returns its outcome. Never panics: a panic of the engine
-/// or worker becomes the job's fault.
+/// or worker becomes the job's failure.
 pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
     let cell = guides.cell;
     cell.set(JobState::SettingUp);
@@ -126,7 +126,7 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
         ended
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
-    outcome.fault = ended.err();
+    outcome.failure = ended.err();
     trace.ended(outcome.thread_id, guides.say);
     cell.set(if outcome.has_failed() {
         JobState::Failed
@@ -152,7 +152,7 @@ fn dispatch(
     worker: (WorkerConfig, Option<JobLog>),
     context: &Context<'_>,
     outcome: &mut Outcome,
-) -> Result<(), Fault> {
+) -> Result<(), JobFailure> {
     let unwatched = |_: &Worker| {};
     let mut ramp = offload::Ramp::new(&worker.0, context.offload.as_ref());
     let watched = |worker: &Worker| ramp.look(worker);
@@ -175,7 +175,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     context: &Context<'_>,
     outcome: &mut Outcome,
     watch: W,
-) -> Result<(), Fault> {
+) -> Result<(), JobFailure> {
     let guides = context.guides;
     let clock = guides.shared.clock;
     let capabilities = engine.capabilities();
@@ -183,14 +183,11 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     let (invalidate, delay) = (config.invalidate, config.start_delay);
     open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
         // `exec_postrun` runs even so, as in fio: it may clean up.
-        outcome.said.extend(context.hooks.after());
+        run_postrun(context.hooks, outcome);
     })?;
     // Before the barrier: allocating the random map of a large device takes a while.
-    let mut worker = Worker::new(config, capabilities, clock.now()).map_err(|error| Fault {
-        errno: EINVAL,
-        text: error.to_string(),
-        hint: String::new(),
-    })?;
+    let mut worker = Worker::new(config, capabilities, clock.now())
+        .map_err(|error| JobFailure::new(Errno::EINVAL, error.to_string()))?;
     if let Some(log) = log {
         worker.log_to(log);
     }
@@ -200,8 +197,9 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     if context.hooks.has_prerun() {
         let origin = guides.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;
-        if let Some(said) = context.hooks.before(start, &clock, guides.control) {
-            outcome.said.push(said);
+        if let Some(warning) = context.hooks.before(start, &clock, guides.control) {
+            outcome.failed_commands += 1;
+            outcome.warnings.push(warning);
             return Ok(());
         }
     }
@@ -228,12 +226,20 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     }
     guides.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
-    outcome.said.extend(context.hooks.after());
+    run_postrun(context.hooks, outcome);
     driven?;
     for file in (0..context.files).map(FileIndex::new) {
         engine.close(file)?;
     }
     Ok(())
+}
+
+/// Runs `exec_postrun`, if the job has one.
+fn run_postrun(hooks: &Hooks, outcome: &mut Outcome) {
+    if let Some(warning) = hooks.after() {
+        outcome.failed_commands += 1;
+        outcome.warnings.push(warning);
+    }
 }
 
 /// Returns the CPU time of a thread over `wall`.
@@ -263,7 +269,7 @@ pub(crate) fn helpers_us(thread_id: u32, workers: Vec<u32>) -> u64 {
     thread::kernel_helpers_us(&owners)
 }
 
-fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), Fault> {
+fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), JobFailure> {
     for file in (0..files).map(FileIndex::new) {
         engine.open(file)?;
         if invalidate {
@@ -284,7 +290,7 @@ fn drive<E: Engine>(
     guides: &Guides<'_>,
     so_far: SoFar<'_>,
     mut watch: impl FnMut(&Worker),
-) -> Result<(), Fault> {
+) -> Result<(), JobFailure> {
     let (control, clock) = (guides.control, &guides.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
@@ -325,18 +331,15 @@ fn pause(clock: &Clock, until: Tick, spin: bool) {
     spin_until(clock, until);
 }
 
-/// Converts a panic on a job's thread into a fault of that job: a bug in this program.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Fault {
+/// Converts a panic on a job's thread into a failure of that job: a bug in this program.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> JobFailure {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
-    Fault {
-        errno: ENOTRECOVERABLE,
-        text: format!("internal error: {text}"),
-        hint: "this is a bug in fathom; please report it".into(),
-    }
+    JobFailure::new(Errno::ENOTRECOVERABLE, format!("internal error: {text}"))
+        .hint("this is a bug in fathom; please report it")
 }
 
 /// Maximum sleep between checks for a stop request.
@@ -346,8 +349,6 @@ const PUBLISH: Nanos = Nanos::from_millis(100);
 /// Waits up to this are spun: sleeping and waking take about as long, even without timer slack, so
 /// the op would be issued late.
 const TOO_SHORT_TO_SLEEP: Nanos = Nanos::from_micros(5);
-const EINVAL: u32 = 22;
-const ENOTRECOVERABLE: u32 = 131;
 
 #[cfg(test)]
 mod tests {
@@ -356,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panic_is_a_fault_of_the_job() {
+    fn panic_is_a_failure_of_the_job() {
         let clock = Clock::monotonic();
         let plan = crate::testing::plan("--name=t --ioengine=null --size=1m");
         let probe = fathom_host::target_kind::HostFileSystem;
@@ -389,8 +390,12 @@ mod tests {
             run_job(assignment, &guides)
         };
         let outcome = std::thread::scope(|scope| scope.spawn(job).join());
-        let fault = outcome.expect("caught").fault.expect("a fault");
-        assert!(fault.text.starts_with("internal error"), "{}", fault.text);
+        let failure = outcome.expect("caught").failure.expect("a failure");
+        assert!(
+            failure.text.starts_with("internal error"),
+            "{}",
+            failure.text
+        );
         assert_eq!(cell.read().0, JobState::Failed);
     }
 }

@@ -17,12 +17,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use fathom_core::{Nanos, PerDirection, Storage, Tick};
+use fathom_core::{Errno, Nanos, PerDirection, Storage, Tick};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_record::Warning;
 use fathom_setup::lifecycle::Lifecycle;
-use fathom_setup::outcome::{Fault, Outcome};
+use fathom_setup::outcome::{JobFailure, Outcome};
 use fathom_setup::{Event, JobSnapshot, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
@@ -196,22 +196,15 @@ fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
     let mut changed = changed.map(|file| Path::new(&file.path));
     let refusal = changed.find_map(|path| guard.check_free(path).err())?;
     Some(Outcome {
-        fault: Some(Fault {
-            errno: EBUSY,
-            text: refusal.to_string(),
-            hint: refusal.hint().into(),
-        }),
+        failure: Some(JobFailure::new(Errno::EBUSY, refusal.to_string()).hint(refusal.hint())),
         ..Outcome::default()
     })
 }
 
 fn not_started(why: &dyn std::fmt::Display) -> Outcome {
+    let failure = JobFailure::new(Errno::EAGAIN, format!("cannot start a thread: {why}"));
     Outcome {
-        fault: Some(Fault {
-            errno: EAGAIN,
-            text: format!("cannot start a thread: {why}"),
-            hint: "raise `ulimit -u`, or reduce `numjobs`".into(),
-        }),
+        failure: Some(failure.hint("raise `ulimit -u`, or reduce `numjobs`")),
         ..Outcome::default()
     }
 }
@@ -407,5 +400,3 @@ const DRAIN_WAIT: Nanos = Nanos::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Maximum number of unread chunks of `--debug` output: of 8 KiB each, 8 MiB in all.
 const UNHEARD_MAX: usize = 1024;
-const EAGAIN: u32 = 11;
-const EBUSY: u32 = 16;

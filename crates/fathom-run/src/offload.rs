@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use fathom_core::PerDirection;
+use fathom_core::{Errno, PerDirection};
 use fathom_engine::{OffloadStats, SharedStats};
 use fathom_record::Warning;
 use fathom_setup::outcome::Outcome;
@@ -85,14 +85,14 @@ pub(crate) fn settle(figures: &OffloadStats, job: &str, outcome: &mut Outcome) {
     outcome
         .features
         .push(format!("offload: up to {} workers", figures.workers));
-    if figures.refused != 0 {
-        outcome.said.push(refused(figures, job));
+    if let Some(errno) = figures.refused {
+        outcome.warnings.push(refused(figures.workers, errno, job));
     }
 }
 
-fn refused(figures: &OffloadStats, job: &str) -> Warning {
-    let why = std::io::Error::from_raw_os_error(figures.refused.cast_signed());
-    let workers = match figures.workers {
+fn refused(workers: u32, errno: Errno, job: &str) -> Warning {
+    let why = std::io::Error::from(errno);
+    let workers = match workers {
         1 => "1 worker is".to_owned(),
         count => format!("{count} workers are"),
     };
@@ -100,9 +100,9 @@ fn refused(figures: &OffloadStats, job: &str) -> Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
         message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
-        hint: match figures.refused {
-            ENFILE | EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
-            ENOENT => "do not move or remove the job's files while it runs",
+        hint: match errno {
+            Errno::ENFILE | Errno::EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
+            Errno::ENOENT => "do not move or remove the job's files while it runs",
             _ => {
                 "raise `ulimit -u`, pids.max of the control group, or fs.aio-max-nr; or lower \
                  iodepth"
@@ -111,9 +111,3 @@ fn refused(figures: &OffloadStats, job: &str) -> Warning {
         .into(),
     }
 }
-
-/// A file was removed or renamed.
-const ENOENT: u32 = 2;
-/// The system or the process has too many open files.
-const ENFILE: u32 = 23;
-const EMFILE: u32 = 24;

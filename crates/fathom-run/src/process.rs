@@ -1,14 +1,13 @@
 //! Identity, control group, NUMA policy and pinned memory of a job's thread.
 
-use std::io;
-
+use fathom_core::Errno;
 use fathom_job::{MemoryPolicy, Nodes, Options};
-use fathom_setup::outcome::Fault;
+use fathom_setup::outcome::JobFailure;
 use fathom_sys::numa::{self, Policy};
 use fathom_sys::pinned::Pinned;
 use fathom_sys::{system, thread};
 
-use crate::affinity::fault;
+use crate::affinity::rejected;
 use crate::cgroup::Group;
 
 /// Settings of a job's thread other than its CPUs and priorities.
@@ -43,27 +42,28 @@ impl ProcessSettings {
 
     /// Applies the settings that may need privileges, before [`become_user`](Self::become_user)
     /// drops them. Keep the returned memory until the job ends.
-    pub(crate) fn enter(&self) -> Result<Option<Pinned>, Fault> {
+    pub(crate) fn enter(&self) -> Result<Option<Pinned>, JobFailure> {
         if let Some(group) = &self.group {
             group.enter().map_err(|(path, error)| {
-                let mut fault = fault(&format!("cgroup: {path}"), &error);
+                let failure = rejected(&format!("cgroup: {path}"), &error);
                 if path.ends_with("blkio.weight") {
-                    fault.hint = "this kernel has no blkio weights; remove `cgroup_weight`".into();
+                    failure.hint("this kernel has no blkio weights; remove `cgroup_weight`")
+                } else {
+                    failure
                 }
-                fault
             })?;
         }
         if let Some(policy) = &self.policy {
             // ENOSYS: a kernel built without NUMA has one node, so every policy means the same.
             match numa::set_policy(policy) {
-                Err(error) if error.raw_os_error() != Some(ENOSYS) => {
-                    return Err(fault("numa_mem_policy", &error));
+                Err(error) if Errno::of(&error) != Some(Errno::ENOSYS) => {
+                    return Err(rejected("numa_mem_policy", &error));
                 }
                 Ok(()) | Err(_) => {}
             }
         }
         if let Some(name) = &self.name {
-            thread::set_name(name).map_err(|error| fault("comm", &error))?;
+            thread::set_name(name).map_err(|error| rejected("comm", &error))?;
         }
         match self.lockmem {
             0 => Ok(None),
@@ -72,16 +72,13 @@ impl ProcessSettings {
     }
 
     /// Switches to the job's group and user, as the last step before its files are opened.
-    pub(crate) fn become_user(&self) -> Result<(), Fault> {
-        let hint = |mut fault: Fault| {
-            fault.hint = "run as root, or remove `uid` and `gid`".into();
-            fault
-        };
+    pub(crate) fn become_user(&self) -> Result<(), JobFailure> {
+        let hint = |failure: JobFailure| failure.hint("run as root, or remove `uid` and `gid`");
         if let Some(gid) = self.gid {
-            thread::set_group(gid).map_err(|error| hint(fault("gid", &error)))?;
+            thread::set_group(gid).map_err(|error| hint(rejected("gid", &error)))?;
         }
         if let Some(uid) = self.uid {
-            thread::set_user(uid).map_err(|error| hint(fault("uid", &error)))?;
+            thread::set_user(uid).map_err(|error| hint(rejected("uid", &error)))?;
         }
         Ok(())
     }
@@ -111,23 +108,17 @@ fn policy(asked: &MemoryPolicy) -> Policy {
 }
 
 /// Pins memory, unless that leaves too little for the rest of the system.
-fn pin(bytes: u64) -> Result<Pinned, Fault> {
+fn pin(bytes: u64) -> Result<Pinned, JobFailure> {
     let free = system::memory_available_bytes().unwrap_or_else(system::memory_bytes);
     let limit = free.saturating_sub(RESERVED_BYTES);
+    let what = format!("lockmem: {} MiB", bytes >> 20);
     if bytes > limit {
-        let error = io::Error::from_raw_os_error(ENOMEM);
-        let mut fault = fault(&format!("lockmem: {} MiB", bytes >> 20), &error);
-        fault.hint = format!("set lockmem to at most {}m", limit >> 20);
-        return Err(fault);
+        let failure = rejected(&what, &Errno::ENOMEM.into());
+        return Err(failure.hint(format!("set lockmem to at most {}m", limit >> 20)));
     }
-    Pinned::new(bytes).map_err(|error| {
-        let mut fault = fault(&format!("lockmem: {} MiB", bytes >> 20), &error);
-        fault.hint = "raise `ulimit -l`, or run as root".into();
-        fault
-    })
+    Pinned::new(bytes)
+        .map_err(|error| rejected(&what, &error).hint("raise `ulimit -l`, or run as root"))
 }
 
 /// Memory left for the rest of the system, the same as in fio.
 const RESERVED_BYTES: u64 = 128 << 20;
-const ENOMEM: i32 = 12;
-const ENOSYS: i32 = 38;

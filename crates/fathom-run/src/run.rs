@@ -133,23 +133,25 @@ fn run_stoppable(
         (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
         outcomes
     };
-    let (lines, warnings) = end_logs(logs, broken, &outcomes, session, &clock);
+    let finished = end_logs(logs, broken, &outcomes, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = before.look_again(setups, clock.now());
     let kept = prepare::clear(setups);
     groups.clear();
     let later = noted.into_iter().chain(kept).chain(gtod.warning());
-    let later = later.chain(time_of_day_set(&clock)).chain(warnings);
+    let later = later.chain(time_of_day_set(&clock));
+    let later = later.chain(finished.warnings);
     preflight.warnings.extend(later);
     let ran = Ran {
         planned,
         outcomes,
         evidence,
-        lines,
+        lines: finished.lines,
         begun,
     };
     Ok(Record {
         idleness,
+        log_failed: finished.failed,
         ..record(plan, preflight, ran, &clock)
     })
 }
@@ -205,24 +207,25 @@ fn end_logs(
     outcomes: &[Option<Outcome>],
     session: &mut Session<'_>,
     clock: &Clock,
-) -> (Vec<Option<Lines>>, Vec<Warning>) {
+) -> Finished {
     let look = || {
         let _seen_by_the_writer = (session.stops)();
     };
-    let finished = logs.map_or_else(Finished::default, |logs| logs.finish(&look, clock));
-    let mut warnings = finished.warnings;
+    let mut finished = logs.map_or_else(Finished::default, |logs| logs.finish(&look, clock));
+    finished.failed |= broken.is_some();
+    let warnings = &mut finished.warnings;
     warnings.extend(broken);
     let ended = outcomes.iter().flatten();
-    for warning in ended.flat_map(|outcome| &outcome.said) {
+    for warning in ended.flat_map(|outcome| &outcome.warnings) {
         // Clones repeat each other's warnings.
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
     }
-    for warning in &warnings {
+    for warning in warnings {
         (session.tell)(Event::Lost(warning));
     }
-    (finished.lines, warnings)
+    finished
 }
 
 /// Returns the clock of the run. All jobs share one, so the first job's `clocksource` decides.
@@ -379,6 +382,8 @@ fn record(plan: &Plan, preflight: Preflight, mut ran: Ran, clock: &Clock) -> Rec
     let features = features(&ran);
     let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
     let outcomes = std::mem::take(&mut ran.outcomes);
+    let failed_commands = outcomes.iter().flatten().map(|job| job.failed_commands);
+    let failed_commands = failed_commands.sum();
     let mut jobs = jobs(&preflight.setups, outcomes, clock);
     for (job, lines) in jobs.iter_mut().zip(&ran.lines) {
         job.log = lines.map(|lines| LogRecord {
@@ -393,6 +398,7 @@ fn record(plan: &Plan, preflight: Preflight, mut ran: Ran, clock: &Clock) -> Rec
         machine: Some(machine(clock, ran.evidence.storage, features)),
         validity,
         warnings: preflight.warnings,
+        failed_commands,
         ..blank(plan, ran.begun, clock)
     }
 }

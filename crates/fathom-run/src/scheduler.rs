@@ -6,17 +6,18 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use fathom_core::Errno;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::{disks_under, scheduler_in_force};
 use fathom_setup::check::scheduler::SchedulerChange;
-use fathom_setup::outcome::Fault;
+use fathom_setup::outcome::JobFailure;
 use fathom_sys::lease::Lease;
 
 /// Sets the scheduler on a job's devices and verifies that the kernel accepted it.
-pub(crate) fn apply(change: &SchedulerChange) -> Result<(), Fault> {
+pub(crate) fn apply(change: &SchedulerChange) -> Result<(), JobFailure> {
     for (device, file) in &change.devices {
-        set(file, &change.name).map_err(|error| Fault {
-            errno: error.raw_os_error().unwrap_or(EINVAL).unsigned_abs(),
+        set(file, &change.name).map_err(|error| JobFailure {
+            errno: Errno::of(&error).unwrap_or(Errno::EINVAL),
             text: format!("ioscheduler: {}: {device}: {error}", change.name),
             hint: match std::fs::read_to_string(file) {
                 Ok(text) => {
@@ -204,8 +205,6 @@ fn set(file: &Path, name: &str) -> io::Result<()> {
     }
 }
 
-const EINVAL: i32 = 22;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,10 +244,10 @@ mod tests {
         let (_made_up, kept) = change("scheduler-f", "none", "kyber");
         apply(&kept).unwrap();
         let (_made_up, refused) = change("scheduler-h", "mq-deadline", "none");
-        let fault = apply(&refused).unwrap_err();
-        assert_eq!(fault.errno, 22);
+        let failure = apply(&refused).unwrap_err();
+        assert_eq!(failure.errno, Errno::EINVAL);
         assert_eq!(
-            fault.text,
+            failure.text,
             "ioscheduler: none: sda: the kernel keeps `noneeadline`"
         );
         let (fake, missing) = change("scheduler-g", "", "none");
@@ -257,12 +256,12 @@ mod tests {
             devices: vec![("sda".into(), "/proc/no-such-scheduler".into())],
             ..missing
         };
-        let fault = apply(&missing).unwrap_err();
-        assert_eq!(fault.errno, 2);
+        let failure = apply(&missing).unwrap_err();
+        assert_eq!(failure.errno, Errno::ENOENT);
         assert!(
-            fault.text.starts_with("ioscheduler: none: sda: "),
+            failure.text.starts_with("ioscheduler: none: sda: "),
             "{}",
-            fault.text
+            failure.text
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
-use fathom_core::{IoPriority, Nanos, PerDirection, Tick};
+use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::Options;
 use fathom_record::{
     DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord, SteadyStateRecord,
@@ -8,11 +8,11 @@ use fathom_record::{
 };
 use fathom_stats::{Judge, Latency};
 use fathom_workload::{
-    DirectionResults, Figure, JobError, Measure, PriorityLatency, Results, SteadyGroup,
-    SteadySample,
+    DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency, Results,
+    SteadyGroup, SteadySample,
 };
 
-use crate::outcome::{Fault, Outcome};
+use crate::outcome::{JobFailure, Outcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
@@ -91,8 +91,8 @@ fn complete(
         directions.write.queued = Some(queued.write);
         directions.trim.queued = Some(queued.trim);
     }
-    if let Some(fault) = outcome.fault {
-        broken(&mut record, &fault);
+    if let Some(failure) = outcome.failure {
+        add_failure(&mut record, &failure);
     }
     record
 }
@@ -100,7 +100,7 @@ fn complete(
 /// Adds the measurements of the worker.
 fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
-        record.error = error.errno;
+        record.error = error.errno.unsigned();
         record.error_text = Some(error_text(error, setup));
     }
     if let Some(tolerated) = results.tolerated.as_ref().filter(|_| setup.tells_errors) {
@@ -139,17 +139,17 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
 /// `continue_on_error` covers its kind, even though this errno is never tolerated (`ENOSPC`).
 fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
     let tolerate = &setup.worker.tolerate;
-    let last = results.error.as_ref().filter(|error| match error.what {
-        "read" => tolerate.read,
-        "write" | "trim" => tolerate.write,
-        "verify" => tolerate.verify,
-        _ => false,
+    let last = results.error.as_ref().filter(|error| match error.activity {
+        JobActivity::Read => tolerate.read,
+        JobActivity::Write | JobActivity::Trim => tolerate.write,
+        JobActivity::Verify => tolerate.verify,
+        JobActivity::Sync | JobActivity::RateMin | JobActivity::Reopen => false,
     });
     let tolerated = results.tolerated.as_ref();
     let first = tolerated.map(|tolerated| &tolerated.first).or(last)?;
     Some(Tolerated {
         total: tolerated.map_or(0, |tolerated| tolerated.total) + u64::from(last.is_some()),
-        first: first.errno,
+        first: first.errno.unsigned(),
     })
 }
 
@@ -223,22 +223,22 @@ fn by_priority(counted: Vec<PriorityLatency>, own: u16) -> Vec<PriorityRecord> {
     records.collect()
 }
 
-fn broken(record: &mut JobRecord, fault: &Fault) {
+fn add_failure(record: &mut JobRecord, failure: &JobFailure) {
     if record.error != 0 {
         return; // the first error counts
     }
-    record.error = fault.errno;
-    let hint = match fault.hint.as_str() {
+    record.error = failure.errno.unsigned();
+    let hint = match failure.hint.as_str() {
         "" => String::new(),
         hint => format!(" (hint: {hint})"),
     };
-    record.error_text = Some(format!("{}{hint}", fault.text));
+    record.error_text = Some(format!("{}{hint}", failure.text));
 }
 
 /// Formats an error: `write: /tmp/x: offset 4096, length 4096: No space left on device`.
 fn error_text(error: &JobError, setup: &JobSetup) -> String {
-    let system = std::io::Error::from_raw_os_error(error.errno.cast_signed());
-    let mut text = error.what.to_owned();
+    let system = std::io::Error::from(error.errno);
+    let mut text = error.activity.name().to_owned();
     if error.length > 0 {
         let file = setup.files.get(error.file.index());
         let path = file.map_or("", |file| file.path.as_str());
@@ -254,7 +254,7 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
 /// Explains an EIO beyond the end of the file, which otherwise looks like a broken device.
 fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
     let file = setup.files.get(error.file.index());
-    let Some(file) = file.filter(|_| error.errno == EIO && error.length > 0) else {
+    let Some(file) = file.filter(|_| error.errno == Errno::EIO && error.length > 0) else {
         return String::new();
     };
     let metadata = std::fs::metadata(&file.path).ok();
@@ -265,9 +265,6 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
         _ => String::new(),
     }
 }
-
-/// The same on every Linux architecture.
-const EIO: u32 = 5;
 
 /// Returns the runtime in ms, rounded; at least 1 for a direction with ops, because rates divide by
 /// it, and 0 for a direction without, as in fio.

@@ -1,6 +1,6 @@
 //! Result of one job, as a driver hands it over to be collected into the record.
 
-use fathom_core::{Capabilities, EngineError, PerDirection};
+use fathom_core::{Capabilities, EngineError, Errno, PerDirection};
 use fathom_record::{CpuRecord, Warning};
 use fathom_stats::Latency;
 use fathom_workload::Results;
@@ -15,7 +15,7 @@ pub struct Outcome {
     /// Measurements of the worker; `None` if it never ran.
     pub results: Option<Results>,
     /// The failure that ended the job, unless an op's own error did.
-    pub fault: Option<Fault>,
+    pub failure: Option<JobFailure>,
     /// CPU time of the job's thread, its offload workers and the kernel's helper threads.
     pub cpu: CpuRecord,
     /// Kernel thread ID; 0 in virtual time.
@@ -26,40 +26,56 @@ pub struct Outcome {
     pub features: Vec<String>,
     /// Time that ops waited for an offload worker, if the job has any.
     pub queued: Option<PerDirection<Latency>>,
+    /// Number of the job's own commands (`exec_prerun`, `exec_postrun`) that failed.
+    pub failed_commands: u32,
     /// Warnings about the job's own commands and its offload workers.
-    pub said: Vec<Warning>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Outcome {
     /// Returns true if the job ended with an error.
     pub fn has_failed(&self) -> bool {
         let results = self.results.as_ref();
-        self.fault.is_some() || results.is_some_and(|results| results.error.is_some())
+        self.failure.is_some() || results.is_some_and(|results| results.error.is_some())
     }
 }
 
 /// Failure of a job outside its ops: its engine, its thread's settings, its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Errno of the failed system call.
-    pub errno: u32,
+pub struct JobFailure {
+    /// Errno of the failed system call, or the one that describes the failure best.
+    pub errno: Errno,
     /// Message: what failed, where, why.
     pub text: String,
     /// Remedy; empty if none is known.
     pub hint: String,
 }
 
-impl From<EngineError> for Fault {
+impl JobFailure {
+    /// Creates a failure without a hint.
+    #[must_use]
+    pub fn new(errno: Errno, text: impl Into<String>) -> Self {
+        Self {
+            errno,
+            text: text.into(),
+            hint: String::new(),
+        }
+    }
+
+    /// Sets the hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+}
+
+impl From<EngineError> for JobFailure {
     fn from(error: EngineError) -> Self {
         Self {
-            errno: match error.errno {
-                0 => EINVAL,
-                errno => errno.unsigned_abs(),
-            },
+            errno: error.errno.unwrap_or(Errno::EINVAL),
             text: error.to_string(),
             hint: error.hint,
         }
     }
 }
-
-const EINVAL: u32 = 22;

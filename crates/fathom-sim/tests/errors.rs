@@ -25,7 +25,7 @@ fn an_error_ends_the_job() {
     assert_eq!(results.directions.read.ios, 9);
     let error = results.error.expect("an error");
     assert_eq!(
-        (error.errno, error.what, error.offset),
+        (error.errno.get(), error.activity.name(), error.offset),
         (5, "read", 9 * 4096)
     );
 }
@@ -96,7 +96,7 @@ fn the_rest_of_a_short_transfer_is_issued_again() {
 #[test]
 fn a_transfer_of_zero_bytes_is_an_error() {
     let results = run(deep_job(4), faulty(9, FaultKind::Short(0)));
-    assert_eq!(results.error.expect("the end of the file").errno, 5);
+    assert_eq!(results.error.expect("the end of the file").errno.get(), 5);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_rate_below_its_minimum_ends_the_job() {
     config.rate_min.read = Some(Pace::Ops(20_000));
     let results = run(config, device());
     let error = results.error.expect("10,000 per second are too few");
-    assert_eq!((error.errno, error.what), (5, "rate_min"));
+    assert_eq!((error.errno.get(), error.activity.name()), (5, "rate_min"));
     assert!(ms(results.directions.read.runtime) <= 3_001);
 }
 

@@ -143,7 +143,7 @@ fn a_lost_write_over_an_older_one_is_found() {
     let (results, ..) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
     let error = results.error.expect("an error");
     assert_eq!(
-        (error.errno, error.what, error.offset),
+        (error.errno.get(), error.activity.name(), error.offset),
         (84, "verify", 4096 + 5 * 4096)
     );
     let detail = error.detail.expect("the mismatch");
@@ -188,7 +188,7 @@ fn a_read_job_checks_what_it_reads() {
     let (results, ..) = run_on(config.clone(), device(), vec![file_of(&bad)]);
     let error = results.error.expect("an error");
     assert_eq!(
-        (error.errno, error.what, error.offset),
+        (error.errno.get(), error.activity.name(), error.offset),
         (84, "verify", 8192)
     );
     let detail = error.detail.expect("the mismatch");

@@ -3,6 +3,7 @@
 use fathom_core::{Completion, Direction, Engine, Errno, Op, OpKind, Outcome, Slot, Tick};
 
 use crate::recorder::job_error;
+use crate::results::{JobActivity, JobError};
 use crate::worker::{Stage, Worker};
 
 impl Worker {
@@ -108,8 +109,8 @@ impl Worker {
                     if self.config.tolerate.verify(error.errno) {
                         self.recorder.tolerated(error);
                     } else {
-                        self.fail(crate::results::JobError {
-                            what: "verify",
+                        self.fail(JobError {
+                            activity: JobActivity::Verify,
                             ..error
                         });
                     }
@@ -148,12 +149,8 @@ impl Worker {
         self.queue.slots.put_anew(completion.slot);
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
-        if self.config.fill
-            && writes
-            && [Errno::ENOSPC, Errno::EDQUOT]
-                .map(Errno::unsigned)
-                .contains(&error.errno)
-        {
+        let is_full = [Errno::ENOSPC, Errno::EDQUOT].contains(&error.errno);
+        if self.config.fill && writes && is_full {
             return self.stop_issuing();
         }
         let tolerate = &self.config.tolerate;

@@ -62,27 +62,25 @@ impl Worker {
 
 impl Tolerate {
     /// Returns whether a read that fails with `errno` is tolerated.
-    pub(crate) fn read(&self, errno: u32) -> bool {
+    pub(crate) fn read(&self, errno: Errno) -> bool {
         self.read && is_listed(&self.listed[0], errno)
     }
 
     /// Returns whether a write, trim or sync that fails with `errno` is tolerated.
-    pub(crate) fn write(&self, errno: u32) -> bool {
+    pub(crate) fn write(&self, errno: Errno) -> bool {
         self.write && is_listed(&self.listed[1], errno)
     }
 
     /// Returns whether a failed verification is tolerated.
-    pub(crate) fn verify(&self, errno: u32) -> bool {
+    pub(crate) fn verify(&self, errno: Errno) -> bool {
         self.verify && is_listed(&self.listed[2], errno)
     }
 }
 
 /// Returns whether an errno is listed; without a list these two are, as in fio.
-fn is_listed(list: &[u32], errno: u32) -> bool {
+fn is_listed(list: &[u32], errno: Errno) -> bool {
     match list {
-        [] => [Errno::EIO, Errno::EILSEQ]
-            .map(Errno::unsigned)
-            .contains(&errno),
-        list => list.contains(&errno),
+        [] => [Errno::EIO, Errno::EILSEQ].contains(&errno),
+        list => list.contains(&errno.unsigned()),
     }
 }

@@ -142,8 +142,8 @@ impl Worker {
     fn too_slow(&mut self, direction: Direction, op: &SlotState, latency: Nanos, bound: Nanos) {
         self.fail(JobError {
             // As in fio, for an op that took too long.
-            errno: Errno::ETIMEDOUT.unsigned(),
-            what: direction.name(),
+            errno: Errno::ETIMEDOUT,
+            activity: direction.into(),
             file: op.op.file,
             offset: op.op.offset,
             length: op.op.length,

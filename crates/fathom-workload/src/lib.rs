@@ -57,7 +57,8 @@ pub use log::{
 };
 pub use pattern::{Pattern, PatternError, Target};
 pub use results::{
-    DirectionResults, JobError, Phase, PriorityLatency, Progress, Results, ToleratedErrors,
+    DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Progress, Results,
+    ToleratedErrors,
 };
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStanding};
 pub use turn::{Control, turn};

@@ -1,6 +1,6 @@
 //! Recorder of a job's results; it does not allocate while the job runs.
 
-use fathom_core::{Completion, Direction, Nanos, OpKind, PerDirection, Tick};
+use fathom_core::{Completion, Direction, Errno, Nanos, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
 
 use crate::config::Measure;
@@ -479,13 +479,9 @@ pub(crate) fn job_error(
     completion: Completion,
     detail: Option<String>,
 ) -> JobError {
-    let what = match state.op.kind {
-        OpKind::Data(direction) => direction.name(),
-        OpKind::Sync(_) => "sync",
-    };
     JobError {
-        errno: completion.result.unsigned_abs(),
-        what,
+        errno: Errno::try_from(-completion.result).unwrap_or(Errno::EIO),
+        activity: state.op.kind.into(),
         file: state.op.file,
         offset: state.op.offset,
         length: state.op.length,

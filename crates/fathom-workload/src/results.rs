@@ -1,6 +1,6 @@
 //! Results of one worker.
 
-use fathom_core::{FileIndex, Nanos, PerDirection, Tick};
+use fathom_core::{Direction, Errno, FileIndex, Nanos, OpKind, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
 
 /// Results of one worker, without the ramp time.
@@ -71,10 +71,10 @@ pub struct PriorityLatency {
 /// Error that ended a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError {
-    /// Errno.
-    pub errno: u32,
-    /// Failed operation: `read`, `write`, `trim`, `fsync`, `verify`, `rate_min`…
-    pub what: &'static str,
+    /// Errno of the op, or the one that fio reports for the rule that was broken.
+    pub errno: Errno,
+    /// Activity of the job when it failed.
+    pub activity: JobActivity,
     /// File, if it concerns one.
     pub file: FileIndex,
     /// Byte offset in the file.
@@ -83,6 +83,60 @@ pub struct JobError {
     pub length: u32,
     /// Additional description.
     pub detail: Option<String>,
+}
+
+/// Activity of a job that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobActivity {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Trimming.
+    Trim,
+    /// Syncing.
+    Sync,
+    /// Verifying what was read.
+    Verify,
+    /// Keeping the minimum rate (`rate_min`).
+    RateMin,
+    /// Closing and opening a file between passes.
+    Reopen,
+}
+
+impl JobActivity {
+    /// Returns the name, as error texts begin with it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Sync => "sync",
+            Self::Verify => "verify",
+            Self::RateMin => "rate_min",
+            Self::Reopen => "open",
+        }
+    }
+}
+
+impl From<Direction> for JobActivity {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => Self::Read,
+            Direction::Write => Self::Write,
+            Direction::Trim => Self::Trim,
+        }
+    }
+}
+
+impl From<OpKind> for JobActivity {
+    fn from(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Data(direction) => direction.into(),
+            OpKind::Sync(_) => Self::Sync,
+        }
+    }
 }
 
 /// Errors that a job tolerated.

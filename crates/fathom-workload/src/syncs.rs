@@ -4,12 +4,12 @@
 //! the interval and the previous op was no sync. So in a mix the sync is repeated after each read
 //! until the next write; if `fsync` and `fdatasync` are due together, only the `fsync` is made.
 
-use fathom_core::{Engine, FileIndex, OpKind, SyncKind, Tick};
+use fathom_core::{Engine, Errno, FileIndex, OpKind, SyncKind, Tick};
 
 use crate::config::{Mix, SyncRules, WorkerConfig};
 use crate::issue::IssueStatus;
 use crate::pattern::Target;
-use crate::results::JobError;
+use crate::results::{JobActivity, JobError};
 use crate::worker::{Stage, Worker};
 
 /// State of a job's syncs.
@@ -156,8 +156,8 @@ impl Worker {
             let renewed = engine.close(file).and_then(|()| engine.open(file));
             if let Err(error) = renewed {
                 return self.fail(JobError {
-                    errno: error.errno.unsigned_abs(),
-                    what: "open",
+                    errno: error.errno.unwrap_or(Errno::EIO),
+                    activity: JobActivity::Reopen,
                     file,
                     offset: 0,
                     length: 0,

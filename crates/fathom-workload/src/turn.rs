@@ -24,7 +24,7 @@ use fathom_core::{
 
 use crate::config::Pace;
 use crate::path::Path;
-use crate::results::JobError;
+use crate::results::{JobActivity, JobError};
 use crate::worker::{After, Stage, Worker};
 
 /// Orders to a running worker, shared with other threads.
@@ -313,8 +313,8 @@ impl Worker {
             let per_second = u128::from(moved) * 1_000_000_000 / u128::from(since.get().max(1));
             if self.source.used[direction] && per_second < u128::from(least) {
                 self.fail(JobError {
-                    errno: Errno::EIO.unsigned(),
-                    what: "rate_min",
+                    errno: Errno::EIO,
+                    activity: JobActivity::RateMin,
                     file: FileIndex::new(0),
                     offset: 0,
                     length: 0,

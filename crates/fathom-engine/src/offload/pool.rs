@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use fathom_core::{CompletionList, CompletionReader, EngineError, Nanos, Slot, Tick};
+use fathom_core::{CompletionList, CompletionReader, EngineError, Errno, Nanos, Slot, Tick};
 use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
@@ -218,7 +218,7 @@ impl PoolState {
         let mut cold = self.cold();
         // Relaxed: only changed under the lock.
         let number = self.started.load(Ordering::Relaxed);
-        let full = number as usize >= self.threads.len() || self.refused() != 0;
+        let full = number as usize >= self.threads.len() || self.refused().is_some();
         if full || self.ending.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -297,8 +297,8 @@ impl PoolState {
 
     /// Records that a worker could not be started. The others continue.
     pub(crate) fn refuse(&self, error: &EngineError) {
-        let errno = error.errno.unsigned_abs().max(1);
-        self.refused.store(errno, Ordering::Relaxed);
+        let errno = error.errno.unwrap_or(Errno::EIO);
+        self.refused.store(errno.unsigned(), Ordering::Relaxed);
     }
 
     /// Wakes a worker unless a wake-up is under way.
@@ -451,13 +451,14 @@ impl PoolState {
         &self.config
     }
 
-    /// Returns the largest number of serving workers, and the errno of a refused one (0 if none).
-    pub(crate) fn workers(&self) -> (u32, u32) {
+    /// Returns the largest number of serving workers, and the errno of a refused one, if any.
+    pub(crate) fn workers(&self) -> (u32, Option<Errno>) {
         (self.serving_max.load(Ordering::Relaxed), self.refused())
     }
 
-    fn refused(&self) -> u32 {
-        self.refused.load(Ordering::Relaxed)
+    fn refused(&self) -> Option<Errno> {
+        let errno = self.refused.load(Ordering::Relaxed);
+        Errno::try_from(errno.cast_signed()).ok()
     }
 
     /// Records that a worker's engine has failed for good, and wakes the submitter.
@@ -490,7 +491,7 @@ fn refused(error: &io::Error) -> EngineError {
     EngineError {
         what: "start worker",
         target: "io_submit_mode=offload".into(),
-        errno: error.raw_os_error().unwrap_or(EAGAIN),
+        errno: Errno::of(error).or(Some(Errno::EAGAIN)),
         hint: "raise `ulimit -u`, or the pids.max of the control group".into(),
     }
 }
@@ -499,7 +500,7 @@ fn no_timer(error: &io::Error) -> EngineError {
     EngineError {
         what: "timerfd",
         target: "offload_kick=delayed".into(),
-        errno: error.raw_os_error().unwrap_or(0),
+        errno: Errno::of(error),
         hint: "raise `ulimit -n`, or leave offload_kick out".into(),
     }
 }
@@ -508,7 +509,7 @@ fn ended_early() -> EngineError {
     EngineError {
         what: "start worker",
         target: "io_submit_mode=offload".into(),
-        errno: 0,
+        errno: None,
         hint: "this is a bug in fathom; please report it".into(),
     }
 }
@@ -531,5 +532,3 @@ const START_AFTER: Nanos = Nanos::from_millis(1);
 /// Bytes of a worker's stack: calls are a dozen deep at most, and 1024 stacks of the default 2 MiB
 /// would reserve 2 GiB.
 const STACK_BYTES: usize = 256 << 10;
-/// The same on every architecture of Linux.
-const EAGAIN: i32 = 11;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 use fathom_core::{
-    Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot, Submitted, Tick,
+    Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_sys::thread::{self, Usage};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Arc<PoolState>, number: u32, ready: Ready) -> Usage {
         shared.fail(EngineError {
             what: "internal error",
             target: text.unwrap_or_default(),
-            errno: 0,
+            errno: None,
             hint: "this is a bug in fathom; please report it".into(),
         });
     }
@@ -247,11 +247,8 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
 
     /// Fails an op that was not started.
     fn refuse(&mut self, slot: Slot, error: &EngineError) {
-        let errno = match error.errno {
-            0 => EIO,
-            errno => errno,
-        };
-        self.shared.cells[slot.index()].finish(-errno);
+        let errno = error.errno.unwrap_or(Errno::EIO);
+        self.shared.cells[slot.index()].finish(errno.result());
         self.shared.give_back(&[slot]);
     }
 
@@ -261,7 +258,7 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
     fn open_all(&mut self) -> Result<(), EngineError> {
         for file in (0..).take(self.opened.len()).map(FileIndex::new) {
             match self.open(file) {
-                Err(error) if self.number > 0 || matches!(error.errno, ENFILE | EMFILE) => {
+                Err(error) if self.number > 0 || is_out_of_files(&error) => {
                     return Err(error);
                 }
                 Ok(()) | Err(_) => {}
@@ -283,7 +280,7 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
     }
 }
 
-/// The same on every architecture of Linux.
-const EIO: i32 = 5;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
+/// Returns true if the process or the system has no descriptor left.
+fn is_out_of_files(error: &EngineError) -> bool {
+    matches!(error.errno, Some(Errno::ENFILE | Errno::EMFILE))
+}

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineOption, EngineValues, FileIndex, Nanos, Op,
-    OpKind, Slot, Submitted, SyncKind, Tick,
+    Capabilities, Completion, Direction, Engine, EngineOption, EngineValues, Errno, FileIndex,
+    Nanos, Op, OpKind, Slot, Submitted, SyncKind, Tick,
 };
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, LIBAIO_VECTORED, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
@@ -23,10 +23,6 @@ use fathom_sys::clock::Clock;
 
 /// Bytes of an op.
 const BLOCK: u32 = 4096;
-
-/// Linux numbers, the same on every architecture that the tests run on.
-pub(crate) const EBADF: i32 = 9;
-pub(crate) const EOPNOTSUPP: i32 = 95;
 
 /// Which engine, and how.
 #[derive(Clone, Debug)]
@@ -206,7 +202,10 @@ pub(crate) fn missing_file(setup: &Setup, path: &str) {
         return;
     }
     let error = engine.as_dyn().open(FileIndex::new(0)).unwrap_err();
-    assert_eq!((error.target.as_str(), error.errno), (path, 2));
+    assert_eq!(
+        (error.target.as_str(), error.errno),
+        (path, Some(Errno::ENOENT))
+    );
     assert!(error.hint.contains("/dev"), "{error:?}");
     assert!(!fs::exists(path).unwrap());
 }
@@ -264,7 +263,7 @@ impl Bench {
             latest: Tick::ZERO,
         };
         let uncached = setup.options.flag(&UNCACHED);
-        if uncached && bench.run(bench.read(0, 0)).result == -EOPNOTSUPP {
+        if uncached && bench.run(bench.read(0, 0)).result == Errno::EOPNOTSUPP.result() {
             println!("skipped: {}: not on this filesystem", setup.title());
             return None;
         }

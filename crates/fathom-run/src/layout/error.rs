@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use fathom_core::Errno;
 use fathom_setup::ProblemKind;
 
 use super::LeftBehind;
@@ -74,13 +75,13 @@ impl LayoutError {
         }
     }
 
-    /// Returns the errno; 0 if there is none.
+    /// Returns the errno of the failed system call.
     #[must_use]
-    pub fn errno(&self) -> i32 {
+    pub fn errno(&self) -> Option<Errno> {
         match &self.kind {
-            LayoutErrorKind::NoRoom { .. } => ENOSPC,
-            LayoutErrorKind::System { source, .. } => source.raw_os_error().unwrap_or(0),
-            _ => 0,
+            LayoutErrorKind::NoRoom { .. } => Some(Errno::ENOSPC),
+            LayoutErrorKind::System { source, .. } => Errno::of(source),
+            _ => None,
         }
     }
 
@@ -183,9 +184,6 @@ impl fmt::Display for Amount {
     }
 }
 
-/// The same on every Linux architecture.
-const ENOSPC: i32 = 28;
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -219,7 +217,7 @@ mod tests {
             error.to_string(),
             format!("{what}; files laid out so far were removed")
         );
-        assert_eq!(error.errno(), 28);
+        assert_eq!(error.errno(), Some(Errno::ENOSPC));
         let left = |path: &str, in_use| LeftBehind {
             path: path.into(),
             in_use,

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fathom_core::Errno;
 use fathom_setup::ProblemKind;
 
 use super::*;
@@ -298,7 +299,7 @@ fn a_disk_that_fills_up_leaves_everything_as_it_was() {
     let mut job = scratch.job(&files);
     for fallocate in [Fallocate::Native, Fallocate::None] {
         job.fallocate = fallocate;
-        let error = lay_failing(std::slice::from_ref(&job), 2 << 20, ENOSPC);
+        let error = lay_failing(std::slice::from_ref(&job), 2 << 20, Errno::ENOSPC.get());
         assert_eq!(error.path, scratch.0.join("x/new"));
         assert_eq!(error.problem_kind(), ProblemKind::NoRoom);
         assert!(
@@ -366,8 +367,12 @@ fn a_stop_ends_all_that_are_laid_out_side_by_side() {
 #[test]
 fn another_failure_is_told_as_the_system_tells_it() {
     let scratch = Scratch::new("eio");
-    let error = lay_failing(&[scratch.job(&[("a", 1 << 20, true)])], 4096, EIO);
-    assert_eq!(error.errno(), EIO);
+    let error = lay_failing(
+        &[scratch.job(&[("a", 1 << 20, true)])],
+        4096,
+        Errno::EIO.get(),
+    );
+    assert_eq!(error.errno(), Some(Errno::EIO));
     assert!(
         error.to_string().contains("/a: write: Input/output error"),
         "{error}"
@@ -454,7 +459,7 @@ fn a_missing_file_is_made_where_its_link_leads() {
     // No directory is created for a link.
     symlink("nowhere/target", scratch.0.join("b")).unwrap();
     let error = lay(&[scratch.job(&[("b", 4096, true)])]).unwrap_err();
-    assert_eq!(error.errno(), ENOENT);
+    assert_eq!(error.errno(), Some(Errno::ENOENT));
     assert!(!scratch.0.join("nowhere").exists());
 }
 
@@ -681,7 +686,3 @@ fn a_write_job_too_large_for_its_disk_begins_all_the_same() {
     assert_eq!(error.problem_kind(), ProblemKind::NoRoom);
     assert_eq!(small.0.list(), []);
 }
-
-const ENOENT: i32 = 2;
-const ENOSPC: i32 = 28;
-const EIO: i32 = 5;

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use fathom_block::QueueConfig;
-use fathom_core::{BlockDevice, Nanos, PerDirection, Tick};
+use fathom_core::{BlockDevice, Errno, Nanos, PerDirection, Tick};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError};
 use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
@@ -182,7 +182,7 @@ fn faults(device: &Fields<'_>) -> Faults {
         );
         faults.short_ppm = ppm("short_ppm");
         faults.lost_ppm = ppm("lost_ppm");
-        let errno = fields.count("errno", 1..=4095, Some(EIO));
+        let errno = fields.count("errno", 1..=4095, Some(Errno::EIO.unsigned()));
         faults.errno = u16::try_from(errno).unwrap_or(u16::MAX);
         faults.timeout = fields.time("timeout_ms", MS, 0.001..=1e9, Some(30_000.0));
         faults.seed = fields.whole("seed", 0..=u64::MAX, Some(1));
@@ -192,8 +192,6 @@ fn faults(device: &Fields<'_>) -> Faults {
 }
 
 const MS: Nanos = Nanos::from_millis(1);
-/// Input/output error.
-const EIO: u32 = 5;
 
 #[cfg(test)]
 mod tests {
