@@ -6,7 +6,7 @@ use fathom_record::{
     DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord, SteadyStateRecord,
     SyncRecord, Tolerated, Unified,
 };
-use fathom_stats::{Judge, Latency};
+use fathom_stats::{Latency, SteadyCriterion};
 use fathom_workload::{
     DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency, Results,
     SteadyGroup, SteadySample,
@@ -167,7 +167,7 @@ fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRe
 /// Returns the final steady state of a group; an incomplete window is padded with zeros.
 fn steady_state(group: &SteadyGroup) -> SteadyStateRecord {
     let (rule, standing) = (group.rule(), group.standing());
-    let judged = standing.judged;
+    let evaluation = standing.evaluation;
     let mut window = standing.window;
     window.resize(rule.intervals, SteadySample::default());
     let each = |figure: fn(&SteadySample) -> u64| window.iter().map(figure).collect();
@@ -178,13 +178,15 @@ fn steady_state(group: &SteadyGroup) -> SteadyStateRecord {
             Figure::Latency => "lat",
         }
         .into(),
-        by_slope: rule.judge == Judge::Slope,
+        by_slope: rule.criterion == SteadyCriterion::Slope,
         limit: rule.limit,
         is_percent: rule.percent,
         window_s: rule.interval.get() * rule.intervals as u64 / 1_000_000_000,
         attained: standing.attained,
-        value: judged.value,
-        criterion: judged.criterion(rule.percent).copysign(judged.value),
+        value: evaluation.value,
+        criterion: evaluation
+            .criterion(rule.percent)
+            .copysign(evaluation.value),
         bytes_per_s: each(|sample| sample.bytes_per_s),
         ops_per_s: each(|sample| sample.iops),
         lat_ns: each(|sample| sample.lat_ns),

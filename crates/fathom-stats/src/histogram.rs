@@ -7,52 +7,58 @@
 //!   …                each further power of two: 64 buckets, twice as wide
 //! ```
 //!
-//! A bucket is therefore no wider than 1/64 of its values, and its midpoint is less than 1/128
-//! away from each of them. The first 1856 buckets are fio's own (it ends there, at 2³⁴ ns); the
-//! layout simply goes on to the end of `u64`.
+//! A bucket is no wider than 1/64 of its values, so its midpoint is within 1/128 of each of them.
+//! The first 1856 buckets are fio's, which end at 2³⁴ ns (17 s); the layout continues to the end of
+//! `u64`.
 
 use std::fmt;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Counts of values (nanoseconds, as a rule) by bucket.
+/// Histogram of latencies (or of any `u64`), with a relative error below 1/128.
 ///
-/// All memory, 32 KiB, is reserved by `new`; pages that no value falls into stay untouched.
+/// [`record`](Self::record) while a job runs; [`merge`](Self::merge) and
+/// [`percentile`](Self::percentile) afterwards. Merging is exact: the result equals recording all
+/// values in one histogram. [`subtract`](Self::subtract) gives the values of an interval.
+///
+/// `new` allocates 32 KiB; recording never allocates, and costs a shift, a mask and an increment.
+/// Pages that no value falls into stay untouched. HdrHistogram's adjustable precision was rejected:
+/// /// fio's buckets must be reproduced exactly for `json+` and the histogram logs.
 #[derive(Clone)]
 pub struct Histogram {
-    counts: Box<[u64; SLOTS]>,
+    counts: Box<[u64; TABLE_LENGTH]>,
 }
 
 impl Histogram {
-    /// Number of buckets that cover all of `u64`; indices are below this.
-    pub const BUCKETS: usize = 59 * GROUP;
+    /// Number of buckets, which cover all of `u64`.
+    pub const BUCKETS: usize = 59 * GROUP_BUCKETS;
 
-    /// Number of buckets that fio has; the bucket of a value has the same index in both.
-    pub const FIO_BUCKETS: usize = 29 * GROUP;
+    /// Number of fio's buckets. A value's bucket has the same index in both.
+    pub const FIO_BUCKETS: usize = 29 * GROUP_BUCKETS;
 
-    /// An empty histogram.
+    /// Creates an empty histogram.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "the length is a constant")]
     pub fn new() -> Self {
-        let counts = vec![0; SLOTS].into_boxed_slice();
+        let counts = vec![0; TABLE_LENGTH].into_boxed_slice();
         let counts = counts.try_into().expect("SLOTS is the length of both");
         Self { counts }
     }
 
-    /// Counts one value.
+    /// Records one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.counts[Self::index_of(value)] += 1;
     }
 
-    /// Counts one value `times` times.
+    /// Records one value `times` times.
     #[inline]
     pub fn record_n(&mut self, value: u64, times: u64) {
         self.counts[Self::index_of(value)] += times;
     }
 
-    /// Counts each value.
+    /// Records each value.
     #[inline]
     pub fn record_all(&mut self, values: &[u64]) {
         for &value in values {
@@ -60,42 +66,42 @@ impl Histogram {
         }
     }
 
-    /// Counts each value: the same as [`record_all`](Self::record_all), for values of 32 bits.
+    /// Records each value, as [`record_all`](Self::record_all) does, but vectorised for 32 bits.
     #[inline]
-    pub fn record_short(&mut self, values: &[u32]) {
-        let mut indices = [0; AT_ONCE];
-        for values in values.chunks(AT_ONCE) {
+    pub fn record_u32(&mut self, values: &[u32]) {
+        let mut indices = [0; CHUNK_VALUES];
+        for values in values.chunks(CHUNK_VALUES) {
             let all = values.iter().fold(0, |all, &value| all | value);
-            if all > SHORT_MAX {
+            if all > SHORT_VALUE_MAX {
                 values.iter().for_each(|&value| self.record(value.into()));
                 continue;
             }
-            // A loop of its own: a processor finds the buckets of several values at a time.
+            // A separate loop, because the compiler vectorises it; the increments below it cannot.
             let indices = &mut indices[..values.len()];
             for (index, &value) in indices.iter_mut().zip(values) {
                 *index = short_index_of(value);
             }
             for &index in &*indices {
-                self.counts[index as usize & (SLOTS - 1)] += 1;
+                self.counts[index as usize & (TABLE_LENGTH - 1)] += 1;
             }
         }
     }
 
-    /// Adds all that `other` counted.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (own, add) in self.counts.iter_mut().zip(other.counts.iter()) {
             *own = own.saturating_add(*add);
         }
     }
 
-    /// Takes away what `earlier`, a former state of this histogram, had counted.
+    /// Removes the values of `earlier`, a previous state of this histogram.
     pub fn subtract(&mut self, earlier: &Self) {
         for (own, take) in self.counts.iter_mut().zip(earlier.counts.iter()) {
             *own = own.saturating_sub(*take);
         }
     }
 
-    /// Forgets everything; keeps the memory.
+    /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
     }
@@ -106,15 +112,15 @@ impl Histogram {
         total(&self.counts[..])
     }
 
-    /// Midpoint of the smallest bucket up to whose end at least `percent` % of the values lie; 0 if
-    /// there are no values. `percent` is taken to nine decimals, within 0–100.
+    /// Returns the midpoint of the first bucket at whose end at least `percent` % of the values are
+    /// counted; 0 if there are none. `percent` is clamped to 0–100 and taken to nine decimals.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         self.percentiles(&[percent]).next().unwrap_or(0)
     }
 
-    /// The [`percentile`](Self::percentile) of each of these, in one walk over the buckets if they
-    /// are ascending; one that is smaller than the one before begins another.
+    /// Returns the [`percentile`](Self::percentile) of each of `percents`, in one pass over the
+    /// buckets if they ascend; a smaller one than its predecessor starts another pass.
     pub fn percentiles(&self, percents: &[f64]) -> impl Iterator<Item = u64> {
         let count = self.count();
         let (mut buckets, mut seen) = (self.buckets(), 0_u64);
@@ -136,20 +142,20 @@ impl Histogram {
         })
     }
 
-    /// Index and count of each bucket that is not empty, in ascending order.
+    /// Iterates over the index and count of each non-empty bucket, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|&(_, count)| count > 0)
     }
 
-    /// Midpoint and count of each bucket that is not empty, in ascending order.
+    /// Iterates over the midpoint and count of each non-empty bucket, ascending.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
         self.buckets()
             .map(|(index, count)| (Self::midpoint(index), count))
     }
 
-    /// Returns the number of values below `bound`. A bucket that `bound` cuts is split in
-    /// proportion, so the answer is off by no more than that bucket's count.
+    /// Returns the number of values below `bound`. The bucket that contains `bound` is split
+    /// proportionally, so the error is at most that bucket's count.
     #[must_use]
     pub fn count_below(&self, bound: u64) -> u64 {
         let cut = Self::index_of(bound);
@@ -161,7 +167,7 @@ impl Histogram {
         whole.saturating_add(u64::try_from(split).unwrap_or(u64::MAX))
     }
 
-    /// The bucket that `value` falls into, below `BUCKETS`.
+    /// Returns the bucket of `value`, below `BUCKETS`.
     #[must_use]
     #[inline]
     #[expect(
@@ -171,19 +177,19 @@ impl Histogram {
     pub const fn index_of(value: u64) -> usize {
         // Values below 128 have shift 0 and are their own index. Above, `value >> shift` lies in
         // 64..128: its top bit carries into the group number.
-        let shift = 63 - (value | GROUP as u64).leading_zeros() - GROUP_BITS;
+        let shift = 63 - (value | GROUP_BUCKETS as u64).leading_zeros() - GROUP_BITS;
         let index = ((shift as usize) << GROUP_BITS) + (value >> shift) as usize;
-        // Never changes the index; tells the compiler that it is inside the table.
-        index & (SLOTS - 1)
+        // Does not change the index; lets the compiler omit the bounds check.
+        index & (TABLE_LENGTH - 1)
     }
 
-    /// The value that stands for all of bucket `index`: its midpoint, rounded down.
+    /// Returns the midpoint of bucket `index`, rounded down, which represents its values.
     #[must_use]
     pub const fn midpoint(index: usize) -> u64 {
         Self::lower_bound(index) + Self::width(index) / 2
     }
 
-    /// Smallest value of bucket `index`.
+    /// Returns the smallest value of bucket `index`.
     const fn lower_bound(index: usize) -> u64 {
         let shift = shift_of(index);
         ((index - (shift << GROUP_BITS)) as u64) << shift
@@ -213,7 +219,7 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// As `[[index, count], …]`, empty buckets left out.
+/// Serialises as `[[index, count], …]`, without empty buckets.
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.buckets())
@@ -226,7 +232,7 @@ impl<'de> Deserialize<'de> for Histogram {
     }
 }
 
-/// Reads `[[index, count], …]`.
+/// Deserialiser of `[[index, count], …]`.
 struct Pairs;
 
 impl<'de> Visitor<'de> for Pairs {
@@ -249,11 +255,13 @@ impl<'de> Visitor<'de> for Pairs {
     }
 }
 
-/// The bucket of a value up to `SHORT_MAX`, without a search for its top bit: exponent and upper
-/// six bits of the mantissa of a float count in the steps of this layout.
+/// Returns the bucket of a value up to `SHORT_VALUE_MAX`. It converts to a float instead of
+/// counting leading zeros, for which common vector instruction sets have no instruction: exponent
+/// and upper six bits of the mantissa are the bucket's number, up to a constant.
 #[inline]
 const fn short_index_of(value: u32) -> u32 {
-    // No value rounds up: a bit that lies eight below another is not among its upper seven.
+    // Clears the bits that the conversion could round up: a bit eight below another is not among
+    // the upper seven.
     let value = value.cast_signed();
     let float = (value & !(value >> 8)) as f32;
     let bits = float.to_bits() >> (f32::MANTISSA_DIGITS - 1 - GROUP_BITS);
@@ -264,20 +272,20 @@ const fn short_index_of(value: u32) -> u32 {
     }
 }
 
-/// The sum of counts, which may have been read from a damaged file.
+/// Returns the sum of counts; saturates, because a damaged file may have any counts.
 fn total(counts: &[u64]) -> u64 {
     counts.iter().copied().fold(0, u64::saturating_add)
 }
 
-/// log₂ of the width of bucket `index`.
+/// Returns log₂ of the width of bucket `index`.
 const fn shift_of(index: usize) -> usize {
     (index >> GROUP_BITS).saturating_sub(1)
 }
 
 /// Returns the rank, from 1, of a percentile among `count` values in ascending order.
 ///
-/// In integers, because 99.9 is not a binary fraction: 99.9 % of 1000 values is the 999th, not the
-/// first one above 999.00000000000006.
+/// Integers, because 99.9 is not a binary fraction: 99.9 % of 1000 values is the 999th, not the
+/// first above 999.00000000000006.
 fn rank(percent: f64, count: u64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -288,25 +296,25 @@ fn rank(percent: f64, count: u64) -> u64 {
     u64::try_from(rank).unwrap_or(u64::MAX).max(1)
 }
 
-/// log₂ of the buckets in a group. fio's value: an error of 1/128 is far below what any device
-/// repeats, and the table of one histogram stays within a processor's first cache.
+/// log₂ of the buckets in a group. fio's value: an error of 1/128 is far below the variation of any
+/// device, and one histogram's table fits in a first-level cache.
 const GROUP_BITS: u32 = 6;
 
 /// Buckets in a group.
-const GROUP: usize = 1 << GROUP_BITS;
+const GROUP_BUCKETS: usize = 1 << GROUP_BITS;
 
 /// Length of the table: `BUCKETS` rounded up to a power of two, so that a mask bounds the index.
-const SLOTS: usize = Histogram::BUCKETS.next_power_of_two();
+const TABLE_LENGTH: usize = Histogram::BUCKETS.next_power_of_two();
 
-/// The exponent of a float is stored with 127 added; that of 64 = 2⁶ is group 1.
+/// Upper bits of the float at the start of group 1: its exponent (64 = 2⁶), biased by 127.
 const STEPS: u32 = (127 + GROUP_BITS - 1) << GROUP_BITS;
 
-/// The largest value that a signed integer of 32 bits holds: there are instructions to convert
-/// these.
-const SHORT_MAX: u32 = u32::MAX >> 1;
+/// Largest value of a signed 32-bit integer; vector instructions convert only these to floats.
+const SHORT_VALUE_MAX: u32 = u32::MAX >> 1;
 
-/// Values whose buckets are found before they are counted.
-const AT_ONCE: usize = 128;
+/// Values whose buckets are computed before they are counted: enough to fill vectors, and small
+/// enough to stay in the first-level cache.
+const CHUNK_VALUES: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -349,14 +357,14 @@ mod tests {
         for value in edges
             .chain(ones)
             .chain(0..5000)
-            .chain([SHORT_MAX, u32::MAX])
+            .chain([SHORT_VALUE_MAX, u32::MAX])
         {
             let want = Histogram::index_of(value.into());
-            if value <= SHORT_MAX {
+            if value <= SHORT_VALUE_MAX {
                 assert_eq!(short_index_of(value) as usize, want, "{value}");
             }
             let mut histogram = Histogram::new();
-            histogram.record_short(&[value, 5]);
+            histogram.record_u32(&[value, 5]);
             assert_eq!(histogram.counts[want], 1 + u64::from(want == 5), "{value}");
         }
     }

@@ -1,20 +1,23 @@
-//! One kind of latency: its summary and, where asked for, its histogram.
+//! One kind of latency: its summary and, if requested, its histogram.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, Summary};
 
-/// One kind of latency.
+/// Statistics of one kind of latency (slat, clat, lat…).
+///
+/// The summary is always kept: it is exact and takes 48 bytes. The histogram is optional, because
+/// it takes 32 KiB per direction and kind, and disturbs the caches of a fast job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Count, bounds, mean.
+    /// Count, bounds, mean and deviation.
     pub summary: Summary,
-    /// Distribution, where it is kept.
+    /// Distribution, if kept.
     pub histogram: Option<Histogram>,
 }
 
 impl Latency {
-    /// Nothing recorded yet; a histogram is 32 KiB, so keep one only where it will be shown.
+    /// Creates empty statistics. Request a histogram (32 KiB) only if it will be shown.
     #[must_use]
     pub fn new(keep_histogram: bool) -> Self {
         Self {
@@ -23,7 +26,7 @@ impl Latency {
         }
     }
 
-    /// Takes one value in, ns.
+    /// Records one value, ns.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.summary.record(ns);
@@ -32,7 +35,7 @@ impl Latency {
         }
     }
 
-    /// Takes one value in `times` times, ns.
+    /// Records one value `times` times, ns.
     #[inline]
     pub fn record_n(&mut self, ns: u64, times: u64) {
         self.summary.record_n(ns, times);
@@ -41,7 +44,7 @@ impl Latency {
         }
     }
 
-    /// Takes each value in, ns.
+    /// Records each value, ns.
     #[inline]
     pub fn record_all(&mut self, ns: &[u64]) {
         self.summary.record_all(ns);
@@ -50,17 +53,16 @@ impl Latency {
         }
     }
 
-    /// Takes each value in, ns: the same as [`record_all`](Self::record_all), in a fraction of the
-    /// time.
-    pub fn record_short(&mut self, ns: &[u32]) {
-        self.summary.record_short(ns);
+    /// Records each value, ns, as [`record_all`](Self::record_all) does, in a fraction of the time.
+    pub fn record_u32(&mut self, ns: &[u32]) {
+        self.summary.record_u32(ns);
         if let Some(histogram) = &mut self.histogram {
-            histogram.record_short(ns);
+            histogram.record_u32(ns);
         }
     }
 
-    /// Takes in all that `other` took in. Where only one side keeps a histogram the result has
-    /// one that lacks the other's values.
+    /// Adds the values of `other`. If only one side has a histogram, the result has one that lacks
+    /// the other side's values.
     pub fn merge(&mut self, other: &Self) {
         self.summary.merge(&other.summary);
         match (&mut self.histogram, &other.histogram) {
@@ -70,7 +72,7 @@ impl Latency {
         }
     }
 
-    /// Forgets everything; keeps the memory.
+    /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         self.summary = Summary::new();
         if let Some(histogram) = &mut self.histogram {

@@ -11,5 +11,5 @@ mod summary;
 pub use histogram::Histogram;
 pub use latency::Latency;
 pub use samples::SampleStats;
-pub use steady::{Judge, Judged, judge};
+pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
 pub use summary::Summary;

@@ -14,7 +14,7 @@ pub struct SampleStats {
 }
 
 impl SampleStats {
-    /// Takes one sample in.
+    /// Records one sample.
     pub fn record(&mut self, value: u64) {
         self.min = if self.count == 0 {
             value
@@ -23,15 +23,15 @@ impl SampleStats {
         };
         self.max = self.max.max(value);
         self.count += 1;
-        // Welford's step: the mean moves by its share of the distance.
+        // Welford's update: no cancellation, unlike a sum of squares of large, close samples.
         let value = value as f64;
         let distance = value - self.mean;
         self.mean += distance / self.count as f64;
         self.squares += distance * (value - self.mean);
     }
 
-    /// Takes another job's samples into those of a group, as fio does: what jobs move at the same
-    /// time adds up, so smallest, largest and mean are summed.
+    /// Adds another job's samples to those of a group, as fio does: concurrent jobs' rates add up,
+    /// so minimum, maximum and mean are summed.
     pub fn add_group(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.min = self.min.saturating_add(other.min);
@@ -46,25 +46,25 @@ impl SampleStats {
         self.count
     }
 
-    /// The smallest sample; 0 if there is none.
+    /// Returns the smallest sample; 0 if there is none.
     #[must_use]
     pub const fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest sample; 0 if there is none.
+    /// Returns the largest sample; 0 if there is none.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean; 0 if there is no sample.
+    /// Returns the mean; 0 if there is no sample.
     #[must_use]
     pub const fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The standard deviation (n − 1 below the line); 0 for fewer than two samples.
+    /// Returns the sample standard deviation (divisor n − 1); 0 for fewer than two samples.
     #[must_use]
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {

@@ -1,8 +1,13 @@
-//! Count, smallest, largest, mean and standard deviation, in integers until printed.
+//! Count, minimum, maximum, mean and standard deviation, in integers until printed.
 
 use serde::{Deserialize, Serialize};
 
-/// Exact running sums of values (nanoseconds, as a rule); merging loses nothing.
+/// Exact running sums of values, usually nanoseconds.
+///
+/// Recording costs three additions, a multiplication and two comparisons, in 128-bit integers where
+/// needed. Merging is exact and independent of order, so a group equals its jobs' values recorded
+/// in one summary. Welford's running mean was rejected here: it divides per value, and two merge
+/// orders give different last digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Summary {
@@ -10,14 +15,15 @@ pub struct Summary {
     /// `u64::MAX` while there is no value.
     min: u64,
     max: u64,
-    /// Cannot overflow: that would take 2⁶⁴ values.
+    /// Cannot overflow: 2⁶⁴ values of 64 bits fit.
     sum: u128,
-    /// Wraps, so that no order of recording and merging matters; it takes 2⁴⁰ values of two hours.
+    /// Wraps on overflow, so that the order of recording and merging does not matter. Overflow
+    /// takes 2⁴⁰ values of two hours each.
     sum_of_squares: u128,
 }
 
 impl Summary {
-    /// A summary of nothing.
+    /// Creates a summary of no values.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -29,12 +35,13 @@ impl Summary {
         }
     }
 
-    /// Takes one value in.
+    /// Records one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
         let wide = u128::from(value);
         self.count += 1;
-        // Branches, and not `min` and `max`: they are all but never taken, and then store nothing.
+        // Branches instead of `min` and `max`: they are almost never taken, and then save the
+        // stores.
         if value < self.min {
             self.min = value;
         }
@@ -45,7 +52,7 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(wide * wide);
     }
 
-    /// Takes one value in `times` times.
+    /// Records one value `times` times.
     #[inline]
     pub fn record_n(&mut self, value: u64, times: u64) {
         if times == 0 {
@@ -60,10 +67,10 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(squares);
     }
 
-    /// Takes each value in.
+    /// Records each value.
     #[inline]
     pub fn record_all(&mut self, values: &[u64]) {
-        // A copy, so that the sums live in registers meanwhile.
+        // A local copy, so that the sums stay in registers during the loop.
         let mut sums = *self;
         for &value in values {
             sums.record(value);
@@ -71,15 +78,15 @@ impl Summary {
         *self = sums;
     }
 
-    /// Takes each value in: the same as [`record_all`](Self::record_all), for values of 32 bits.
+    /// Records each value, as [`record_all`](Self::record_all) does, but vectorised for 32 bits.
     #[inline]
-    pub fn record_short(&mut self, values: &[u32]) {
-        for values in values.chunks(SHORT_AT_ONCE) {
+    pub fn record_u32(&mut self, values: &[u32]) {
+        for values in values.chunks(CHUNK_VALUES) {
             self.record_few(values);
         }
     }
 
-    /// Takes in at most `SHORT_AT_ONCE` values. Loops this simple do several values at a time.
+    /// Records at most `CHUNK_VALUES` values. The loops are simple enough to be vectorised.
     #[inline]
     fn record_few(&mut self, values: &[u32]) {
         let mut base = 0;
@@ -92,7 +99,7 @@ impl Summary {
             self.min = self.min.min(least.into());
             self.max = self.max.max(most.into());
             if most > SQUARES_FIT {
-                // Large but close together: summed up is what they exceed the smallest by.
+                // Large but close together: sum their distances from the smallest, which are small.
                 base = least;
             }
         }
@@ -111,8 +118,8 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(squares);
     }
 
-    /// Returns whether all of `values` lie between the smallest and the largest so far, and their
-    /// squares fit: true but for the first ones and now and then a slow one.
+    /// Returns true if all of `values` lie between the minimum and maximum so far, and their
+    /// squares fit. Almost always true: exceptions are the first values and rare outliers.
     #[inline]
     fn spans(&self, values: &[u32]) -> bool {
         let Ok(min) = u32::try_from(self.min) else {
@@ -124,7 +131,7 @@ impl Summary {
         max >= min && !values.iter().fold(false, |any, &value| any | beyond(value))
     }
 
-    /// Takes in all that `other` took in.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.min = self.min.min(other.min);
@@ -139,19 +146,19 @@ impl Summary {
         self.count
     }
 
-    /// The smallest value; 0 if there is none.
+    /// Returns the smallest value; 0 if there is none.
     #[must_use]
     pub const fn min(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min }
     }
 
-    /// The largest value; 0 if there is none.
+    /// Returns the largest value; 0 if there is none.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean; 0 if there is no value.
+    /// Returns the mean; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
@@ -160,7 +167,7 @@ impl Summary {
         self.sum as f64 / self.count as f64
     }
 
-    /// The standard deviation of a sample (n − 1 below the line); 0 for fewer than two values.
+    /// Returns the sample standard deviation (divisor n − 1); 0 for fewer than two values.
     #[must_use]
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {
@@ -186,10 +193,11 @@ impl Default for Summary {
     }
 }
 
-/// The smallest and the largest of `values`; `None` if one is over `BOUNDS_FIT`, or there is none.
+/// Returns the minimum and maximum of `values`; `None` if there are none, or one exceeds
+/// `BOUNDS_FIT`.
 ///
-/// Floats that are not negative have the order of their bits, and every processor knows the larger
-/// of four floats at once; of unsigned integers not every one does.
+/// Compares them as floats: non-negative floats order like their bits, and every x86-64 processor
+/// has a vector minimum of floats, but not of unsigned integers.
 #[inline]
 fn bounds(values: &[u32]) -> Option<(u32, u32)> {
     if values.iter().fold(0, |all, &value| all | value) > BOUNDS_FIT {
@@ -199,7 +207,7 @@ fn bounds(values: &[u32]) -> Option<(u32, u32)> {
     let (fours, rest) = values.as_chunks();
     let mut meet = |four: [u32; 4]| {
         for (lane, value) in four.map(f32::from_bits).into_iter().enumerate() {
-            // Not `f32::min`: that would look for what is not a number.
+            // Not `f32::min`, which also handles NaN and so does not compile to one instruction.
             least[lane] = if value < least[lane] {
                 value
             } else {
@@ -219,8 +227,8 @@ fn bounds(values: &[u32]) -> Option<(u32, u32)> {
     (!values.is_empty()).then_some((least, most))
 }
 
-/// Stored form of a summary: sums as their upper and lower 64 bits, because JSON's readers do not
-/// keep longer integers.
+/// Serialised form of a summary: sums as upper and lower 64 bits, because JSON readers do not keep
+/// longer integers.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     count: u64,
@@ -267,13 +275,13 @@ const fn join([upper, lower]: [u64; 2]) -> u128 {
     (upper as u128) << 64 | lower as u128
 }
 
-/// Values whose sums fit into 64 bits: 128 · 2³² < 2⁶⁴.
-const SHORT_AT_ONCE: usize = 128;
+/// Values summed at once; their sum fits in 64 bits: 128 · 2³² < 2⁶⁴.
+const CHUNK_VALUES: usize = 128;
 
-/// The largest of them whose squares do too: 128 · (2²⁸ − 1)² < 2⁶⁴.
+/// Largest value whose squares sum up in 64 bits: 128 · (2²⁸ − 1)² < 2⁶⁴.
 const SQUARES_FIT: u32 = (1 << 28) - 1;
 
-/// Nothing up to here has the bits of an infinite float, or of none.
+/// Largest value checked for bounds as a float; below it, no bit pattern is infinite or NaN.
 const BOUNDS_FIT: u32 = (1 << 30) - 1;
 
 #[cfg(test)]
@@ -321,7 +329,7 @@ mod tests {
         for length in [1, 2, 3, 4, 5, values.len()] {
             for values in values.windows(length) {
                 let (mut summary, mut want) = (Summary::new(), Summary::new());
-                summary.record_short(values);
+                summary.record_u32(values);
                 let wide = values.iter().copied().map(u64::from);
                 want.record_all(&wide.collect::<Vec<_>>());
                 assert_eq!(summary, want, "{values:?}");

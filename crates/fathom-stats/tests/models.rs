@@ -76,7 +76,7 @@ proptest! {
     fn short_values_are_recorded_as_any_others(values in prop::collection::vec(
         (any::<u32>(), 0..32_u32).prop_map(|(bits, shift)| bits >> shift), 0..300)) {
         let mut latency = Latency::new(true);
-        latency.record_short(&values);
+        latency.record_u32(&values);
         let wide: Vec<u64> = values.into_iter().map(u64::from).collect();
         prop_assert_eq!(latency, latency_of(&wide));
     }

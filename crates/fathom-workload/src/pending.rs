@@ -129,20 +129,20 @@ impl Pending {
         results.bytes += self.bytes;
         if kept.slat {
             let slat = differences(&self.lat, &self.clat);
-            results.slat.record_short(&slat[used]);
+            results.slat.record_u32(&slat[used]);
         }
         if kept.clat {
-            results.clat.record_short(&self.clat[used]);
+            results.clat.record_u32(&self.clat[used]);
         }
         if kept.lat {
-            results.lat.record_short(&self.lat[used]);
+            results.lat.record_u32(&self.lat[used]);
         }
         if let Some(resp) = &mut results.resp {
-            resp.record_short(&self.resp[used]);
+            resp.record_u32(&self.resp[used]);
         }
         if let Some(lag) = &mut results.lag {
             let lags = differences(&self.resp, &self.lat);
-            lag.record_short(&lags[used]);
+            lag.record_u32(&lags[used]);
         }
     }
 

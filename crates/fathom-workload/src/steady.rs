@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_core::{Nanos, Tick};
-use fathom_stats::{Judge, Judged, judge};
+use fathom_stats::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
 
 /// Criterion of a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct SteadyRule {
     /// Observed figure.
     pub figure: Figure,
     /// Slope or deviation.
-    pub judge: Judge,
+    pub criterion: SteadyCriterion,
     /// Limit, in the figure's unit or in percent of its mean.
     pub limit: f64,
     /// The limit is in percent.
@@ -72,7 +72,7 @@ struct State {
     first_open: u64,
     open: VecDeque<Open>,
     window: VecDeque<SteadySample>,
-    judged: Judged,
+    evaluation: SteadyEvaluation,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,7 +89,7 @@ pub struct SteadyStanding {
     /// The steady state was reached.
     pub attained: bool,
     /// Judgement of the last full window.
-    pub judged: Judged,
+    pub evaluation: SteadyEvaluation,
     /// The window, oldest first.
     pub window: Vec<SteadySample>,
 }
@@ -117,7 +117,7 @@ impl SteadyGroup {
         let state = self.lock();
         SteadyStanding {
             attained: self.is_attained(),
-            judged: state.judged,
+            evaluation: state.evaluation,
             window: state.window.iter().copied().collect(),
         }
     }
@@ -207,8 +207,8 @@ impl SteadyGroup {
             Figure::Latency => sample.lat_ns,
         };
         let samples: Vec<u64> = state.window.iter().map(figure).collect();
-        state.judged = judge(&samples, self.rule.judge);
-        if state.judged.criterion(self.rule.percent) <= self.rule.limit {
+        state.evaluation = evaluate_steady(&samples, self.rule.criterion);
+        if state.evaluation.criterion(self.rule.percent) <= self.rule.limit {
             // Relaxed: see above.
             self.attained.store(true, Ordering::Relaxed);
         }

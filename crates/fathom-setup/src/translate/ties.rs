@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fathom_core::Nanos;
 use fathom_job::{Job, Options, SteadyFigure};
-use fathom_stats::Judge;
+use fathom_stats::SteadyCriterion;
 use fathom_workload::{
     Figure, Flow, FlowShare, LatencyTarget, LimitConfig, SteadyGroup, SteadyRule,
 };
@@ -148,9 +148,9 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, RunProblem> {
             SteadyFigure::Bandwidth => Figure::Bandwidth,
             SteadyFigure::Latency => Figure::Latency,
         },
-        judge: match steady.slope {
-            true => Judge::Slope,
-            false => Judge::Deviation,
+        criterion: match steady.slope {
+            true => SteadyCriterion::Slope,
+            false => SteadyCriterion::Deviation,
         },
         limit: steady.limit,
         percent: steady.percent,
