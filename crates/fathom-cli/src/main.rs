@@ -31,7 +31,7 @@ use crate::exit::End;
 
 fn main() -> ExitCode {
     bug::install_hook();
-    fathom_sys::signals::heed();
+    fathom_sys::signals::restore_default_stop();
     let words: Vec<_> = std::env::args_os().collect();
     let dialect = commands::dialect(words.first());
     let ended = std::panic::catch_unwind(|| commands::run(&words, dialect));

@@ -150,7 +150,7 @@ impl Mmap {
             Ok(map) => {
                 if let Some(map) = &map {
                     // posix_fadvise on the file does not affect page faults; madvise does.
-                    let _advice = map.expect_order(self.random[file.index()]);
+                    let _advice = map.advise_order(self.random[file.index()]);
                     let refused = match self.huge_pages {
                         true => map.want_huge_pages(),
                         false => 0,

@@ -33,7 +33,7 @@ use fathom_core::{
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
 use fathom_sys::in_flight::Ready;
-use fathom_sys::memory::{Buffers, BuffersInTurns, Memory};
+use fathom_sys::memory::{Buffers, Memory, SharedBuffers};
 use fathom_sys::thread::Usage;
 
 use crate::EngineConfig;
@@ -130,10 +130,10 @@ impl Offload {
     pub(crate) fn start(mut config: EngineConfig, kick: Kick) -> Result<Self, EngineError> {
         check_shares_buffers(&config)?;
         let memory = &config.memory;
-        let turns = BuffersInTurns::new(memory, config.depth, config.buffer_bytes);
-        let turns = turns.map_err(|error| no_memory(&config, &error))?;
+        let shared = SharedBuffers::new(memory, config.depth, config.buffer_bytes);
+        let shared = shared.map_err(|error| no_memory(&config, &error))?;
         config.memory = Memory {
-            turns: Some(turns),
+            buffers: Some(shared),
             ..memory.clone()
         };
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);

@@ -70,7 +70,7 @@ fn memory(options: &Options) -> Memory {
         },
         file: asked.file.clone().map(Into::into),
         shift: asked.align,
-        turns: None,
+        buffers: None,
     }
 }
 

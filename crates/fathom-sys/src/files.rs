@@ -222,8 +222,8 @@ pub enum Allocation {
 /// Allocates blocks for `length` bytes from `offset`.
 ///
 /// # Errors
-/// The error of the call: `EOPNOTSUPP` where the filesystem cannot, `ENOSPC` where there is no
-/// room.
+/// The error of the call: `EOPNOTSUPP` if the file system does not support it, `ENOSPC` if it is
+/// full.
 pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (signed(offset)?, signed(length)?);
     let fd = fd.as_fd().as_raw_fd();
@@ -244,7 +244,7 @@ pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> io:
 
 /// Space on a filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct Space {
     /// Bytes available to this process.
     pub available_bytes: u64,
     /// Capacity of the filesystem.
@@ -257,7 +257,7 @@ pub struct Room {
 ///
 /// # Errors
 /// The error of `statvfs(3)`.
-pub fn room(path: &Path) -> io::Result<Room> {
+pub fn space(path: &Path) -> io::Result<Space> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: `statvfs` is a plain C struct of integers, for which zeros are a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -271,7 +271,7 @@ pub fn room(path: &Path) -> io::Result<Room> {
     } else {
         stat.f_bavail
     };
-    Ok(Room {
+    Ok(Space {
         available_bytes: blocks.saturating_mul(stat.f_frsize),
         total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
         block_bytes: stat.f_frsize,
@@ -424,7 +424,7 @@ pub(crate) mod tests {
 
     #[test]
     fn room_is_within_the_whole() {
-        let room = room(Path::new("/")).unwrap();
+        let room = space(Path::new("/")).unwrap();
         assert!(room.available_bytes <= room.total_bytes);
         assert!(room.block_bytes.is_power_of_two());
     }

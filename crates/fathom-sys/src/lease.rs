@@ -47,11 +47,11 @@ impl Lease {
     ) -> io::Result<Self> {
         let own = std::process::id();
         let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
-        for turn in 0..TURNS {
+        for attempt in 0..NAME_ATTEMPTS {
             // A process in another container may have the same PID.
-            let path = parent.join(match turn {
+            let path = parent.join(match attempt {
                 0 => format!("{prefix}{own}"),
-                turn => format!("{prefix}{own}-{turn}"),
+                attempt => format!("{prefix}{own}-{attempt}"),
             });
             match make(&path).and_then(|()| Self::take(&path)) {
                 Ok(Some(lease)) => return Ok(lease),
@@ -147,8 +147,8 @@ fn c_path(path: &Path) -> Option<CString> {
 /// Linux 5.7 and later support it on control groups.
 const MARK: &std::ffi::CStr = c"user.fathom";
 
-/// Names to try; more collisions than this are not accidental.
-const TURNS: u32 = 100;
+/// Names to try. More collisions than this are not accidental, so the caller gets the error.
+const NAME_ATTEMPTS: u32 = 100;
 
 #[cfg(test)]
 mod tests {

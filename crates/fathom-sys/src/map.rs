@@ -27,8 +27,8 @@ impl Map {
     /// Maps the first `length` bytes of a file.
     ///
     /// # Errors
-    /// The error of `mmap(2)`: ENODEV where the file cannot be mapped, EACCES where it is not open
-    /// for what is asked, EINVAL for no bytes.
+    /// The error of `mmap(2)`: ENODEV if the file cannot be mapped, EACCES if it is not open in a
+    /// sufficient mode, EINVAL for no bytes.
     pub fn new(file: BorrowedFd<'_>, length: u64, writable: bool) -> io::Result<Self> {
         let length =
             usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
@@ -91,7 +91,7 @@ impl Map {
 
     /// Advises random access (no readahead) or sequential access (more readahead); returns 0 or a
     /// negated errno.
-    pub fn expect_order(&self, random: bool) -> i32 {
+    pub fn advise_order(&self, random: bool) -> i32 {
         let advice = if random {
             libc::MADV_RANDOM
         } else {
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(map.read(file, u64::MAX, &mut out), 0);
         assert_eq!(map.write(file, 16384, &[1]), -libc::ENXIO);
         assert_eq!(map.drop_pages(0, u64::MAX), 0);
-        assert_eq!(map.expect_order(true), 0);
+        assert_eq!(map.advise_order(true), 0);
         assert_eq!(map.read(file, 5000, &mut out[..3]), 3);
         assert_eq!(out[..3], [1, 2, 3]);
     }

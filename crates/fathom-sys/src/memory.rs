@@ -12,10 +12,10 @@ use crate::errno;
 use crate::files::{self, Allocation};
 use crate::system;
 
-mod turns;
+mod shared;
 
-pub use turns::BuffersInTurns;
-use turns::Handle;
+use shared::Handle;
+pub use shared::SharedBuffers;
 
 /// Placement of buffers; by default private memory in normal pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Memory {
     /// Offset of every buffer from the start of a page.
     pub shift: u32,
     /// Use these buffers, shared with other threads in turn, and ignore the other settings.
-    pub turns: Option<BuffersInTurns>,
+    pub buffers: Option<SharedBuffers>,
 }
 
 /// One buffer per slot, in one mapping.
@@ -76,7 +76,7 @@ impl Buffers {
     /// Maps `slots` buffers of `bytes` bytes each, in private memory.
     ///
     /// # Errors
-    /// The error of `mmap(2)`: ENOMEM where the address space or the commit limit is used up.
+    /// The error of `mmap(2)`: ENOMEM if the address space or the commit limit is exhausted.
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.
@@ -87,14 +87,14 @@ impl Buffers {
     /// Maps `slots` buffers of `bytes` bytes each.
     ///
     /// # Errors
-    /// The error of `mmap(2)`: ENOMEM where the address space, the commit limit or the huge pages
-    /// are used up; or what opening the file said.
+    /// The error of `mmap(2)`: ENOMEM if the address space, the commit limit or the huge pages are
+    /// exhausted; or the error of opening the file.
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.
     pub fn within(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
-        if let Some(turns) = &memory.turns {
-            return Ok(turns.buffers(slots, bytes));
+        if let Some(shared) = &memory.buffers {
+            return Ok(shared.buffers(slots, bytes));
         }
         assert!(slots > 0 && bytes > 0, "buffers without bytes");
         let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
@@ -205,9 +205,9 @@ impl Buffers {
     #[inline]
     fn start(&self, slot: Slot) -> *mut u8 {
         if slot.get() >= self.slots {
-            self.take_turn(slot);
+            self.acquire(slot);
         }
-        // SAFETY: slot < slots, here or as `take_turn` has seen it, so the result lies in the
+        // SAFETY: slot < slots, here or as `acquire` has seen it, so the result lies in the
         // slots × stride bytes mapped from `base`.
         unsafe { self.base.as_ptr().add(slot.index() * self.stride) }
     }
@@ -217,7 +217,7 @@ impl Buffers {
     /// Panics unless the slot exists and this handle may use it.
     #[cold]
     #[inline(never)]
-    fn take_turn(&self, slot: Slot) {
+    fn acquire(&self, slot: Slot) {
         match &self.home {
             Home::Own(_) => panic!("no slot {}", slot.get()),
             Home::Shared(handle) => handle.take(slot),
@@ -354,7 +354,7 @@ mod tests {
                 file,
                 shift,
                 huge: 0,
-                turns: None,
+                buffers: None,
             };
             let mut buffers = Buffers::within(&memory, 3, 5000).unwrap();
             for slot in 0..3 {

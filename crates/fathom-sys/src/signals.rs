@@ -60,7 +60,7 @@ impl Interrupts {
 /// Restores the default action of `SIGINT` and `SIGTERM`, which scripts ignore for background jobs.
 /// Until [`Interrupts::install`], a user can so end a wait, such as for the writer of a FIFO that
 /// is the job file.
-pub fn heed() {
+pub fn restore_default_stop() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the default action needs no handler; the signals are not yet those of
         // `Interrupts`, as this is called before anything else.

@@ -84,7 +84,7 @@ impl Ring {
         match op.kind {
             OpKind::Data(direction @ (Direction::Read | Direction::Write)) if self.mode.plain => {
                 let fields = self.data_fields(op, direction == Direction::Write, file);
-                self.lay_down(op.slot, fields);
+                self.push_entry(op.slot, fields);
             }
             _ => {
                 let op = *op;
@@ -137,19 +137,19 @@ impl Ring {
             };
             fields.entry()
         });
-        // SAFETY: as in `lay_down`.
+        // SAFETY: as in `push_entry`.
         unsafe { self.rings.submission.push_all(entries) };
     }
 
     #[inline(never)]
     fn push_uncommon(&mut self, op: &Op, file: Descriptor<'_>) {
         let fields = self.uncommon_fields(op, file);
-        self.lay_down(op.slot, fields);
+        self.push_entry(op.slot, fields);
     }
 
     /// Builds the entry of an op from `fields` and its user data.
     #[inline(always)]
-    fn lay_down(&mut self, slot: Slot, mut fields: Fields) {
+    fn push_entry(&mut self, slot: Slot, mut fields: Fields) {
         fields.user_data = self.in_flight.begin(slot);
         // SAFETY: the slot was free, so fewer ops than slots were in flight, and the queue has a
         // place for each slot. The entry names a part of the slot's buffer, checked by

@@ -165,8 +165,8 @@ fn file_system_of(path: &Path) -> Option<u64> {
     Some(fs::metadata(nearest_existing(path)?).ok()?.dev())
 }
 
-fn room_for(path: &Path) -> Option<files::Room> {
-    files::room(&nearest_existing(path)?).ok()
+fn room_for(path: &Path) -> Option<files::Space> {
+    files::space(&nearest_existing(path)?).ok()
 }
 
 /// Builds the error for a full disk, with the number of missing bytes.

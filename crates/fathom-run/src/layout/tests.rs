@@ -285,7 +285,7 @@ fn what_obviously_does_not_fit_is_refused_before_anything_is_made() {
         panic!("{error}");
     };
     assert_eq!(needed_bytes, (1 << 60) + 4096);
-    let available = files::room(&scratch.0).unwrap().available_bytes;
+    let available = files::space(&scratch.0).unwrap().available_bytes;
     // Other processes write to the same file system meanwhile.
     assert!((needed_bytes - missing_bytes).abs_diff(available) < 8 << 30);
     assert_eq!(scratch.list(), []);
@@ -664,7 +664,7 @@ fn a_small_file_system_fills_up_and_is_empty_again() {
         assert_eq!(scratch.list(), [("old".to_owned(), 8)]);
         assert_eq!(scratch.read("old"), b"precious");
     }
-    assert!(files::room(&scratch.0).unwrap().available_bytes >= (8 << 20) - (64 << 10));
+    assert!(files::space(&scratch.0).unwrap().available_bytes >= (8 << 20) - (64 << 10));
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl EventRing {
         // and since head ≠ tail the kernel has written it and does not touch it.
         let event = unsafe { self.header.add(1).cast::<Event>().add(head as usize).read() };
         let next = if head + 1 == self.places { 0 } else { head + 1 };
-        // Release: the event was read before the kernel may write its place anew.
+        // Release: the event is read before the kernel may overwrite it.
         self.header().head.store(next, Ordering::Release);
         Some(event)
     }

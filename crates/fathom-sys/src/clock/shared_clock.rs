@@ -27,13 +27,13 @@ pub(super) struct Time(pub(super) AtomicU64);
 /// The serving thread, ended on drop; from then on the time stands still.
 #[derive(Debug)]
 pub struct TimeServer {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
     cpu: u32,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ServerState {
     stop: AtomicBool,
     longest_ns: AtomicU64,
 }
@@ -50,7 +50,7 @@ impl TimeServer {
         let time: &'static Time = Box::leak(Box::default());
         // Relaxed, here and below: the times and flags guard no other memory.
         time.0.store(clock.now().get(), Ordering::Relaxed);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ServerState::default());
         let (sender, receiver) = channel();
         let own = Arc::clone(&shared);
         let thread = Builder::new().name("gtod".into()).spawn(move || {
@@ -89,7 +89,7 @@ impl TimeServer {
     }
 }
 
-fn serve(clock: Clock, time: &Time, shared: &Shared) {
+fn serve(clock: Clock, time: &Time, shared: &ServerState) {
     let mut last = clock.now();
     let mut longest = Nanos::ZERO;
     while !shared.stop.load(Ordering::Relaxed) {

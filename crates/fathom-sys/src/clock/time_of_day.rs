@@ -18,7 +18,7 @@ pub(super) struct TimeOfDay {
     /// Offset subtracted from the time of day, modulo 2⁶⁴.
     offset: AtomicU64,
     /// Reading at the last check, and the lead of `CLOCK_MONOTONIC` over it, modulo 2⁶⁴.
-    looked: AtomicU64,
+    checked_at: AtomicU64,
     ahead: AtomicU64,
     steps: AtomicU32,
 }
@@ -28,7 +28,7 @@ impl TimeOfDay {
     pub(super) fn starting(time_of_day_ns: u64, monotonic_ns: u64) -> Self {
         Self {
             offset: AtomicU64::new(time_of_day_ns),
-            looked: AtomicU64::new(0),
+            checked_at: AtomicU64::new(0),
             ahead: AtomicU64::new(monotonic_ns),
             steps: AtomicU32::new(0),
         }
@@ -44,12 +44,12 @@ impl TimeOfDay {
         // the next check.
         let offset = self.offset.load(Ordering::Relaxed);
         let shown = time_of_day_ns().wrapping_sub(offset);
-        let since = shown.wrapping_sub(self.looked.load(Ordering::Relaxed));
+        let since = shown.wrapping_sub(self.checked_at.load(Ordering::Relaxed));
         // A slow reader may return a time just before the check.
-        if since < LOOK_EVERY_NS || since.wrapping_neg() < LOOK_EVERY_NS {
+        if since < CHECK_EVERY_NS || since.wrapping_neg() < CHECK_EVERY_NS {
             return shown.min(i64::MAX.unsigned_abs());
         }
-        self.look(offset, time_of_day_ns, monotonic_ns)
+        self.check(offset, time_of_day_ns, monotonic_ns)
     }
 
     /// Returns the number of steps detected.
@@ -58,14 +58,14 @@ impl TimeOfDay {
     }
 
     #[cold]
-    fn look(
+    fn check(
         &self,
         offset: u64,
         time_of_day_ns: impl Fn() -> u64,
         monotonic_ns: impl Fn() -> u64,
     ) -> u64 {
         let ahead = self.ahead.load(Ordering::Relaxed);
-        for _ in 0..READS {
+        for _ in 0..READ_ATTEMPTS {
             let before = monotonic_ns();
             let shown = time_of_day_ns().wrapping_sub(offset);
             let after = monotonic_ns();
@@ -75,7 +75,7 @@ impl TimeOfDay {
                 // The two may run at slightly different rates (slewing): follow.
                 self.ahead
                     .store(after.wrapping_sub(shown), Ordering::Relaxed);
-                self.looked.store(shown, Ordering::Relaxed);
+                self.checked_at.store(shown, Ordering::Relaxed);
                 return shown;
             }
             // The thread was descheduled between the two reads: not a step.
@@ -95,17 +95,17 @@ impl TimeOfDay {
                 .compare_exchange(offset, moved, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() {
             self.steps.fetch_add(1, Ordering::Relaxed);
-            self.looked.store(expected, Ordering::Relaxed);
+            self.checked_at.store(expected, Ordering::Relaxed);
         }
     }
 }
 
 /// Interval between checks.
-const LOOK_EVERY_NS: u64 = 1_000_000;
+const CHECK_EVERY_NS: u64 = 1_000_000;
 /// Smaller differences come from slewing and from the time between the two reads.
 const STEP_NS: u64 = 100_000_000;
 /// Attempts to read both clocks without being descheduled in between.
-const READS: u32 = 10;
+const READ_ATTEMPTS: u32 = 10;
 
 #[cfg(test)]
 mod tests {

@@ -46,7 +46,7 @@ pub fn creation_path(path: &Path) -> io::Result<PathBuf> {
 /// parent until it calls `exec`.
 #[must_use]
 pub fn is_open_elsewhere(file: &File) -> Option<bool> {
-    for _ in 0..ASK_AGAIN {
+    for _ in 0..LEASE_ATTEMPTS {
         if !is_open_elsewhere_now(file)? {
             return Some(false);
         }
@@ -79,7 +79,7 @@ fn control(fd: RawFd, command: libc::c_int, argument: libc::c_int) -> io::Result
 const LINKS_MAX: u32 = 40;
 
 /// Attempts 1 ms apart: far longer than a fork and exec take, negligible for a layout.
-const ASK_AGAIN: u32 = 20;
+const LEASE_ATTEMPTS: u32 = 20;
 
 /// Of <asm-generic/fcntl.h>, the same on every architecture that Rust supports; not in the libc
 /// crate.

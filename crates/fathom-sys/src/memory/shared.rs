@@ -21,10 +21,10 @@ use super::{Buffers, Home, Memory};
 
 /// Buffers whose handles may be on different threads.
 #[derive(Clone, Debug)]
-pub struct BuffersInTurns(Arc<Shared>);
+pub struct SharedBuffers(Arc<SharedState>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     /// The mapping.
     buffers: Buffers,
     /// Per slot, the handle that holds it, or [`NOBODY`].
@@ -35,14 +35,14 @@ struct Shared {
 
 // SAFETY: of `buffers` only what never changes is read, and the memory behind it is touched
 // through handles alone, of which one at a time has a slot.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedState {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedState {}
 
 /// One thread's handle to the buffers.
 #[derive(Debug)]
 pub(super) struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Unique number, other than [`NOBODY`].
     number: u32,
     /// Slots held by this handle, cached so that a thread does not touch the shared line of holders
@@ -50,7 +50,7 @@ pub(super) struct Handle {
     has: Box<[Cell<bool>]>,
 }
 
-impl BuffersInTurns {
+impl SharedBuffers {
     /// Maps `slots` buffers of `bytes` bytes each, all free.
     ///
     /// # Errors
@@ -60,10 +60,10 @@ impl BuffersInTurns {
     /// If there are no slots, or no bytes in them.
     pub fn new(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
         let memory = Memory {
-            turns: None,
+            buffers: None,
             ..memory.clone()
         };
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SharedState {
             buffers: Buffers::within(&memory, slots, bytes)?,
             holders: (0..slots).map(|_| AtomicU32::new(NOBODY)).collect(),
             handles: AtomicU32::new(NOBODY),
@@ -94,13 +94,13 @@ impl BuffersInTurns {
     }
 }
 
-impl PartialEq for BuffersInTurns {
+impl PartialEq for SharedBuffers {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for BuffersInTurns {}
+impl Eq for SharedBuffers {}
 
 impl Handle {
     pub(super) fn slots(&self) -> u32 {
@@ -151,7 +151,7 @@ mod tests {
 
     fn pair() -> (Buffers, Buffers) {
         let memory = Memory {
-            turns: Some(BuffersInTurns::new(&Memory::default(), 2, 512).unwrap()),
+            buffers: Some(SharedBuffers::new(&Memory::default(), 2, 512).unwrap()),
             ..Memory::default()
         };
         let handle = || Buffers::within(&memory, 2, 512).unwrap();

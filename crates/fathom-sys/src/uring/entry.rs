@@ -5,7 +5,7 @@
 //! are therefore assembled in registers. A test compares them with the builders of the `io-uring`
 //! crate.
 
-use super::rings::Entry;
+use super::rings::EntryWords;
 
 /// Fields of `struct io_uring_sqe` that are used here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Fields {
 
 impl Fields {
     #[inline(always)]
-    pub(super) const fn entry(self) -> Entry {
+    pub(super) const fn entry(self) -> EntryWords {
         [
             pair_u32(
                 pair_u16(self.head, self.priority),

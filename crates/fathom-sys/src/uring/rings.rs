@@ -23,10 +23,10 @@ use crate::in_flight::InFlight;
 
 /// A submission queue entry (`struct io_uring_sqe`) as whole words. The last two are zero for all
 /// our ops, as they are in a new queue, and never written.
-pub(super) type Entry = [u64; 6];
+pub(super) type EntryWords = [u64; 6];
 
 /// Storage for an entry.
-type Place = [u64; 8];
+type EntrySlot = [u64; 8];
 
 /// Both queues of a ring and its descriptor.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Rings {
 /// Submission queue.
 #[derive(Debug)]
 pub(super) struct Submission {
-    places: NonNull<Place>,
+    places: NonNull<EntrySlot>,
     mask: u32,
     /// Index of the next entry.
     tail: u32,
@@ -137,10 +137,10 @@ impl Submission {
     /// The queue has a free place. Everything that the entry names stays alive until its
     /// completion.
     #[inline(always)]
-    pub(super) unsafe fn push(&mut self, entry: Entry) {
+    pub(super) unsafe fn push(&mut self, entry: EntryWords) {
         let place = (self.tail & self.mask) as usize;
         // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
-        unsafe { self.places.add(place).cast::<Entry>().write(entry) };
+        unsafe { self.places.add(place).cast::<EntryWords>().write(entry) };
         self.tail = self.tail.wrapping_add(1);
     }
 
@@ -149,13 +149,13 @@ impl Submission {
     /// # Safety
     /// As for `push`, for each of them.
     #[inline(always)]
-    pub(super) unsafe fn push_all(&mut self, entries: impl Iterator<Item = Entry>) {
+    pub(super) unsafe fn push_all(&mut self, entries: impl Iterator<Item = EntryWords>) {
         // Local copies: the compiler cannot rule out that writing entries changes `self`.
         let (places, mask, mut tail) = (self.places, self.mask, self.tail);
         for entry in entries {
             let place = (tail & mask) as usize;
             // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
-            unsafe { places.add(place).cast::<Entry>().write(entry) };
+            unsafe { places.add(place).cast::<EntryWords>().write(entry) };
             tail = tail.wrapping_add(1);
         }
         self.tail = tail;

@@ -200,17 +200,17 @@ struct Built {
 fn build(config: &RingConfig) -> io::Result<Built> {
     let mut first_error = None;
     let entries = config.slots.next_power_of_two();
-    for age in AGES {
+    for features in FEATURE_SETS {
         // At most one op per slot is in flight; a larger completion queue would waste memory.
-        let mut parameters = Parameters::new(flags(age, config), entries);
+        let mut parameters = Parameters::new(flags(features, config), entries);
         parameters.thread_cpu = config.kernel_thread_cpu.unwrap_or(0);
         parameters.thread_idle_ms = KERNEL_THREAD_IDLE_MS;
         match Rings::set_up(entries, &mut parameters) {
             Ok(rings) => {
                 return Ok(Built {
                     rings,
-                    flags: flags(age, config),
-                    refused: flags(AGES[0], config) & !flags(age, config),
+                    flags: flags(features, config),
+                    refused: flags(FEATURE_SETS[0], config) & !flags(features, config),
                 });
             }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -223,8 +223,8 @@ fn build(config: &RingConfig) -> io::Result<Built> {
 }
 
 /// Returns the flags of a kernel generation that suit the configuration.
-fn flags(age: u32, config: &RingConfig) -> u32 {
-    let mut flags = age | SETUP_CQSIZE;
+fn flags(features: u32, config: &RingConfig) -> u32 {
+    let mut flags = features | SETUP_CQSIZE;
     if config.by_workers && flags & SETUP_DEFER_TASKRUN != 0 {
         // Deferred task work would make every completion by a kernel worker wake us.
         flags = flags & !SETUP_DEFER_TASKRUN | SETUP_COOP_TASKRUN;
@@ -287,7 +287,7 @@ unsafe fn register_list<T>(fd: i32, opcode: u32, list: &mut [T]) -> io::Result<(
 }
 
 /// Flags by kernel: 6.6 and later, 6.1, 6.0, 5.19, 5.18, and older.
-const AGES: [u32; 6] = [
+const FEATURE_SETS: [u32; 6] = [
     LINUX_6_1 | SETUP_NO_SQARRAY,
     LINUX_6_1,
     SETUP_SUBMIT_ALL | SETUP_SINGLE_ISSUER | SETUP_COOP_TASKRUN | SETUP_TASKRUN_FLAG,
