@@ -18,10 +18,10 @@ pub(crate) fn read<'t>(
     while at < text.len() {
         let rest = whole.part(at..text.len());
         at += match rest.text.as_bytes()[0] {
-            b' ' | b'\t' => 1,
+            b' ' | b'\t' => blanks(rest)?,
             b'"' => quoted(rest, &mut bytes)?,
             b'0' if rest.text[1..].starts_with(['x', 'X']) => hexadecimal(rest, &mut bytes)?,
-            b'0'..=b'9' | b'-' => decimal(rest, &mut bytes)?,
+            b'0'..=b'9' | b'-' | b'+' => decimal(rest, &mut bytes)?,
             b'\'' => {
                 let Some(length) = rest.text[1..].find('\'') else {
                     return Err(bad(rest, "has no closing quotation mark"));
@@ -48,6 +48,16 @@ pub(crate) fn read<'t>(
         return Err(bad(whole, "is empty"));
     }
     Ok(bytes)
+}
+
+/// Blanks, which only a decimal number may follow, as in fio.
+fn blanks(piece: Piece<'_>) -> Result<usize, Problem> {
+    let rest = piece.text.trim_start_matches([' ', '\t']);
+    let hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
+    if hexadecimal || !rest.starts_with(|letter: char| "+-0123456789".contains(letter)) {
+        return Err(bad(piece, "starts with a blank").fix("write parts without blanks in between"));
+    }
+    Ok(piece.text.len() - rest.len())
 }
 
 /// `%o`: eight bytes for the offset of a block.
@@ -101,7 +111,7 @@ fn before_next(piece: Piece<'_>, from: usize, digits: usize) -> usize {
 /// A decimal of 32 bits, little endian: without high zero bytes if positive, all four bytes if
 /// negative.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
-    let sign = usize::from(piece.text.starts_with('-'));
+    let sign = usize::from(piece.text.starts_with(['-', '+']));
     let digits = piece.text[sign..].bytes();
     let digits = digits.take_while(u8::is_ascii_digit).count();
     let length = sign + before_next(piece, sign, digits);
@@ -170,6 +180,9 @@ mod tests {
             &[0xde, 0xad, 0xfa, 0xce, b'a', b'b', 0xf4, 0xff, 0xff, 0xff],
         );
         check("0x12 34", &[0x12, 34]);
+        check("1 -2\t3", &[1, 0xfe, 0xff, 0xff, 0xff, 3]);
+        check("\"a\" 10x3", &[b'a', 1, 3]);
+        check("1+2", &[1, 2]);
         check("0", &[0]);
         check("120x34", &[12, 0x34]);
         check("-120x12", &[0xf4, 0xff, 0xff, 0xff, 0x12]);
@@ -190,6 +203,14 @@ mod tests {
             "'file'",
             "%o",
             "é",
+            "+-1",
+            "- 1",
+            "0x12 0x34",
+            "12 0X34",
+            "\"a\" \"b\"",
+            "1 \"b\"",
+            "0x11 'file'",
+            "0x11 ",
         ] {
             assert!(of(text).is_err(), "{text}");
         }

@@ -307,8 +307,8 @@ impl<'b, 'a> Reader<'b, 'a> {
 pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Limit of options per section. There are a few hundred options, and only `filename` adds when
-/// repeated.
-const OPTIONS_MAX: usize = 150_000;
+/// repeated. A power of two: one more would double the memory of the section.
+const OPTIONS_MAX: usize = 1 << 17;
 
 /// Limit of nested includes.
 const DEPTH_MAX: usize = 16;

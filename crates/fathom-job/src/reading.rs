@@ -82,6 +82,15 @@ impl Shown for (u64, u64) {
     }
 }
 
+impl Shown for (Nanos, Nanos) {
+    fn shown(&self) -> String {
+        match self {
+            (low, high) if low == high => low.shown(),
+            (low, high) => format!("{}-{}", low.shown(), high.shown()),
+        }
+    }
+}
+
 impl Shown for Size {
     fn shown(&self) -> String {
         match self {
@@ -164,6 +173,21 @@ pub(crate) fn time(text: &str, bare: Bare) -> Option<Reading<Nanos>> {
     parts(text, Counts::First, |rest| moment(rest, bare))
 }
 
+/// Reads a range of delays: the first two parts that are times. One that is negative counts as 0,
+/// and so does an unreadable first part.
+pub(crate) fn delays(text: &str) -> Option<(Nanos, Nanos)> {
+    let mut parts = rests(text);
+    let low = match parts.next()? {
+        negative if negative.trim_start().starts_with('-') => None,
+        part => moment(part, Bare::Seconds),
+    };
+    let high = parts.find_map(|part| moment(part, Bare::Seconds));
+    match (low, high) {
+        (Some(low), None) => Some((low, low)),
+        (low, high) => high.map(|high| (low.unwrap_or(Nanos::ZERO), high)),
+    }
+}
+
 /// Reads one time, with all text after it.
 pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
     if text.ends_with('z') {
@@ -171,6 +195,8 @@ pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
     }
     let (value, rest) = digits(text)?;
     let second = 1_000_000_u64;
+    // The unit of a range is that of its end: `1-2ms` begins at 1 ms.
+    let rest = rest.trim_start_matches(|letter: char| letter == '-' || letter.is_ascii_digit());
     let unit = rest.to_ascii_lowercase();
     let micros = match unit.as_str() {
         unit if unit.starts_with("ms") => 1000,
@@ -266,15 +292,39 @@ pub(crate) fn in_range(value: u64, min: u64, max: u64) -> Option<u64> {
     })
 }
 
-/// Reads the leading number of a text, with or without a fraction.
+/// Reads the number that a text begins with, like the C library's `strtod`: decimal with or without
+/// fraction and exponent, whole hexadecimal, `inf` or `nan`.
 pub(crate) fn float(text: &str) -> Option<f64> {
     let body = text.trim_start();
-    let plain = |letter: char| letter.is_ascii_digit() || letter == '.';
-    let end = body.find(|letter| !plain(letter)).unwrap_or(body.len());
-    // One dot, with or without digits after it.
-    let mut dots = body[..end].match_indices('.');
-    let end = dots.nth(1).map_or(end, |(second, _)| second);
-    body[..end].parse().ok()
+    let (negative, body) = match body.strip_prefix('-') {
+        Some(body) => (true, body),
+        None => (false, body.strip_prefix('+').unwrap_or(body)),
+    };
+    let until = |text: &str, is_part: fn(char) -> bool| {
+        let end = text.find(|letter| !is_part(letter));
+        end.unwrap_or(text.len())
+    };
+    let lower = body.get(..3).unwrap_or(body).to_ascii_lowercase();
+    let value = if matches!(lower.as_str(), "inf" | "nan") {
+        lower.parse().ok()
+    } else if lower.starts_with("0x") && lower.ends_with(|last: char| last.is_ascii_hexdigit()) {
+        let digits = &body[2..];
+        let digits = &digits[..until(digits, |letter| letter.is_ascii_hexdigit())];
+        u64::from_str_radix(digits, 16)
+            .ok()
+            .map(|value| value as f64)
+    } else {
+        let end = until(body, |letter| letter.is_ascii_digit() || letter == '.');
+        // One dot, with or without digits after it.
+        let mut dots = body[..end].match_indices('.');
+        let end = dots.nth(1).map_or(end, |(second, _)| second);
+        let rest = body[end..].strip_prefix(['e', 'E']).unwrap_or_default();
+        let sign = usize::from(rest.starts_with(['-', '+']));
+        let exponent = sign + until(&rest[sign..], |letter| letter.is_ascii_digit());
+        let whole = (exponent > sign).then(|| body[..end + 1 + exponent].parse().ok());
+        whole.flatten().or_else(|| body[..end].parse().ok())
+    };
+    value.map(|value: f64| if negative { -value } else { value })
 }
 
 /// Reads leading digits, 0 if there are none, like the C library's `atoi`.
@@ -425,12 +475,44 @@ mod tests {
             ("2s-3s", 2),
             ("0x10s", 16),
             ("8-4", 8_000_000),
+            ("1-2ms", 1000),
+            ("1-2-3m", 60_000_000),
+            ("1-x", 1),
+            ("1m-2", 1),
+            ("1:2ms", 1_000_000),
+            ("1 2ms", 1_000_000),
         ] {
             assert_eq!(micros(text), Some(want), "{text}");
         }
         let got = read("30+30", Bare::Microseconds);
         assert_eq!(got, Some(Nanos::from_micros(30)));
         assert_eq!(read("s", Bare::Seconds), None);
+    }
+
+    #[test]
+    fn floats_are_those_of_the_c_library() {
+        for (text, want) in [
+            ("50", Some(50.0)),
+            (" .5x", Some(0.5)),
+            ("5.6.7", Some(5.6)),
+            ("1e1", Some(10.0)),
+            ("10e-1:3", Some(1.0)),
+            ("1e", Some(1.0)),
+            ("1e+", Some(1.0)),
+            ("0x10", Some(16.0)),
+            ("0xg", Some(0.0)),
+            ("+5", Some(5.0)),
+            ("-5", Some(-5.0)),
+            ("INF", Some(f64::INFINITY)),
+            ("1e400", Some(f64::INFINITY)),
+            ("x", None),
+            (".", None),
+            ("", None),
+            ("é", None),
+        ] {
+            assert_eq!(float(text), want, "{text}");
+        }
+        assert!(float("nan").is_some_and(f64::is_nan));
     }
 
     #[test]

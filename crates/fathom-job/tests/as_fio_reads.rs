@@ -42,6 +42,13 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--thinktime=1.5s", "--thinktime=1us", "fraction"),
     ("--max_latency=30+30", "--max_latency=30us", "operator"),
     ("--startdelay=1-2-3", "--startdelay=1-2", "bad-range"),
+    ("--startdelay=-8k", "--startdelay=0us-8us", "no-number"),
+    ("--startdelay=-2", "--startdelay=0-2", "no-number"),
+    ("--startdelay=x-4k", "--startdelay=0us-4us", "not-a-number"),
+    ("--startdelay=3-x", "--startdelay=3us", "not-a-number"),
+    ("--startdelay=2-", "--startdelay=2", "no-number"),
+    ("--startdelay=1-2ms", "--startdelay=1ms-2ms", "one-unit"),
+    ("--startdelay=1:2ms", "--startdelay=1s-2ms", "one-unit"),
     // Flags.
     (
         "--time_based=10 --runtime=1",
@@ -97,6 +104,11 @@ const READINGS: &[(&str, &str, &str)] = &[
         "bad-percentile",
     ),
     (
+        "--percentile_list=1e1:99",
+        "--percentile_list=10:99",
+        "bad-percentile",
+    ),
+    (
         "--latency_percentile=99:98",
         "--latency_percentile=99",
         "bad-percentage",
@@ -128,6 +140,16 @@ const READINGS: &[(&str, &str, &str)] = &[
         "bad-split",
     ),
     ("--bssplit=4k/-50", "--bssplit=4k/100", "bad-percent"),
+    ("--bs=8k --bssplit=0", "--bs=8k", "out-of-range"),
+    ("--bssplit=0/50:0/50", "", "out-of-range"),
+    ("--bssplit=8k,0", "--bssplit=8k,", "out-of-range"),
+    ("--bssplit=0/0:8k/100", "--bssplit=8k", "out-of-range"),
+    ("--ba=4%", "--ba=18446744073709551611", "bad-suffix"),
+    (
+        "--ba=-4k,8k",
+        "--ba=18446744073709547520,8k",
+        "out-of-range",
+    ),
     (
         "--bssplit=4k/50:8k/-1",
         "--bssplit=4k/50:8k/50",
@@ -158,6 +180,11 @@ const READINGS: &[(&str, &str, &str)] = &[
     (
         "--random_distribution=zoned::60/10",
         "--random_distribution=zoned:100/100",
+        "bad-zones",
+    ),
+    (
+        "--random_distribution=zoned_abs:50/32k:50",
+        "--random_distribution=zoned_abs:50/32k:50/0",
         "bad-zones",
     ),
     ("--invalidate=10", "--invalidate=1", "not-a-boolean"),
@@ -258,6 +285,20 @@ fn an_exponent_of_0_or_less_is_taken_as_it_is() {
     assert_eq!(law, RandomDistribution::Zipf(-1.5, None));
 }
 
+/// A list that does not begin with a percentile has no documented text: it reports no percentiles.
+#[test]
+fn percentiles_end_before_the_first_entry_that_is_none() {
+    let world = World::default().lenient();
+    for text in [
+        "101:99", "x:99", "nan", "nan:99", ":99", "-5:99", "200:x:50",
+    ] {
+        let line = format!("--name=x --size=1m --percentile_list={text}");
+        let list = &world.plan(&line).jobs[0].options.percentile_list;
+        assert_eq!(list, &[], "{text}");
+        assert_eq!(World::default().errors(&line).len(), 1, "{text}");
+    }
+}
+
 fn options(invocation: Invocation) -> Options {
     match invocation {
         Invocation::Run { plan, .. } => plan.jobs[0].options.clone(),
@@ -342,9 +383,22 @@ fn what_fio_refuses_stays_refused() {
         "--bsrange=4k",
         "--size=4kzz",
         "--rw=readx",
-        "--percentile_list=x:50",
+        "--percentile_list=x",
+        "--percentile_list=x:101",
+        "--percentile_list=inf",
         "--latency_percentile=101",
+        "--latency_percentile=-5x",
         "--bssplit=k/50",
+        "--bssplit=0/50:8k/50",
+        "--startdelay=x-",
+        "--startdelay=--",
+        "--ba=0",
+        "--steadystate=iops:10,1",
+        "--steadystate=iops:10,",
+        "--random_distribution=gauss",
+        "--random_distribution=gauss:2",
+        "--random_distribution=zoned_abs:50/32k:50/",
+        "--random_distribution=zoned_abs:50/32k:x",
         "--bssplit=-4k/50:8k/50",
         "--bssplit=4k/60:8k:8k/50:16k",
         "--bsrange=50%-8k",
@@ -384,6 +438,8 @@ fn jobs_as_a_whole_are_judged_when_they_run() {
         "--numa_mem_policy=none",
         "--rw=read:x",
         "--rw=read:",
+        "--ignore_error=eio",
+        "--ignore_error=EIO:xyz",
         "--ioengine=io_uring --cmdprio_bssplit=4k/50/1",
         "--ioengine=io_uring --cmdprio_bssplit=4k/50:4k/60",
     ] {

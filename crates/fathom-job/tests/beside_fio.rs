@@ -386,15 +386,12 @@ fn word_texts(words: &[&str]) -> Vec<String> {
 /// Numbers with a fraction, alone and in lists.
 fn float_texts() -> Vec<String> {
     let numbers = [
-        "50", "99.9", "0", "100", ".5", "5.", "1e1", "101", "-1", "x", "50x", "50%",
+        "50", "99.9", "0", "100", ".5", "5.", "1e1", "101", "-1", "x", "50x", "50%", "0x10", "+5",
     ];
     let tails = ["", ":99", ",99", ";99", ":x", ": 99", ":", "::99"];
-    // Of a list that begins with no percentage fio prints none at all.
-    let none = |text: &String| text.contains(':') && text.starts_with(['-', 'x']);
     let texts = numbers
         .iter()
-        .flat_map(|number| tails.map(|tail| format!("{number}{tail}")))
-        .filter(|text| !none(text) && !text.starts_with("101:"));
+        .flat_map(|number| tails.map(|tail| format!("{number}{tail}")));
     let long = |count: u32| {
         (1..=count)
             .map(|n| n.to_string())
@@ -415,9 +412,13 @@ fn range_texts() -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn words_lists_and_ranges_are_accepted_as_by_fio() {
-    let options = [
+fn some(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// Options that take words, lists or ranges, each with texts.
+fn word_options() -> Vec<(&'static str, Vec<String>)> {
+    vec![
         ("rw", word_texts(&["read", "randwrite", "trimwrite"])),
         ("fallocate", word_texts(&["none", "native", "keep"])),
         ("sync", word_texts(&["none", "dsync"])),
@@ -441,9 +442,44 @@ fn words_lists_and_ranges_are_accepted_as_by_fio() {
         ("bsrange", range_texts()),
         ("filesize", range_texts()),
         ("startdelay", range_texts()),
-    ];
+        (
+            "startdelay",
+            some(&["-8k", "x-4k", "4-x", "x", "-", "--", "4-", "1-2ms"]),
+        ),
+        (
+            "steadystate",
+            some(&["iops:10", "iops:10,1", "iops:10,", "bw:1k,1%", "iops:1:2"]),
+        ),
+        (
+            "random_distribution",
+            some(&[
+                "gauss",
+                "gauss:2",
+                "normal",
+                "zoned_abs:100",
+                "zoned_abs:50:50/8k",
+                "zoned_abs:50/",
+            ]),
+        ),
+        (
+            "buffer_pattern",
+            some(&[
+                "0x1 0x2",
+                "1 2",
+                "\"a\" \"b\"",
+                "1+2",
+                "\"a\" 0x1",
+                "0x1 2",
+                "1 \"a\"",
+            ]),
+        ),
+    ]
+}
+
+#[test]
+fn words_lists_and_ranges_are_accepted_as_by_fio() {
     let mut different = Vec::new();
-    for (option, texts) in &options {
+    for (option, texts) in &word_options() {
         let texts = texts.iter().map(String::as_str);
         let (accepted, refused): (Vec<_>, Vec<_>) =
             texts.partition(|text| read_by_us(option, text).is_some());

@@ -211,8 +211,8 @@ fn a_hundred_thousand_sections_are_refused_at_once() {
 
 #[test]
 fn a_section_has_an_end() {
-    let text: String = (0..150_002).map(|_| "bs=4k\n").collect();
-    refuse(&format!("[a]\n{text}"), &["150002:1 many-options"]);
+    let text: String = (0..131_074).map(|_| "bs=4k\n").collect();
+    refuse(&format!("[a]\n{text}"), &["131074:1 many-options"]);
 }
 
 #[test]

@@ -190,7 +190,10 @@ fn one_split(
             }
             [] => return Err(bad_entry(entry)),
         };
-        let bytes = number::settled(size, kb_base, 1, u64::MAX, findings)?;
+        let bytes = match number::integer(size, kb_base) {
+            Ok(number) if number.value == 0 => 0,
+            _ => number::settled(size, kb_base, 1, u64::MAX, findings)?,
+        };
         let percent = match percent {
             Some(percent) => split_percent(percent, findings)?,
             None => None,
@@ -204,10 +207,40 @@ fn one_split(
             ));
         }
     }
+    drop_empty(piece, &mut entries, findings)?;
     if entries.is_empty() {
         return Ok(None);
     }
     share_rest(piece, &entries, findings).map(Some)
+}
+
+/// Drops sizes of 0 if they have no share, or if there are no others: fio then uses the default
+/// size. Beside others they are refused: in fio, the first op of 0 bytes ends the job at random.
+fn drop_empty(
+    piece: Piece<'_>,
+    entries: &mut Vec<(u64, Option<u32>)>,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
+    let zero = |&(bytes, _): &(u64, _)| bytes == 0;
+    if !entries.iter().any(zero) {
+        return Ok(());
+    }
+    let problem =
+        Problem::new("out-of-range", piece.range(), "a block size of 0").fix("write at least 1");
+    let only = entries.iter().all(zero);
+    if !only
+        && entries
+            .iter()
+            .any(|&(bytes, share)| bytes == 0 && share != Some(0))
+    {
+        return Err(problem);
+    }
+    entries.retain(|entry| !zero(entry));
+    let shown = match only {
+        true => reading::NOTHING,
+        false => "the other sizes",
+    };
+    findings.misread(problem, shown)
 }
 
 /// Reads a percentage; `None` if fio ignores the text and gives the size a share of the rest.

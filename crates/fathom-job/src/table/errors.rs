@@ -40,6 +40,7 @@ fn errno(piece: Piece<'_>) -> Result<u32, Problem> {
         let why = format!("`{}` is not an errno name or number", piece.text);
         Problem::new("bad-value", piece.range(), why)
             .fix("write names or numbers, as in `ignore_error=EAGAIN,ENOSPC:122`")
+            .when_run()
     })
 }
 

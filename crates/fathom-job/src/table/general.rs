@@ -70,7 +70,11 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .numeric()
-    .stricter(TIMES),
+    .stricter(TIMES)
+    .different(
+        "a range is put in order, and a negative time counts as 0; in fio, clones whose draw fails \
+         in this way wait forever",
+    ),
     Row::new(
         "runtime",
         "",
@@ -248,22 +252,24 @@ pub(super) const fn choice(
 }
 
 fn startdelay(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let pieces = Piece::whole(text).split(&['-', ':']);
-    let (low, high) = match pieces.as_slice() {
-        [only] => {
-            let delay = time::settled(*only, Bare::Seconds, findings)?;
-            (delay, delay)
-        }
-        [low, high, rest @ ..] => {
-            if !rest.is_empty() {
-                let shown = &text[..high.at + high.text.len()];
-                findings.misread(not_a_range(text, "startdelay=5s-10s"), shown)?;
+    let documented = |_: &mut Findings| {
+        let pieces = Piece::whole(text).split(&['-', ':']);
+        let end = |piece| time::time(piece, Bare::Seconds);
+        let is_bare = |piece: &Piece<'_>| piece.text.trim().ends_with(|c: char| c.is_ascii_digit());
+        match pieces[..] {
+            [only] => Ok((end(only)?, end(only)?)),
+            // fio takes the unit of the end for both, unless a colon is between them.
+            [low, high] if is_bare(&low) == is_bare(&high) => Ok((end(low)?, end(high)?)),
+            [low, high] => {
+                end(low).and(end(high))?;
+                let why = format!("only one end of the range `{text}` has a unit");
+                let problem = Problem::new("one-unit", 0..text.len(), why);
+                Err(problem.fix("give both ends a unit, as in `startdelay=5s-10s`"))
             }
-            let mut end = |piece| time::settled(piece, Bare::Seconds, findings);
-            (end(*low)?, end(*high)?)
+            _ => Err(not_a_range(text, "startdelay=5s-10s")),
         }
-        [] => return Err(not_a_range(text, "startdelay=5s-10s")),
     };
+    let (low, high) = findings.settle_one(documented, || reading::delays(text))?;
     options.startdelay = (low.min(high), Nanos::max(low, high));
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
             form: "number from 0 to 100",
             read: |options, text, findings| {
                 let documented = |_: &mut Findings| percent(Piece::whole(text));
-                let fio = || reading::float(text).filter(|value| *value <= 100.0);
+                let fio = || reading::float(text).filter(|value| (0.0..=100.0).contains(value));
                 options.lifecycle.latency_percentile = findings.settle_one(documented, fio)?;
                 Ok(())
             },
@@ -206,6 +206,12 @@ fn number_of(piece: Piece<'_>) -> Option<f64> {
 
 fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let whole = Piece::whole(text);
+    if let Some(comma) = text.find(',') {
+        // fio compares the text before a comma with its words, and there is a limit in it.
+        let why = "a steady-state criterion has no second value";
+        return Err(Problem::new("bad-value", comma..text.len(), why)
+            .fix("write it like `steadystate=iops:5%`"));
+    }
     let (word, limit) = match text.split_once(':') {
         Some((word, _)) => (word, whole.part(word.len() + 1..text.len()).trim()),
         None => (text, whole.part(text.len()..text.len())),

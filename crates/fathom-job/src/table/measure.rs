@@ -54,10 +54,7 @@ pub(super) const ROWS: &[Row] = &[
             read: percentile_list,
         },
     )
-    .stricter(
-        "flags entries that are not numbers; fio ignores the list from there on, and refuses one \
-         that starts with such an entry",
-    ),
+    .stricter("flags entries that are not percentiles; fio ignores the list from there on"),
     Row::new(
         "significant_figures",
         "4",
@@ -169,6 +166,10 @@ fn percentile_list(
     let pieces = Piece::whole(text).split(&[':']);
     let mut list = Vec::with_capacity(pieces.len().min(PERCENTILES_MAX));
     let mut decimals = 0;
+    // fio refuses a list without any percentile.
+    let is_one = |value: f64| value.is_nan() || (0.0..=100.0).contains(&value);
+    let is_number = |piece: &Piece<'_>| reading::float(piece.text).is_some_and(is_one);
+    let any = pieces.iter().any(is_number);
     for piece in pieces {
         let piece = piece.trim();
         let (read, problem) = percentile(piece, list.len());
@@ -178,15 +179,18 @@ fn percentile_list(
             list.extend(read);
             continue;
         };
-        // fio reads the list up to here, and refuses one that does not start with a number.
-        if list.is_empty() && read.is_none() {
+        if !any {
             return Err(problem);
         }
         list.extend(read);
-        findings.misread(
-            problem,
-            list.iter().map(Shown::shown).collect::<Vec<_>>().join(":"),
-        )?;
+        // The list ends before the first entry that is not a percentile.
+        let shown = list.iter().map(Shown::shown).collect::<Vec<_>>().join(":");
+        let shown = if list.is_empty() {
+            "no percentiles".to_owned()
+        } else {
+            shown
+        };
+        findings.misread(problem, shown)?;
         if read.is_none() {
             break;
         }

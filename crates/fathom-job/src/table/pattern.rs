@@ -106,8 +106,9 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter(
         "flags percentages above 100, each or in total (fio serves the smallest first), negative \
-         ones (100 in fio), and empty entries (fio stops there). A size of 0 is refused; fio ends \
-         the job where it draws that size",
+         ones (100 in fio), and empty entries (fio stops there). A size of 0 that \
+         has a share beside others is refused; fio ends the job, without an error, at the first \
+         op of that size",
     ),
     Row::new(
         "bs_unaligned",

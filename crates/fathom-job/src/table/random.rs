@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row] = &[
         "the deviation of `normal` is as given; fio's is never less than a twelfth of the range. \
          With a center, neighbouring blocks stay adjacent; fio 3.33 scatters them. Values after \
          `random`, a theta of 0 or less, and zones without a size or with too many are flagged. A \
-         zone of `zoned_abs` without a size or past the end is refused",
+         zone of `zoned_abs` past the end is refused",
     ),
     Row::new(
         "percentage_random",
@@ -121,6 +121,11 @@ fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> R
             whole.part(text.len() - list.len()..text.len()),
             findings,
         );
+    }
+    if whole.split(&[':', ','])[0].text == "gauss" {
+        // `file_service_type` alone knows the alias, as in fio.
+        let word = whole.part(0.."gauss".len());
+        return Err(unknown_word("random_distribution", word, &WORDS, &[]));
     }
     options.random_distribution = read_distribution(whole, findings)?;
     options.access_zones = None;

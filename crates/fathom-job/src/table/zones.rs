@@ -209,9 +209,9 @@ fn one_list(
         }
         let (access, length) = match entry.split(&['/'])[..] {
             [access, length] => (access, length),
-            // Of `zoned_abs` such a zone has no bytes.
-            [access] if !bytes => {
-                findings.misread(bad_entry(entry), format!("{}/", access.text))?;
+            [access] => {
+                let absent = if bytes { "0" } else { "" };
+                findings.misread(bad_entry(entry), format!("{}/{absent}", access.text))?;
                 (access, entry.part(entry.text.len()..entry.text.len()))
             }
             [access, length, ..] => {
@@ -219,12 +219,15 @@ fn one_list(
                 findings.misread(bad_entry(entry), shown)?;
                 (access, length)
             }
-            _ => return Err(bad_entry(entry)),
+            [] => return Err(bad_entry(entry)),
         };
+        let no_size = bytes && !entry.text.contains('/');
         let access = number::settled(access, kb_base, 0, 100, findings)?;
         let length = if length.text.trim().is_empty() && !bytes {
             blank += 1;
             None
+        } else if no_size {
+            Some(ZoneLength::Bytes(0))
         } else if bytes {
             let length = number::settled(length, kb_base, 0, u64::MAX, findings)?;
             Some(ZoneLength::Bytes(length))
