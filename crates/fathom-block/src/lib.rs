@@ -1,5 +1,5 @@
 //! The block layer in front of a device: the queue of requests, the set of tags that says how many
-//! there may be, and who gets the next one.
+//! there may be, and who gets the next one; and layers that stack over any block device.
 //!
 //! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code
 //! serves threads that park and jobs of a simulation.
@@ -7,10 +7,16 @@
 
 mod bio;
 mod deadline;
+mod held_back;
+mod layers;
+mod memory;
+mod parameters;
 mod pieces;
+mod recorded;
 mod request_queue;
 mod scheduler;
 mod seeks;
+mod sparse_bytes;
 mod tag_set;
 mod tag_words;
 mod wait_queues;
@@ -24,9 +30,17 @@ mod sync {
 // Public items, listed once.
 pub use bio::{Bio, Class, Limits};
 pub use deadline::DeadlineConfig;
+pub use layers::{
+    Delay, DelayConfig, DelayTime, Faults, Faulty, LAYERS, Layer, LayerInfo, Part, Stall, layer,
+    split,
+};
+pub use memory::Memory;
+pub use parameters::Parameters;
+pub use recorded::Recorded;
 pub use request_queue::{DonePiece, Progress, QueueConfig, RequestQueue};
 pub use scheduler::SchedulerConfig;
 pub use seeks::{SeekBucket, SeekCounts, moves_data};
+pub use sparse_bytes::SparseBytes;
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};
 pub use wait_queues::{WaiterId, Wakes};

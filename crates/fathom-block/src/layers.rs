@@ -1,0 +1,76 @@
+//! Layers that stack over any block device, and the table that lists them.
+//!
+//! A layer is a device over another one: it passes commands down and completions up, and changes
+//! what it is for. It works over models in virtual time and over real devices alike. To add one,
+//! write its file here, with the device and a [`Layer`] that makes it, and add a row to
+//! [`LAYERS`].
+
+mod delay;
+mod fault;
+mod split;
+
+use std::fmt;
+use std::sync::Arc;
+
+use fathom_core::{BlockDevice, Tick};
+
+use crate::Parameters;
+
+pub use delay::{Delay, DelayConfig, DelayTime};
+pub use fault::{Faults, Faulty, Stall};
+pub use split::{Part, split};
+
+/// Configuration of a layer, which makes one over each device that it is given.
+pub trait Layer: fmt::Debug + Send + Sync {
+    /// Creates the layer over `device`, at the time `opened`, in which its own times begin.
+    fn over(&self, device: Box<dyn BlockDevice>, opened: Tick) -> Box<dyn BlockDevice>;
+
+    /// Returns the size of the layer over a device of `below` bytes.
+    fn bytes(&self, below: u64) -> u64 {
+        below
+    }
+}
+
+/// Row of the table of layers.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerInfo {
+    /// Name in files.
+    pub name: &'static str,
+    /// Purpose, in one line.
+    pub help: &'static str,
+    /// Keys in files, those of inner tables left out.
+    pub keys: &'static [&'static str],
+    /// Constructor: reads the keys, for a layer over a device of this many bytes. `None` if they
+    /// were refused.
+    pub read: fn(&dyn Parameters, u64) -> Option<Arc<dyn Layer>>,
+}
+
+/// All layers.
+pub const LAYERS: &[LayerInfo] = &[
+    LayerInfo {
+        name: "delay",
+        help: "Adds a latency to each command, fixed or drawn, by direction",
+        keys: &[
+            "read_us", "write_us", "trim_us", "read", "write", "trim", "seed",
+        ],
+        read: delay::read,
+    },
+    LayerInfo {
+        name: "fault",
+        help: "Fails, shortens, delays or loses commands, at random or in a range of addresses",
+        keys: fault::KEYS,
+        read: fault::read,
+    },
+    LayerInfo {
+        name: "split",
+        help: "Shows a part of the device below as a device",
+        keys: &["from_gib", "size_gib"],
+        read: split::read,
+    },
+];
+
+/// Looks up a layer by its name.
+#[must_use]
+pub fn layer(name: &str) -> Option<&'static LayerInfo> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}
