@@ -3,7 +3,13 @@
 //! # Limits
 //! There is no parity, no mirror, and no controller with a cache or overhead of its own.
 
-use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Tick};
+use std::sync::Arc;
+
+use fathom_block::{Parameters, Recorded};
+use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, PerDirection, Tick};
+
+use crate::models::{Model, read_member};
+use crate::ssd::BLOCKS_MAX;
 
 /// Striped array of equal devices.
 #[derive(Debug)]
@@ -127,6 +133,49 @@ impl<D: BlockDevice> BlockDevice for Array<D> {
         }
         None
     }
+}
+
+/// Configuration of an array.
+#[derive(Clone, Debug)]
+struct ArrayConfig {
+    member: Arc<dyn Model>,
+    members: u32,
+    chunk_bytes: u64,
+}
+
+impl Model for ArrayConfig {
+    fn device(&self, _number: u64) -> Box<dyn BlockDevice> {
+        let members = (0..u64::from(self.members)).map(|number| self.member.device(number));
+        Box::new(Array::new(members.collect(), self.chunk_bytes))
+    }
+
+    fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
+        self.member.recorded()
+    }
+}
+
+/// Reads the keys of `[device.array]`, in which is the table of the members' model. `capacity` is
+/// that of all together.
+pub(crate) fn read(fields: &dyn Parameters, capacity: u64) -> Option<Arc<dyn Model>> {
+    let members = fields.count("members", 2..=64, None);
+    let chunk_bytes = fields.whole("chunk_kib", 4..=1 << 20, None) << 10;
+    if !chunk_bytes.is_multiple_of(4096) {
+        let why = "`chunk_kib` must be a multiple of 4";
+        fields.refuse("chunk_kib", why, "write 64, 128, 512 …");
+    }
+    let chunks = capacity.div_ceil(chunk_bytes).div_ceil(members.into());
+    let member = read_member(fields, chunks * chunk_bytes)?;
+    let blocks = member.erase_blocks() * u64::from(members);
+    if blocks > BLOCKS_MAX {
+        let why = format!("{blocks} blocks of flash are more than the {BLOCKS_MAX} of a model");
+        let hint = "lower `members` or `capacity_gib`, or raise `pages_per_block`";
+        fields.refuse("members", &why, hint);
+    }
+    Some(Arc::new(ArrayConfig {
+        member,
+        members,
+        chunk_bytes,
+    }))
 }
 
 #[cfg(test)]

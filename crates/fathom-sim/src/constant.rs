@@ -5,8 +5,12 @@
 //! disk.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use fathom_block::Parameters;
 use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, Tick};
+
+use crate::models::Model;
 
 /// Device of constant latency.
 #[derive(Clone, Debug)]
@@ -53,4 +57,21 @@ impl BlockDevice for Constant {
         let (tag, at, result) = self.in_flight.pop_front()?;
         Some(Finished::new(tag, at, result))
     }
+}
+
+/// Latency of a constant device.
+#[derive(Clone, Copy, Debug)]
+struct Latency(Nanos);
+
+impl Model for Latency {
+    fn device(&self, _number: u64) -> Box<dyn BlockDevice> {
+        Box::new(Constant::new(self.0))
+    }
+}
+
+/// Reads the keys of `[device.constant]`.
+pub(crate) fn read(fields: &dyn Parameters, _capacity: u64) -> Option<Arc<dyn Model>> {
+    let us = Nanos::from_micros(1);
+    let latency = fields.time("latency_us", us, 0.001..=1e9, None);
+    Some(Arc::new(Latency(latency)))
 }

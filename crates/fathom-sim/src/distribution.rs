@@ -6,39 +6,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
+use fathom_block::{Parameters, Recorded};
 use fathom_core::{
     BlockDevice, Command, CommandData, Direction, Finished, Geometry, OpKind, PerDirection, Tick,
     Xoshiro256,
 };
 
-/// Recorded latencies with their counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Latency, ns, and cumulative count of ops that took at most that.
-    steps: Vec<(u64, u64)>,
-}
-
-impl Recorded {
-    /// Creates the distribution from latencies in ns with their counts; `None` without ops.
-    pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
-        let mut steps: Vec<(u64, u64)> = counts.into_iter().filter(|step| step.1 > 0).collect();
-        steps.sort_unstable();
-        let mut sum = 0_u64;
-        for (_, count) in &mut steps {
-            sum = sum.saturating_add(*count);
-            *count = sum;
-        }
-        (!steps.is_empty()).then_some(Self { steps })
-    }
-
-    fn draw(&self, random: &mut Xoshiro256) -> u64 {
-        let all = self.steps.last().map_or(1, |(_, sum)| *sum);
-        let number = random.below(all);
-        let step = self.steps.partition_point(|(_, sum)| *sum <= number);
-        self.steps.get(step).map_or(1, |(ns, _)| (*ns).max(1))
-    }
-}
+use crate::models::Model;
 
 /// Device that draws its latencies.
 #[derive(Debug)]
@@ -98,23 +74,45 @@ impl BlockDevice for Drawn {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Latencies to draw from, and the seed of the draws.
+#[derive(Clone, Debug)]
+struct Draws {
+    recorded: PerDirection<Option<Recorded>>,
+    seed: u64,
+}
 
-    #[test]
-    fn latencies_are_drawn_with_their_recorded_frequency() {
-        let recorded = Recorded::new([(500, 10), (100, 85), (9000, 5), (7, 0)]).expect("some");
-        let mut random = Xoshiro256::new(1);
-        let mut seen = [0_u32; 3];
-        for _ in 0..100_000 {
-            let drawn = recorded.draw(&mut random);
-            let place = [100, 500, 9000].iter().position(|ns| *ns == drawn);
-            seen[place.expect("one of those recorded")] += 1;
-        }
-        for (seen, want) in seen.iter().zip([85_000_u32, 10_000, 5_000]) {
-            assert!(seen.abs_diff(want) < 600, "{seen} for {want}");
-        }
-        assert_eq!(Recorded::new([(7, 0)]), None);
+impl Model for Draws {
+    /// Members of an array draw numbers of their own.
+    fn device(&self, number: u64) -> Box<dyn BlockDevice> {
+        let seed = self.seed.wrapping_add(number);
+        Box::new(Drawn::new(self.recorded.clone(), seed))
     }
+
+    fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
+        Some(&self.recorded)
+    }
+}
+
+/// Reads the keys of `[device.distribution]`.
+pub(crate) fn read(fields: &dyn Parameters, _capacity: u64) -> Option<Arc<dyn Model>> {
+    let keys = ["read", "write", "trim"];
+    let [read, write, trim] = keys.map(|key| {
+        let table = fields.table(key, true)?;
+        let recorded = table.recorded();
+        table.finish();
+        recorded
+    });
+    let each = PerDirection::new(read, write, trim);
+    if !keys.iter().any(|key| fields.has(key)) {
+        let why = "there are no latencies";
+        fields.refuse(
+            "read",
+            why,
+            "write `[device.distribution.read]`, or of `write`",
+        );
+    }
+    Some(Arc::new(Draws {
+        recorded: each,
+        seed: fields.whole("seed", 0..=u64::MAX, Some(1)),
+    }))
 }

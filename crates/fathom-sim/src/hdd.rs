@@ -15,6 +15,8 @@
 //! Defects, retries, thermal recalibration, shingled tracks and other traffic are not modelled, so
 //! tail latencies are too low. There is no read cache: repeated reads go to the platter.
 
+mod keys;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -23,6 +25,8 @@ use fathom_core::{
 };
 
 use crate::platter::{Platter, PlatterConfig};
+
+pub(crate) use keys::read;
 
 /// Configuration of a hard disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,8 @@
 //! No mapping cache, read cache, program suspension, SLC cache or wear: much of a real drive's tail
 //! latency comes from its firmware.
 
+mod keys;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -24,6 +26,8 @@ use fathom_core::{
 };
 
 use crate::flash_map::{FREE_BLOCKS_MIN, FlashLayout, FlashMap};
+
+pub(crate) use keys::{BLOCKS_MAX, read};
 
 /// Configuration of a flash drive.
 #[derive(Clone, Debug, PartialEq, Eq)]

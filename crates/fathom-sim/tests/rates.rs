@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Rig, deep_job, device, job, ms, run};
+use fathom_block::Stall;
 use fathom_core::{Nanos, Tick};
-use fathom_sim::Stall;
 use fathom_workload::{Mix, Pace, Rate, RateProcess};
 
 fn iops(rate: u64) -> Option<Rate> {

@@ -3,7 +3,6 @@
 mod fields;
 mod lookup;
 mod machine_file;
-mod models;
 mod place;
 mod queues;
 

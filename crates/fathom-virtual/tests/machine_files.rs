@@ -7,7 +7,7 @@ use common::try_on;
 use fathom_core::Xoshiro256;
 use fathom_virtual::Machine;
 
-const EXAMPLES: [(&str, &str); 6] = [
+const EXAMPLES: [(&str, &str); 7] = [
     (
         "constant",
         include_str!("../../../examples/machines/constant.toml"),
@@ -18,6 +18,10 @@ const EXAMPLES: [(&str, &str); 6] = [
     (
         "array",
         include_str!("../../../examples/machines/array.toml"),
+    ),
+    (
+        "layers",
+        include_str!("../../../examples/machines/layers.toml"),
     ),
     ("distribution", DISTRIBUTION),
 ];

@@ -35,10 +35,11 @@ pub(crate) fn words() -> Vec<String> {
     words.into_iter().collect()
 }
 
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 6] = [
     include_str!("../../../examples/machines/array.toml"),
     include_str!("../../../examples/machines/constant.toml"),
     include_str!("../../../examples/machines/hdd.toml"),
+    include_str!("../../../examples/machines/layers.toml"),
     include_str!("../../../examples/machines/ssd.toml"),
     include_str!("../../../examples/machines/usb.toml"),
 ];

@@ -1,10 +1,10 @@
 //! A job and a device to change one thing of.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use fathom_block::{Faults, Faulty, SparseBytes, Stall};
 use fathom_core::{Nanos, Tick};
 use fathom_sim::{
-    Constant, Content, Direct, EngineSpec, Faults, Faulty, InjectedFault, ModelEngine, ModelFile,
-    Ran, Simulation, Stall,
+    Constant, Direct, EngineSpec, InjectedFault, ModelEngine, ModelFile, Ran, Simulation,
 };
 use fathom_workload::{Mix, Results, Worker, WorkerConfig, fixture};
 
@@ -95,7 +95,7 @@ pub(crate) fn alone(
 /// A file that begins with `bytes`.
 pub(crate) fn file_of(bytes: &[u8]) -> ModelFile {
     ModelFile {
-        content: Some(Content::of(bytes)),
+        content: Some(SparseBytes::of(bytes)),
         ..ModelFile::default()
     }
 }

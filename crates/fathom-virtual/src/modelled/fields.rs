@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 
+use fathom_block::Parameters;
 use fathom_core::Nanos;
 use fathom_job::{Origin, closest};
 use fathom_setup::{ProblemKind, RunProblem};
@@ -119,9 +120,8 @@ impl<'a> Fields<'a> {
         bounds: RangeInclusive<u32>,
         default: Option<u32>,
     ) -> u32 {
-        let bounds = u64::from(*bounds.start())..=u64::from(*bounds.end());
-        let whole = self.whole(key, bounds, default.map(u64::from));
-        u32::try_from(whole).unwrap_or(u32::MAX)
+        let parameters: &dyn Parameters = self;
+        parameters.count(key, bounds, default)
     }
 
     /// A number with or without a fraction.
@@ -150,12 +150,6 @@ impl<'a> Fields<'a> {
     }
 
     /// A time that is written in units of `unit`.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "bounds are far below 2^53 ns, and not negative"
-    )]
     pub(super) fn time(
         &self,
         key: &'static str,
@@ -163,8 +157,8 @@ impl<'a> Fields<'a> {
         bounds: RangeInclusive<f64>,
         default: Option<f64>,
     ) -> Nanos {
-        let number = self.number(key, bounds, default);
-        Nanos::new((number * unit.get() as f64).round() as u64)
+        let parameters: &dyn Parameters = self;
+        parameters.time(key, unit, bounds, default)
     }
 
     /// Yes or no.
@@ -293,8 +287,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses the keys that nobody asked for.
-    pub(super) fn finish(self) {
-        let known = self.known.take();
+    pub(super) fn finish(&self) {
+        let known = self.known.borrow();
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
             if known.contains(&name) {
@@ -347,5 +341,50 @@ impl<'a> Fields<'a> {
             "" => "a machine file".to_owned(),
             name => format!("`{name}`"),
         }
+    }
+}
+
+/// The same for models and layers, which read their own keys.
+impl Parameters for Fields<'_> {
+    fn whole(&self, key: &'static str, bounds: RangeInclusive<u64>, default: Option<u64>) -> u64 {
+        self.whole(key, bounds, default)
+    }
+
+    fn number(&self, key: &'static str, bounds: RangeInclusive<f64>, default: Option<f64>) -> f64 {
+        self.number(key, bounds, default)
+    }
+
+    fn flag(&self, key: &'static str, default: bool) -> bool {
+        self.flag(key, default)
+    }
+
+    fn text(&self, key: &'static str) -> Option<&str> {
+        self.text(key, false).map(|(text, _)| text)
+    }
+
+    fn wholes(&self, key: &'static str) -> Option<Vec<u64>> {
+        self.wholes(key)
+    }
+
+    fn table(&self, key: &'static str, optional: bool) -> Option<Box<dyn Parameters + '_>> {
+        let table = self.table(key, optional)?;
+        Some(Box::new(table))
+    }
+
+    fn tables(&self, key: &'static str) -> Vec<Box<dyn Parameters + '_>> {
+        let tables = self.tables(key).into_iter();
+        tables.map(|table| Box::new(table) as _).collect()
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.has(key)
+    }
+
+    fn refuse(&self, key: &'static str, why: &str, hint: &str) {
+        self.refuse(key, why, hint);
+    }
+
+    fn finish(&self) {
+        self.finish();
     }
 }

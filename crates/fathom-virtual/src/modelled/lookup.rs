@@ -53,7 +53,7 @@ impl Machine {
     pub(crate) fn record(&self) -> ModelledMachine {
         let devices = self.devices.iter().map(|device| ModelledDevice {
             names: device.names.iter().map(|(name, _)| name.clone()).collect(),
-            model: device.model.name().into(),
+            model: device.model_name.clone(),
             capacity_bytes: device.capacity_bytes,
             seeks: None,
         });

@@ -10,16 +10,16 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use fathom_block::QueueConfig;
-use fathom_core::{BlockDevice, Errno, Nanos, PerDirection, Tick};
+use fathom_block::{Faults, LAYERS, Layer, Parameters, QueueConfig, layer};
+use fathom_core::{BlockDevice, Tick};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError};
-use fathom_sim::{Direct, Faults, Faulty, HostConfig, Stack, Stall, Storage};
+use fathom_sim::{Direct, HostConfig, Model, Stack, Storage, read_model};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source};
-use super::models::Model;
 use super::queues;
 
 /// A machine: modelled devices under the names that jobs use.
@@ -36,9 +36,13 @@ pub struct Machine {
 pub(crate) struct ModelledDevice {
     /// Names and patterns, with where each is written.
     pub(crate) names: Vec<(String, Origin)>,
+    /// Size of the device as jobs see it.
     pub(crate) capacity_bytes: u64,
-    pub(crate) model: Model,
-    faults: Faults,
+    /// Names of the model and of the layers, for reports.
+    pub(crate) model_name: String,
+    pub(crate) model: Arc<dyn Model>,
+    /// Layers over the model, the lowest first.
+    layers: Vec<Arc<dyn Layer>>,
     queue: Option<QueueConfig>,
     /// Where it is written.
     pub(crate) origin: Origin,
@@ -95,7 +99,7 @@ impl Machine {
     #[must_use]
     pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn BlockDevice>)> {
         let device = self.devices.first()?;
-        Some((self.host, device.queue?, device.model.device()))
+        Some((self.host, device.queue?, device.open()))
     }
 
     /// The machine's devices, new, for so many jobs.
@@ -106,11 +110,15 @@ impl Machine {
 }
 
 impl ModelledDevice {
+    /// Creates the model with its layers, at the start of the simulation.
+    fn open(&self) -> Box<dyn BlockDevice> {
+        let model = self.model.device(0);
+        let layers = self.layers.iter();
+        layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
+    }
+
     fn storage(&self, host: HostConfig, jobs: u32) -> Box<dyn Storage> {
-        let mut device = self.model.device();
-        if !self.faults.is_empty() {
-            device = Box::new(Faulty::new(device, self.faults.clone()));
-        }
+        let device = self.open();
         match self.queue {
             Some(queue) => Box::new(Stack::new(queue, host, device, jobs)),
             None => Box::new(Direct::new(device)),
@@ -131,67 +139,61 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 
 fn device(source: &Source<'_>, fields: Fields<'_>) -> Option<ModelledDevice> {
     let names: Vec<_> = fields.texts("names");
-    let capacity_gib = fields.number("capacity_gib", 0.001..=1_000_000.0, None);
-    let model = Model::read(&fields, capacity_bytes(capacity_gib));
-    let faults = faults(&fields);
+    let parameters: &dyn Parameters = &fields;
+    let mut capacity_bytes = parameters.gib("capacity_gib", 0.001, None);
+    let model = read_model(parameters, capacity_bytes);
+    let (names_of_layers, layers) = layers(parameters, &mut capacity_bytes);
     let queue = queues::queue(&fields);
     let span: Range<usize> = fields.span.clone();
     fields.finish();
     let origin_of = |(name, span): (&str, Range<usize>)| (name.to_owned(), source.origin(&span));
+    let (model_name, model) = model?;
     Some(ModelledDevice {
         names: names.into_iter().map(origin_of).collect(),
-        capacity_bytes: capacity_bytes(capacity_gib),
-        model: model?,
-        faults,
+        capacity_bytes,
+        model_name: format!("{model_name}{names_of_layers}"),
+        model,
+        layers,
         queue,
         origin: source.origin(&span),
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "at most a million GiB, which is below 2^53 bytes"
-)]
-fn capacity_bytes(gib: f64) -> u64 {
-    // Devices are whole numbers of 4 KiB long.
-    (gib * 1024.0 * 1024.0 / 4.0) as u64 * 4096
-}
-
-fn faults(device: &Fields<'_>) -> Faults {
-    let mut faults = Faults::default();
-    let mut free_from = Tick::ZERO;
-    for stall in device.tables("stall") {
-        let at = stall.time("at_ms", MS, 0.0..=1e9, None);
-        let length = stall.time("for_ms", MS, 0.001..=1e9, None);
-        let at = Tick::ZERO + at;
-        if at < free_from {
-            let why = "a stall begins before the one above is over";
-            stall.refuse("at_ms", why, "write stalls in their order, or as one");
-        }
-        free_from = at + length;
-        faults.stalls.push(Stall { at, length });
-        stall.finish();
+/// Reads the layers of a device, the lowest first: its faults, then each `[[device.layer]]`.
+/// Returns the names of the latter, too. `bytes` is the size of the model before, and that of the
+/// topmost layer after.
+fn layers(device: &dyn Parameters, bytes: &mut u64) -> (String, Vec<Arc<dyn Layer>>) {
+    let mut names = String::new();
+    let mut layers: Vec<Arc<dyn Layer>> = Vec::new();
+    let table = device.table("faults", true);
+    let faults = Faults::read(table.as_deref(), device);
+    if let Some(table) = table {
+        table.finish();
     }
-    if let Some(fields) = device.table("faults", true) {
-        let ppm = |key| fields.count(key, 0..=1_000_000, Some(0));
-        faults.errors_ppm = PerDirection::new(
-            ppm("read_errors_ppm"),
-            ppm("write_errors_ppm"),
-            ppm("trim_errors_ppm"),
-        );
-        faults.short_ppm = ppm("short_ppm");
-        faults.lost_ppm = ppm("lost_ppm");
-        let errno = fields.count("errno", 1..=4095, Some(Errno::EIO.unsigned()));
-        faults.errno = u16::try_from(errno).unwrap_or(u16::MAX);
-        faults.timeout = fields.time("timeout_ms", MS, 0.001..=1e9, Some(30_000.0));
-        faults.seed = fields.whole("seed", 0..=u64::MAX, Some(1));
+    if !faults.is_empty() {
+        layers.push(Arc::new(faults));
+    }
+    for fields in device.tables("layer") {
+        let Some(kind) = fields.text("kind") else {
+            continue;
+        };
+        let Some(info) = layer(kind) else {
+            let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
+            let why = format!("there is no layer `{kind}`");
+            fields.refuse("kind", &why, &format!("layers: {}", names.join(", ")));
+            continue;
+        };
+        let layer = (info.read)(&*fields, *bytes);
         fields.finish();
+        if let Some(layer) = layer {
+            *bytes = layer.bytes(*bytes);
+            names.push_str(" + ");
+            names.push_str(info.name);
+            layers.push(layer);
+        }
     }
-    faults
+    (names, layers)
 }
-
-const MS: Nanos = Nanos::from_millis(1);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use fathom_block::SparseBytes;
 use fathom_setup::translate::{FileSetup, JobSetup};
-use fathom_sim::{Content, ModelFile};
+use fathom_sim::ModelFile;
 
 /// Where a name leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) struct Placed {
 }
 
 /// Lays the files out one behind the other on their devices, in the order in which jobs name
-/// them. Content is kept of those that a job verifies.
+/// them. SparseBytes is kept of those that a job verifies.
 pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed {
     let mut placed = Placed::default();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -41,7 +42,7 @@ pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed 
             if setup.worker.verify.is_some() {
                 placed.files[number]
                     .content
-                    .get_or_insert_with(Content::default);
+                    .get_or_insert_with(SparseBytes::default);
             }
         }
         placed.of_jobs.push(of_job);
