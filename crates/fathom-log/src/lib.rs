@@ -88,7 +88,7 @@ impl OpenLogs {
         }
         let mut asked = plan.jobs.iter();
         Ok(Some(Self {
-            files: open_all(plan, &logs.files, stop)?,
+            files: open_all(&logs.files, stop)?,
             plan: logs,
             cpus: asked.find_map(|job| job.options.logs.cpus.clone()),
         }))

@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fathom_host::output_file::{Destination, Stream};
-use fathom_job::Plan;
 use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::files;
 
@@ -127,7 +126,6 @@ impl LogTo {
 /// # Errors
 /// Every file that cannot be written; nothing was made then.
 pub(super) fn open_all(
-    plan: &Plan,
     files: &[LogFile],
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<OpenLog>, Vec<RunProblem>> {
@@ -137,7 +135,7 @@ pub(super) fn open_all(
             Ok(log) => opened.push(log),
             Err(error) => {
                 let problem = not_writable("cannot write the log", &file.path, &error);
-                problems.push(problem.at(&plan.jobs[file.section], file.option));
+                problems.push(problem.at(&file.job, file.option));
                 // The others would have no other end.
                 if files::lacks_descriptors(&error) || stop() {
                     break;

@@ -1,6 +1,7 @@
 //! Which logs a plan asks for: what each job logs, and into which files.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fathom_core::{Direction, IoPriority, Nanos};
 use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options};
@@ -23,14 +24,14 @@ pub(crate) struct LogPlan {
 }
 
 /// One file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct LogFile {
     pub(crate) path: String,
     pub(crate) form: Form,
     /// Added to, and not begun anew (`per_job_logs=0`).
     pub(crate) append: bool,
-    /// The section of the first job that writes it, and the option that asks for it.
-    pub(crate) section: usize,
+    /// First job that writes it, and the option that asks for it.
+    pub(crate) job: Arc<Job>,
     pub(crate) option: &'static str,
 }
 
@@ -124,7 +125,7 @@ impl LogPlan {
                     },
                     // Nothing can be added behind a table's end.
                     append: !logs.per_job && format != LogFormat::Parquet,
-                    section: setup.place.section,
+                    job: Arc::clone(&setup.job),
                     option,
                 });
                 self.files.len() - 1
