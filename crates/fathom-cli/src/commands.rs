@@ -10,7 +10,7 @@ use crate::exit::End;
 use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::micro::{self, MicroArguments};
-use crate::output::{self, Stream};
+use crate::output::{self, StandardStream};
 use crate::peak::{self, PeakArguments};
 use crate::run_command;
 use crate::table::{self, TableArguments};
@@ -123,10 +123,10 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             command: Command::Micro(arguments),
         }) => micro::run(&arguments),
         Err(error) if error.use_stderr() => {
-            output::print(Stream::Error, &error.render().to_string());
+            output::print(StandardStream::Error, &error.render().to_string());
             if looks_like_fio(rest) {
                 let hint = "hint: put fio options and job files after `run`: `fathom run …`\n";
-                output::print(Stream::Error, hint);
+                output::print(StandardStream::Error, hint);
             }
             End::Refused
         }

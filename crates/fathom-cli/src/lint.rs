@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::environment::Process;
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output::{self, StandardStream};
 use crate::words;
 
 /// Parses the arguments as `fathom run` does, and prints the findings.
@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[OsString]) -> End {
 }
 
 fn refuse(text: &str) -> End {
-    output::print(Stream::Error, text);
+    output::print(StandardStream::Error, text);
     End::Refused
 }
 
@@ -66,7 +66,7 @@ fn print(findings: &[Finding], as_data: bool) -> End {
         let list: Vec<_> = findings.iter().map(to_json).collect();
         output::show(&format!("{:#}\n", json!({ "findings": list })), NAME, end)
     } else if findings.is_empty() {
-        output::print(Stream::Error, "fathom: lint: no findings\n");
+        output::print(StandardStream::Error, "fathom: lint: no findings\n");
         end
     } else {
         output::show(&text(findings), NAME, end)

@@ -10,7 +10,7 @@ use fathom_job::Dialect;
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output::{self, StandardStream};
 
 /// Arguments of `fathom log`.
 #[derive(Args, Clone, Debug)]
@@ -45,12 +45,12 @@ pub(crate) fn run(arguments: &LogArguments) -> End {
     match fathom_log::convert_log(from, to, &stop) {
         Ok(lines) => {
             let text = format!("{}: {lines} lines\n", to.display());
-            output::print(Stream::Error, &text);
+            output::print(StandardStream::Error, &text);
             End::Printed
         }
         Err(why) => {
             let text = format!("fathom: log convert: {why}\n");
-            output::print(Stream::Error, &text);
+            output::print(StandardStream::Error, &text);
             End::Refused
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
                  hint: name a file written with `log_store_compressed=1`\n",
                 dialect.program()
             );
-            output::print(Stream::Error, &message);
+            output::print(StandardStream::Error, &message);
             End::Refused
         }
     }

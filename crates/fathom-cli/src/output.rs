@@ -15,7 +15,7 @@ use crate::exit::End;
 
 /// Stream to print to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub(crate) enum StandardStream {
     /// Standard output.
     Data,
     /// Standard error.
@@ -23,11 +23,11 @@ pub(crate) enum Stream {
 }
 
 /// Prints to a stream that may be closed.
-pub(crate) fn print(stream: Stream, text: &str) {
+pub(crate) fn print(stream: StandardStream, text: &str) {
     // A closed standard error leaves nowhere to report it; for standard output see the module.
     let _closed = match stream {
-        Stream::Data => write_all(&mut io::stdout().lock(), text),
-        Stream::Error => write_all(&mut io::stderr().lock(), text),
+        StandardStream::Data => write_all(&mut io::stdout().lock(), text),
+        StandardStream::Error => write_all(&mut io::stderr().lock(), text),
     };
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn show(text: &str, program: &str, end: End) -> End {
 
 /// Prints why the output could not be written.
 pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> End {
-    print(Stream::Error, &format!("{program}: {error:#}\n"));
+    print(StandardStream::Error, &format!("{program}: {error:#}\n"));
     End::NotReported
 }
 

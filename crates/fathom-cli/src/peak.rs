@@ -16,7 +16,7 @@ use fathom_sys::signals::Interrupts;
 
 use crate::exit::End;
 use crate::failure::with_hint;
-use crate::output::{self, Data, Stream};
+use crate::output::{self, Data, StandardStream};
 
 /// Arguments of `fathom peak`.
 #[derive(Args, Clone, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct PeakArguments {
     nop: bool,
     /// I/O engine
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "io_uring")]
-    engine: Engine,
+    engine: EngineName,
     /// Write instead of read; destroys the target's data
     #[arg(long)]
     write: bool,
@@ -93,7 +93,7 @@ pub(crate) struct PeakArguments {
 
 /// Engine to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
+enum EngineName {
     /// Rings shared with the kernel
     #[value(name = "io_uring")]
     Uring,
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &PeakArguments) -> End {
             interrupted,
         },
         Err(error) => {
-            output::print(Stream::Error, &format!("fathom: peak: {error:#}\n"));
+            output::print(StandardStream::Error, &format!("fathom: peak: {error:#}\n"));
             End::Refused
         }
     }
@@ -126,14 +126,14 @@ fn measure(arguments: &PeakArguments) -> Result<bool> {
     let mut features = Vec::new();
     for config in configs(arguments) {
         if !arguments.json {
-            output::print(Stream::Error, &headline(&config));
+            output::print(StandardStream::Error, &headline(&config));
         }
         let mut second = 0_u32;
         let mut tell = |interval: &Interval| {
             second += 1;
             if !arguments.json && !arguments.sweep {
                 let line = line(&format!("{second} s"), interval, moved_bytes(&config));
-                output::print(Stream::Data, &line);
+                output::print(StandardStream::Data, &line);
             }
         };
         let outcome = peak(&config, &mut tell, &|| interrupts.count());
@@ -168,9 +168,9 @@ fn configs(arguments: &PeakArguments) -> Vec<PeakConfig> {
 
 fn config(arguments: &PeakArguments) -> PeakConfig {
     let engine = match arguments.engine {
-        Engine::Uring => PeakEngine::Uring,
-        Engine::Libaio => PeakEngine::Libaio,
-        Engine::Sync => PeakEngine::Sync,
+        EngineName::Uring => PeakEngine::Uring,
+        EngineName::Libaio => PeakEngine::Libaio,
+        EngineName::Sync => PeakEngine::Sync,
     };
     let usual = if engine == PeakEngine::Sync { 1 } else { 128 };
     let depth = arguments.depth.unwrap_or(usual);
@@ -289,11 +289,14 @@ fn report(
     let machine = record.machine.iter().filter(|_| !arguments.json);
     for machine in machine.filter(|machine| !machine.engine_features.is_empty()) {
         let used = machine.engine_features.join(", ");
-        output::print(Stream::Error, &format!("kernel features used: {used}\n"));
+        output::print(
+            StandardStream::Error,
+            &format!("kernel features used: {used}\n"),
+        );
     }
     for warning in &record.warnings {
         output::print(
-            Stream::Error,
+            StandardStream::Error,
             &format!("fathom: peak: {}\n", warning.message),
         );
     }

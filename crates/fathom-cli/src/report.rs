@@ -17,7 +17,7 @@ use fathom_record::{JobRecord, Record, Warning};
 use fathom_setup::Event;
 
 use crate::layout_bar::LayoutBar;
-use crate::output::{self, Data, Stream};
+use crate::output::{self, Data, StandardStream};
 use crate::status::StatusLine;
 
 /// Report of a run: prints events as they happen and the record at the end.
@@ -50,8 +50,8 @@ impl Report {
     /// Creates an empty report in the formats of the settings.
     pub(crate) fn new(dialect: Dialect, settings: &Settings, data: Data) -> Self {
         let stream = match dialect {
-            Dialect::Fio => Stream::Data,
-            Dialect::Fathom => Stream::Error,
+            Dialect::Fio => StandardStream::Data,
+            Dialect::Fathom => StandardStream::Error,
         };
         Self {
             dialect,
@@ -123,7 +123,7 @@ impl Report {
     pub(crate) fn debug(&mut self, lines: &str) {
         match self.dialect {
             Dialect::Fio if self.has_text() && !self.has_document() => self.text(lines),
-            _ => output::print(Stream::Error, lines),
+            _ => output::print(StandardStream::Error, lines),
         }
     }
 
@@ -149,7 +149,10 @@ impl Report {
                     "" => String::new(),
                     job => format!("{job}: "),
                 };
-                output::print(Stream::Error, &warning_text(self.dialect, &job, warning));
+                output::print(
+                    StandardStream::Error,
+                    &warning_text(self.dialect, &job, warning),
+                );
             }
             Event::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
@@ -184,7 +187,7 @@ impl Report {
                     Dialect::Fio if signal == 0 => {}
                     Dialect::Fio => self.terminating(signal),
                     Dialect::Fathom => output::print(
-                        Stream::Error,
+                        StandardStream::Error,
                         "fathom: stopping; draining in-flight I/O (Ctrl-C again to abort without a \
                          report)\n",
                     ),
@@ -192,7 +195,7 @@ impl Report {
             }
             Event::StillStopping(jobs) => {
                 self.status.clear();
-                output::print(Stream::Error, &still_stopping(plan, jobs));
+                output::print(StandardStream::Error, &still_stopping(plan, jobs));
             }
             _ => {}
         }
@@ -297,14 +300,14 @@ impl Report {
     /// Prints a note: on standard error, or under fio's name within the text report.
     fn note(&mut self, text: &str) {
         match self.dialect {
-            Dialect::Fathom => output::print(Stream::Error, text),
+            Dialect::Fathom => output::print(StandardStream::Error, text),
             Dialect::Fio if !self.has_document() => self.text(text),
             Dialect::Fio => {}
         }
     }
 
     fn error(&mut self, text: &str) {
-        output::print(Stream::Error, text);
+        output::print(StandardStream::Error, text);
         if self.dialect == Dialect::Fio && self.to_file {
             self.data(text);
         }

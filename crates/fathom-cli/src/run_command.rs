@@ -18,7 +18,7 @@ use crate::external_requests::{ReportRequests, Trigger};
 use crate::failure::Failure;
 use crate::latency_profile;
 use crate::log;
-use crate::output::{self, Data, Stream};
+use crate::output::{self, Data, StandardStream};
 use crate::report::Report;
 use crate::self_test;
 use crate::simulate;
@@ -30,7 +30,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(words) => words,
         Err(message) => {
             output::print(
-                Stream::Error,
+                StandardStream::Error,
                 &format!("{}: {message}\n", dialect.program()),
             );
             return End::Refused;
@@ -42,7 +42,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
             output::show(&text, dialect.program(), End::NothingToShow)
         }
         Ok(Invocation::NoSuchOption { complaint, closest }) => {
-            output::print(Stream::Error, &complaint);
+            output::print(StandardStream::Error, &complaint);
             output::show(&closest, dialect.program(), End::NothingKnown)
         }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test, dialect),
@@ -55,14 +55,14 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Err(refusal) => {
             let text = output::render(&all_refusals(&refusal), dialect);
             let file = refusal.settings.output.as_deref();
-            output::print(Stream::Error, &text);
+            output::print(StandardStream::Error, &text);
             // As in fio, errors go to the output file too.
             if let Some(file) = file.filter(|_| dialect == Dialect::Fio)
                 && let Err(error) =
                     output_file::write(Path::new(file), text.as_bytes(), &Stop::never())
             {
                 let message = format!("{}: --output: {file}: {error}\n", dialect.program());
-                output::print(Stream::Error, &message);
+                output::print(StandardStream::Error, &message);
             }
             End::Refused
         }
@@ -85,13 +85,13 @@ fn all_refusals(refusal: &Refusal) -> Diagnostics {
 fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> End {
     if settings.parse_only {
         if dialect == Dialect::Fathom {
-            output::print(Stream::Error, &output::render(notes, dialect));
+            output::print(StandardStream::Error, &output::render(notes, dialect));
         }
         let parsed = parsed(plan, settings, dialect);
         if dialect == Dialect::Fio {
             return output::show(&parsed, dialect.program(), End::Printed);
         }
-        output::print(Stream::Error, &parsed);
+        output::print(StandardStream::Error, &parsed);
         return End::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));

@@ -8,7 +8,7 @@ use fathom_job::{Dialect, SelfTest};
 use fathom_sys::clock::Clock;
 
 use crate::exit::End;
-use crate::output::{self, Stream};
+use crate::output::{self, StandardStream};
 
 /// Runs a self-test and prints its result.
 pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
@@ -30,7 +30,7 @@ pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
     match result {
         Ok(text) => output::show(&text, dialect.program(), End::Printed),
         Err(why) => {
-            output::print(Stream::Error, &format!("{why}\n"));
+            output::print(StandardStream::Error, &format!("{why}\n"));
             End::Refused
         }
     }

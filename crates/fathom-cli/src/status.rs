@@ -6,11 +6,11 @@ use fathom_report::{Status, status_line};
 use fathom_setup::status::{Goal, Meter, goals};
 use fathom_setup::{JobState, Snapshot};
 
-use crate::output::{self, Stream};
+use crate::output::{self, StandardStream};
 
 /// Line that is on the terminal now.
 pub(crate) struct StatusLine {
-    stream: Stream,
+    stream: StandardStream,
     /// `--eta-newline`.
     newline_every: Option<Nanos>,
     newline_at: Nanos,
@@ -23,7 +23,7 @@ pub(crate) struct StatusLine {
 
 impl StatusLine {
     /// Creates a status line that is not drawn yet.
-    pub(crate) fn new(stream: Stream, newline_every: Option<Nanos>) -> Self {
+    pub(crate) fn new(stream: StandardStream, newline_every: Option<Nanos>) -> Self {
         Self {
             stream,
             newline_every,
@@ -39,20 +39,20 @@ impl StatusLine {
         if self.goals.is_empty() {
             self.goals = goals(plan);
         }
-        let standing = self.meter.look(&self.goals, snapshot);
+        let status = self.meter.sample(&self.goals, snapshot);
         let running = running(plan, snapshot);
-        let limits = Limits::of(&running);
+        let limits = RateBounds::of(&running);
         let line = status_line(&Status {
-            elapsed_ms: standing.elapsed.as_millis(),
-            running: standing.running,
+            elapsed_ms: status.elapsed.as_millis(),
+            running: status.running,
             open_files: running.iter().map(|job| job.options.nrfiles).sum(),
             rate_bytes: limits.bytes,
             rate_iops: limits.iops,
-            states: standing.states,
-            percent: standing.percent,
-            bytes_per_s: standing.bytes_per_s,
-            ops_per_s: standing.ops_per_s,
-            eta_s: standing.eta_s,
+            states: status.states,
+            percent: status.percent,
+            bytes_per_s: status.bytes_per_s,
+            ops_per_s: status.ops_per_s,
+            eta_s: status.eta_s,
             kb_base: plan.jobs.first().map_or(1024, |job| job.options.kb_base),
             unit_base: plan.jobs.first().map_or(0, |job| job.options.unit_base),
         });
@@ -114,12 +114,12 @@ fn uses(rw: ReadWrite, direction: Direction) -> bool {
 }
 
 /// Sums of the minimum and maximum rates of the running jobs.
-struct Limits {
+struct RateBounds {
     bytes: Option<(u64, u64)>,
     iops: Option<(u64, u64)>,
 }
 
-impl Limits {
+impl RateBounds {
     fn of(jobs: &[&Job]) -> Self {
         let sum = |of: fn(&Job) -> &PerDirection<Option<u64>>| -> u64 {
             let each = jobs.iter().flat_map(|job| {

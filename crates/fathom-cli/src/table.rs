@@ -15,7 +15,7 @@ use fathom_sys::thread;
 use crate::exit::End;
 use crate::failure::with_hint;
 use crate::micro::{measured, usable_cpus};
-use crate::output::{self, Data, Stream};
+use crate::output::{self, Data, StandardStream};
 use crate::table_hdd::HddArguments;
 
 /// Arguments of `fathom table`.
@@ -47,7 +47,10 @@ pub(crate) fn run(arguments: &TableArguments) -> End {
     match make(arguments) {
         Ok(end) => end,
         Err(error) => {
-            output::print(Stream::Error, &format!("fathom: table: {error:#}\n"));
+            output::print(
+                StandardStream::Error,
+                &format!("fathom: table: {error:#}\n"),
+            );
             End::Refused
         }
     }
@@ -112,7 +115,8 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             seconds,
             fathom: std::env::current_exe().context("this program's path")?,
         };
-        let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
+        let mut tell =
+            |run: &str| output::print(StandardStream::Error, &format!("{name}: {run}\n"));
         aio_submit(&asked, &mut tell, &stops).map_err(problem)
     } else if name == "log-entries" {
         let asked = LogEntries {
@@ -121,7 +125,8 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             fathom: std::env::current_exe().context("this program's path")?,
             fio: "fio".into(),
         };
-        let mut tell = |run: &str| output::print(Stream::Error, &format!("{name}: {run}\n"));
+        let mut tell =
+            |run: &str| output::print(StandardStream::Error, &format!("{name}: {run}\n"));
         log_entries(&asked, &mut tell, &stops).map_err(problem)
     } else {
         let asked = UringIrq {
@@ -129,7 +134,8 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End>
             cpu: arguments.cpu.unwrap_or_else(last_cpu),
             seconds,
         };
-        let mut tell = |depth| output::print(Stream::Error, &format!("{name}: depth {depth}\n"));
+        let mut tell =
+            |depth| output::print(StandardStream::Error, &format!("{name}: depth {depth}\n"));
         let table = uring_irq(&asked, &mut tell, &stops);
         table.map_err(|error| with_hint(&error, error.hint()))
     };

@@ -21,7 +21,7 @@ pub(crate) struct HddArguments {
     rw: Option<Rw>,
     /// Write cache of the hard disks [default: off]
     #[arg(long, value_name = "ON|OFF")]
-    write_cache: Option<Switch>,
+    write_cache: Option<OnOff>,
     /// Modelled device [default: hdd]
     #[arg(long, value_name = "NAME")]
     machine: Option<MachineName>,
@@ -37,7 +37,7 @@ enum Rw {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Switch {
+enum OnOff {
     On,
     Off,
 }
@@ -91,7 +91,7 @@ impl HddArguments {
                 Some(Rw::Randread) => Direction::Read,
                 Some(Rw::Randwrite) | None => Direction::Write,
             },
-            write_cache: matches!(self.write_cache, Some(Switch::On)),
+            write_cache: matches!(self.write_cache, Some(OnOff::On)),
             machine,
         })
     }

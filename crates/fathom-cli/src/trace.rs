@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::exit::End;
 use crate::failure::with_hint;
-use crate::output::{self, Data, Stream};
+use crate::output::{self, Data, StandardStream};
 
 /// Arguments of `fathom trace`.
 #[derive(Args, Clone, Debug)]
@@ -52,7 +52,10 @@ pub(crate) fn run(arguments: &TraceArguments) -> End {
             interrupted,
         },
         Err(error) => {
-            output::print(Stream::Error, &format!("fathom: trace: {error:#}\n"));
+            output::print(
+                StandardStream::Error,
+                &format!("fathom: trace: {error:#}\n"),
+            );
             End::Refused
         }
     }
@@ -71,7 +74,10 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
         None => "until Ctrl-C".to_owned(),
     };
     let begun = |what: &str| {
-        output::print(Stream::Error, &format!("tracing {what} {duration}\n"));
+        output::print(
+            StandardStream::Error,
+            &format!("tracing {what} {duration}\n"),
+        );
     };
     let (text, warnings) = match &arguments.device {
         Some(device) => {
@@ -108,9 +114,12 @@ fn json(record: Value) -> String {
 
 fn print_warning(warning: &Warning) {
     let Warning { message, hint, .. } = warning;
-    output::print(Stream::Error, &format!("fathom: trace: {message}\n"));
+    output::print(
+        StandardStream::Error,
+        &format!("fathom: trace: {message}\n"),
+    );
     if !hint.is_empty() {
-        output::print(Stream::Error, &format!("hint: {hint}\n"));
+        output::print(StandardStream::Error, &format!("hint: {hint}\n"));
     }
 }
 

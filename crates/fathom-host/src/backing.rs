@@ -113,7 +113,7 @@ impl Descent<'_> {
     }
 
     fn device(&mut self, device: &BlockDevice) {
-        let disk = device.whole();
+        let disk = device.whole_disk();
         for passed in [device, &disk] {
             if !self.found.devices.contains(passed) {
                 self.found.devices.push(passed.clone());

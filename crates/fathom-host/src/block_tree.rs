@@ -234,7 +234,7 @@ impl BlockDevice {
 
     /// Returns the disk of a partition; for other devices the device itself.
     #[must_use]
-    pub fn whole(&self) -> Self {
+    pub fn whole_disk(&self) -> Self {
         if !self.folder.join("partition").exists() {
             return self.clone();
         }

@@ -63,7 +63,7 @@ fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>)
 
 /// Returns the whole disks that back a stacked device.
 fn parts(disk: &BlockDevice) -> impl Iterator<Item = BlockDevice> {
-    disk.slaves().into_iter().map(|slave| slave.whole())
+    disk.slaves().into_iter().map(|slave| slave.whole_disk())
 }
 
 /// Fields of a `stat` file that are reported, in the file's order; times in ms.

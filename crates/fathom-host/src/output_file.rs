@@ -35,14 +35,17 @@ pub use stream::Stream;
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    place: Place,
+    mode: OutputMode,
     stop: Stop,
 }
 
 #[derive(Debug)]
-enum Place {
+enum OutputMode {
     /// A temporary file, to be renamed to the target's name.
-    Beside { part: Part, target: Target },
+    Beside {
+        part: TemporaryFile,
+        target: ReplacedFile,
+    },
     /// The target itself, written from its start.
     Direct(File),
     /// A pipe or a device.
@@ -51,7 +54,7 @@ enum Place {
 
 /// The regular file to be replaced.
 #[derive(Debug)]
-struct Target {
+struct ReplacedFile {
     path: PathBuf,
     /// A rename would alter more than the content.
     must_stay: bool,
@@ -63,21 +66,21 @@ impl OutputFile {
     /// # Errors
     /// The error that prevents writing; nothing was changed.
     pub fn create(path: &Path, stop: &Stop) -> io::Result<Self> {
-        let place = match Destination::of(path)? {
-            Destination::Missing(target) => Place::Beside {
-                part: Part::beside(&target)?,
-                target: Target {
+        let mode = match Destination::of(path)? {
+            Destination::Missing(target) => OutputMode::Beside {
+                part: TemporaryFile::beside(&target)?,
+                target: ReplacedFile {
                     path: target,
                     must_stay: false,
                 },
             },
             Destination::Regular(target, metadata) => beside_or_in(target, &metadata)?,
-            Destination::Descriptor => Place::Direct(open_there(path)?),
-            Destination::Stream => Place::Stream(Stream::open(path, &|| stop.is_asked())?),
+            Destination::Descriptor => OutputMode::Direct(open_there(path)?),
+            Destination::Stream => OutputMode::Stream(Stream::open(path, &|| stop.is_asked())?),
         };
         Ok(Self {
             path: path.to_owned(),
-            place,
+            mode,
             stop: stop.clone(),
         })
     }
@@ -88,13 +91,13 @@ impl OutputFile {
     /// The error of the failed system call. The earlier content is kept unless it had to be
     /// overwritten.
     pub fn place(&mut self, durably: bool) -> io::Result<()> {
-        if let Place::Beside { part, target } = &mut self.place {
+        if let OutputMode::Beside { part, target } = &mut self.mode {
             if durably {
                 part.file.sync_all()?;
             }
-            self.place = Place::Direct(part.replace(target)?);
+            self.mode = OutputMode::Direct(part.replace(target)?);
         }
-        if let Place::Direct(file) = &mut self.place {
+        if let OutputMode::Direct(file) = &mut self.mode {
             let length = file.stream_position()?;
             file.set_len(length)?;
             if durably {
@@ -116,10 +119,10 @@ impl OutputFile {
     /// removed.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        match &self.place {
-            Place::Stream(_) => true,
-            Place::Beside { .. } => false,
-            Place::Direct(file) => {
+        match &self.mode {
+            OutputMode::Stream(_) => true,
+            OutputMode::Beside { .. } => false,
+            OutputMode::Direct(file) => {
                 let there = fs::metadata(&self.path);
                 let own = file.metadata();
                 there
@@ -132,10 +135,10 @@ impl OutputFile {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.place {
-            Place::Beside { part, .. } => part.file.write(bytes),
-            Place::Direct(file) => file.write(bytes),
-            Place::Stream(stream) => stream.write(bytes, &|| self.stop.is_asked()),
+        match &mut self.mode {
+            OutputMode::Beside { part, .. } => part.file.write(bytes),
+            OutputMode::Direct(file) => file.write(bytes),
+            OutputMode::Stream(stream) => stream.write(bytes, &|| self.stop.is_asked()),
         }
     }
 
@@ -161,7 +164,7 @@ pub fn write(path: &Path, bytes: &[u8], stop: &Stop) -> io::Result<()> {
 /// The error that would prevent writing.
 pub fn check(path: &Path) -> io::Result<()> {
     match Destination::of(path)? {
-        Destination::Missing(target) => Part::beside(&target).map(drop),
+        Destination::Missing(target) => TemporaryFile::beside(&target).map(drop),
         Destination::Regular(target, _) => open_there(&target).map(drop),
         Destination::Descriptor => open_there(path).map(drop),
         Destination::Stream => Ok(()),
@@ -206,13 +209,13 @@ impl std::fmt::Debug for Stop {
 
 /// A temporary file, removed on drop unless it was renamed.
 #[derive(Debug)]
-struct Part {
+struct TemporaryFile {
     file: File,
     /// `None` once it was renamed.
     path: Option<PathBuf>,
 }
 
-impl Part {
+impl TemporaryFile {
     /// Creates a temporary file in the directory of `target`.
     fn beside(target: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -249,7 +252,7 @@ impl Part {
 
     /// Renames the file to the target, or copies it there. Returns the target's current file,
     /// positioned at its end.
-    fn replace(&mut self, target: &Target) -> io::Result<File> {
+    fn replace(&mut self, target: &ReplacedFile) -> io::Result<File> {
         if !target.must_stay
             && let Some(path) = &self.path
         {
@@ -270,7 +273,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // If it cannot be removed there is nothing else to try.
@@ -281,18 +284,18 @@ impl Drop for Part {
 
 /// Creates a temporary file beside a regular one, or opens that one if its directory is not
 /// writable.
-fn beside_or_in(target: PathBuf, metadata: &Metadata) -> io::Result<Place> {
+fn beside_or_in(target: PathBuf, metadata: &Metadata) -> io::Result<OutputMode> {
     // A read-only file must not be replaced either.
     let there = open_there(&target)?;
-    let Ok(part) = Part::beside(&target) else {
-        return Ok(Place::Direct(there));
+    let Ok(part) = TemporaryFile::beside(&target) else {
+        return Ok(OutputMode::Direct(there));
     };
     let must_stay = metadata.nlink() > 1 || part.adopt(metadata).is_err();
-    let target = Target {
+    let target = ReplacedFile {
         path: target,
         must_stay,
     };
-    Ok(Place::Beside { part, target })
+    Ok(OutputMode::Beside { part, target })
 }
 
 /// Opens an existing regular file without truncating it.

@@ -311,7 +311,7 @@ impl Guard {
     }
 
     fn in_use(&self) -> &InUse {
-        let look = || InUse::look(&self.tree, &self.mounts);
+        let look = || InUse::scan(&self.tree, &self.mounts);
         self.in_use.get_or_init(look)
     }
 
@@ -396,7 +396,7 @@ mod tests {
             println!("skipped: / is on no block device");
             return;
         };
-        for device in [device.whole(), device] {
+        for device in [device.whole_disk(), device] {
             let node = Path::new("/dev").join(&device.name);
             if FileKind::of(&fs::metadata(&node).unwrap()) != FileKind::Block {
                 println!("skipped: {} is not here", node.display());

@@ -54,7 +54,7 @@ pub fn disks_under<'a>(
         }
         let disk = mount_and_device(path, tree, &mounts)
             .1
-            .map(|device| device.whole());
+            .map(|device| device.whole_disk());
         disks.extend(disk.filter(|disk| !disks.contains(disk)));
     }
     disks
@@ -129,7 +129,7 @@ pub fn is_in_memory(filesystem: &str) -> bool {
 
 /// Fills in the queue's limits. A partition shares the queue of its disk.
 fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
-    let disk = device.whole();
+    let disk = device.whole_disk();
     let number = |name: &str| {
         let text = disk.attribute(&format!("queue/{name}"));
         text.and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -21,8 +21,8 @@ pub(crate) struct Load {
 
 /// Runs the jobs and returns the bytes they moved after the ramp.
 pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
-    let jobs = (0..load.jobs).map(|number| Job::new(number, load));
-    let mut jobs: Vec<Job> = jobs.collect();
+    let jobs = (0..load.jobs).map(|number| LoopJob::new(number, load));
+    let mut jobs: Vec<LoopJob> = jobs.collect();
     for job in &mut jobs {
         job.begin(storage, load, Tick::ZERO);
     }
@@ -56,13 +56,13 @@ pub(crate) fn mib_per_second(bytes: u64, time: Nanos) -> f64 {
     bytes as f64 / f64::from(1 << 20) / (time.get() as f64 / 1e9)
 }
 
-struct Job {
+struct LoopJob {
     id: JobId,
     random: Xoshiro256,
     request: Request,
 }
 
-impl Job {
+impl LoopJob {
     fn new(number: u32, load: &Load) -> Self {
         Self {
             id: JobId::new(number),

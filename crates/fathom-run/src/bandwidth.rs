@@ -94,7 +94,7 @@ impl BandwidthLog {
     }
 
     /// Writes the windows that have ended by `now`; `bytes` are the totals at `now`.
-    pub(crate) fn look(&mut self, now: Tick, bytes: &PerDirection<u64>) {
+    pub(crate) fn advance(&mut self, now: Tick, bytes: &PerDirection<u64>) {
         let windows = (now - self.last).get() / WINDOW.get();
         if windows > 0 {
             self.windows(windows, bytes);
@@ -109,7 +109,7 @@ impl BandwidthLog {
         bytes: &PerDirection<u64>,
         stop: &dyn Fn() -> bool,
     ) -> Option<Warning> {
-        self.look(now, bytes);
+        self.advance(now, bytes);
         for file in &mut self.files {
             if self.failed.is_none()
                 && let Err(error) = file.to.write_all(file.text.as_bytes(), stop)
@@ -172,7 +172,7 @@ mod tests {
         let mut log = open().expect("files").begin(start).expect("files");
         let at = |ms| start + Nanos::from_millis(ms);
         for (ms, kib) in [(300, 1), (501, 1000), (990, 1500), (2010, 2500)] {
-            log.look(at(ms), &PerDirection::new(kib << 10, 0, 0));
+            log.advance(at(ms), &PerDirection::new(kib << 10, 0, 0));
         }
         assert!(
             log.finish(

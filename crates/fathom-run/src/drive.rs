@@ -25,21 +25,21 @@ use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
-use fathom_setup::outcome::{JobFailure, Outcome};
+use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
-use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::interim::Answer;
 use crate::offload;
 use crate::progress::ProgressCell;
+use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::{Say, Trace};
 
 /// Everything that one job's thread needs, moved to the thread when it starts.
-pub(crate) struct Assignment {
+pub(crate) struct JobSpec {
     /// Configuration of the worker.
     pub(crate) worker: WorkerConfig,
     /// Configuration of the engine.
@@ -57,7 +57,7 @@ pub(crate) struct Assignment {
 }
 
 /// State shared by the threads of a run.
-pub(crate) struct Shared {
+pub(crate) struct RunState {
     /// Clock of the run.
     pub(crate) clock: Clock,
     /// Start of the first wave, from which `startdelay` counts.
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) unheard: Arc<AtomicUsize>,
 }
 
-impl Shared {
+impl RunState {
     /// Creates the state of a run in which no job has started.
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
@@ -78,13 +78,13 @@ impl Shared {
 }
 
 /// Connections between a job's thread and the watcher.
-pub(crate) struct Guides<'a> {
+pub(crate) struct JobHandles<'a> {
     /// State shared with the other threads.
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a RunState,
     /// Requests of the watcher, such as to stop.
     pub(crate) control: &'a Control,
     /// Start barrier of the wave.
-    pub(crate) gate: &'a Gate,
+    pub(crate) barrier: &'a StartBarrier,
     /// Progress that the thread publishes.
     pub(crate) cell: &'a ProgressCell,
     /// Callback, invoked once before waiting at the start barrier.
@@ -95,39 +95,39 @@ pub(crate) struct Guides<'a> {
 
 /// Runs one job on the calling thread and returns its outcome. Never panics: a panic of the engine
 /// or worker becomes the job's failure.
-pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
-    let cell = guides.cell;
+pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
+    let cell = handles.cell;
     cell.set(JobState::SettingUp);
-    let mut outcome = Outcome {
+    let mut outcome = JobOutcome {
         thread_id: thread::id(),
-        ..Outcome::default()
+        ..JobOutcome::default()
     };
-    let trace = assignment.trace;
-    trace.begun(outcome.thread_id, guides.say);
+    let trace = spec.trace;
+    trace.begun(outcome.thread_id, handles.say);
     let body = AssertUnwindSafe(|| {
-        let _held = affinity::apply(&assignment.thread)?;
-        let kernel_threads = assignment.engine.engine.info.kernel_threads;
-        let (engine, offload) = start_with_stats(assignment.engine)?;
+        let _held = affinity::apply(&spec.thread)?;
+        let kernel_threads = spec.engine.engine.info.kernel_threads;
+        let (engine, offload) = start_with_stats(spec.engine)?;
         outcome.features = engine.features();
-        let context = Context {
-            guides,
-            files: assignment.files,
-            hooks: &assignment.hooks,
+        let context = JobContext {
+            handles,
+            files: spec.files,
+            hooks: &spec.hooks,
             offload: offload.clone(),
             kernel_threads,
         };
-        let engine = trace.around(engine, outcome.thread_id, guides.say);
-        let work = (assignment.worker, assignment.log);
+        let engine = trace.around(engine, outcome.thread_id, handles.say);
+        let work = (spec.worker, spec.log);
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
         if let Some(told) = offload {
-            offload::settle(&told.borrow(), assignment.hooks.job(), &mut outcome);
+            offload::add_final_stats(&told.borrow(), spec.hooks.job(), &mut outcome);
         }
         ended
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.failure = ended.err();
-    trace.ended(outcome.thread_id, guides.say);
+    trace.ended(outcome.thread_id, handles.say);
     cell.set(if outcome.has_failed() {
         JobState::Failed
     } else {
@@ -137,8 +137,8 @@ pub(crate) fn run_job(assignment: Assignment, guides: &Guides<'_>) -> Outcome {
 }
 
 /// Arguments of a job's loop besides its worker and engine.
-struct Context<'a> {
-    guides: &'a Guides<'a>,
+struct JobContext<'a> {
+    handles: &'a JobHandles<'a>,
     files: u32,
     hooks: &'a Hooks,
     offload: Option<SharedStats>,
@@ -150,34 +150,34 @@ struct Context<'a> {
 fn dispatch(
     engine: AnyEngine,
     worker: (WorkerConfig, Option<JobLog>),
-    context: &Context<'_>,
-    outcome: &mut Outcome,
+    context: &JobContext<'_>,
+    outcome: &mut JobOutcome,
 ) -> Result<(), JobFailure> {
     let unwatched = |_: &Worker| {};
     let mut ramp = offload::Ramp::new(&worker.0, context.offload.as_ref());
-    let watched = |worker: &Worker| ramp.look(worker);
+    let watched = |worker: &Worker| ramp.check(worker);
     match engine {
-        AnyEngine::Null(engine) => whole(engine, worker, context, outcome, unwatched),
-        AnyEngine::Sync(engine) => whole(engine, worker, context, outcome, unwatched),
-        AnyEngine::Libaio(engine) => whole(engine, worker, context, outcome, unwatched),
-        AnyEngine::Uring(engine) => whole(engine, worker, context, outcome, unwatched),
+        AnyEngine::Null(engine) => run_worker(engine, worker, context, outcome, unwatched),
+        AnyEngine::Sync(engine) => run_worker(engine, worker, context, outcome, unwatched),
+        AnyEngine::Libaio(engine) => run_worker(engine, worker, context, outcome, unwatched),
+        AnyEngine::Uring(engine) => run_worker(engine, worker, context, outcome, unwatched),
         AnyEngine::Offload(engine) => {
-            whole::<Box<dyn Engine>, _>(engine, worker, context, outcome, watched)
+            run_worker::<Box<dyn Engine>, _>(engine, worker, context, outcome, watched)
         }
-        AnyEngine::Boxed(engine) => whole(engine, worker, context, outcome, watched),
+        AnyEngine::Boxed(engine) => run_worker(engine, worker, context, outcome, watched),
     }
 }
 
 /// Runs a job from opening its files to closing them; `watch` sees the worker after every turn.
-fn whole<E: Engine, W: FnMut(&Worker)>(
+fn run_worker<E: Engine, W: FnMut(&Worker)>(
     mut engine: E,
     (config, log): (WorkerConfig, Option<JobLog>),
-    context: &Context<'_>,
-    outcome: &mut Outcome,
+    context: &JobContext<'_>,
+    outcome: &mut JobOutcome,
     watch: W,
 ) -> Result<(), JobFailure> {
-    let guides = context.guides;
-    let clock = guides.shared.clock;
+    let handles = context.handles;
+    let clock = handles.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
     let (invalidate, delay) = (config.invalidate, config.start_delay);
@@ -192,12 +192,12 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
         worker.log_to(log);
     }
     worker.join_flow();
-    (guides.ready)();
-    guides.gate.pass();
+    (handles.ready)();
+    handles.barrier.pass();
     if context.hooks.has_prerun() {
-        let origin = guides.shared.origin.get().copied().unwrap_or_default();
+        let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;
-        if let Some(warning) = context.hooks.before(start, &clock, guides.control) {
+        if let Some(warning) = context.hooks.before(start, &clock, handles.control) {
             outcome.failed_commands += 1;
             outcome.warnings.push(warning);
             return Ok(());
@@ -205,26 +205,26 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
     }
     let begun = clock.now();
     // `startdelay` counts from the start of the first wave, as in fio.
-    worker.start_at(guides.shared.origin.get().copied().unwrap_or(begun));
+    worker.start_at(handles.shared.origin.get().copied().unwrap_or(begun));
     let before = thread::usage();
     let thread_id = outcome.thread_id;
     let told = context.offload.as_ref();
     let so_far = |worker: &Worker, now: Tick| {
-        let own = Outcome {
+        let own = JobOutcome {
             results: worker.results_so_far(now),
             cpu: cpu(thread::usage().since(before), now - begun),
             thread_id,
             engine: Some(capabilities),
-            ..Outcome::default()
+            ..JobOutcome::default()
         };
         offload::so_far(own, told, context.kernel_threads)
     };
-    let driven = drive(&mut worker, &mut engine, guides, &so_far, watch);
+    let driven = drive(&mut worker, &mut engine, handles, &so_far, watch);
     outcome.cpu = cpu(thread::usage().since(before), clock.now() - begun);
     if context.kernel_threads {
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
-    guides.cell.publish(&worker.progress());
+    handles.cell.publish(&worker.progress());
     outcome.results = Some(worker.into_results());
     run_postrun(context.hooks, outcome);
     driven?;
@@ -235,7 +235,7 @@ fn whole<E: Engine, W: FnMut(&Worker)>(
 }
 
 /// Runs `exec_postrun`, if the job has one.
-fn run_postrun(hooks: &Hooks, outcome: &mut Outcome) {
+fn run_postrun(hooks: &Hooks, outcome: &mut JobOutcome) {
     if let Some(warning) = hooks.after() {
         outcome.failed_commands += 1;
         outcome.warnings.push(warning);
@@ -281,17 +281,17 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
 }
 
 /// Builds the answer to a request for interim results.
-type SoFar<'a> = &'a dyn Fn(&Worker, Tick) -> Answer;
+type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> Answer;
 
 /// Runs the loop: turn, wait, turn.
 fn drive<E: Engine>(
     worker: &mut Worker,
     engine: &mut E,
-    guides: &Guides<'_>,
-    so_far: SoFar<'_>,
+    handles: &JobHandles<'_>,
+    so_far: AnswerFn<'_>,
     mut watch: impl FnMut(&Worker),
 ) -> Result<(), JobFailure> {
-    let (control, clock) = (guides.control, &guides.shared.clock);
+    let (control, clock) = (handles.control, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
     loop {
@@ -314,11 +314,11 @@ fn drive<E: Engine>(
         now = clock.now();
         watch(worker);
         if now >= publish_at {
-            guides.cell.publish(&worker.progress());
+            handles.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;
         }
-        if guides.cell.mailbox.is_asked() {
-            guides.cell.mailbox.answer(so_far(worker, now));
+        if handles.cell.mailbox.is_asked() {
+            handles.cell.mailbox.answer(so_far(worker, now));
         }
     }
 }
@@ -362,7 +362,7 @@ mod tests {
         let plan = crate::testing::plan("--name=t --ioengine=null --size=1m");
         let probe = fathom_host::target_kind::HostFileSystem;
         let mut setups = fathom_setup::translate::translate(&plan, &probe, &mut || 0).setups;
-        let assignment = Assignment {
+        let spec = JobSpec {
             worker: setups.remove(0).worker,
             engine: EngineConfig {
                 // Invalid: triggers an assertion of the engine.
@@ -375,19 +375,19 @@ mod tests {
             hooks: Hooks::default(),
             trace: Trace::default(),
         };
-        let (shared, control) = (Shared::new(clock), Control::default());
-        let (gate, cell) = (Gate::default(), ProgressCell::default());
+        let (shared, control) = (RunState::new(clock), Control::default());
+        let (barrier, cell) = (StartBarrier::default(), ProgressCell::default());
         let job = || {
             let say: Say = std::rc::Rc::new(|_| {});
-            let guides = Guides {
+            let handles = JobHandles {
                 shared: &shared,
                 control: &control,
-                gate: &gate,
+                barrier: &barrier,
                 cell: &cell,
                 ready: &|| {},
                 say: &say,
             };
-            run_job(assignment, &guides)
+            run_job(spec, &handles)
         };
         let outcome = std::thread::scope(|scope| scope.spawn(job).join());
         let failure = outcome.expect("caught").failure.expect("a failure");

@@ -25,7 +25,7 @@ use crate::validity::{
 };
 
 /// Baseline captured before the jobs start.
-pub(crate) struct Before {
+pub(crate) struct Baseline {
     tree: BlockTree,
     disks: DiskWatch,
     cpu: Option<CpuTimes>,
@@ -54,9 +54,9 @@ pub(crate) struct Evidence {
     io_limits: Vec<String>,
 }
 
-impl Before {
+impl Baseline {
     /// Captures the baseline, before the first job starts.
-    pub(crate) fn look(setups: &[JobSetup], now: Tick) -> Self {
+    pub(crate) fn capture(setups: &[JobSetup], now: Tick) -> Self {
         let tree = BlockTree::default();
         Self {
             disks: DiskWatch::start(paths(setups), &tree, now),
@@ -75,7 +75,7 @@ impl Before {
     }
 
     /// Gathers the evidence after the last job has ended.
-    pub(crate) fn look_again(self, setups: &[JobSetup], now: Tick) -> Evidence {
+    pub(crate) fn finish(self, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);
         let files = paths(setups).take(FILES_DESCRIBED);
         let written: HashSet<&str> = (setups.iter())

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
-use fathom_setup::outcome::Outcome;
+use fathom_setup::outcome::JobOutcome;
 use fathom_setup::{JobState, REPORT_EVERY_MIN, Snapshot};
 
 use crate::offload;
@@ -24,7 +24,7 @@ use crate::progress::ProgressCell;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
     /// Results so far and the CPU time of the job's own thread.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: JobOutcome,
     /// Thread numbers of the running offload workers, whose CPU time is not included yet.
     pub(crate) workers: Vec<u32>,
     /// The kernel runs threads on behalf of its engine, whose time is not counted yet either.
@@ -66,7 +66,7 @@ impl Mailbox {
 }
 
 /// Builds the record of an interim report from the jobs' results and progress.
-pub(crate) type SoFar<'a> = &'a dyn Fn(Vec<Option<Outcome>>, &Snapshot) -> Record;
+pub(crate) type SoFar<'a> = &'a dyn Fn(Vec<Option<JobOutcome>>, &Snapshot) -> Record;
 
 /// Schedule of interim reports, and the latest results of every job.
 pub(crate) struct Interim {
@@ -76,7 +76,7 @@ pub(crate) struct Interim {
     asked: bool,
     /// Deadline for the answers, while waiting for them.
     waiting: Option<Tick>,
-    latest: Vec<Option<Outcome>>,
+    latest: Vec<Option<JobOutcome>>,
 }
 
 impl Interim {
@@ -107,7 +107,11 @@ impl Interim {
 
     /// Asks the jobs for results when a report is due. Returns the results once all running jobs
     /// have answered or the deadline has passed.
-    pub(crate) fn look(&mut self, now: Tick, cells: &[ProgressCell]) -> Option<&[Option<Outcome>]> {
+    pub(crate) fn poll(
+        &mut self,
+        now: Tick,
+        cells: &[ProgressCell],
+    ) -> Option<&[Option<JobOutcome>]> {
         let until = match self.waiting {
             None if now < self.due && !self.asked => return None,
             None => {
@@ -158,9 +162,9 @@ mod tests {
 
     fn answer(thread_id: u32) -> Answer {
         Answer {
-            outcome: Outcome {
+            outcome: JobOutcome {
                 thread_id,
-                ..Outcome::default()
+                ..JobOutcome::default()
             },
             workers: Vec::new(),
             kernel_threads: false,
@@ -171,8 +175,8 @@ mod tests {
     #[track_caller]
     fn check(interim: &mut Interim, at_ms: u64, cells: &[ProgressCell], want: Option<&[u32]>) {
         let now = Tick::ZERO + Nanos::from_millis(at_ms);
-        let id = |outcome: &Option<Outcome>| outcome.as_ref().map_or(0, |o| o.thread_id);
-        let ids = interim.look(now, cells);
+        let id = |outcome: &Option<JobOutcome>| outcome.as_ref().map_or(0, |o| o.thread_id);
+        let ids = interim.poll(now, cells);
         let ids = ids.map(|outcomes| outcomes.iter().map(id).collect::<Vec<_>>());
         assert_eq!(ids.as_deref(), want);
     }

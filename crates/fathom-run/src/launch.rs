@@ -22,16 +22,16 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_record::Warning;
 use fathom_setup::lifecycle::Lifecycle;
-use fathom_setup::outcome::{JobFailure, Outcome};
+use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::{Event, JobSnapshot, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
-use crate::drive::{Assignment, Guides, Shared, run_job};
-use crate::gate::Gate;
+use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
 use crate::progress::ProgressCell;
+use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::Say;
 
 /// Job ready to start.
@@ -39,7 +39,7 @@ pub(crate) struct Launch {
     /// Name of the job, used for its thread.
     pub(crate) name: String,
     /// Everything the thread needs.
-    pub(crate) assignment: Assignment,
+    pub(crate) spec: JobSpec,
     /// `allow_mounted_write`.
     pub(crate) allow_mounted_write: bool,
 }
@@ -50,18 +50,18 @@ pub(crate) struct Launch {
 pub(crate) fn run_all(
     launches: Vec<Launch>,
     lifecycle: Lifecycle,
-    shared: &Shared,
+    shared: &RunState,
     session: &mut Session<'_>,
     so_far: SoFar<'_>,
     bandwidth: Option<BandwidthLog>,
-) -> (Vec<Option<Outcome>>, Option<Warning>) {
+) -> (Vec<Option<JobOutcome>>, Option<Warning>) {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
     let controls: Vec<Control> = (0..count).map(|_| Control::default()).collect();
     let names: Vec<String> = launches.iter().map(|launch| launch.name.clone()).collect();
     let begun = shared.clock.now();
     let (sender, receiver) = channel();
-    let mut watch = Watch {
+    let mut watcher = Watcher {
         shared,
         cells: &cells,
         controls: &controls,
@@ -82,28 +82,28 @@ pub(crate) fn run_all(
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
-        let mut handles: Vec<Option<Handle<'_>>> = (0..count).map(|_| None).collect();
+        let mut handles: Vec<Option<JobThread<'_>>> = (0..count).map(|_| None).collect();
         loop {
-            watch.look_around(session);
-            let together = watch.lifecycle.ready();
+            watcher.look_around(session);
+            let together = watcher.lifecycle.ready();
             if !together.is_empty() {
                 let members = together
                     .into_iter()
                     .filter_map(|index| Some((index, launches[index].take()?)));
                 let members: Vec<_> = members.collect();
-                watch.start(scope, members, &sender, session, &mut handles);
-            } else if watch.lifecycle.any_runs() {
-                let _ready = watch.hear(session, &mut handles);
+                watcher.start(scope, members, &sender, session, &mut handles);
+            } else if watcher.lifecycle.any_runs() {
+                let _ready = watcher.hear(session, &mut handles);
             } else {
                 break;
             }
         }
     });
     let now = shared.clock.now();
-    let log = watch.bandwidth.take();
+    let log = watcher.bandwidth.take();
     let stop = || (session.stops)() > 0;
     let broken = log.and_then(|log| log.finish(now, &moved(&cells), &stop));
-    (watch.outcomes, broken)
+    (watcher.outcomes, broken)
 }
 
 /// Returns the bytes that all jobs have transferred.
@@ -115,7 +115,7 @@ fn moved(cells: &[ProgressCell]) -> PerDirection<u64> {
 }
 
 /// Handle of a job's thread.
-type Handle<'scope> = ScopedJoinHandle<'scope, Outcome>;
+type JobThread<'scope> = ScopedJoinHandle<'scope, JobOutcome>;
 
 /// Message from a job's thread to the watcher.
 enum Message {
@@ -130,12 +130,12 @@ enum Message {
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     (index, launch): (usize, Launch),
-    watch: &Watch<'scope>,
-    gate: Arc<Gate>,
+    watcher: &Watcher<'scope>,
+    barrier: Arc<StartBarrier>,
     sender: Sender<Message>,
-) -> std::io::Result<Handle<'scope>> {
-    let (shared, cell) = (watch.shared, &watch.cells[index]);
-    let control = &watch.controls[index];
+) -> std::io::Result<JobThread<'scope>> {
+    let (shared, cell) = (watcher.shared, &watcher.cells[index]);
+    let control = &watcher.controls[index];
     // The kernel keeps 15 bytes of a thread's name.
     let name: String = launch
         .name
@@ -155,15 +155,15 @@ fn spawn<'scope>(
                 }
             };
             let say = teller(shared, sender.clone());
-            let guides = Guides {
+            let handles = JobHandles {
                 shared,
                 control,
-                gate: &gate,
+                barrier: &barrier,
                 cell,
                 ready: &ready,
                 say: &say,
             };
-            let outcome = run_job(launch.assignment, &guides);
+            let outcome = run_job(launch.spec, &handles);
             ready();
             let _heard = sender.send(Message::Ended(index));
             outcome
@@ -171,7 +171,7 @@ fn spawn<'scope>(
 }
 
 /// Returns the sink of `--debug` output, which blocks while too much is unread.
-fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
+fn teller(shared: &RunState, sender: Sender<Message>) -> Say {
     let (unheard, clock) = (Arc::clone(&shared.unheard), shared.clock);
     Rc::new(move |lines| {
         // Relaxed, here and in the watcher: the limit need not be exact.
@@ -184,8 +184,8 @@ fn teller(shared: &Shared, sender: Sender<Message>) -> Say {
 }
 
 /// Returns a failed outcome if the job would write to a device that is now in use.
-fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
-    let engine = &launch.assignment.engine;
+fn refused(launch: &Launch, guard: &Guard) -> Option<JobOutcome> {
+    let engine = &launch.spec.engine;
     if launch.allow_mounted_write || engine.engine.info.storage != Storage::LocalFiles {
         return None;
     }
@@ -195,17 +195,17 @@ fn refused(launch: &Launch, guard: &Guard) -> Option<Outcome> {
         .filter(|file| file.write || file.recreate);
     let mut changed = changed.map(|file| Path::new(&file.path));
     let refusal = changed.find_map(|path| guard.check_free(path).err())?;
-    Some(Outcome {
+    Some(JobOutcome {
         failure: Some(JobFailure::new(Errno::EBUSY, refusal.to_string()).hint(refusal.hint())),
-        ..Outcome::default()
+        ..JobOutcome::default()
     })
 }
 
-fn not_started(why: &dyn std::fmt::Display) -> Outcome {
+fn not_started(why: &dyn std::fmt::Display) -> JobOutcome {
     let failure = JobFailure::new(Errno::EAGAIN, format!("cannot start a thread: {why}"));
-    Outcome {
+    JobOutcome {
         failure: Some(failure.hint("raise `ulimit -u`, or reduce `numjobs`")),
-        ..Outcome::default()
+        ..JobOutcome::default()
     }
 }
 
@@ -213,15 +213,15 @@ fn not_started(why: &dyn std::fmt::Display) -> Outcome {
 ///
 /// Wakes every 50 ms, or earlier for a message, an interim report or a window of the bandwidth log,
 /// so its load does not depend on the op rate.
-struct Watch<'a> {
-    shared: &'a Shared,
+struct Watcher<'a> {
+    shared: &'a RunState,
     cells: &'a [ProgressCell],
     controls: &'a [Control],
     lifecycle: Lifecycle,
     receiver: Receiver<Message>,
     begun: Tick,
     started: Vec<Option<Tick>>,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<JobOutcome>>,
     tell_at: Tick,
     names: &'a [String],
     stopping: bool,
@@ -235,7 +235,7 @@ struct Watch<'a> {
     bandwidth: Option<BandwidthLog>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Watcher<'a> {
     /// Starts the threads of these jobs and opens their start barrier once all are ready.
     fn start<'scope>(
         &mut self,
@@ -243,11 +243,11 @@ impl<'a> Watch<'a> {
         members: Vec<(usize, Launch)>,
         sender: &Sender<Message>,
         session: &mut Session<'_>,
-        handles: &mut [Option<Handle<'scope>>],
+        handles: &mut [Option<JobThread<'scope>>],
     ) where
         'a: 'scope,
     {
-        let gate = Arc::new(Gate::default());
+        let barrier = Arc::new(StartBarrier::default());
         let mut awaited = Vec::with_capacity(members.len());
         // Checked again: a device may have been mounted during layout or a previous wave.
         let guard = Guard::new(BlockTree::default());
@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
                 self.ended(index, refused);
                 continue;
             }
-            match spawn(scope, member, self, Arc::clone(&gate), sender.clone()) {
+            match spawn(scope, member, self, Arc::clone(&barrier), sender.clone()) {
                 Ok(handle) => {
                     handles[index] = Some(handle);
                     awaited.push(index);
@@ -275,16 +275,16 @@ impl<'a> Watch<'a> {
             self.started[index] = Some(now);
         }
         let _first = self.shared.origin.get_or_init(|| now);
-        gate.open();
+        barrier.open();
     }
 
     /// Waits for a message until the next deadline; returns true if a thread became ready.
-    fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<Handle<'_>>]) -> bool {
+    fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<JobThread<'_>>]) -> bool {
         let message = self.receiver.recv_timeout(self.nap());
         self.tell_progress(session);
         self.tell_interim(session);
         if let Some(log) = &mut self.bandwidth {
-            log.look(self.shared.clock.now(), &moved(self.cells));
+            log.advance(self.shared.clock.now(), &moved(self.cells));
         }
         match message {
             Ok(Message::Ready) => return true,
@@ -321,7 +321,7 @@ impl<'a> Watch<'a> {
             self.interim.ask();
         }
         let now = self.shared.clock.now();
-        let Some(latest) = self.interim.look(now, self.cells) else {
+        let Some(latest) = self.interim.poll(now, self.cells) else {
             return;
         };
         let both = self.outcomes.iter().zip(latest);
@@ -331,7 +331,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Records the end of a job and stops those that must end with it.
-    fn ended(&mut self, index: usize, outcome: Outcome) {
+    fn ended(&mut self, index: usize, outcome: JobOutcome) {
         let stop = self.lifecycle.ended(index, outcome.has_failed());
         self.outcomes[index] = Some(outcome);
         for other in stop {

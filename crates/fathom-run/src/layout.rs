@@ -35,10 +35,10 @@ use fathom_sys::files::{self, Access, Allocation};
 
 pub use self::error::{LayoutError, LayoutErrorKind};
 pub use self::fill::Content;
-use self::fill::{FileSink, FillError, Sink, fill};
+use self::fill::{FileSink, FillError, LayoutSink, fill};
 pub use self::ledger::LeftBehind;
 use self::ledger::{Ledger, shrink};
-use self::survey::{Found, Work, check_room, is_full, look, no_room, work};
+use self::survey::{Found, LayoutWork, check_room, inspect, is_full, no_room, work};
 
 /// Files that one job needs before it starts.
 #[derive(Clone, Debug)]
@@ -157,9 +157,9 @@ pub fn lay_out(
 }
 
 /// Factory of the sinks through which files are written.
-type OpenSink<'a> = &'a (dyn Fn(File, bool) -> Box<dyn Sink> + Sync);
+type OpenSink<'a> = &'a (dyn Fn(File, bool) -> Box<dyn LayoutSink> + Sync);
 
-fn open_sink(file: File, keep_cached: bool) -> Box<dyn Sink> {
+fn open_sink(file: File, keep_cached: bool) -> Box<dyn LayoutSink> {
     Box::new(FileSink { file, keep_cached })
 }
 
@@ -214,7 +214,7 @@ impl Layout<'_> {
     fn job(&mut self, job: &LayoutJob) -> Result<(), LayoutError> {
         let mut pending = Vec::new();
         for file in &job.files {
-            let found = look(&file.path)?;
+            let found = inspect(&file.path)?;
             if let Some(work) = work(file, found, job.fallocate) {
                 pending.push((file, found, work));
             }
@@ -249,7 +249,7 @@ impl Layout<'_> {
             return Err(LayoutError::new(&file.path, LayoutErrorKind::Interrupted));
         }
         // Examined again: the job may list a file twice.
-        let found = look(&file.path)?;
+        let found = inspect(&file.path)?;
         let Some(work) = work(file, found, current.job.fallocate) else {
             return Ok(());
         };
@@ -265,18 +265,18 @@ impl Layout<'_> {
         file: &LayoutFile,
         from: u64,
         handle: &File,
-        work: Work,
+        work: LayoutWork,
     ) -> Result<(), LayoutError> {
         match work {
             // Another run has extended the file in the meantime.
             _ if from >= file.length => Ok(()),
-            Work::Create => Ok(()),
-            Work::Fill => self.fill(current, file, from, handle),
-            Work::Size => {
+            LayoutWork::Create => Ok(()),
+            LayoutWork::Fill => self.fill(current, file, from, handle),
+            LayoutWork::Size => {
                 let sized = handle.set_len(file.length);
                 sized.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))
             }
-            Work::Allocate(how) => self.allocate(current.job, file, from, handle, how),
+            LayoutWork::Allocate(how) => self.allocate(current.job, file, from, handle, how),
         }
     }
 
@@ -314,7 +314,7 @@ impl Layout<'_> {
                 // Another run that lays out the same file has just created it, or has failed and
                 // removed it: start over from its current state.
                 Err(error) if tried < OPEN_TRIES && has_changed(found, &error) => {
-                    found = look(&file.path)?;
+                    found = inspect(&file.path)?;
                 }
                 Err(error) => return Err(failed(error)),
             }

@@ -8,7 +8,6 @@ mod drive;
 mod engine_config;
 mod evidence;
 mod file_locks;
-mod gate;
 mod gtod;
 mod hooks;
 mod idleness;
@@ -20,6 +19,7 @@ mod process;
 mod progress;
 mod run;
 mod scheduler;
+mod start_barrier;
 #[cfg(test)]
 mod testing;
 mod tracing_engine;

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use fathom_core::{Errno, PerDirection};
 use fathom_engine::{OffloadStats, SharedStats};
 use fathom_record::Warning;
-use fathom_setup::outcome::Outcome;
+use fathom_setup::outcome::JobOutcome;
 use fathom_stats::Latency;
 use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
@@ -27,7 +27,7 @@ impl<'a> Ramp<'a> {
     }
 
     /// Checks for the end of the ramp and resets the statistics at that point.
-    pub(crate) fn look(&mut self, worker: &Worker) {
+    pub(crate) fn check(&mut self, worker: &Worker) {
         if let Some(told) = self.told
             && !matches!(worker.progress().phase, Phase::Delayed | Phase::Ramp)
         {
@@ -47,7 +47,11 @@ pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
 }
 
 /// Completes an interim answer with what the workers have published; `own` excludes them.
-pub(crate) fn so_far(mut own: Outcome, told: Option<&SharedStats>, kernel_threads: bool) -> Answer {
+pub(crate) fn so_far(
+    mut own: JobOutcome,
+    told: Option<&SharedStats>,
+    kernel_threads: bool,
+) -> Answer {
     let workers = at_work(told);
     if let Some(told) = told {
         let figures = told.borrow();
@@ -63,7 +67,7 @@ pub(crate) fn so_far(mut own: Outcome, told: Option<&SharedStats>, kernel_thread
 
 /// Adds the CPU time of running offload workers and of the kernel's helper threads. Reads a file in
 /// /proc per thread, so the watcher calls it, never the job.
-pub(crate) fn ask_others(answer: Answer) -> Outcome {
+pub(crate) fn ask_others(answer: Answer) -> JobOutcome {
     let Answer {
         mut outcome,
         workers,
@@ -79,7 +83,7 @@ pub(crate) fn ask_others(answer: Answer) -> Outcome {
 }
 
 /// Adds the final statistics of the offload workers to a job's outcome.
-pub(crate) fn settle(figures: &OffloadStats, job: &str, outcome: &mut Outcome) {
+pub(crate) fn add_final_stats(figures: &OffloadStats, job: &str, outcome: &mut JobOutcome) {
     add_usage(&mut outcome.cpu, figures.usage);
     outcome.queued = Some(figures.queued.clone());
     outcome

@@ -25,7 +25,7 @@ use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
-use fathom_setup::outcome::Outcome;
+use fathom_setup::outcome::JobOutcome;
 use fathom_setup::status::{Meter, goals};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{
@@ -37,9 +37,9 @@ use fathom_sys::system;
 use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::cgroup;
-use crate::drive::{Assignment, Shared};
+use crate::drive::{JobSpec, RunState};
 use crate::engine_config::engine_config;
-use crate::evidence::{Before, Evidence};
+use crate::evidence::{Baseline, Evidence};
 use crate::file_locks::FileLocks;
 use crate::gtod::Gtod;
 use crate::hooks::Hooks;
@@ -110,7 +110,7 @@ fn run_stoppable(
     let noted = prepare::lay_out(setups, &failing, clock, session)?;
     prepare::pre_read(setups, session.stops);
     let groups = cgroup::Made::by(plan);
-    let before = Before::look(setups, clock.now());
+    let baseline = Baseline::capture(setups, clock.now());
     let idle = settings.idle_profile;
     let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
     let (mut logs, mut broken) = (None, None);
@@ -122,27 +122,27 @@ fn run_stoppable(
         let launches = launches(setups, engines, clock, logs.as_ref(), &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
-        let so_far = |outcomes: Vec<Option<Outcome>>, snapshot: &Snapshot| Record {
+        let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
             jobs: jobs(setups, outcomes, &clock),
-            disks: before.disks_so_far(clock.now()),
-            eta_s: Meter::default().look(&goals, snapshot).eta_s,
+            disks: baseline.disks_so_far(clock.now()),
+            eta_s: Meter::default().sample(&goals, snapshot).eta_s,
             ..blank(plan, begun, &clock)
         };
-        let shared = Shared::new(clock);
+        let shared = RunState::new(clock);
         let outcomes;
         (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
         outcomes
     };
     let finished = end_logs(logs, broken, &outcomes, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
-    let evidence = before.look_again(setups, clock.now());
+    let evidence = baseline.finish(setups, clock.now());
     let kept = prepare::clear(setups);
     groups.clear();
     let later = noted.into_iter().chain(kept).chain(gtod.warning());
     let later = later.chain(time_of_day_set(&clock));
     let later = later.chain(finished.warnings);
     preflight.warnings.extend(later);
-    let ran = Ran {
+    let ended = EndedRun {
         planned,
         outcomes,
         evidence,
@@ -152,7 +152,7 @@ fn run_stoppable(
     Ok(Record {
         idleness,
         log_failed: finished.failed,
-        ..record(plan, preflight, ran, &clock)
+        ..record(plan, preflight, ended, &clock)
     })
 }
 
@@ -204,7 +204,7 @@ impl Opened {
 fn end_logs(
     logs: Option<Logs>,
     broken: Option<Warning>,
-    outcomes: &[Option<Outcome>],
+    outcomes: &[Option<JobOutcome>],
     session: &mut Session<'_>,
     clock: &Clock,
 ) -> Finished {
@@ -351,7 +351,7 @@ fn launches(
         Launch {
             name: setup.name.clone(),
             allow_mounted_write: job.options.allow_mounted_write,
-            assignment: Assignment {
+            spec: JobSpec {
                 worker: setup.worker.clone(),
                 engine: engine_config(job, setup, engine, &mut locks, clock),
                 thread: ThreadSettings {
@@ -369,37 +369,37 @@ fn launches(
 }
 
 /// Results of a run once its last job has ended.
-struct Ran {
+struct EndedRun {
     planned: Vec<JobRecord>,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<JobOutcome>>,
     evidence: Evidence,
     /// Line counts of the I/O logs, by setup; empty without logs.
     lines: Vec<Option<Lines>>,
     begun: Tick,
 }
 
-fn record(plan: &Plan, preflight: Preflight, mut ran: Ran, clock: &Clock) -> Record {
-    let features = features(&ran);
-    let mean_depths: Vec<f64> = ran.outcomes.iter().map(mean_depth).collect();
-    let outcomes = std::mem::take(&mut ran.outcomes);
+fn record(plan: &Plan, preflight: Preflight, mut ended: EndedRun, clock: &Clock) -> Record {
+    let features = features(&ended);
+    let mean_depths: Vec<f64> = ended.outcomes.iter().map(mean_depth).collect();
+    let outcomes = std::mem::take(&mut ended.outcomes);
     let failed_commands = outcomes.iter().flatten().map(|job| job.failed_commands);
     let failed_commands = failed_commands.sum();
     let mut jobs = jobs(&preflight.setups, outcomes, clock);
-    for (job, lines) in jobs.iter_mut().zip(&ran.lines) {
+    for (job, lines) in jobs.iter_mut().zip(&ended.lines) {
         job.log = lines.map(|lines| LogRecord {
             lines_kept: lines.kept,
             lines_dropped: lines.dropped,
         });
     }
-    let validity = ran.evidence.judge(&preflight.setups, &jobs, &mean_depths);
+    let validity = ended.evidence.judge(&preflight.setups, &jobs, &mean_depths);
     Record {
         jobs,
-        disks: ran.evidence.disks,
-        machine: Some(machine(clock, ran.evidence.storage, features)),
+        disks: ended.evidence.disks,
+        machine: Some(machine(clock, ended.evidence.storage, features)),
         validity,
         warnings: preflight.warnings,
         failed_commands,
-        ..blank(plan, ran.begun, clock)
+        ..blank(plan, ended.begun, clock)
     }
 }
 
@@ -417,7 +417,7 @@ fn blank(plan: &Plan, begun: Tick, clock: &Clock) -> Record {
 }
 
 /// Returns the records of the jobs with their outcomes.
-fn jobs(setups: &[JobSetup], outcomes: Vec<Option<Outcome>>, clock: &Clock) -> Vec<JobRecord> {
+fn jobs(setups: &[JobSetup], outcomes: Vec<Option<JobOutcome>>, clock: &Clock) -> Vec<JobRecord> {
     collect::completed(setups, outcomes, &|setup, tick| {
         // Cannot fail: the checks have read this clock.
         let shown = clock::read(setup.start_clock).map_or_else(|_| wall_ms(), |ns| ns / 1_000_000);
@@ -426,9 +426,9 @@ fn jobs(setups: &[JobSetup], outcomes: Vec<Option<Outcome>>, clock: &Clock) -> V
 }
 
 /// Returns the kernel features that each engine used, as `engine: feature, feature`.
-fn features(ran: &Ran) -> Vec<String> {
+fn features(ended: &EndedRun) -> Vec<String> {
     let mut by_engine = BTreeMap::new();
-    for (record, outcome) in ran.planned.iter().zip(&ran.outcomes) {
+    for (record, outcome) in ended.planned.iter().zip(&ended.outcomes) {
         let Some(outcome) = outcome
             .as_ref()
             .filter(|outcome| !outcome.features.is_empty())
@@ -447,7 +447,7 @@ fn features(ran: &Ran) -> Vec<String> {
 
 /// Returns the mean queue depth at issue, the issued op included.
 #[expect(clippy::cast_precision_loss, reason = "an average for a sentence")]
-fn mean_depth(outcome: &Option<Outcome>) -> f64 {
+fn mean_depth(outcome: &Option<JobOutcome>) -> f64 {
     let results = outcome
         .as_ref()
         .and_then(|outcome| outcome.results.as_ref());

@@ -35,12 +35,12 @@ pub(crate) fn apply(change: &SchedulerChange) -> Result<(), JobFailure> {
 /// process is killed, the next guard for the same device does.
 #[derive(Debug)]
 pub struct SchedulerGuard {
-    devices: Vec<Kept>,
+    devices: Vec<SavedScheduler>,
 }
 
 /// Original scheduler of one device.
 #[derive(Debug)]
-struct Kept {
+struct SavedScheduler {
     device: String,
     /// The device's `queue/scheduler` in sysfs.
     file: PathBuf,
@@ -60,7 +60,7 @@ impl SchedulerGuard {
             let file = disk.folder().join("queue/scheduler");
             let text = std::fs::read_to_string(&file).ok()?;
             let in_force = scheduler_in_force(text.trim()).to_owned();
-            Some(Kept {
+            Some(SavedScheduler {
                 before: noted(&disk.name, &in_force).unwrap_or(in_force),
                 device: disk.name,
                 file,
@@ -80,7 +80,7 @@ impl SchedulerGuard {
         if self.devices.is_empty() {
             return Err(SchedulerError::NoDevice);
         }
-        for Kept {
+        for SavedScheduler {
             device,
             file,
             before,

@@ -3,7 +3,7 @@
 //! A judgement states what was observed and gives no advice: measuring the page cache, for example,
 //! is legitimate as long as the reader knows it.
 
-mod whole;
+mod run_checks;
 
 use fathom_core::{Direction, Nanos};
 use fathom_host::allocated_extents::{AllocatedBytes, HOLES_PERCENT_MIN};
@@ -17,7 +17,7 @@ use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
 use fathom_sys::system::CpuTimes;
 
-pub(crate) use self::whole::judge_run;
+pub(crate) use self::run_checks::judge_run;
 
 /// Evidence about one job.
 pub(crate) struct JobEvidence<'a> {

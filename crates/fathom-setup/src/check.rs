@@ -118,7 +118,7 @@ impl Checker {
             let smallest = smallest(&job.options);
             // A sequential op only has to start within the job's range of the file.
             let reach = match job.options.random {
-                false if file.length > 0 => file.whole().saturating_sub(file.offset),
+                false if file.length > 0 => file.file_bytes().saturating_sub(file.offset),
                 _ => file.length,
             };
             if file.length.max(reach) < smallest {

@@ -12,7 +12,7 @@ use fathom_workload::{
     SteadyGroup, SteadySample,
 };
 
-use crate::outcome::{JobFailure, Outcome};
+use crate::outcome::{JobFailure, JobOutcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name};
 use crate::translate::priority;
@@ -26,7 +26,7 @@ pub fn planned(setups: &[JobSetup]) -> Vec<JobRecord> {
 /// converts a time of the run into milliseconds since 1970.
 pub fn completed(
     setups: &[JobSetup],
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<JobOutcome>>,
     wall_of: &dyn Fn(&JobSetup, Tick) -> u64,
 ) -> Vec<JobRecord> {
     let each = setups.iter().zip(outcomes);
@@ -68,7 +68,7 @@ fn planned_job(setup: &JobSetup) -> JobRecord {
 fn complete(
     mut record: JobRecord,
     setup: &JobSetup,
-    outcome: Option<Outcome>,
+    outcome: Option<JobOutcome>,
     wall_of: &dyn Fn(Tick) -> u64,
 ) -> JobRecord {
     let Some(outcome) = outcome else {

@@ -4,7 +4,7 @@ use fathom_job::Job;
 
 /// Position of one clone in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct JobPlace {
     /// Index of its section in the plan.
     pub section: usize,
     /// Sub-job number: 0 for the first clone.
@@ -19,7 +19,7 @@ pub struct Place {
 
 /// Expands jobs into clones, in fio's order (0, N−1, …, 1), and assigns thread numbers, groups and
 /// waves.
-pub fn places(jobs: &[Job]) -> Vec<Place> {
+pub fn places(jobs: &[Job]) -> Vec<JobPlace> {
     let mut places = Vec::new();
     let (mut group, mut wave, mut number) = (0, 0, 0);
     for (section, job) in jobs.iter().enumerate() {
@@ -30,7 +30,7 @@ pub fn places(jobs: &[Job]) -> Vec<Place> {
         }
         for clone in clone_order(options.numjobs) {
             number += 1;
-            places.push(Place {
+            places.push(JobPlace {
                 section,
                 clone,
                 number,

@@ -5,7 +5,7 @@
 
 use fathom_job::{ExitWhat, Plan};
 
-use crate::groups::Place;
+use crate::groups::JobPlace;
 
 /// State machine of a run's jobs: waiting, running, over.
 ///
@@ -26,16 +26,16 @@ pub struct Lifecycle {
 
 #[derive(Clone, Debug)]
 struct Rules {
-    place: Place,
+    place: JobPlace,
     /// Section whose clones must have ended (`wait_for`).
     waits_for: Option<usize>,
     exit_what: ExitWhat,
     exit_on_error: bool,
-    state: State,
+    state: LifecycleState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LifecycleState {
     Waiting,
     Running,
     /// Ended, or will never start.
@@ -44,16 +44,16 @@ enum State {
 
 impl Lifecycle {
     /// Creates the state of a run in which no job has started.
-    pub fn new(plan: &Plan, places: impl Iterator<Item = Place>) -> Self {
+    pub fn new(plan: &Plan, places: impl Iterator<Item = JobPlace>) -> Self {
         let section_of = |name: &String| plan.jobs.iter().position(|job| &job.name == name);
-        let rules = |place: Place| {
+        let rules = |place: JobPlace| {
             let rules = &plan.jobs[place.section].options.lifecycle;
             Rules {
                 place,
                 waits_for: rules.wait_for.as_ref().and_then(section_of),
                 exit_what: rules.exit_what,
                 exit_on_error: rules.exitall_on_error,
-                state: State::Waiting,
+                state: LifecycleState::Waiting,
             }
         };
         let mut options = plan.jobs.iter().map(|job| &job.options);
@@ -73,7 +73,10 @@ impl Lifecycle {
         if self.waiting == 0 {
             return Vec::new();
         }
-        let mut open = self.jobs.iter().filter(|job| job.state != State::Over);
+        let mut open = self
+            .jobs
+            .iter()
+            .filter(|job| job.state != LifecycleState::Over);
         let Some(wave) = open.next().map(|rules| rules.place.wave) else {
             return Vec::new();
         };
@@ -83,13 +86,13 @@ impl Lifecycle {
                 .is_some_and(|section| self.open[section] > 0)
         };
         let may_start = |rules: &Rules| {
-            rules.state == State::Waiting && rules.place.wave == wave && !waits(rules)
+            rules.state == LifecycleState::Waiting && rules.place.wave == wave && !waits(rules)
         };
         let ready: Vec<usize> = (0..self.jobs.len())
             .filter(|&job| may_start(&self.jobs[job]))
             .collect();
         for &job in &ready {
-            self.jobs[job].state = State::Running;
+            self.jobs[job].state = LifecycleState::Running;
         }
         self.waiting -= ready.len();
         ready
@@ -112,8 +115,8 @@ impl Lifecycle {
                 ExitWhat::All => true,
             };
             match other.state {
-                State::Running if goes_too => stop.push(index),
-                State::Waiting if goes_too => self.over(index),
+                LifecycleState::Running if goes_too => stop.push(index),
+                LifecycleState::Waiting if goes_too => self.over(index),
                 _ => {}
             }
         }
@@ -123,7 +126,7 @@ impl Lifecycle {
     /// Prevents waiting jobs from starting.
     pub fn start_no_more(&mut self) {
         for job in 0..self.jobs.len() {
-            if self.jobs[job].state == State::Waiting {
+            if self.jobs[job].state == LifecycleState::Waiting {
                 self.over(job);
             }
         }
@@ -132,10 +135,10 @@ impl Lifecycle {
     /// Marks a job as over: ended, or never to start.
     fn over(&mut self, job: usize) {
         let rules = &mut self.jobs[job];
-        match std::mem::replace(&mut rules.state, State::Over) {
-            State::Over => return,
-            State::Waiting => self.waiting -= 1,
-            State::Running => {}
+        match std::mem::replace(&mut rules.state, LifecycleState::Over) {
+            LifecycleState::Over => return,
+            LifecycleState::Waiting => self.waiting -= 1,
+            LifecycleState::Running => {}
         }
         self.open[rules.place.section] -= 1;
     }
@@ -143,7 +146,7 @@ impl Lifecycle {
     /// Returns true if any job is running.
     pub fn any_runs(&self) -> bool {
         let mut states = self.jobs.iter().map(|rules| rules.state);
-        states.any(|state| state == State::Running)
+        states.any(|state| state == LifecycleState::Running)
     }
 }
 

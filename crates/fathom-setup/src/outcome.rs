@@ -11,7 +11,7 @@ use fathom_workload::Results;
 /// report, and [`collect`](crate::collect) turns it into a `JobRecord`. It is a plain value without
 /// a reference to the engine or thread, so it outlives both. Copying it copies the histograms.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// Measurements of the worker; `None` if it never ran.
     pub results: Option<Results>,
     /// The failure that ended the job, unless an op's own error did.
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// Returns true if the job ended with an error.
     pub fn has_failed(&self) -> bool {
         let results = self.results.as_ref();

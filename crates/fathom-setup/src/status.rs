@@ -5,7 +5,7 @@ use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::{Options, Plan, ReadWrite, Size, Verify};
 use fathom_workload::Phase;
 
-use crate::groups::{Place, places};
+use crate::groups::{JobPlace, places};
 use crate::{JobSnapshot, JobState, Snapshot};
 
 /// Returns the goals of a plan's jobs, one per clone, in the order of a snapshot's jobs. Bytes are
@@ -13,7 +13,7 @@ use crate::{JobSnapshot, JobState, Snapshot};
 #[must_use]
 pub fn goals(plan: &Plan) -> Vec<Goal> {
     let places = places(&plan.jobs).into_iter();
-    let goal = |place: Place| {
+    let goal = |place: JobPlace| {
         let options = &plan.jobs[place.section].options;
         Goal::new(options, place.wave, bytes_asked_for(options))
     };
@@ -90,7 +90,7 @@ fn letter(options: &Options) -> char {
 
 /// Status of a run at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct RunStatus {
     /// Time since the first job started.
     pub elapsed: Nanos,
     /// Number of running jobs, including those in their ramp.
@@ -110,11 +110,11 @@ pub struct Standing {
 /// Computes the status of a run from successive snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    last: Totals,
+    last: SnapshotTotals,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Totals {
+struct SnapshotTotals {
     elapsed: Nanos,
     ios: PerDirection<u64>,
     bytes: PerDirection<u64>,
@@ -123,8 +123,8 @@ struct Totals {
 impl Meter {
     /// Returns the status of the run; rates cover the time since the previous call, or since the
     /// start. `goals` are those of the snapshot's jobs, in their order.
-    pub fn look(&mut self, goals: &[Goal], snapshot: &Snapshot) -> Standing {
-        let now = Totals {
+    pub fn sample(&mut self, goals: &[Goal], snapshot: &Snapshot) -> RunStatus {
+        let now = SnapshotTotals {
             elapsed: snapshot.elapsed,
             ios: sums(snapshot, |job| &job.ios),
             bytes: sums(snapshot, |job| &job.bytes),
@@ -135,7 +135,7 @@ impl Meter {
             PerDirection::from_fn(|d| per_second(now[d].saturating_sub(last[d]), span))
         };
         let jobs: Vec<(&Goal, &JobSnapshot)> = goals.iter().zip(&snapshot.jobs).collect();
-        Standing {
+        RunStatus {
             elapsed: now.elapsed,
             running: count(jobs.iter().filter(|(_, job)| runs(job.state)).count()),
             states: jobs
@@ -211,7 +211,7 @@ fn done(goal: &Goal, job: &JobSnapshot) -> Option<u64> {
 }
 
 /// Estimates the time until the last wave ends.
-fn eta(jobs: &[(&Goal, &JobSnapshot)], now: &Totals) -> Option<Nanos> {
+fn eta(jobs: &[(&Goal, &JobSnapshot)], now: &SnapshotTotals) -> Option<Nanos> {
     let mut waves: Vec<u32> = jobs.iter().map(|(goal, _)| goal.wave).collect();
     waves.dedup();
     let mut sum = Nanos::ZERO;
@@ -225,7 +225,7 @@ fn eta(jobs: &[(&Goal, &JobSnapshot)], now: &Totals) -> Option<Nanos> {
 
 /// Estimates the time left for a job. Without any progress of its own, it is assumed to be as fast
 /// as the whole run so far.
-fn left(goal: &Goal, job: &JobSnapshot, now: &Totals) -> Option<Nanos> {
+fn left(goal: &Goal, job: &JobSnapshot, now: &SnapshotTotals) -> Option<Nanos> {
     if matches!(job.state, JobState::Ended | JobState::Failed) {
         return Some(Nanos::ZERO);
     }
@@ -305,12 +305,12 @@ mod tests {
         }
     }
 
-    fn look(goals: &[Goal], elapsed_s: u64, jobs: &[JobSnapshot]) -> Standing {
+    fn sample(goals: &[Goal], elapsed_s: u64, jobs: &[JobSnapshot]) -> RunStatus {
         let snapshot = Snapshot {
             elapsed: Nanos::from_secs(elapsed_s),
             jobs: jobs.to_vec(),
         };
-        Meter::default().look(goals, &snapshot)
+        Meter::default().sample(goals, &snapshot)
     }
 
     #[track_caller]
@@ -320,12 +320,12 @@ mod tests {
             .map(|job| job.elapsed.get() / 1_000_000_000)
             .max()
             .unwrap();
-        let standing = look(goals, elapsed, jobs);
-        match (standing.percent, percent) {
+        let status = sample(goals, elapsed, jobs);
+        match (status.percent, percent) {
             (Some(have), Some(want)) => assert!((have - want).abs() < 0.01, "{have}"),
             (have, want) => assert_eq!(have, want),
         }
-        assert_eq!(standing.eta_s, eta_s);
+        assert_eq!(status.eta_s, eta_s);
     }
 
     #[test]
@@ -413,8 +413,8 @@ mod tests {
                 elapsed: Nanos::from_millis(elapsed_ms),
                 jobs: vec![job(RUNNING, mib, 0)],
             };
-            let standing = meter.look(&[goal(None, Some(10))], &snapshot);
-            (standing.bytes_per_s.read, standing.ops_per_s.read)
+            let status = meter.sample(&[goal(None, Some(10))], &snapshot);
+            (status.bytes_per_s.read, status.ops_per_s.read)
         };
         assert_eq!(at(1_000, 10), (10 * MIB, 10));
         assert_eq!(at(1_500, 20), (20 * MIB, 20));
@@ -436,12 +436,12 @@ mod tests {
             JobState::Ended,
             JobState::Failed,
         ];
-        let standing = look(
+        let status = sample(
             &[goal(None, None); 10],
             1,
             &states.map(|state| job(state, 0, 1)),
         );
-        assert_eq!(standing.states, "PIC/rVFf_X");
-        assert_eq!(standing.running, 4);
+        assert_eq!(status.states, "PIC/rVFf_X");
+        assert_eq!(status.running, 4);
     }
 }

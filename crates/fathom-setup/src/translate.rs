@@ -9,8 +9,8 @@ mod pace;
 pub mod pattern;
 pub mod priority;
 mod seeds;
+mod shared_state;
 mod sizes;
-mod ties;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,21 +23,21 @@ use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
-use self::ties::Ties;
+use self::shared_state::SharedState;
 use crate::error::RunProblem;
-use crate::groups::{Place, places};
+use crate::groups::{JobPlace, places};
 use crate::problem_kind::ProblemKind;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
 ///
 /// [`translate`] creates it, the checks and lint read it, and a driver turns it into an engine and
 /// a worker; [`collect`](crate::collect) uses it once more to complete the job's record. It never
-/// changes in between, so all of them agree on what the job is. It refers to its job by
-/// `place.section` instead of borrowing it, so that parts of it can move to other threads.
+/// changes in between, so all of them agree on what the job is. It shares its job instead of
+/// borrowing it, so that parts of it can move to other threads.
 #[derive(Clone, Debug)]
 pub struct JobSetup {
     /// Position in the run.
-    pub place: Place,
+    pub place: JobPlace,
     /// The job, shared by its clones.
     pub job: Arc<Job>,
     /// Name in the report; all clones but the first have the section's name.
@@ -73,7 +73,7 @@ pub struct FileSetup {
 
 impl FileSetup {
     /// Returns the size of the file when the job starts.
-    pub fn whole(&self) -> u64 {
+    pub fn file_bytes(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
     }
 }
@@ -101,7 +101,7 @@ pub fn translate(
     let mut planned = Planned {
         probe,
         files: HashMap::new(),
-        ties: Ties::default(),
+        shared_state: SharedState::default(),
     };
     for place in places(&plan.jobs) {
         let job = jobs
@@ -132,7 +132,7 @@ pub fn translate(
 struct Planned<'a> {
     probe: &'a dyn FileSystemProbe,
     files: HashMap<String, TargetKind>,
-    ties: Ties,
+    shared_state: SharedState,
 }
 
 impl Planned<'_> {
@@ -164,7 +164,7 @@ impl Planned<'_> {
 /// Translates one clone and returns its setup and warnings.
 fn setup(
     job: &Arc<Job>,
-    place: Place,
+    place: JobPlace,
     seed: u64,
     planned: &mut Planned<'_>,
 ) -> Result<(JobSetup, Vec<Warning>), RunProblem> {
@@ -180,7 +180,7 @@ fn setup(
             "remove `size` to use the whole device",
         );
     }
-    ties::note_windows(options, &mut warnings);
+    shared_state::note_windows(options, &mut warnings);
     let ranges = files.iter().map(|file| range(options, file)).collect();
     let pattern =
         pattern::pattern(options, ranges, seed).map_err(|problem| problem.at(job, "bs"))?;
@@ -212,7 +212,9 @@ fn setup(
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
-        limits: planned.ties.limits(job, place, ops_limit(options))?,
+        limits: planned
+            .shared_state
+            .limits(job, place, ops_limit(options))?,
     };
     let setup = JobSetup {
         place,
@@ -234,10 +236,13 @@ fn range(options: &Options, file: &FileSetup) -> FileRange {
     FileRange {
         offset: file.offset,
         length: match options.zones.mode {
-            ZoneMode::Strided => file.whole().saturating_sub(file.offset).max(file.length),
+            ZoneMode::Strided => file
+                .file_bytes()
+                .saturating_sub(file.offset)
+                .max(file.length),
             ZoneMode::None | ZoneMode::Zbd => file.length,
         },
-        file: file.whole(),
+        file: file.file_bytes(),
     }
 }
 

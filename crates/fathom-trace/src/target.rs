@@ -45,7 +45,7 @@ impl Target {
     }
 
     fn of(device: &BlockDevice) -> Result<Self, TraceError> {
-        let disk = device.whole();
+        let disk = device.whole_disk();
         if !disk.folder().join("mq").is_dir() {
             return Err(no_queue(&disk));
         }

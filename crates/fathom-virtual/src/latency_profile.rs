@@ -154,7 +154,10 @@ fn capacity_gib(setups: &[JobSetup]) -> f64 {
         is_device: is_device(path),
     });
     let files = setups.iter().flat_map(|setup| &setup.files);
-    let largest = files.map(|file| file.whole().max(file.offset.saturating_add(file.length)));
+    let largest = files.map(|file| {
+        file.file_bytes()
+            .max(file.offset.saturating_add(file.length))
+    });
     let bytes = largest.chain(placed.used.into_values()).max().unwrap_or(0);
     let whole = bytes.max(DEVICE_BYTES_MIN).next_multiple_of(UNIT_BYTES);
     whole as f64 / f64::from(1 << 30)

@@ -16,7 +16,7 @@ use fathom_record::{CpuRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
-use fathom_setup::outcome::Outcome;
+use fathom_setup::outcome::JobOutcome;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{Event, Host, Preflight, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -146,13 +146,13 @@ impl Run<'_> {
     /// Returns the record of the jobs until `now`; `None` stands for a job without results.
     fn record(&self, results: Vec<Option<Results>>, now: Tick) -> Record {
         let outcomes = results.into_iter().map(|results| {
-            results.map(|results| Outcome {
+            results.map(|results| JobOutcome {
                 cpu: CpuRecord {
                     wall_us: (results.ended - results.started).get() / 1_000,
                     ..CpuRecord::default()
                 },
                 results: Some(results),
-                ..Outcome::default()
+                ..JobOutcome::default()
             })
         });
         let wall_of = |_: &JobSetup, tick: Tick| tick.get() / 1_000_000;

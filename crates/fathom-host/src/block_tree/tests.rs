@@ -51,12 +51,12 @@ fn partitions_parents_holders_and_slaves_are_found() {
         .stack("dm-0", "sda/sda1");
     let tree = fake.tree();
     let disk = tree.named("sda").unwrap();
-    assert_eq!(disk.whole(), disk);
+    assert_eq!(disk.whole_disk(), disk);
     let [partition] = &disk.partitions()[..] else {
         panic!("one partition expected");
     };
     assert_eq!(partition.name, "sda1");
-    assert_eq!(partition.whole(), disk);
+    assert_eq!(partition.whole_disk(), disk);
     let [holder] = &partition.holders()[..] else {
         panic!("one holder expected");
     };

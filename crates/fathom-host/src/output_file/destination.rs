@@ -40,16 +40,16 @@ impl Destination {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match end {
-                    End::Name(name) if name.file_name().is_some() => Ok(Self::Missing(name)),
-                    End::Name(_) | End::Descriptor => Err(error),
+                    LinkEnd::Name(name) if name.file_name().is_some() => Ok(Self::Missing(name)),
+                    LinkEnd::Name(_) | LinkEnd::Descriptor => Err(error),
                 };
             }
             Err(error) => return Err(error),
         };
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         match (FileKind::of(&metadata), end) {
-            (FileKind::Regular, End::Name(name)) => Ok(Self::Regular(name, metadata)),
-            (FileKind::Regular, End::Descriptor) => Ok(Self::Descriptor),
+            (FileKind::Regular, LinkEnd::Name(name)) => Ok(Self::Regular(name, metadata)),
+            (FileKind::Regular, LinkEnd::Descriptor) => Ok(Self::Descriptor),
             (FileKind::Character, _) => Ok(Self::Stream),
             (FileKind::Other, _) if is_socket(&metadata) => refused("is a socket"),
             (FileKind::Other, _) => Ok(Self::Stream),
@@ -61,25 +61,25 @@ impl Destination {
 }
 
 /// End of a chain of symbolic links.
-enum End {
+enum LinkEnd {
     /// A name that is not a link and may not exist.
     Name(PathBuf),
     /// A magic link of procfs, which the kernel resolves to an open file.
     Descriptor,
 }
 
-fn follow(path: &Path) -> io::Result<End> {
+fn follow(path: &Path) -> io::Result<LinkEnd> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(next) = fs::read_link(&at) else {
-            return Ok(End::Name(at));
+            return Ok(LinkEnd::Name(at));
         };
         let directory = match at.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         if fs::canonicalize(directory).is_ok_and(|directory| is_descriptors(&directory)) {
-            return Ok(End::Descriptor);
+            return Ok(LinkEnd::Descriptor);
         }
         at = directory.join(next);
     }

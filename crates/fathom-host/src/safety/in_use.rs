@@ -36,7 +36,7 @@ enum Use {
 
 impl InUse {
     /// Reads the kernel's lists of mounts, swap areas, btrfs members and loop devices.
-    pub(super) fn look(tree: &BlockTree, mounts: &[Mount]) -> Self {
+    pub(super) fn scan(tree: &BlockTree, mounts: &[Mount]) -> Self {
         let mut uses = HashMap::new();
         for mount in mounts {
             let point = || Use::Mounted(mount.point.clone());
@@ -133,7 +133,7 @@ impl Affected<'_> {
             self.members.insert(store, Some(device.clone()));
             self.add_loops_over(store);
         }
-        let disk = device.whole();
+        let disk = device.whole_disk();
         if disk != device {
             self.down(Store::Device(disk.number), false);
             for holder in disk.holders() {
@@ -260,7 +260,7 @@ mod tests {
         let tree = fake.tree();
         let path = Path::new("/dev").join(written);
         let store = tree.store_at(&path).unwrap();
-        InUse::look(&tree, &tree.mounts()).usage(store, &path, &tree)
+        InUse::scan(&tree, &tree.mounts()).usage(store, &path, &tree)
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
     fn a_file_is_in_use_as_the_device_that_it_backs() {
         let fake = loops("file", &[("loop0", "f"), ("loop1", "g")], "7:0");
         let tree = fake.tree();
-        let in_use = InUse::look(&tree, &tree.mounts());
+        let in_use = InUse::scan(&tree, &tree.mounts());
         let of = |name: &str| {
             let path = fake.file(name);
             in_use.usage(tree.store_at(&path).unwrap(), &path, &tree)
@@ -390,7 +390,7 @@ mod tests {
         let image_name = image.display();
         fake.mountinfo(&format!("1 0 0:50 / /mnt/e ro - erofs {image_name} ro\n"));
         let tree = fake.tree();
-        let in_use = InUse::look(&tree, &tree.mounts());
+        let in_use = InUse::scan(&tree, &tree.mounts());
         let of = |path| {
             in_use
                 .usage(tree.store_at(path).unwrap(), path, &tree)

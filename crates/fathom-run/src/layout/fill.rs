@@ -55,13 +55,13 @@ impl Content {
 }
 
 /// Destination of the bytes: a file, or a fault injector in tests.
-pub(super) trait Sink {
+pub(super) trait LayoutSink {
     /// Writes some of the bytes and returns their number.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Starts writeback of a range without waiting.
     fn send(&mut self, range: &Range<u64>) -> io::Result<()>;
     /// Waits for the writeback of a range and drops it from the page cache unless it is to stay.
-    fn settle(&mut self, range: &Range<u64>) -> io::Result<()>;
+    fn finish_writeback(&mut self, range: &Range<u64>) -> io::Result<()>;
     /// Syncs the whole file.
     fn sync(&mut self) -> io::Result<()>;
 }
@@ -74,7 +74,7 @@ pub(super) struct FileSink {
     pub(super) keep_cached: bool,
 }
 
-impl Sink for FileSink {
+impl LayoutSink for FileSink {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.file.write_at(bytes, offset)
     }
@@ -83,7 +83,7 @@ impl Sink for FileSink {
         files::start_writeback(&self.file, range.start, range.end - range.start)
     }
 
-    fn settle(&mut self, range: &Range<u64>) -> io::Result<()> {
+    fn finish_writeback(&mut self, range: &Range<u64>) -> io::Result<()> {
         let length = range.end - range.start;
         files::finish_writeback(&self.file, range.start, length)?;
         if !self.keep_cached {
@@ -113,7 +113,7 @@ pub(super) enum FillError {
 /// Writes `range` of a file. `watch` is called after each chunk with the number of bytes written,
 /// and may stop the layout.
 pub(super) fn fill(
-    sink: &mut dyn Sink,
+    sink: &mut dyn LayoutSink,
     content: &Content,
     range: Range<u64>,
     fsync: bool,
@@ -141,15 +141,15 @@ pub(super) fn fill(
             window.end = at;
             ignore_unsupported(sink.send(&window)).map_err(|error| failed("write", at, error))?;
             if let Some(before) = sent.replace(window.clone()) {
-                let settled = ignore_unsupported(sink.settle(&before));
-                settled.map_err(|error| failed("write", at, error))?;
+                let written_back = ignore_unsupported(sink.finish_writeback(&before));
+                written_back.map_err(|error| failed("write", at, error))?;
             }
             window.start = at;
         }
     }
     if let Some(last) = sent {
-        let settled = ignore_unsupported(sink.settle(&last));
-        settled.map_err(|error| failed("write", at, error))?;
+        let written_back = ignore_unsupported(sink.finish_writeback(&last));
+        written_back.map_err(|error| failed("write", at, error))?;
     }
     if fsync {
         sink.sync().map_err(|error| failed("fsync", at, error))?;
@@ -158,7 +158,7 @@ pub(super) fn fill(
 }
 
 /// Writes all of `bytes`. Advances `at` after each partial write, so that it is exact on error.
-fn write_all(sink: &mut dyn Sink, mut bytes: &[u8], at: &mut u64) -> io::Result<()> {
+fn write_all(sink: &mut dyn LayoutSink, mut bytes: &[u8], at: &mut u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match sink.write_at(bytes, *at) {
             Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
@@ -212,7 +212,7 @@ pub(super) mod tests {
         pub(crate) bite: usize,
         pub(crate) room: usize,
         pub(crate) errno: i32,
-        pub(crate) settled: Vec<Range<u64>>,
+        pub(crate) written_back: Vec<Range<u64>>,
         pub(crate) syncs: u32,
     }
 
@@ -223,13 +223,13 @@ pub(super) mod tests {
                 bite: usize::MAX,
                 room,
                 errno,
-                settled: Vec::new(),
+                written_back: Vec::new(),
                 syncs: 0,
             }
         }
     }
 
-    impl Sink for Faulty {
+    impl LayoutSink for Faulty {
         fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
             let offset = usize::try_from(offset).unwrap();
             let count = bytes.len().min(self.bite).min(self.room);
@@ -246,8 +246,8 @@ pub(super) mod tests {
             Err(io::Error::from(io::ErrorKind::Unsupported))
         }
 
-        fn settle(&mut self, range: &Range<u64>) -> io::Result<()> {
-            self.settled.push(range.clone());
+        fn finish_writeback(&mut self, range: &Range<u64>) -> io::Result<()> {
+            self.written_back.push(range.clone());
             Ok(())
         }
 
@@ -319,7 +319,7 @@ pub(super) mod tests {
     fn every_byte_is_settled_once_and_synced() {
         let sink = filled(&Content::Zeros, 5..40 * CHUNK + 17, usize::MAX);
         let mut at = 5;
-        for range in &sink.settled {
+        for range in &sink.written_back {
             assert_eq!(range.start, at);
             assert!(range.end - range.start <= WINDOW + CHUNK);
             at = range.end;

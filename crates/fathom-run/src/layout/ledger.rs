@@ -21,11 +21,11 @@ use fathom_sys::files::{self, Access, FileId};
 /// so a write by another process within the same tick goes unnoticed unless it changes the length.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    entries: Vec<Entry>,
+    entries: Vec<UndoEntry>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum UndoEntry {
     Folder(PathBuf),
     File(Touched),
 }
@@ -40,17 +40,17 @@ struct Touched {
     /// End of the range that may have been allocated.
     to: u64,
     /// State after the layout; `None` while in progress.
-    left: Option<State>,
+    left: Option<FileState>,
 }
 
 /// State of a file, compared to detect later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct State {
+struct FileState {
     modified: (i64, i64),
     length: u64,
 }
 
-impl State {
+impl FileState {
     fn of(metadata: &Metadata) -> Self {
         Self {
             length: metadata.len(),
@@ -79,7 +79,7 @@ enum Undone {
 impl Ledger {
     /// Records a created directory.
     pub(super) fn folder(&mut self, path: &Path) {
-        self.entries.push(Entry::Folder(path.to_path_buf()));
+        self.entries.push(UndoEntry::Folder(path.to_path_buf()));
     }
 
     /// Records a created file, or one of `from` bytes that is about to be extended up to `to`.
@@ -90,7 +90,7 @@ impl Ledger {
         from: Option<u64>,
         to: u64,
     ) -> io::Result<()> {
-        self.entries.push(Entry::File(Touched {
+        self.entries.push(UndoEntry::File(Touched {
             path: path.to_path_buf(),
             identity: FileId::of(&handle.metadata()?),
             from,
@@ -102,10 +102,10 @@ impl Ledger {
 
     /// Records the final state of the last file, whether its layout succeeded or not.
     pub(super) fn left(&mut self, handle: &File) {
-        if let (Some(Entry::File(touched)), Ok(metadata)) =
+        if let (Some(UndoEntry::File(touched)), Ok(metadata)) =
             (self.entries.last_mut(), handle.metadata())
         {
-            touched.left = Some(State::of(&metadata));
+            touched.left = Some(FileState::of(&metadata));
         }
     }
 
@@ -114,18 +114,18 @@ impl Ledger {
     pub(super) fn add(&mut self, other: Self) {
         self.entries.extend(other.entries);
         self.entries.sort_by_key(|entry| match entry {
-            Entry::Folder(path) => path.components().count(),
-            Entry::File(_) => usize::MAX,
+            UndoEntry::Folder(path) => path.components().count(),
+            UndoEntry::File(_) => usize::MAX,
         });
     }
 
     /// Returns the created files.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::File(Touched {
+            UndoEntry::File(Touched {
                 path, from: None, ..
             }) => Some(&**path),
-            Entry::File(_) | Entry::Folder(_) => None,
+            UndoEntry::File(_) | UndoEntry::Folder(_) => None,
         })
     }
 
@@ -134,11 +134,11 @@ impl Ledger {
         let mut left = Vec::new();
         for entry in joined(self.entries).into_iter().rev() {
             let (path, undone) = match entry {
-                Entry::Folder(path) => {
+                UndoEntry::Folder(path) => {
                     let undone = remove_folder(&path);
                     (path, undone)
                 }
-                Entry::File(touched) => {
+                UndoEntry::File(touched) => {
                     let undone = touched.undo();
                     (touched.path, undone)
                 }
@@ -157,13 +157,13 @@ impl Ledger {
 
 /// Merges the entries of each file. Several jobs may have extended it in turn, so only the state
 /// after the last one can be compared.
-fn joined(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
+fn joined(entries: Vec<UndoEntry>) -> Vec<UndoEntry> {
+    let mut joined: Vec<UndoEntry> = Vec::with_capacity(entries.len());
     let mut places: HashMap<FileId, usize> = HashMap::new();
     for entry in entries {
-        if let Entry::File(touched) = &entry {
+        if let UndoEntry::File(touched) = &entry {
             let place = *places.entry(touched.identity).or_insert(joined.len());
-            if let Some(Entry::File(first)) = joined.get_mut(place) {
+            if let Some(UndoEntry::File(first)) = joined.get_mut(place) {
                 first.to = first.to.max(touched.to);
                 first.left = first.left.zip(touched.left).map(|(one, two)| one.max(two));
                 continue;
@@ -185,7 +185,7 @@ impl Touched {
             ..Access::default()
         };
         let file = files::open(&self.path, access)?;
-        if self.is_used(&file, State::of(&file.metadata()?)) {
+        if self.is_used(&file, FileState::of(&file.metadata()?)) {
             return Ok(Undone::InUse);
         }
         match self.from {
@@ -195,7 +195,7 @@ impl Touched {
         Ok(Undone::Yes)
     }
 
-    fn is_used(&self, file: &File, now: State) -> bool {
+    fn is_used(&self, file: &File, now: FileState) -> bool {
         if now.length > self.left.map_or(self.to, |left| left.length) {
             return true;
         }

@@ -31,7 +31,7 @@ impl Found {
 }
 
 /// Returns the state of the file at `path`.
-pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
+pub(super) fn inspect(path: &Path) -> Result<Found, LayoutError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
@@ -48,7 +48,7 @@ pub(super) fn look(path: &Path) -> Result<Found, LayoutError> {
 
 /// Work that a file needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum LayoutWork {
     /// Create it, empty.
     Create,
     /// Write the missing bytes.
@@ -59,7 +59,7 @@ pub(super) enum Work {
     Allocate(Allocation),
 }
 
-impl Work {
+impl LayoutWork {
     /// Returns the number of bytes to write.
     pub(super) fn bytes(self, file: &LayoutFile, found: Found) -> u64 {
         match self {
@@ -78,22 +78,22 @@ impl Work {
 }
 
 /// Returns the work that a file in the state `found` needs; `None` if it is ready.
-pub(super) fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Option<Work> {
+pub(super) fn work(file: &LayoutFile, found: Found, fallocate: Fallocate) -> Option<LayoutWork> {
     match found {
         Found::Device => return None,
         Found::File { bytes } if bytes >= file.length => return None,
-        Found::Missing if file.length == 0 => return Some(Work::Create),
+        Found::Missing if file.length == 0 => return Some(LayoutWork::Create),
         Found::Missing | Found::File { .. } => {}
     }
     if file.written {
-        return Some(Work::Fill);
+        return Some(LayoutWork::Fill);
     }
     match fallocate {
-        Fallocate::None => (found == Found::Missing).then_some(Work::Create),
-        Fallocate::Truncate => Some(Work::Size),
-        Fallocate::Native => Some(Work::Allocate(Allocation::Native)),
-        Fallocate::Posix => Some(Work::Allocate(Allocation::Posix)),
-        Fallocate::Keep => Some(Work::Allocate(Allocation::KeepSize)),
+        Fallocate::None => (found == Found::Missing).then_some(LayoutWork::Create),
+        Fallocate::Truncate => Some(LayoutWork::Size),
+        Fallocate::Native => Some(LayoutWork::Allocate(Allocation::Native)),
+        Fallocate::Posix => Some(LayoutWork::Allocate(Allocation::Posix)),
+        Fallocate::Keep => Some(LayoutWork::Allocate(Allocation::KeepSize)),
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
         for file in &job.files {
             let found = match lengths.get(&*file.path) {
                 Some(&found) => found,
-                None => look(&file.path)?,
+                None => inspect(&file.path)?,
             };
             let Some(work) = work(file, found, job.fallocate) else {
                 continue;

@@ -98,7 +98,7 @@ struct Full {
     errno: i32,
 }
 
-impl Sink for Full {
+impl LayoutSink for Full {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         if self.room == 0 {
             return Err(io::Error::from_raw_os_error(self.errno));
@@ -115,8 +115,8 @@ impl Sink for Full {
         self.file.send(range)
     }
 
-    fn settle(&mut self, range: &Range<u64>) -> io::Result<()> {
-        self.file.settle(range)
+    fn finish_writeback(&mut self, range: &Range<u64>) -> io::Result<()> {
+        self.file.finish_writeback(range)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -126,7 +126,7 @@ impl Sink for Full {
 
 /// Lays out files that each fail after `room` bytes.
 fn lay_failing(jobs: &[LayoutJob], room: u64, errno: i32) -> LayoutError {
-    let open = move |file, keep_cached| -> Box<dyn Sink> {
+    let open = move |file, keep_cached| -> Box<dyn LayoutSink> {
         let file = FileSink { file, keep_cached };
         Box::new(Full { file, room, errno })
     };

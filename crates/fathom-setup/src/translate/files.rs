@@ -6,7 +6,7 @@ use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMod
 use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
 use super::{FileSetup, Planned, pattern, seeds};
 use crate::error::RunProblem;
-use crate::groups::Place;
+use crate::groups::JobPlace;
 use crate::problem_kind::ProblemKind;
 
 /// Returns the names of a clone's files. As in fio, a job without a `filename` uses the device or
@@ -24,7 +24,7 @@ fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<St
 /// Returns the clone's files with their targets, sizes and ranges.
 pub(super) fn files(
     job: &Job,
-    place: Place,
+    place: JobPlace,
     seed: u64,
     diskless: bool,
     planned: &Planned<'_>,
@@ -74,7 +74,7 @@ pub(super) fn files(
 /// Returns the names of a clone's files, including those in the directory of `opendir`.
 fn file_names(
     job: &Job,
-    place: Place,
+    place: JobPlace,
     diskless: bool,
     planned: &Planned<'_>,
 ) -> Result<Vec<String>, RunProblem> {

@@ -74,7 +74,7 @@ fn sizes(setups: &[JobSetup]) -> HashMap<&str, u64> {
     let mut sizes = HashMap::new();
     for file in setups.iter().flat_map(|setup| &setup.files) {
         let size: &mut u64 = sizes.entry(file.path.as_str()).or_default();
-        *size = (*size).max(file.whole()).max(end(file));
+        *size = (*size).max(file.file_bytes()).max(end(file));
     }
     sizes
 }

@@ -75,7 +75,7 @@ impl<'a, 's> Watching<'a, 's> {
             results.push(so_far);
         }
         Record {
-            eta_s: Meter::default().look(&self.goals, &snapshot).eta_s,
+            eta_s: Meter::default().sample(&self.goals, &snapshot).eta_s,
             ..self.run.record(results, now)
         }
     }

@@ -7,12 +7,12 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Barrier that starts closed and, once opened, stays open.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct StartBarrier {
     open: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Gate {
+impl StartBarrier {
     /// Opens the barrier and wakes every waiting job.
     pub(crate) fn open(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -37,14 +37,14 @@ mod tests {
 
     #[test]
     fn opening_releases_all_waiters_for_good() {
-        let gate = Gate::default();
+        let barrier = StartBarrier::default();
         std::thread::scope(|scope| {
-            let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| gate.pass())).collect();
-            gate.open();
+            let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| barrier.pass())).collect();
+            barrier.open();
             for thread in waiting {
                 thread.join().unwrap();
             }
         });
-        gate.pass();
+        barrier.pass();
     }
 }

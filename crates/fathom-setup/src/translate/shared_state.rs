@@ -13,23 +13,23 @@ use fathom_workload::{
 
 use super::Warnings;
 use crate::error::RunProblem;
-use crate::groups::Place;
+use crate::groups::JobPlace;
 use crate::problem_kind::ProblemKind;
 
 /// State shared by jobs, created when the first of them is translated.
 #[derive(Debug, Default)]
-pub(super) struct Ties {
+pub(super) struct SharedState {
     flows: HashMap<u32, Arc<Flow>>,
     /// Steady-state detectors of groups with `group_reporting`.
     steady: HashMap<u32, Arc<SteadyGroup>>,
 }
 
-impl Ties {
+impl SharedState {
     /// Returns the limits of one clone; `ops` is the maximum number of ops it may issue.
     pub(super) fn limits(
         &mut self,
         job: &Job,
-        place: Place,
+        place: JobPlace,
         ops: Option<u64>,
     ) -> Result<LimitConfig, RunProblem> {
         let rules = &job.options.lifecycle;
@@ -48,7 +48,11 @@ impl Ties {
         })
     }
 
-    fn steady(&mut self, job: &Job, place: Place) -> Result<Option<Arc<SteadyGroup>>, RunProblem> {
+    fn steady(
+        &mut self,
+        job: &Job,
+        place: JobPlace,
+    ) -> Result<Option<Arc<SteadyGroup>>, RunProblem> {
         let Some(rule) = steady_rule(job)? else {
             return Ok(None);
         };
