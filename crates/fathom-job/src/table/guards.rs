@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "flow",
         "",
-        "FindingClass of the job among those with the same `flow_id`",
+        "Weight of the job among those with the same `flow_id`",
         "flow=3",
         ValueKind::Special {
             form: "integer value (opt=100); min=0, max=1000",
