@@ -1,7 +1,7 @@
 //! Miri over the unsafe code that needs no kernel: `cargo xtask miri`.
 //!
 //! Most of fathom-sys makes system calls that Miri does not know. What is left is memory: the
-//! counting allocators, the buffers that jobs take in turns, and the layout of ring entries.
+//! counting allocators, the buffers shared between threads, and the layout of ring entries.
 
 use anyhow::{Result, bail};
 
@@ -31,6 +31,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 /// Modules whose tests call the kernel for no more than memory.
-const UNIT_TESTS: [&str; 3] = ["in_flight::", "memory::turns::", "uring::entry::"];
+const UNIT_TESTS: [&str; 3] = ["in_flight::", "memory::shared::", "uring::entry::"];
 /// Modules whose examples exercise their unsafe code.
 const EXAMPLES: [&str; 2] = ["allocation_counter", "peak_allocation"];

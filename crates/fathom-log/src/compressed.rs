@@ -1,12 +1,13 @@
-//! Compressed logs (`log_store_compressed`): zlib streams one after the other, with records in them
-//! as fio 3.33 was seen to write them, in the host's byte order.
+//! Compressed logs (`log_store_compressed`): concatenated zlib streams of records in the host's
+//! byte order, as observed in files of fio 3.33.
 //!
 //! ```text
 //!  0        8        16          20         24      32       40
-//! │ time ms │ value  │ direction │ priority │ bytes │ offset │   offset: where bit 31 is set
+//! │ time ms │ value  │ direction │ priority │ bytes │ offset │   offset: if bit 31 of direction is
+//! set
 //! ```
 //!
-//! Bit 30 of the direction says that the whole priority is to be shown.
+//! Bit 30 of the direction: show the whole priority, not only its class.
 
 use std::io::{self, BufRead, BufWriter, Read, Write};
 
@@ -16,9 +17,9 @@ use flate2::write::ZlibEncoder;
 
 use super::row::{Row, Shape};
 
-/// A record's bytes, and how many of them there are.
-pub(super) fn encode(row: &Row, shape: Shape) -> ([u8; LONG], usize) {
-    let mut record = [0; LONG];
+/// Encodes a record; returns a buffer and the record's length in it.
+pub(super) fn encode(row: &Row, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
+    let mut record = [0; RECORD_BYTES_MAX];
     let flags = if shape.offset { HAS_OFFSET } else { 0 };
     let flags = flags | if shape.priority { HAS_PRIORITY } else { 0 };
     record[..8].copy_from_slice(&row.time_ms.to_ne_bytes());
@@ -27,10 +28,17 @@ pub(super) fn encode(row: &Row, shape: Shape) -> ([u8; LONG], usize) {
     record[20..24].copy_from_slice(&row.priority.to_ne_bytes());
     record[24..32].copy_from_slice(&row.bytes.to_ne_bytes());
     record[32..].copy_from_slice(&row.offset.to_ne_bytes());
-    (record, if shape.offset { LONG } else { SHORT })
+    (
+        record,
+        if shape.offset {
+            RECORD_BYTES_MAX
+        } else {
+            RECORD_BYTES_MIN
+        },
+    )
 }
 
-/// The record at the beginning of `bytes`, if it is all there, and its length.
+/// Decodes the record at the start of `bytes`; `None` if it is incomplete. Returns its length too.
 fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
     let word = |at: usize| {
         let bytes = bytes.get(at..at + 8)?;
@@ -55,12 +63,20 @@ fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
         offset: if shape.offset { word(32)? } else { 0 },
         ..Row::default()
     };
-    Some((row, shape, if shape.offset { LONG } else { SHORT }))
+    Some((
+        row,
+        shape,
+        if shape.offset {
+            RECORD_BYTES_MAX
+        } else {
+            RECORD_BYTES_MIN
+        },
+    ))
 }
 
-/// Writes records as one more stream.
+/// Appends records as another zlib stream.
 pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
-    // The first level: the writer has to keep up with the jobs.
+    // The fastest level, because the writer must keep up with the jobs.
     let mut encoder = ZlibEncoder::new(to, Compression::fast());
     encoder.write_all(records)?;
     encoder.finish()?;
@@ -70,12 +86,12 @@ pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
 /// Reads a compressed log, record by record.
 ///
 /// # Errors
-/// A damaged stream; everything before the damage has been passed to `each`.
+/// A damaged stream; all records before the damage were passed to `each`.
 pub(crate) fn inflate(
     from: &mut impl BufRead,
     each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut page = vec![0; PAGE];
+    let mut page = vec![0; INFLATE_BYTES];
     while !from.fill_buf()?.is_empty() {
         let mut stream = ZlibDecoder::new(&mut *from);
         let (mut kept, mut any) = (0, false);
@@ -106,7 +122,7 @@ pub(crate) fn inflate(
 /// Prints a compressed log (`--inflate-log`).
 ///
 /// # Errors
-/// A damaged stream; everything before the damage has been printed.
+/// A damaged stream; all records before the damage were printed.
 pub fn inflate_log(mut from: impl BufRead, to: impl Write) -> io::Result<()> {
     let mut to = BufWriter::new(to);
     let inflated = inflate(&mut from, &mut |row, shape| row.print(shape, &mut to));
@@ -128,11 +144,11 @@ const HAS_OFFSET: u32 = 1 << 31;
 const HAS_PRIORITY: u32 = 1 << 30;
 
 /// Bytes of a record with and without an offset.
-const LONG: usize = 40;
-const SHORT: usize = 32;
+const RECORD_BYTES_MAX: usize = 40;
+const RECORD_BYTES_MIN: usize = 32;
 
-/// Bytes inflated at once.
-const PAGE: usize = 64 << 10;
+/// Bytes inflated at a time.
+const INFLATE_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -200,15 +216,15 @@ mod tests {
         let rows = [Row::default(); 5];
         let whole = deflated(&rows, Shape::default(), 5);
         let mut ragged = Vec::new();
-        deflate(&[0; SHORT + 7], &mut ragged).expect("memory");
+        deflate(&[0; RECORD_BYTES_MIN + 7], &mut ragged).expect("memory");
         for (bytes, got, want) in [
             (b"hello".to_vec(), 0, "it is not a compressed log"),
             (whole[..whole.len() - 6].to_vec(), 5, "it breaks off amid"),
             (ragged, 1, "7 bytes are left over"),
         ] {
             let (all, end) = inflated(&bytes);
-            let said = end.expect_err(want).to_string();
-            assert!(said.contains(want), "{said}");
+            let text = end.expect_err(want).to_string();
+            assert!(text.contains(want), "{text}");
             assert!(all.len() <= got, "{want}: {}", all.len());
         }
         assert!(inflated(b"").1.is_ok(), "an empty log is a log");

@@ -1,4 +1,4 @@
-//! `fathom log convert`: logs from one form into another, ours or fio's.
+//! `fathom log convert`: conversion between log formats, of ours or fio's logs.
 //!
 //! The content of the source tells its format; the name of the destination selects the format
 //! written.
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 
-use super::output::{Form, LogFormat, Output, Sink};
-use super::parse::{Layout, header, row};
+use super::output::{FileFormat, LogFormat, Output, Sink};
+use super::parse::{TextLayout, header, row};
 use super::plan::value_of;
 use super::row::{Row, Shape};
 use super::writer::{PAGE_BYTES_MAX, TABLE_PAGE_BYTES_MAX};
@@ -19,8 +19,8 @@ use super::{compressed, parquet};
 /// Converts a log and returns the number of its lines.
 ///
 /// # Errors
-/// The path that cannot be read or written, and why. An earlier file of this name is kept then, and
-/// nothing is left of a new one.
+/// The path that cannot be read or written, and why. An existing destination is then unchanged, and
+/// no partial file remains.
 pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     let at = |path: &Path| {
         let name = path.display().to_string();
@@ -29,12 +29,12 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     if is_same_file(from, to) {
         return Err(format!("{}: it would be replaced by itself", to.display()));
     }
-    // It is read more than once, and a pipe would be waited for.
+    // A regular file, because it is read more than once, and opening a FIFO could block.
     if !from.metadata().map_err(at(from))?.is_file() {
         return Err(format!("{}: is not a regular file", from.display()));
     }
-    let kind = Kind::of(from).map_err(at(from))?;
-    let shape = kind.shape(from).map_err(at(from))?;
+    let source = SourceFormat::of(from).map_err(at(from))?;
+    let shape = source.shape(from).map_err(at(from))?;
     let is_compressed = to.extension().is_some_and(|end| end == "fz");
     if is_compressed && (shape.max || shape.issued) {
         let name = if shape.max {
@@ -49,7 +49,7 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     let mut writer = Writer::new(file, to, shape, &value(from));
     let mut written = Ok(());
     let mut rows = 0;
-    let read = kind.read(from, &mut |row, _| {
+    let read = source.read(from, &mut |row, _| {
         rows += 1;
         written = match stop.is_asked() {
             true => Err(io::Error::other("interrupted")),
@@ -70,29 +70,30 @@ fn value(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or_default();
     match stem.rsplit('_').next() {
-        // Which of the two units it is, the name does not say.
+        // The name does not tell whether the unit is KiB/s or kB/s.
         Some("bw") => "bw".to_owned(),
-        kind => value_of(kind.unwrap_or_default(), false).to_owned(),
+        source => value_of(source.unwrap_or_default(), false).to_owned(),
     }
 }
 
 /// Format of a source file.
 #[derive(Clone, Debug)]
-enum Kind {
-    Text(Layout),
+enum SourceFormat {
+    Text(TextLayout),
     Compressed,
     Parquet,
 }
 
-impl Kind {
+impl SourceFormat {
     fn of(path: &Path) -> io::Result<Self> {
         let mut file = BufReader::new(File::open(path)?);
         let mut first = Vec::new();
-        file.by_ref().take(PEEK).read_to_end(&mut first)?;
+        file.by_ref().take(PEEK_BYTES).read_to_end(&mut first)?;
         if first.starts_with(b"PAR1") {
             return Ok(Self::Parquet);
         }
-        // A zlib stream with a window of 32 KiB; no text begins so before a line's digits do.
+        // First byte of a zlib stream with a window of 32 KiB: `x`, which no log in text begins
+        // with.
         if first.first() == Some(&0x78) {
             return Ok(Self::Compressed);
         }
@@ -105,10 +106,10 @@ impl Kind {
             return Ok(Self::Text(layout));
         }
         file.rewind()?;
-        Layout::guess(file).map(Self::Text)
+        TextLayout::detect(file).map(Self::Text)
     }
 
-    /// The shape of all its rows.
+    /// Returns the shape of all rows.
     fn shape(&self, path: &Path) -> io::Result<Shape> {
         if let Self::Text(layout) = self {
             return Ok(layout.shape);
@@ -124,7 +125,7 @@ impl Kind {
         }
     }
 
-    fn read(&self, path: &Path, each: Each<'_>) -> io::Result<()> {
+    fn read(&self, path: &Path, each: RowVisitor<'_>) -> io::Result<()> {
         let file = File::open(path)?;
         match self {
             Self::Compressed => compressed::inflate(&mut BufReader::new(file), each),
@@ -145,15 +146,15 @@ impl Kind {
     }
 }
 
-/// Whoever is given the rows.
-type Each<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
+/// Callback for each row.
+type RowVisitor<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
 
 /// Writer of the destination.
 enum Writer {
     Text(BufWriter<OutputFile>, Shape),
     Csv(BufWriter<OutputFile>, Shape),
-    /// Writer of rows; an error of its header shows with the first page.
-    Records(Box<Output>, Shape),
+    /// Records in pages. An error of writing the header is returned by `finish`.
+    RecordLines(Box<Output>, Shape),
 }
 
 impl Writer {
@@ -161,13 +162,13 @@ impl Writer {
         let extension = path.extension().unwrap_or_default();
         let records = |file, format, page| {
             let value = value.to_owned();
-            let form = Form {
+            let form = FileFormat {
                 format,
                 shape,
                 value,
             };
             let output = Output::new(Sink::Whole(file), &form, page);
-            Self::Records(Box::new(output), shape)
+            Self::RecordLines(Box::new(output), shape)
         };
         match extension.to_str() {
             Some("parquet") => records(file, LogFormat::Parquet, TABLE_PAGE_BYTES_MAX),
@@ -176,7 +177,7 @@ impl Writer {
                 let mut to = BufWriter::new(file);
                 let names = shape.columns(value).into_iter().map(|(_, name)| name);
                 let line = names.collect::<Vec<_>>().join(",");
-                // An error comes again with the first row, or at the end.
+                // An error recurs with the first row, or at the end.
                 let _later = writeln!(to, "{line}");
                 Self::Csv(to, shape)
             }
@@ -193,7 +194,7 @@ impl Writer {
                 let columns = columns.map(|(place, _)| words[place].to_string());
                 writeln!(to, "{}", columns.collect::<Vec<_>>().join(","))
             }
-            Self::Records(output, shape) => {
+            Self::RecordLines(output, shape) => {
                 if output.page.is_full() {
                     output.flush();
                 }
@@ -211,7 +212,7 @@ impl Writer {
                 .into_inner()
                 .map_err(|error| error.into_error())?
                 .finish(),
-            Self::Records(mut output, _) => {
+            Self::RecordLines(mut output, _) => {
                 output.flush();
                 match output.into_end() {
                     (Some(error), _) => Err(error),
@@ -224,4 +225,4 @@ impl Writer {
 }
 
 /// Bytes read to recognise the format.
-const PEEK: u64 = 512;
+const PEEK_BYTES: u64 = 512;

@@ -1,11 +1,14 @@
-//! Lines of a log, as fast as they can be made: eight digits at once, and what seldom changes kept
-//! ready.
+//! Fast formatting of log lines: eight digits at a time, and parts that rarely change cached as
+//! text.
+//!
+//! `write!` was rejected: it runs the general formatting code for each number, and the writer must
+//! keep up with millions of lines per second on a part of one CPU.
 
 use super::compressed;
 use super::output::LogFormat;
 use super::row::{Row, Shape};
 
-/// A page that lines are laid down on, one after the other.
+/// Page of lines, filled front to back and written as a whole.
 #[derive(Debug)]
 pub(super) struct Page {
     bytes: Box<[u8]>,
@@ -13,18 +16,18 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page of so many bytes, or of one line if that is more.
+    /// Creates a page of `bytes` bytes, but at least one line.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
-            bytes: vec![0; bytes.max(LINE)].into_boxed_slice(),
+            bytes: vec![0; bytes.max(LINE_BYTES_MAX)].into_boxed_slice(),
             at: 0,
         }
     }
 
-    /// Returns true if another line may not fit.
+    /// Returns true if there may be no room for another line.
     #[inline]
     pub(super) const fn is_full(&self) -> bool {
-        self.at + LINE > self.bytes.len()
+        self.at + LINE_BYTES_MAX > self.bytes.len()
     }
 
     pub(super) fn written(&self) -> &[u8] {
@@ -35,22 +38,23 @@ impl Page {
         self.at = 0;
     }
 
-    /// Lays down what was kept ready.
+    /// Appends a cached piece.
     #[inline]
     pub(super) fn piece(&mut self, piece: &Piece) {
-        // All of it, as a copy of known length; what is behind its end is written over next.
+        // Copies the whole array: a constant length compiles to two moves. The bytes after the
+        // piece's end are overwritten by what follows.
         self.bytes[self.at..self.at + Piece::SIZE].copy_from_slice(&piece.bytes);
         self.at += piece.length;
     }
 
-    /// Lays down a few bytes.
+    /// Appends bytes.
     #[inline]
     pub(super) fn text(&mut self, text: &[u8]) {
         self.bytes[self.at..self.at + text.len()].copy_from_slice(text);
         self.at += text.len();
     }
 
-    /// Lays down a line as the record that a format other than text wants.
+    /// Appends a line as a record; nothing for text, whose lines are appended piece by piece.
     pub(super) fn record(&mut self, row: &Row, shape: Shape, format: LogFormat) {
         match format {
             LogFormat::Text => {}
@@ -65,7 +69,7 @@ impl Page {
         }
     }
 
-    /// Lays down a number.
+    /// Appends a number in decimal.
     #[inline]
     pub(super) fn number(&mut self, value: u64) {
         if value >= EIGHT_DIGITS {
@@ -73,7 +77,7 @@ impl Page {
             return;
         }
         let digits = eight_digits(value);
-        // The first digit is the lowest byte. Zeros before it are left out, but one is kept.
+        // The first digit is in the lowest byte. Skip leading zeros, but keep the last digit.
         let zeros = (digits | 1 << 56).trailing_zeros() / 8;
         let text = ((digits | ASCII) >> (zeros * 8)).to_le_bytes();
         self.bytes[self.at..self.at + 8].copy_from_slice(&text);
@@ -89,7 +93,7 @@ impl Page {
     }
 }
 
-/// A part of a line that stays the same over many lines.
+/// Part of a line that stays the same over many lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     bytes: [u8; Self::SIZE],
@@ -97,7 +101,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Room for a time with what follows it, and for all behind a value: `, 2, 4294967295, 0xffff`.
+    /// Size: a time with its separator fits, and so do the columns after a value,
+    /// `, 2, 4294967295, 0xffff`.
     const SIZE: usize = 32;
 
     pub(super) const EMPTY: Self = Self {
@@ -105,7 +110,7 @@ impl Piece {
         length: 0,
     };
 
-    /// `text`, which must not be longer than a piece.
+    /// Creates a piece of `text`, at most [`SIZE`](Self::SIZE) bytes.
     pub(super) fn new(text: &str) -> Self {
         let mut piece = Self::EMPTY;
         piece.bytes[..text.len()].copy_from_slice(text.as_bytes());
@@ -114,14 +119,15 @@ impl Piece {
     }
 }
 
-/// The digits of a number below 10⁸, one a byte, the first in the lowest: split in halves three
-/// times, all parts of a step at once.
+/// Returns the digits of a number below 10⁸, one per byte, the first in the lowest: halved three
+/// times, with all parts of a step in one word.
 ///
 /// ```text
 /// 12345678 → 1234 │ 5678 → 12 │ 34 │ 56 │ 78 → 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │ 8
 /// ```
 ///
-/// Divisions by 100 and 10 are multiplications that are exact for as many digits as a part has.
+/// Divisions by 100 and 10 are multiplications and shifts, exact for the number of digits in a
+/// part.
 #[inline]
 const fn eight_digits(value: u64) -> u64 {
     let fours = (value / 10_000) | ((value % 10_000) << 32);
@@ -136,9 +142,9 @@ const EIGHT_DIGITS: u64 = 100_000_000;
 /// `0` in every byte.
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
-/// The longest line: eight columns of 20 digits with `, ` between them, and what a piece or a
-/// number may write behind its end.
-const LINE: usize = 8 * 22 + Piece::SIZE + 8;
+/// Longest line: eight columns of 20 digits with separators, and the bytes that a piece or a number
+/// may write past its end.
+const LINE_BYTES_MAX: usize = 8 * 22 + Piece::SIZE + 8;
 
 #[cfg(test)]
 mod tests {

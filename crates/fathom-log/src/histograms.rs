@@ -6,9 +6,9 @@ use fathom_workload::{Batch, Item};
 use super::lines::Columns;
 use super::output::Output;
 
-/// A histogram on its way from its bins to its line; it may come in several batches.
+/// Histogram being assembled from its bins, which may arrive in several batches.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct HistogramAssembly {
     counts: Box<[u64; Histogram::FIO_BUCKETS]>,
     sum: u64,
     open: bool,
@@ -16,13 +16,13 @@ pub(super) struct Gathering {
 
 /// Counts of the histograms of a batch that were written and dropped.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct HistogramCounts {
     pub(super) kept: u64,
-    /// Those that lost bins on their way: they would be wrong numbers.
+    /// Histograms with lost bins, which would show wrong counts.
     pub(super) dropped: u64,
 }
 
-impl Gathering {
+impl HistogramAssembly {
     pub(super) fn new() -> Self {
         Self {
             counts: Box::new([0; Histogram::FIO_BUCKETS]),
@@ -31,14 +31,14 @@ impl Gathering {
         }
     }
 
-    /// Takes a batch's histograms; writes each that is whole.
+    /// Adds the bins of a batch, and writes each histogram that is complete.
     pub(super) fn histograms(
         &mut self,
         batch: &Batch,
         columns: Columns,
         output: &mut Output,
-    ) -> Gathered {
-        let mut gathered = Gathered::default();
+    ) -> HistogramCounts {
+        let mut counts_of_batch = HistogramCounts::default();
         let epoch = columns.epoch(batch);
         for item in batch.items() {
             match item {
@@ -47,7 +47,7 @@ impl Gathering {
                     (self.sum, self.open) = (0, true);
                 }
                 Item::HistogramBin { bucket, count } => {
-                    // fio's last bucket holds whatever is beyond.
+                    // As in fio, the last bucket counts all larger values.
                     let bucket = (bucket as usize).min(Histogram::FIO_BUCKETS - 1);
                     self.counts[bucket] += count;
                     self.sum += count;
@@ -59,19 +59,19 @@ impl Gathering {
                     length,
                 } => {
                     if !self.open || self.sum != ops {
-                        gathered.dropped += 1;
+                        counts_of_batch.dropped += 1;
                         continue;
                     }
                     self.open = false;
                     let time = epoch.saturating_add(time_ns) / 1_000_000;
                     let head = [time, direction.index() as u64, u64::from(length)];
                     self.line(&head, columns.coarseness, output);
-                    gathered.kept += 1;
+                    counts_of_batch.kept += 1;
                 }
                 Item::Op(_) | Item::Window { .. } => {}
             }
         }
-        gathered
+        counts_of_batch
     }
 
     fn line(&self, head: &[u64; 3], coarseness: u8, output: &mut Output) {

@@ -1,12 +1,16 @@
-//! I/O logs of a run: one thread writes what all jobs hand over.
+//! I/O logs of a run: one thread writes the entries of all jobs.
 //!
 //! ```text
-//! open (before anything is laid out) → begin → a JobLog for each job → … jobs run … → finish
-//!  └─ earlier logs are whole until here ──┘                                  → warnings
+//! open (before the layout) → begin → one JobLog per job → … jobs run … → finish
+//!  └ earlier logs are kept until here ┘                             → warnings
 //! ```
 //!
+//! Jobs never write, format or wait: they fill chunks of a fixed pool and pass them on. A file per
+//! job, written by the job itself, was rejected, because a `write` that blocks would show up in the
+//! latencies that it logs.
+//!
 //! # What this costs
-//! 64 MiB where single ops are logged, and the writer's share of one processor: see `format.rs`.
+//! 64 MiB of buffers if single ops are logged, and a part of one CPU for the writer.
 #![forbid(unsafe_code)]
 
 mod compressed;
@@ -45,28 +49,28 @@ use fathom_workload::{JobLog, LogChannel, WhenFull};
 
 pub use self::compressed::inflate_log;
 pub use self::convert::convert_log;
-use self::notes::{forget_earlier, said};
-use self::open::{LogTo, OpenLog, open_all};
+use self::notes::{finish_notes, remove_stale_notes};
+use self::open::{LogDestination, OpenLog, open_all};
 use self::output::Sink;
 use self::plan::LogPlan;
 use self::sizing::Sizing;
-pub use self::writer::Lines;
+pub use self::writer::LineCounts;
 use self::writer::{Writer, Written};
 
-/// The logs of a run whose jobs have not begun: earlier logs still hold what they held.
+/// Open log files of a run whose jobs have not begun: earlier logs are still intact.
 pub struct OpenLogs {
     plan: LogPlan,
     files: Vec<OpenLog>,
-    /// Of the writer's thread, where a job asks for it.
+    /// CPUs of the writer thread (`log_compression_cpus`), if a job sets them.
     cpus: Option<Vec<u32>>,
 }
 
 impl OpenLogs {
-    /// Opens every file; `None` if nothing is logged. Waits for the readers of pipes, unless
-    /// `stop` says to give up.
+    /// Opens every file; `None` if nothing is logged. Waits for readers of pipes until `stop`
+    /// returns true.
     ///
     /// # Errors
-    /// Every file that cannot be written; none was made then.
+    /// Every file that cannot be written; no file was created then.
     pub fn open(
         plan: &Plan,
         setups: &[JobSetup],
@@ -77,7 +81,7 @@ impl OpenLogs {
         if !refused.is_empty() {
             return Err(refused);
         }
-        // One look at each clock for all jobs: their times can be compared.
+        // Each clock is read once for all jobs, so that their times are comparable.
         let epoch = |id| {
             let shown = fathom_sys::clock::read(id).unwrap_or(0);
             shown.saturating_sub(clock.now().get())
@@ -86,24 +90,24 @@ impl OpenLogs {
         if logs.is_empty() {
             return Ok(None);
         }
-        let mut asked = plan.jobs.iter();
+        let mut requested = plan.jobs.iter();
         Ok(Some(Self {
             files: open_all(&logs.files, stop)?,
             plan: logs,
-            cpus: asked.find_map(|job| job.options.logs.cpus.clone()),
+            cpus: requested.find_map(|job| job.options.logs.cpus.clone()),
         }))
     }
 
-    /// The jobs are about to begin: empties earlier logs and starts the writer, which gives up a
-    /// pipe that nobody reads when `stop` says so.
+    /// Truncates earlier logs and starts the writer; call it just before the jobs begin. On a stop
+    /// request the writer abandons pipes without a reader.
     ///
     /// # Errors
-    /// An earlier log that cannot be emptied, or a writer that cannot be started.
+    /// An earlier log that cannot be truncated, or a writer thread that cannot be started.
     pub fn begin(self, stop: Stop) -> Result<Logs, RunProblem> {
         let sink = |opened: OpenLog| {
             opened.begin().map(|to| match to {
-                LogTo::File(file) => Sink::File(file),
-                LogTo::Stream(stream) => Sink::Stream(stream, stop.clone()),
+                LogDestination::File(file) => Sink::File(file),
+                LogDestination::Stream(stream) => Sink::Stream(stream, stop.clone()),
             })
         };
         let sinks: io::Result<Vec<Sink>> = self.files.into_iter().map(sink).collect();
@@ -111,7 +115,7 @@ impl OpenLogs {
             let message = format!("cannot empty an earlier log: {error}");
             RunProblem::new(ProblemKind::LogNotWritable, message)
         })?;
-        forget_earlier(&self.plan);
+        remove_stale_notes(&self.plan);
         let sizing = Sizing::new(&self.plan);
         let jobs = self.plan.jobs.iter();
         let configs: Vec<_> = jobs
@@ -137,7 +141,7 @@ impl OpenLogs {
         Ok(Logs {
             channel,
             configs,
-            under_way: UnderWay(is_over),
+            writer_guard: WriterGuard(is_over),
             writer,
             warnings,
             stop,
@@ -145,33 +149,36 @@ impl OpenLogs {
     }
 }
 
-/// The logs of a run that is under way.
+/// Logs of a running run: hands a [`JobLog`] to each job and owns the writer thread.
+///
+/// Call [`finish`](Self::finish) when the jobs have ended. Dropping it instead makes the writer
+/// write what it has received and end.
 pub struct Logs {
     channel: Arc<LogChannel>,
     configs: Vec<Option<fathom_workload::LogConfig>>,
-    under_way: UnderWay,
+    writer_guard: WriterGuard,
     writer: JoinHandle<Written>,
     warnings: Vec<Warning>,
     stop: Stop,
 }
 
 impl Logs {
-    /// The log of the job of this setup.
+    /// Creates the log of a job, by the index of its setup; `None` if it logs nothing.
     pub fn job(&self, setup: usize) -> Option<JobLog> {
         let config = self.configs[setup].clone()?;
         Some(JobLog::new(config, Arc::clone(&self.channel)))
     }
 
-    /// The jobs have ended: waits for the rest to be written; says what is to be said. `look` is
-    /// called meanwhile, so that a request to stop is seen.
+    /// Waits until all entries of the ended jobs are written, and returns line counts and warnings.
+    /// Calls `look` meanwhile, so that the caller notices a stop request.
     pub fn finish(self, look: &dyn Fn(), clock: &Clock) -> Finished {
-        drop(self.under_way);
+        drop(self.writer_guard);
         self.writer.thread().unpark();
         let mut pause = Nanos::from_micros(50);
         while !self.writer.is_finished() {
             look();
             sleep_until(clock, clock.now() + pause);
-            pause = Nanos::new(pause.get() * 2).min(LOOK_AROUND);
+            pause = Nanos::new(pause.get() * 2).min(STOP_CHECK_MAX);
         }
         let mut finished = Finished {
             lines: Vec::new(),
@@ -181,7 +188,7 @@ impl Logs {
         match self.writer.join() {
             Ok(written) => {
                 let warnings;
-                (warnings, finished.failed) = said(&written, &self.stop);
+                (warnings, finished.failed) = finish_notes(&written, &self.stop);
                 finished.warnings.extend(warnings);
                 finished.lines = written.by_setup();
             }
@@ -202,32 +209,33 @@ impl Logs {
 /// Summary of the logs written.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// By setup; `None` for jobs without a log.
-    pub lines: Vec<Option<Lines>>,
-    /// Logs, or parts of them, that were lost.
+    /// Line counts by setup; `None` for jobs without a log.
+    pub lines: Vec<Option<LineCounts>>,
+    /// Warnings about lost logs or lines.
     pub warnings: Vec<Warning>,
     /// Writing a log failed.
     pub failed: bool,
 }
 
-/// The writer goes on as long as this lives; so it ends too where a run breaks off.
-struct UnderWay(Arc<AtomicBool>);
+/// Guard that ends the writer when dropped, so that it also ends when a run fails.
+struct WriterGuard(Arc<AtomicBool>);
 
-impl Drop for UnderWay {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
-        // Release: whoever sees it sees every batch that was handed over before.
+        // Release: pairs with Acquire in `start`; the writer then sees all batches sent before.
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// The logs of a run in virtual time, kept in memory.
+/// Logs of a run in virtual time, kept in memory. No thread writes them, so the same run always
+/// gives the same bytes.
 pub struct MemoryLogs {
     channel: Arc<LogChannel>,
     plan: LogPlan,
 }
 
 impl MemoryLogs {
-    /// Creates the logs that a plan asks for.
+    /// Creates the logs that a plan requests.
     pub fn new(setups: &[JobSetup]) -> Self {
         Self {
             channel: Arc::new(LogChannel::new(0, 0, setups.len())),
@@ -235,14 +243,14 @@ impl MemoryLogs {
         }
     }
 
-    /// The log of the job of this setup.
+    /// Creates the log of a job, by the index of its setup; `None` if it logs nothing.
     pub fn job(&self, setup: usize) -> Option<JobLog> {
         let mut config = self.plan.jobs[setup].as_ref()?.config.clone();
         config.when_full = WhenFull::Grow;
         Some(JobLog::new(config, Arc::clone(&self.channel)))
     }
 
-    /// Each file's name and what stands in it.
+    /// Returns each file's name and content.
     pub fn finish(self) -> Vec<(String, Vec<u8>)> {
         let sinks = self.plan.files.iter().map(|_| Sink::Memory(Vec::new()));
         let sinks = sinks.collect();
@@ -268,28 +276,28 @@ fn start(
     cpus: Option<Vec<u32>>,
 ) -> io::Result<JoinHandle<Written>> {
     Builder::new().name("log writer".into()).spawn(move || {
-        // Signals are the watcher's. That and the processors are best effort: the log is written
-        // all the same.
+        // The watcher thread handles signals. Best effort, like the affinity: the log is written
+        // without them too.
         let _ignored = fathom_sys::signals::block_in_this_thread();
         if let Some(cpus) = cpus {
             let _ignored = fathom_sys::thread::set_allowed_cpus(&cpus);
         }
         loop {
-            // Acquire, and before the queue is looked at: what came before the end is still found.
-            let last_look = is_over.load(Ordering::Acquire);
+            // Acquire, and before the queue is read: batches sent before the end are still found.
+            let is_last_pass = is_over.load(Ordering::Acquire);
             while let Some(batch) = channel.take() {
                 writer.batch(&batch);
                 channel.give_back(batch);
             }
-            if last_look {
+            if is_last_pass {
                 return writer.finish();
             }
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
     })
 }
 
-/// Clocks of `log_alternate_epoch_clock_id` that there are not.
+/// Returns the problems of `log_alternate_epoch_clock_id` values that are not clocks.
 fn clocks(plan: &Plan) -> Vec<RunProblem> {
     let jobs = plan.jobs.iter();
     let jobs = jobs.filter(|job| job.options.logs.any() && job.options.logs.epoch);
@@ -306,21 +314,23 @@ fn clocks(plan: &Plan) -> Vec<RunProblem> {
     .collect()
 }
 
-/// Logs that are to be tables, in a program without them.
+/// Returns the problems of Parquet logs in a program built without Parquet.
 fn tables(plan: &Plan) -> Vec<RunProblem> {
     let is_table = |job: &&Job| job.options.logs.format == LogFileFormat::Parquet;
     let jobs = plan.jobs.iter().filter(is_table);
     let jobs = jobs.filter(|_| cfg!(not(feature = "parquet")));
-    jobs.map(|job| RunProblem::new(ProblemKind::NotBuiltIn, NO_PARQUET).at(job, "log_format"))
-        .collect()
+    jobs.map(|job| {
+        RunProblem::new(ProblemKind::NotBuiltIn, PARQUET_NOT_BUILT).at(job, "log_format")
+    })
+    .collect()
 }
 
-/// Why there are no tables where the program was built without them.
-const NO_PARQUET: &str = "this program was built without Parquet tables (`cargo build --release \
-                          --package fathom-cli --features parquet` has them)";
+/// Error message of Parquet in a program built without it.
+const PARQUET_NOT_BUILT: &str = "this program was built without Parquet tables (`cargo build \
+                                 --release --package fathom-cli --features parquet` has them)";
 
-/// Interval at which an idle writer checks for batches: 48 MiB take no less than 60 ms to fill at
-/// 50 million ops a second.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Interval between checks for a request to stop while the rest is written.
-const LOOK_AROUND: Nanos = Nanos::from_millis(20);
+/// Interval at which an idle writer checks for batches: even at 50 million ops per second, the 48
+/// MiB of buffers last 60 ms.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Longest interval between checks for a stop request while the rest is written.
+const STOP_CHECK_MAX: Nanos = Nanos::from_millis(20);

@@ -1,4 +1,4 @@
-//! From entries to lines: `time, value[, max], direction, bytes[, offset], priority[, issued]`.
+//! Lines from log entries: `time, value[, max], direction, bytes[, offset], priority[, issued]`.
 
 use fathom_core::Direction;
 use fathom_workload::{Batch, Item, LoggedOp, Series};
@@ -7,24 +7,24 @@ use super::format::{Page, Piece};
 use super::output::{LogFormat, Output};
 use super::row::{CLASS_SHIFT, REAL_TIME, Row, Shape};
 
-/// Which columns a job's lines have, and what they hold.
+/// Columns of a job's lines, and the form of their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub(crate) value: Value,
     pub(crate) offset: bool,
-    /// The whole priority, and not only whether it is of the real-time class.
+    /// Show the whole priority, not only whether its class is real-time.
     pub(crate) priority: bool,
-    /// The priority (`ioprio`) of ops that have none of their own.
+    /// Priority (`ioprio`) of ops without one of their own.
     pub(crate) job_priority: u16,
     pub(crate) issue_time: bool,
     /// Epoch clock at time 0 of the run's clock, ns, if times count from the epoch.
     pub(crate) epoch_ns: Option<u64>,
-    /// Buckets of histograms are merged in pairs so often.
+    /// Number of times that adjacent histogram buckets are merged (`log_hist_coarseness`).
     pub(crate) coarseness: u8,
 }
 
 impl Columns {
-    /// Which columns lines have.
+    /// Returns the columns that lines have.
     pub(super) fn shape(&self) -> Shape {
         Shape {
             max: self.value == Value::Both,
@@ -34,7 +34,7 @@ impl Columns {
         }
     }
 
-    /// The second column.
+    /// Returns the value of the second column.
     #[inline]
     const fn shown(&self, line: &Line<'_>) -> u64 {
         match self.value {
@@ -43,7 +43,7 @@ impl Columns {
         }
     }
 
-    /// The whole priority of an op.
+    /// Returns the whole priority of an op.
     const fn priority_of(&self, op: &LoggedOp) -> u16 {
         match op.priority {
             0 => self.job_priority,
@@ -66,9 +66,9 @@ pub(crate) enum Value {
     Both,
 }
 
-/// Writes the lines of one series; says how many.
+/// Writes the lines of one series in a batch, and returns their number.
 pub(super) fn series(batch: &Batch, which: Series, columns: Columns, output: &mut Output) -> u64 {
-    // One loop for each series, so that none asks for every line which it is.
+    // One compiled loop per series, so that no line branches on it.
     match which {
         Series::Bandwidth => all(batch, which, columns, output, bandwidth),
         Series::Iops => all(batch, which, columns, output, |_| 1),
@@ -78,7 +78,8 @@ pub(super) fn series(batch: &Batch, which: Series, columns: Columns, output: &mu
     }
 }
 
-/// kB/s of one op. As in fio, one that took no time that the clock could see has no rate: 0.
+/// Returns the bandwidth of one op, kB/s; 0, as in fio, for an op faster than the clock's
+/// resolution.
 #[inline]
 fn bandwidth(op: &LoggedOp) -> u64 {
     let scaled = u64::from(op.length) * 1_000_000;
@@ -94,23 +95,23 @@ fn all(
     value: impl Fn(&LoggedOp) -> u64,
 ) -> u64 {
     match output.format {
-        LogFormat::Text => laid(batch, which, Kept::new(batch, columns), output, value),
+        LogFormat::Text => write_lines(batch, which, TextLines::new(batch, columns), output, value),
         LogFormat::Compressed | LogFormat::Parquet => {
-            let how = Records::new(batch, columns, output.format);
-            laid(batch, which, how, output, value)
+            let writer = RecordLines::new(batch, columns, output.format);
+            write_lines(batch, which, writer, output, value)
         }
     }
 }
 
-/// A line on its way to a page.
+/// Values of a line to be written to a page.
 struct Line<'a> {
     time_ns: u64,
     value: u64,
-    /// The window's maximum.
+    /// Maximum of the window.
     max: u64,
-    /// The rest.
+    /// Source of the other columns.
     op: &'a LoggedOp,
-    /// The moment of issue is known.
+    /// The time of issue is known.
     is_issued: bool,
 }
 
@@ -125,16 +126,16 @@ impl Line<'_> {
     }
 }
 
-/// Writer of lines onto a page.
-trait Lay {
-    fn lay(&mut self, page: &mut Page, line: &Line<'_>);
+/// Writer of lines to a page, in the format of the log.
+trait LineWriter {
+    fn write_line(&mut self, page: &mut Page, line: &Line<'_>);
 }
 
 #[inline]
-fn laid(
+fn write_lines(
     batch: &Batch,
     which: Series,
-    mut how: impl Lay,
+    mut writer: impl LineWriter,
     output: &mut Output,
     value: impl Fn(&LoggedOp) -> u64,
 ) -> u64 {
@@ -162,7 +163,7 @@ fn laid(
                     op: &op,
                     is_issued,
                 };
-                how.lay(page, &line);
+                writer.write_line(page, &line);
             }
             Item::Window {
                 series,
@@ -178,7 +179,7 @@ fn laid(
                     op: &of_window(direction, time_ns),
                     is_issued: false,
                 };
-                how.lay(page, &line);
+                writer.write_line(page, &line);
             }
             _ => continue,
         }
@@ -188,7 +189,7 @@ fn laid(
     lines
 }
 
-/// Returns the op that fills the columns behind the value of a window.
+/// Returns an op with the values of a window's remaining columns.
 const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     LoggedOp {
         time_ns,
@@ -202,14 +203,14 @@ const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     }
 }
 
-/// Lines as records: of a compressed log, or one word a column.
-struct Records {
+/// Lines as records: of a compressed log, or with one word per column.
+struct RecordLines {
     format: LogFormat,
     columns: Columns,
     epoch_ns: u64,
 }
 
-impl Records {
+impl RecordLines {
     fn new(batch: &Batch, columns: Columns, format: LogFormat) -> Self {
         Self {
             format,
@@ -232,32 +233,32 @@ impl Records {
     }
 }
 
-impl Lay for Records {
-    fn lay(&mut self, page: &mut Page, line: &Line<'_>) {
+impl LineWriter for RecordLines {
+    fn write_line(&mut self, page: &mut Page, line: &Line<'_>) {
         page.record(&self.row(line), self.columns.shape(), self.format);
     }
 }
 
-/// Parts of the last line of text, kept for the next.
-struct Kept {
+/// Lines as text. Caches the parts of the last line that the next one usually repeats.
+struct TextLines {
     columns: Columns,
     epoch_ns: u64,
-    /// The millisecond that `time` shows begins here, ns.
+    /// Start of the millisecond that `time` shows, ns.
     millisecond_ns: u64,
     time: Piece,
     key: Option<(Direction, u32, u16)>,
-    /// `, direction, bytes`, and the priority if it follows at once.
+    /// `, direction, bytes`, and the priority unless an offset precedes it.
     middle: Piece,
-    /// `, priority`, behind an offset.
+    /// `, priority`, after an offset.
     end: Piece,
 }
 
-impl Kept {
+impl TextLines {
     fn new(batch: &Batch, columns: Columns) -> Self {
         Self {
             columns,
             epoch_ns: columns.epoch(batch),
-            millisecond_ns: NO_TIME,
+            millisecond_ns: TIME_UNSET,
             time: Piece::EMPTY,
             key: None,
             middle: Piece::EMPTY,
@@ -265,7 +266,7 @@ impl Kept {
         }
     }
 
-    /// The first column.
+    /// Writes the first column.
     #[inline]
     fn time(&mut self, page: &mut Page, time_ns: u64) {
         let time_ns = self.epoch_ns.saturating_add(time_ns);
@@ -282,14 +283,14 @@ impl Kept {
         self.time = Piece::new(&format!("{millisecond}, "));
     }
 
-    /// Writes the columns behind the value.
+    /// Writes the columns after the value.
     #[inline]
     fn rest(&mut self, page: &mut Page, line: &Line<'_>) {
         let op = line.op;
         let key = Some((op.direction, op.length, op.priority));
         if self.key != key {
             self.key = key;
-            self.renew(op);
+            self.refresh_parts(op);
         }
         page.piece(&self.middle);
         if self.columns.offset {
@@ -304,7 +305,7 @@ impl Kept {
     }
 
     #[cold]
-    fn renew(&mut self, op: &LoggedOp) {
+    fn refresh_parts(&mut self, op: &LoggedOp) {
         let raw = self.columns.priority_of(op);
         let priority = if self.columns.priority {
             format!("0x{raw:04x}")
@@ -321,9 +322,9 @@ impl Kept {
     }
 }
 
-impl Lay for Kept {
+impl LineWriter for TextLines {
     #[inline]
-    fn lay(&mut self, page: &mut Page, line: &Line<'_>) {
+    fn write_line(&mut self, page: &mut Page, line: &Line<'_>) {
         self.time(page, line.time_ns);
         page.number(self.columns.shown(line));
         if self.columns.value == Value::Both {
@@ -334,11 +335,11 @@ impl Lay for Kept {
     }
 }
 
-/// ns.
+/// Nanoseconds per millisecond, the unit of the first column.
 const MILLISECOND: u64 = 1_000_000;
 
-/// A moment that no line is near to.
-const NO_TIME: u64 = 1 << 63;
+/// Initial `millisecond_ns`, far from every line's time.
+const TIME_UNSET: u64 = 1 << 63;
 
 #[cfg(test)]
 mod tests {

@@ -8,13 +8,13 @@ use fathom_host::output_file::{self, Stop};
 use fathom_record::Warning;
 
 use super::plan::{JobLogs, LogPlan};
-use super::writer::{Lines, Written};
+use super::writer::{LineCounts, Written};
 
-/// Notes of an earlier run on what it had dropped would now be wrong.
-pub(super) fn forget_earlier(logs: &LogPlan) {
+/// Removes notes of an earlier run on dropped lines, which would be wrong for this run's logs.
+pub(super) fn remove_stale_notes(logs: &LogPlan) {
     for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
         let path = note_path(prefix);
-        // No other than a file of ours is removed.
+        // Only a regular file: a link or a device of this name is not ours.
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             let _still_there = fs::remove_file(path);
         }
@@ -23,7 +23,7 @@ pub(super) fn forget_earlier(logs: &LogPlan) {
 
 /// Returns the warnings about finished logs and true if a log or a note could not be written, and
 /// writes the notes on dropped lines.
-pub(super) fn said(written: &Written, stop: &Stop) -> (Vec<Warning>, bool) {
+pub(super) fn finish_notes(written: &Written, stop: &Stop) -> (Vec<Warning>, bool) {
     let mut warnings = Vec::new();
     let breaks_off = written.failed.iter().any(Option::is_some);
     let mut failed_notes = 0;
@@ -57,9 +57,9 @@ pub(super) fn said(written: &Written, stop: &Stop) -> (Vec<Warning>, bool) {
     (warnings, breaks_off || failed_notes > 0)
 }
 
-/// One for all jobs: each one's numbers stand in the notes and in the report's data. What a log
-/// that broke off could not take counts as dropped: then the hint would be a wrong one.
-fn dropped(short: &[(&str, Lines)], breaks_off: bool) -> Option<Warning> {
+/// Returns one warning for all jobs; numbers per job are in the notes and in the record. No hint if
+/// a write failed, because those lines count as dropped too and larger buffers would not help.
+fn dropped(short: &[(&str, LineCounts)], breaks_off: bool) -> Option<Warning> {
     let (why, hint) = if breaks_off {
         (
             "a log broke off, or they came faster than they could be written",
@@ -103,7 +103,7 @@ fn note_path(prefix: &str) -> String {
 }
 
 /// `{"job": "name", "number": 1, "lines_kept": 2, "lines_dropped": 3}`.
-fn note(job: &JobLogs, lines: Lines) -> String {
+fn note(job: &JobLogs, lines: LineCounts) -> String {
     let name: String = job.name.chars().flat_map(escaped).collect();
     format!(
         "{{\"job\": \"{name}\", \"number\": {}, \"lines_kept\": {}, \"lines_dropped\": {}}}",
@@ -125,12 +125,12 @@ mod tests {
 
     #[test]
     fn many_jobs_have_one_hint() {
-        let lines = |kept, dropped| Lines { kept, dropped };
-        let told = |short: &[(&str, Lines)]| {
+        let lines = |kept, dropped| LineCounts { kept, dropped };
+        let told = |short: &[(&str, LineCounts)]| {
             let warning = dropped(short, false)?;
             assert!(warning.hint.contains("log_full=wait"));
-            let (said, _why) = warning.message.split_once(" were dropped: ")?;
-            Some((warning.job, said.to_owned()))
+            let (count, _why) = warning.message.split_once(" were dropped: ")?;
+            Some((warning.job, count.to_owned()))
         };
         assert_eq!(told(&[]), None);
         let one = ("a".to_owned(), "2 of 5 lines of its logs".to_owned());

@@ -1,7 +1,8 @@
-//! Log files of a run, opened before anything is laid out and begun when the jobs are.
+//! Log files of a run: opened before the layout, truncated when the jobs begin.
 //!
-//! They are written in place, unlike other output files: they are read while they grow, one that
-//! breaks off is still of use, and an earlier log and a new one might not fit on a disk together.
+//! They are written in place, unlike other output files, which are renamed when complete: logs are
+//! read while they grow, an incomplete one is still useful, and an earlier log and a new one might
+//! not fit on a disk together.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -14,21 +15,21 @@ use fathom_sys::files;
 
 use super::plan::LogFile;
 
-/// A log file that is open, and still holds what it held before.
+/// An open log file with its earlier content.
 ///
-/// If it is dropped before it is begun, a file that was made for it is removed.
+/// [`begin`](Self::begin) truncates it. Dropping it instead removes a file that was created for it.
 #[derive(Debug)]
 pub struct OpenLog {
-    /// `None` once it has begun.
-    to: Option<LogTo>,
+    /// `None` once begun.
+    to: Option<LogDestination>,
     append: bool,
-    /// The file that was made: its name and identity.
+    /// Path and metadata of a file created for it.
     made: Option<(PathBuf, Metadata)>,
 }
 
-/// The file behind a log's name.
+/// Destination of a log.
 #[derive(Debug)]
-pub enum LogTo {
+pub enum LogDestination {
     /// A regular file.
     File(File),
     /// A pipe or a device.
@@ -36,17 +37,17 @@ pub enum LogTo {
 }
 
 impl OpenLog {
-    /// Opens a log that is begun anew, or added to; waits for the reader of a pipe, unless `stop`
-    /// says to give up.
+    /// Opens a log to be truncated or, with `append`, continued. Waits for the reader of a pipe
+    /// until `stop` returns true.
     ///
     /// # Errors
-    /// Why it cannot be written; nothing was made then.
+    /// The reason why it cannot be written; no file was created then.
     pub fn open(path: &Path, append: bool, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let missing = match Destination::of(path)? {
             Destination::Stream => {
                 let stream = Stream::open(path, stop)?;
                 return Ok(Self {
-                    to: Some(LogTo::Stream(stream)),
+                    to: Some(LogDestination::Stream(stream)),
                     append,
                     made: None,
                 });
@@ -65,21 +66,21 @@ impl OpenLog {
             None => None,
         };
         Ok(Self {
-            to: Some(LogTo::File(file)),
+            to: Some(LogDestination::File(file)),
             append,
             made,
         })
     }
 
-    /// Empties an earlier log that is not added to.
+    /// Truncates the file, unless it is appended to.
     ///
     /// # Errors
     /// The errno of `ftruncate(2)`.
-    pub fn begin(mut self) -> io::Result<LogTo> {
+    pub fn begin(mut self) -> io::Result<LogDestination> {
         let Some(to) = self.to.take() else {
             return Err(io::ErrorKind::Other.into()); // only this takes it, and once
         };
-        if let (LogTo::File(file), false) = (&to, self.append) {
+        if let (LogDestination::File(file), false) = (&to, self.append) {
             file.set_len(0)?;
         }
         self.made = None;
@@ -92,19 +93,19 @@ impl Drop for OpenLog {
         let Some((path, made)) = self.made.take() else {
             return;
         };
-        // Another run may have begun it meanwhile, or its owner have put another file there.
+        // Another run may have written to it meanwhile, or replaced it.
         let is_ours = fs::symlink_metadata(&path).is_ok_and(|found| {
             (found.dev(), found.ino()) == (made.dev(), made.ino()) && found.len() == 0
         });
         if is_ours {
-            // It is empty; if it cannot be removed, no harm is done.
+            // Best effort: an empty file does no harm.
             let _left = fs::remove_file(path);
         }
     }
 }
 
-impl LogTo {
-    /// Writes what can be written without waiting for the other end of a pipe; returns how much.
+impl LogDestination {
+    /// Writes as much as possible without waiting for a pipe's reader; returns the number of bytes.
     pub fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write_all(bytes).map(|()| bytes.len()),
@@ -112,7 +113,7 @@ impl LogTo {
         }
     }
 
-    /// Writes all; waits for the other end of a pipe, unless `stop` says to give up.
+    /// Writes everything; waits for a pipe's reader until `stop` returns true.
     pub fn write_all(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
         match self {
             Self::File(file) => file.write_all(bytes),
@@ -124,7 +125,7 @@ impl LogTo {
 /// Opens every log file of a run.
 ///
 /// # Errors
-/// Every file that cannot be written; nothing was made then.
+/// Every file that cannot be written; no file was created then.
 pub(super) fn open_all(
     files: &[LogFile],
     stop: &dyn Fn() -> bool,
@@ -136,7 +137,7 @@ pub(super) fn open_all(
             Err(error) => {
                 let problem = not_writable("cannot write the log", &file.path, &error);
                 problems.push(problem.at(&file.job, file.option));
-                // The others would have no other end.
+                // The remaining files would fail in the same way.
                 if files::lacks_descriptors(&error) || stop() {
                     break;
                 }
@@ -150,7 +151,7 @@ pub(super) fn open_all(
     }
 }
 
-/// The reason why a log cannot be opened, and what helps.
+/// Returns the problem of a log that cannot be opened, with a remedy.
 pub fn not_writable(what: &str, path: &str, error: &io::Error) -> RunProblem {
     if files::lacks_descriptors(error) {
         let limit = fathom_sys::system::open_files_limit();
@@ -167,9 +168,9 @@ pub fn not_writable(what: &str, path: &str, error: &io::Error) -> RunProblem {
         format!("{what} {path}: {error}"),
     );
     match error.kind() {
-        // Interrupted while it was waited for.
+        // Interrupted while waiting for a reader.
         io::ErrorKind::Other => problem,
-        // Of the wrong kind.
+        // Not a file that can be written, such as a directory or a socket.
         io::ErrorKind::InvalidInput => problem.hint("name another file"),
         _ => problem.hint("name a directory that is there and may be written"),
     }

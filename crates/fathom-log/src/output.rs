@@ -1,4 +1,4 @@
-//! One file of a log.
+//! One log file being written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub(super) enum Sink {
     File(File),
     /// A pipe or a device.
     Stream(Stream, Stop),
-    /// A file that is placed when it is whole.
+    /// A file that is renamed into place when it is complete.
     Whole(OutputFile),
     Memory(Vec<u8>),
 }
@@ -34,24 +34,27 @@ pub(crate) enum LogFormat {
 
 /// Format and content of a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct FileFormat {
     pub(crate) format: LogFormat,
-    /// Which columns there are. Text and records say so by themselves.
+    /// Columns, needed by the Parquet schema; text and compressed records describe themselves.
     pub(crate) shape: Shape,
     /// Logged quantity, with its unit.
     pub(crate) value: String,
 }
 
-/// A file, and the lines that are to be written next.
+/// A log file and its page of lines to be written next.
+///
+/// After a write error nothing more is written, so that a full disk leaves a valid log up to that
+/// point; the lines that follow are counted as lost.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Text, or records as the format wants them.
+    /// Lines as text, or as records of the format.
     pub(super) page: Page,
     /// Lines on the page.
     pub(super) lines: u64,
     pub(super) format: LogFormat,
     body: Body,
-    /// Nothing more is written behind this.
+    /// First error; nothing is written after it.
     failed: Option<io::Error>,
     lost: u64,
 }
@@ -61,12 +64,12 @@ enum Body {
     Text(Sink),
     Compressed(Sink),
     Parquet(Box<Table<Sink>>),
-    /// It could not be begun, or has ended.
+    /// Could not be started.
     None,
 }
 
 impl Output {
-    pub(super) fn new(sink: Sink, form: &Form, page_bytes: usize) -> Self {
+    pub(super) fn new(sink: Sink, form: &FileFormat, page_bytes: usize) -> Self {
         let mut failed = None;
         let body = match form.format {
             LogFormat::Text => Body::Text(sink),
@@ -89,7 +92,7 @@ impl Output {
         }
     }
 
-    /// Writes the page. After an error nothing more is written: the job goes on.
+    /// Writes the page, unless a write has failed before; the jobs continue either way.
     pub(super) fn flush(&mut self) {
         let page = self.page.written();
         if self.failed.is_none() && !page.is_empty() {
@@ -108,17 +111,16 @@ impl Output {
         self.page.clear();
     }
 
-    /// Lines that could not be written, since the last time somebody asked.
+    /// Returns the number of lines lost since the last call.
     pub(super) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
 
-    /// Writes what ends the file; says what became of it.
+    /// Finishes the file and returns the first error and the sink.
     pub(super) fn into_end(self) -> (Option<io::Error>, Option<Sink>) {
         let (ended, sink) = match self.body {
             Body::Text(sink) | Body::Compressed(sink) => (None, Some(sink)),
-            // Without its end, what was written before cannot be read; so it is tried even behind
-            // an error.
+            // Also after an error: without the footer, the rows before it would be unreadable.
             Body::Parquet(table) => match table.finish() {
                 Ok(sink) => (None, Some(sink)),
                 Err(error) => (Some(error), None),

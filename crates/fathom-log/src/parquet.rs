@@ -1,13 +1,12 @@
-//! Logs in columns (`log_format=parquet`): what pandas, DuckDB and Polars read without a parser.
+//! Parquet logs (`log_format=parquet`), which pandas, DuckDB and Polars read without parsing text.
 //!
-//! All columns are 64-bit numbers, written as differences of few bits: one that stays the same
-//! takes no room. Nothing else is compressed. They have a sign, although none is ever negative:
-//! readers subtract unsigned ones without one (pandas and Polars give 2⁶⁴ − 1 for 1 − 2, DuckDB an
-//! error).
+//! All columns are 64-bit integers in delta encoding: a constant column takes almost no space. No
+//! further compression. They are signed, although never negative, because readers subtract unsigned
+//! columns without sign: for 1 − 2, pandas and Polars give 2⁶⁴ − 1, and DuckDB an error.
 //!
 //! # What this costs
-//! 4 MiB for each file until its group is written, and some 100 bytes of the footer for each column
-//! of each group of 65,536 lines until the end.
+//! 4 MiB per file until its row group is written, and until the end some 100 bytes of footer for
+//! each column of each group of 65,536 lines.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -24,16 +23,16 @@ use parquet::schema::types::Type;
 
 use super::row::{Row, Shape, WORDS};
 
-/// A file that is being written.
+/// Parquet file being written.
 pub(super) struct Table<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// Of each column its place in a row's words.
+    /// Index of each column among a row's words.
     places: Vec<usize>,
     column: Vec<i64>,
 }
 
 impl<W: Write + Send> Table<W> {
-    /// Begins a file for logs of this shape, with `value` for what is logged.
+    /// Starts a file for logs of this shape; `value` names the value column.
     pub(super) fn new(to: W, shape: Shape, value: &str) -> io::Result<Self> {
         let columns = shape.columns(value);
         let fields = columns.iter().map(|(_, name)| {
@@ -59,7 +58,7 @@ impl<W: Write + Send> Table<W> {
         })
     }
 
-    /// Writes rows, each as its words, as one group.
+    /// Writes rows, given as words, as one row group.
     pub(super) fn rows(&mut self, records: &[u8]) -> io::Result<()> {
         let mut group = self.writer.next_row_group().map_err(told)?;
         for &place in &self.places {
@@ -94,7 +93,7 @@ impl<W: Write + Send> std::fmt::Debug for Table<W> {
     }
 }
 
-/// Reads a file of columns, row by row.
+/// Reads a file row by row.
 pub(super) fn read(
     file: std::fs::File,
     each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,

@@ -1,5 +1,5 @@
-//! In place of `parquet.rs` where the program was built without the feature `parquet`: nothing that
-//! could be made.
+//! Replacement of `parquet.rs` in a program built without the feature `parquet`: a type that cannot
+//! be constructed.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -36,5 +36,5 @@ pub(super) fn read(
 }
 
 fn not_built_in() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, super::NO_PARQUET)
+    io::Error::new(io::ErrorKind::Unsupported, super::PARQUET_NOT_BUILT)
 }

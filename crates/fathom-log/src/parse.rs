@@ -1,24 +1,24 @@
-//! Lines of text as rows: fio's, and those with a header.
+//! Parser of text logs: fio's, and CSV with a header.
 
 use std::io::{self, BufRead};
 
 use super::row::{Row, Shape, WORDS, Words};
 
-/// Which columns a log's lines have.
+/// Columns of a text log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct TextLayout {
     pub(super) shape: Shape,
-    /// Of each column its place in a row's words.
+    /// Index of each column among a row's words.
     places: Vec<usize>,
     /// Lines before the first row.
     pub(super) skip: usize,
 }
 
-/// The layout that a header tells.
-pub(super) fn header(line: &str) -> io::Result<Layout> {
+/// Returns the layout that a header describes.
+pub(super) fn header(line: &str) -> io::Result<TextLayout> {
     let names = line.trim_end().split(',').map(str::trim);
     match Shape::of_columns(names) {
-        Some((shape, places)) => Ok(Layout {
+        Some((shape, places)) => Ok(TextLayout {
             shape,
             places,
             skip: 1,
@@ -27,15 +27,15 @@ pub(super) fn header(line: &str) -> io::Result<Layout> {
     }
 }
 
-impl Layout {
-    /// The layout that all lines agree with: fio's have no header, and whether six columns hold a
-    /// maximum or an offset only shows in what stands there.
-    pub(super) fn guess(from: impl BufRead) -> io::Result<Self> {
+impl TextLayout {
+    /// Returns the layout consistent with all lines. fio's logs have no header, and only the values
+    /// tell whether a sixth column is a maximum or an offset.
+    pub(super) fn detect(from: impl BufRead) -> io::Result<Self> {
         let mut left: Option<Vec<Self>> = None;
         for (number, line) in (1..).zip(from.lines()) {
             let line = line?;
             let candidates = left.get_or_insert_with(|| Self::all(&line));
-            candidates.retain(|layout| agrees(&line, layout));
+            candidates.retain(|layout| matches(&line, layout));
             if candidates.is_empty() {
                 let columns = line.split(',').count();
                 return Err(bad(&match columns {
@@ -49,7 +49,7 @@ impl Layout {
         first.ok_or_else(|| bad("it has no lines of a log"))
     }
 
-    /// All layouts with as many columns as this line has, the likeliest first.
+    /// Returns all layouts with as many columns as this line, the most likely first.
     fn all(line: &str) -> Vec<Self> {
         let columns = line.split(',').count();
         let priority = line.contains("0x");
@@ -82,12 +82,12 @@ impl Layout {
     }
 }
 
-fn agrees(line: &str, layout: &Layout) -> bool {
+fn matches(line: &str, layout: &TextLayout) -> bool {
     row(line, layout).is_ok_and(|row| !layout.shape.max || row.max >= row.value)
 }
 
-/// The row of a line.
-pub(super) fn row(line: &str, layout: &Layout) -> Result<Row, String> {
+/// Parses a line.
+pub(super) fn row(line: &str, layout: &TextLayout) -> Result<Row, String> {
     let mut words: Words = [0; WORDS];
     let mut columns = line.split(',').map(str::trim);
     for &place in &layout.places {
@@ -115,7 +115,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, columns: &[&str]) {
-        let layout = Layout::guess(text.as_bytes()).expect(text);
+        let layout = TextLayout::detect(text.as_bytes()).expect(text);
         let names = layout.shape.columns("v");
         let names: Vec<_> = names.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, columns, "{text}");
@@ -139,7 +139,7 @@ mod tests {
         );
         let with_offset = [time, "v", "direction", bytes, offset, "realtime"];
         check("1, 700, 0, 4096, 8192, 0\n1, 700, 1, 2, 0, 0", &with_offset);
-        // The first line alone could be either.
+        // The first line alone is ambiguous.
         let with_max = [time, "v", "v_max", "direction", bytes, "realtime"];
         check("1, 0, 0, 0, 0, 0\n2, 5, 9, 1, 0, 0", &with_max);
         let both = [time, "v", "v_max", "direction", bytes, offset, "priority"];
@@ -165,7 +165,9 @@ mod tests {
             ("1, 2, 0, 4096, 0\n\n", "line 2 is not"),
             (histogram.as_str(), "61 columns: histograms have no rows"),
         ] {
-            let error = Layout::guess(text.as_bytes()).expect_err(text).to_string();
+            let error = TextLayout::detect(text.as_bytes())
+                .expect_err(text)
+                .to_string();
             assert!(error.contains(why), "{error}");
         }
         assert!(header("time_ms,x").is_err());

@@ -1,4 +1,4 @@
-//! Which logs a plan asks for: what each job logs, and into which files.
+//! The logs that a plan requests: what each job logs, and into which files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use fathom_setup::translate::priority;
 use fathom_workload::{LogConfig, Series, WhenFull};
 
 use super::lines::{Columns, Value};
-use super::output::{Form, LogFormat};
+use super::output::{FileFormat, LogFormat};
 
 /// All logs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct LogPlan {
-    /// Each file once.
+    /// All files, each once.
     pub(crate) files: Vec<LogFile>,
-    /// In the order of the setups; `None` for jobs without a log.
+    /// Logs in the order of the setups; `None` for jobs without a log.
     pub(crate) jobs: Vec<Option<JobLogs>>,
 }
 
-/// One file.
+/// One log file, written by one job or by several.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFile {
     pub(crate) path: String,
-    pub(crate) form: Form,
-    /// Added to, and not begun anew (`per_job_logs=0`).
+    pub(crate) form: FileFormat,
+    /// Append to an existing file instead of truncating it (`per_job_logs=0`).
     pub(crate) append: bool,
-    /// First job that writes it, and the option that asks for it.
+    /// First job that writes it, and the option that requests it, for errors.
     pub(crate) job: Arc<Job>,
     pub(crate) option: &'static str,
 }
@@ -42,18 +42,18 @@ pub(crate) struct JobLogs {
     pub(crate) number: u32,
     pub(crate) config: LogConfig,
     pub(crate) columns: Columns,
-    /// Each series with its file's place in the list.
+    /// Each series with the index of its file.
     pub(crate) series: Vec<(Series, usize)>,
-    /// The file of histograms.
+    /// Index of the histogram file.
     pub(crate) histograms: Option<usize>,
-    /// Every prefix once: a note on what was dropped goes beside each.
+    /// Distinct file prefixes; a note on dropped lines is written beside each.
     pub(crate) prefixes: Vec<String>,
-    /// Entries of a chunk, as asked.
+    /// Entries per chunk, as requested (`log_entries`).
     pub(crate) entries: u32,
 }
 
 impl JobLogs {
-    /// Returns true if it writes the file at this place.
+    /// Returns true if the job writes the file with this index.
     pub(crate) fn writes(&self, place: usize) -> bool {
         let series = self.series.iter().map(|series| series.1);
         series.chain(self.histograms).any(|own| own == place)
@@ -94,17 +94,18 @@ impl LogPlan {
         let columns = columns(options, epoch);
         let mut prefixes: Vec<String> = Vec::new();
         let mut files = Vec::new();
-        for (what, series, kind, prefix, option) in asked(options, setup) {
+        for (what, series, kind, prefix, option) in requested(options, setup) {
             let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
             let prefix = prefix.unwrap_or(&setup.name);
             if !prefixes.contains(prefix) {
                 prefixes.push(prefix.clone());
             }
-            // A histogram is no record: fio stores the addresses of its own memory there.
+            // Histograms are always text: in fio 3.33 their compressed form holds addresses of its
+            // own memory.
             let format = match what {
-                What::Series if logs.format == LogFileFormat::Parquet => LogFormat::Parquet,
-                What::Series if logs.stored => LogFormat::Compressed,
-                What::Series | What::Histogram => LogFormat::Text,
+                LogKind::Series if logs.format == LogFileFormat::Parquet => LogFormat::Parquet,
+                LogKind::Series if logs.stored => LogFormat::Compressed,
+                LogKind::Series | LogKind::Histogram => LogFormat::Text,
             };
             let end = match format {
                 LogFormat::Text => "log",
@@ -118,12 +119,12 @@ impl LogPlan {
             let place = *places.entry(path.clone()).or_insert_with(|| {
                 self.files.push(LogFile {
                     path,
-                    form: Form {
+                    form: FileFormat {
                         format,
                         shape: columns.shape(),
                         value: value_of(kind, logs.average_ms > 0).to_owned(),
                     },
-                    // Nothing can be added behind a table's end.
+                    // A Parquet file ends with its footer, so nothing can be appended.
                     append: !logs.per_job && format != LogFormat::Parquet,
                     job: Arc::clone(&setup.job),
                     option,
@@ -136,7 +137,7 @@ impl LogPlan {
         let series: Vec<_> = series
             .filter_map(|&(_, series, place)| series.map(|series| (series, place)))
             .collect();
-        let histograms = files.iter().find(|file| file.0 == What::Histogram);
+        let histograms = files.iter().find(|file| file.0 == LogKind::Histogram);
         let histograms = histograms
             .filter(|_| logs.histogram_ms > 0 && setup.worker.measure.clat)
             .map(|file| file.2);
@@ -167,21 +168,27 @@ pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum LogKind {
     Series,
     Histogram,
 }
 
-/// The files that a job's options ask for: series, type in the name, prefix, option. A file whose
-/// series is not measured is there, and empty, as in fio.
-fn asked<'a>(
+/// Returns the files that a job's options request: series, type in the name, prefix, option. A file
+/// whose series is not measured is created empty, as in fio.
+fn requested<'a>(
     options: &'a Options,
     setup: &JobSetup,
-) -> Vec<(What, Option<Series>, &'static str, &'a String, &'static str)> {
+) -> Vec<(
+    LogKind,
+    Option<Series>,
+    &'static str,
+    &'a String,
+    &'static str,
+)> {
     let (logs, measure) = (&options.logs, setup.worker.measure);
     let lat = logs.latency.as_ref();
     let is_async = !options.is_synchronous(setup.worker.depth);
-    // Averages come from the samples, which are always taken.
+    // Averages come from samples, which are taken even if bandwidth or IOPS are disabled.
     let averaged = logs.average_ms > 0;
     let bandwidth = averaged || !(options.disable_bw || options.gtod_reduce);
     let iops = averaged || !options.gtod_reduce;
@@ -220,11 +227,18 @@ fn asked<'a>(
     let rows = rows
         .into_iter()
         .filter_map(|(prefix, series, kind, option)| {
-            prefix.map(|prefix| (What::Series, series, kind, prefix, option))
+            prefix.map(|prefix| (LogKind::Series, series, kind, prefix, option))
         });
     let histogram = logs.histogram.as_ref();
-    let histogram =
-        histogram.map(|prefix| (What::Histogram, None, "clat_hist", prefix, "write_hist_log"));
+    let histogram = histogram.map(|prefix| {
+        (
+            LogKind::Histogram,
+            None,
+            "clat_hist",
+            prefix,
+            "write_hist_log",
+        )
+    });
     rows.chain(histogram).collect()
 }
 

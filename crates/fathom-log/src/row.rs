@@ -1,38 +1,38 @@
-//! A line of a log as numbers: what a log is made of that is not text, and what is read from one.
+//! A line of a log as numbers: the common form of all formats.
 
 use std::io::{self, Write};
 
-/// One line.
+/// One line of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) time_ms: u64,
     pub(crate) value: u64,
-    /// The window's maximum.
+    /// Maximum of the window.
     pub(crate) max: u64,
-    /// 0 read, 1 write, 2 trim.
+    /// 0: read, 1: write, 2: trim.
     pub(crate) direction: u32,
     pub(crate) bytes: u64,
     pub(crate) offset: u64,
-    /// The whole I/O priority.
+    /// Whole I/O priority, class and level.
     pub(crate) priority: u32,
     pub(crate) issued_ns: u64,
 }
 
-/// Which columns the lines of a log have beside those that all have.
+/// Optional columns of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// `log_window_value=both`.
     pub(crate) max: bool,
     /// `log_offset`.
     pub(crate) offset: bool,
-    /// `log_prio`: the whole priority, and not only whether it is of the real-time class.
+    /// `log_prio`: the whole priority, not only whether its class is real-time.
     pub(crate) priority: bool,
     /// `log_issue_time`.
     pub(crate) issued: bool,
 }
 
 impl Row {
-    /// A number for each column that there can be, in the order of `COLUMNS`.
+    /// Returns a word for each possible column, in the order of `COLUMNS`.
     pub(crate) const fn words(&self, shape: Shape) -> Words {
         let priority = if shape.priority {
             self.priority
@@ -51,7 +51,7 @@ impl Row {
         ]
     }
 
-    /// The row of these numbers; `None` where one of them is too large for its column.
+    /// Builds a row from words; `None` if one is too large for its column.
     pub(crate) fn of_words(words: Words, shape: Shape) -> Option<Self> {
         let [
             time_ms,
@@ -83,7 +83,8 @@ impl Row {
         })
     }
 
-    /// The priority as the log shows it where it does not show all of it.
+    /// Returns true if the priority is of the real-time class, all that a log shows of it without
+    /// `log_prio`.
     pub(crate) const fn is_real_time(&self) -> bool {
         self.priority >> CLASS_SHIFT == REAL_TIME
     }
@@ -111,8 +112,8 @@ impl Row {
 }
 
 impl Shape {
-    /// The columns of such a log: place in a row's words, and name; `value` is what is logged, with
-    /// its unit.
+    /// Returns the columns of a log: index among a row's words, and name. `value` is the logged
+    /// quantity, with its unit.
     pub(crate) fn columns(self, value: &str) -> Vec<(usize, String)> {
         let has = [
             true,
@@ -127,14 +128,15 @@ impl Shape {
         let places = (0..WORDS).filter(|&place| has[place]);
         let name = |place| match place {
             VALUE => value.to_owned(),
-            MAX => format!("{value}{MAX_ENDS}"),
-            PRIORITY if !self.priority => REALTIME.to_owned(),
+            MAX => format!("{value}{MAX_SUFFIX}"),
+            PRIORITY if !self.priority => REALTIME_COLUMN.to_owned(),
             place => COLUMNS[place].to_owned(),
         };
         places.map(|place| (place, name(place))).collect()
     }
 
-    /// The shape of a log with columns of these names, and the place of each in a row's words.
+    /// Returns the shape of a log with columns of these names, and each one's index among the
+    /// words.
     pub(crate) fn of_columns<'a>(
         names: impl IntoIterator<Item = &'a str>,
     ) -> Option<(Self, Vec<usize>)> {
@@ -143,13 +145,13 @@ impl Shape {
             let known = COLUMNS.iter().position(|known| *known == name);
             let place = match known {
                 Some(place) => place,
-                None if name == REALTIME => PRIORITY,
-                None if name.ends_with(MAX_ENDS) => MAX,
+                None if name == REALTIME_COLUMN => PRIORITY,
+                None if name.ends_with(MAX_SUFFIX) => MAX,
                 None => VALUE,
             };
             shape.max |= place == MAX;
             shape.offset |= place == OFFSET;
-            shape.priority |= place == PRIORITY && name != REALTIME;
+            shape.priority |= place == PRIORITY && name != REALTIME_COLUMN;
             shape.issued |= place == ISSUED;
             if places.contains(&place) {
                 return None;
@@ -165,10 +167,10 @@ impl Shape {
 /// Maximum number of columns.
 pub(crate) const WORDS: usize = 8;
 
-/// A number for each.
+/// One word per column.
 pub(crate) type Words = [u64; WORDS];
 
-/// Their names. What stands in place of the second and third says what is logged.
+/// Column names. The second and third are replaced by the logged quantity.
 const COLUMNS: [&str; WORDS] = [
     "time_ms",
     "",
@@ -185,13 +187,12 @@ const OFFSET: usize = 5;
 const PRIORITY: usize = 6;
 const ISSUED: usize = 7;
 
-/// In place of the whole priority: whether it is of the real-time class.
-const REALTIME: &str = "realtime";
-/// Behind the value's name, for the window's maximum.
-const MAX_ENDS: &str = "_max";
+/// Name of the priority column if it only tells the real-time class.
+const REALTIME_COLUMN: &str = "realtime";
+/// Suffix of the value's name for the window's maximum.
+const MAX_SUFFIX: &str = "_max";
 
-/// Where the class stands in an I/O priority, and the number of the real-time class: both from
-/// ioprio_set(2).
+/// Position of the class in an I/O priority, and the real-time class, from ioprio_set(2).
 pub(crate) const CLASS_SHIFT: u32 = 13;
 pub(crate) const REAL_TIME: u32 = 1;
 

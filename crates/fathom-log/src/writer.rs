@@ -1,34 +1,34 @@
-//! Batches in, files out.
+//! The writer: batches of log entries in, files out.
 
 use std::io;
 
 use fathom_workload::Batch;
 
-use super::histograms::Gathering;
+use super::histograms::HistogramAssembly;
 use super::lines;
 use super::output::{LogFormat, Output, Sink};
 use super::plan::{JobLogs, LogFile, LogPlan};
 
-/// Writes what the jobs hand over.
+/// Writer of all logs, on one thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     plan: LogPlan,
     outputs: Vec<Output>,
-    states: Vec<State>,
+    states: Vec<JobState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    lines: Lines,
-    gathering: Option<Gathering>,
+struct JobState {
+    lines: LineCounts,
+    assembly: Option<HistogramAssembly>,
 }
 
 /// Lines of one job, over all its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lines {
-    /// Lines that are in the files.
+pub struct LineCounts {
+    /// Lines written to the files.
     pub kept: u64,
-    /// Lines that were lost: the buffers were full, or a file could not be written.
+    /// Lines lost: the buffers were full, or a file could not be written.
     pub dropped: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct Lines {
 pub(super) struct Written {
     pub(super) plan: LogPlan,
     /// By job.
-    pub(super) lines: Vec<Lines>,
+    pub(super) lines: Vec<LineCounts>,
     /// By file.
     pub(super) failed: Vec<Option<io::Error>>,
     /// By file.
@@ -45,17 +45,17 @@ pub(super) struct Written {
 }
 
 impl Writer {
-    /// A writer into these sinks, one for each file of the plan.
+    /// Creates a writer into these sinks, one per file of the plan.
     pub(super) fn new(plan: LogPlan, sinks: Vec<Sink>) -> Self {
         let page_bytes = page_bytes(&plan.files);
         let outputs = plan.files.iter().zip(sinks);
         let outputs = outputs.map(|(file, sink)| Output::new(sink, &file.form, page_bytes));
         let outputs = outputs.collect();
-        let states = plan.jobs.iter().map(|job| State {
-            gathering: job
+        let states = plan.jobs.iter().map(|job| JobState {
+            assembly: job
                 .as_ref()
-                .and_then(|job| job.histograms.map(|_| Gathering::new())),
-            ..State::default()
+                .and_then(|job| job.histograms.map(|_| HistogramAssembly::new())),
+            ..JobState::default()
         });
         Self {
             outputs,
@@ -67,7 +67,7 @@ impl Writer {
     /// Writes one batch.
     pub(super) fn batch(&mut self, batch: &Batch) {
         let index = batch.job as usize;
-        let State { lines, gathering } = &mut self.states[index];
+        let JobState { lines, assembly } = &mut self.states[index];
         lines.dropped += batch.end.map_or(0, |end| end.lines);
         let Some(job) = &self.plan.jobs[index] else {
             return;
@@ -75,30 +75,30 @@ impl Writer {
         for &(series, place) in &job.series {
             let output = &mut self.outputs[place];
             lines.kept += lines::series(batch, series, job.columns, output);
-            lines.lose(output.take_lost());
+            lines.move_to_dropped(output.take_lost());
         }
-        if let (Some(place), Some(gathering)) = (job.histograms, gathering) {
+        if let (Some(place), Some(assembly)) = (job.histograms, assembly) {
             let output = &mut self.outputs[place];
-            let gathered = gathering.histograms(batch, job.columns, output);
-            lines.kept += gathered.kept;
-            lines.dropped += gathered.dropped;
-            lines.lose(output.take_lost());
+            let counts_of_batch = assembly.histograms(batch, job.columns, output);
+            lines.kept += counts_of_batch.kept;
+            lines.dropped += counts_of_batch.dropped;
+            lines.move_to_dropped(output.take_lost());
         }
     }
 
-    /// No more batches.
+    /// Writes what is left and finishes all files.
     pub(super) fn finish(mut self) -> Written {
         for (place, output) in self.outputs.iter_mut().enumerate() {
             output.flush();
             let lost = output.take_lost();
-            // A file of several jobs: the last one's lines are the likeliest.
+            // In a file of several jobs, the lost lines most likely belong to the last job.
             let jobs = self.plan.jobs.iter().zip(&mut self.states).rev();
             let mut of_file = jobs.filter(|(job, _)| {
                 let job = job.as_ref();
                 job.is_some_and(|job| job.writes(place))
             });
             if let Some((_, state)) = of_file.next() {
-                state.lines.lose(lost);
+                state.lines.move_to_dropped(lost);
             }
         }
         let ends = self.outputs.into_iter().map(Output::into_end);
@@ -112,41 +112,41 @@ impl Writer {
     }
 }
 
-impl Lines {
-    /// Lines that were taken for written, and were not.
-    const fn lose(&mut self, lost: u64) {
+impl LineCounts {
+    /// Moves `lost` lines, counted as written before, to the dropped ones.
+    const fn move_to_dropped(&mut self, lost: u64) {
         self.kept = self.kept.saturating_sub(lost);
         self.dropped += lost;
     }
 }
 
 impl Written {
-    /// By setup; `None` for jobs without a log.
-    pub(super) fn by_setup(&self) -> Vec<Option<Lines>> {
+    /// Returns the line counts by setup; `None` for jobs without a log.
+    pub(super) fn by_setup(&self) -> Vec<Option<LineCounts>> {
         let jobs = self.plan.jobs.iter().zip(&self.lines);
         jobs.map(|(job, &lines)| job.is_some().then_some(lines))
             .collect()
     }
 
-    /// Each job with a log, and what was kept and dropped of it.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = (&JobLogs, Lines)> {
+    /// Iterates over the jobs with a log and their line counts.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = (&JobLogs, LineCounts)> {
         let jobs = self.plan.jobs.iter().zip(&self.lines);
         jobs.filter_map(|(job, &lines)| job.as_ref().map(|job| (job, lines)))
     }
 }
 
-/// The size of each file's page, bytes.
+/// Returns the size of each file's page, bytes.
 pub(super) fn page_bytes(files: &[LogFile]) -> usize {
     let is_table = |file: &LogFile| file.form.format == LogFormat::Parquet;
     let most = match files.iter().any(is_table) {
         true => TABLE_PAGE_BYTES_MAX,
         false => PAGE_BYTES_MAX,
     };
-    page_of(files.len(), most)
+    page_bytes_of(files.len(), most)
 }
 
-/// The same for so many files with pages of at most `most` bytes.
-pub(super) fn page_of(files: usize, most: usize) -> usize {
+/// Returns the page size for this number of files, at most `most` bytes.
+pub(super) fn page_bytes_of(files: usize, most: usize) -> usize {
     let all = if most > PAGE_BYTES_MAX {
         TABLE_PAGES_BYTES_MAX
     } else {

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
-use fathom_log::open::{LogTo, OpenLog, not_writable};
+use fathom_log::open::{LogDestination, OpenLog, not_writable};
 use fathom_record::Warning;
 use fathom_setup::{ProblemKind, RunProblem};
 
@@ -82,7 +82,7 @@ pub(crate) struct BandwidthLog {
 #[derive(Debug)]
 struct Written {
     path: String,
-    to: LogTo,
+    to: LogDestination,
     /// Lines not yet written because the pipe is full.
     text: String,
 }

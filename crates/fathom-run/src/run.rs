@@ -19,7 +19,7 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
-use fathom_log::{Finished, Lines, Logs, OpenLogs};
+use fathom_log::{Finished, LineCounts, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
@@ -374,7 +374,7 @@ struct EndedRun {
     outcomes: Vec<Option<JobOutcome>>,
     evidence: Evidence,
     /// Line counts of the I/O logs, by setup; empty without logs.
-    lines: Vec<Option<Lines>>,
+    lines: Vec<Option<LineCounts>>,
     begun: Tick,
 }
 

@@ -6,8 +6,9 @@ use crate::{Histogram, Summary};
 
 /// Statistics of one kind of latency (slat, clat, lat…).
 ///
-/// The summary is always kept: it is exact and takes 48 bytes. The histogram is optional, because
-/// it takes 32 KiB per direction and kind, and disturbs the caches of a fast job.
+/// The summary is always kept: it is exact and takes less than 100 bytes. The histogram is
+/// optional: it takes 32 KiB per direction and kind, which compete with the job's buffers for the
+/// caches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Count, bounds, mean and deviation.
