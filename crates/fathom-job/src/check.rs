@@ -15,6 +15,7 @@ use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
 use crate::problem::{Piece, Problem};
 use crate::reporter::Reporter;
 use crate::source::Spot;
+use crate::table::NO_CPU;
 
 /// Checks of one finished job, before the machine's disks are looked at.
 ///
@@ -119,11 +120,6 @@ impl JobCheck<'_> {
     }
 
     fn sizes(&mut self) {
-        if self.layer.options.nrfiles == 0 {
-            let problem =
-                problem("no-files", "the job has no files").fix("write `nrfiles=1` or more");
-            self.error_at(&["nrfiles"], problem);
-        }
         if self.layer.options.numjobs == 0 {
             let problem = problem(
                 "no-clones",
@@ -323,10 +319,13 @@ impl JobCheck<'_> {
 
     fn cpus(&mut self) {
         let allowed = &self.layer.options.cpus_allowed;
-        if allowed.as_ref().is_some_and(Vec::is_empty) {
+        if allowed.as_ref().is_some_and(Vec::is_empty) && self.own("cpumask").is_none() {
             let why = "the list leaves the job no CPU";
-            let problem = problem("bad-cpu", why).fix("name a CPU, as in `cpus_allowed=0`");
-            self.error_at(&["cpus_allowed"], problem);
+            let problem = problem("bad-cpu", why).read_as(NO_CPU);
+            self.error_at(
+                &["cpus_allowed"],
+                problem.fix("name a CPU, as in `cpus_allowed=0`"),
+            );
         }
         let cpus = self.environment.cpus();
         let wanted = self.layer.options.cpus_allowed.iter().flatten();

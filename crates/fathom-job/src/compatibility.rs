@@ -193,6 +193,9 @@ Rules for all options:
   sizes that are percentages or negative (fio turns them into huge numbers, and fails at most of
   them when the job runs), `zoneskip` in percent (likewise), more than 1048576 files per job, and
   `filename=-`.
+* Under the name `fio`, a job without a size, or whose `offset` is behind the end of its file, fails
+  alone with EINVAL, as in fio (which reports error 0 for the offset), and a job without files or
+  CPUs ends or fails alone; under the name `fathom` the plan is refused.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
   points this out.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the

@@ -159,6 +159,12 @@ impl Options {
         !self.offload && self.engine.synchronous.at_depth(depth)
     }
 
+    /// Returns whether the job fills the device itself, so that its files need no layout.
+    #[must_use]
+    pub const fn fills(&self) -> bool {
+        self.fill_device && matches!(self.rw, ReadWrite::Write)
+    }
+
     /// Returns whether the job's engine holds ops back and completes them together.
     #[must_use]
     pub const fn gathers(&self) -> bool {

@@ -32,6 +32,8 @@ pub enum Nodes {
     All,
     /// These, ascending.
     List(Vec<u32>),
+    /// `!LIST`: all but these, ascending.
+    Except(Vec<u32>),
 }
 
 /// `numa_mem_policy`.

@@ -27,6 +27,17 @@ fn where_memory_comes_from() {
     check("--numa_cpu_nodes=all", |o| {
         o.process.numa_cpu_nodes == Some(Nodes::All)
     });
+    for (value, want) in [
+        ("!0,2", Nodes::Except(vec![0, 2])),
+        ("!all", list(&[])),
+        ("+all", Nodes::All),
+        ("+1", list(&[1])),
+    ] {
+        check(&format!("--numa_cpu_nodes={value}"), |o| {
+            o.process.numa_cpu_nodes == Some(want)
+        });
+    }
+    refuse("--numa_cpu_nodes=!!0", "bad-nodes");
     refuse("--numa_cpu_nodes=a", "bad-nodes");
     refuse("--numa_cpu_nodes=2-1", "bad-nodes");
     for (value, want) in [

@@ -15,8 +15,9 @@ use crate::scheduler;
 /// Settings of a job's thread, applied before it opens a file or allocates a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadSettings {
-    /// CPUs the thread may run on; empty inherits the mask of the process.
-    pub(crate) cpus: Vec<u32>,
+    /// CPUs the thread may run on; `None` inherits the mask of the process. The kernel refuses an
+    /// empty list.
+    pub(crate) cpus: Option<Vec<u32>>,
     /// Nice value; 0 leaves the inherited one.
     pub(crate) nice: i32,
     /// I/O priority, if the job sets one.
@@ -30,16 +31,15 @@ pub(crate) struct ThreadSettings {
 impl ThreadSettings {
     /// Derives the settings of the job with this thread number (from 1).
     pub(crate) fn new(options: &Options, number: u32) -> Self {
-        let allowed = options.cpus_allowed.clone().unwrap_or_default();
-        let cpus = match options.cpus_allowed_policy {
-            CpuPolicy::Split if !allowed.is_empty() => {
+        let cpus = match (&options.cpus_allowed, options.cpus_allowed_policy) {
+            (Some(allowed), CpuPolicy::Split) if !allowed.is_empty() => {
                 let turn = number.saturating_sub(1) as usize % allowed.len();
-                vec![allowed[turn]]
+                Some(vec![allowed[turn]])
             }
-            CpuPolicy::Shared | CpuPolicy::Split => allowed,
+            (allowed, CpuPolicy::Shared | CpuPolicy::Split) => allowed.clone(),
         };
         // `numa_cpu_nodes` overrides `cpus_allowed`, as in fio.
-        let cpus = process::cpus_of_nodes(options).unwrap_or(cpus);
+        let cpus = process::cpus_of_nodes(options).or(cpus);
         Self {
             cpus: gtod::without(options, cpus),
             nice: options.nice,
@@ -55,9 +55,8 @@ impl ThreadSettings {
 pub(crate) fn apply(settings: &ThreadSettings) -> Result<Option<Pinned>, JobFailure> {
     // Only the watcher handles signals, so no system call of a job fails with EINTR.
     thread_signals()?;
-    if !settings.cpus.is_empty() {
-        thread::set_allowed_cpus(&settings.cpus)
-            .map_err(|error| rejected("cpus_allowed", &error))?;
+    if let Some(cpus) = &settings.cpus {
+        thread::set_allowed_cpus(cpus).map_err(|error| rejected("cpus_allowed", &error))?;
     }
     if settings.nice != 0 {
         thread::set_nice(settings.nice).map_err(|error| rejected("nice", &error))?;

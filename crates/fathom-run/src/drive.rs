@@ -26,6 +26,7 @@ use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
+use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
 use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
@@ -54,6 +55,8 @@ pub(crate) struct JobSpec {
     pub(crate) hooks: Hooks,
     /// `--debug` output to produce.
     pub(crate) trace: Trace,
+    /// Reason to end before the first op.
+    pub(crate) early_end: Option<EarlyEnd>,
 }
 
 /// State shared by the threads of a run.
@@ -105,6 +108,11 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
     let trace = spec.trace;
     trace.begun(outcome.thread_id, handles.say);
     let body = AssertUnwindSafe(|| {
+        match spec.early_end {
+            Some(EarlyEnd::NoFiles) => return Ok(()),
+            Some(EarlyEnd::Failure(failure)) => return Err(failure),
+            None => {}
+        }
         let _held = affinity::apply(&spec.thread)?;
         let kernel_threads = spec.engine.engine.info.kernel_threads;
         let (engine, offload) = start_with_stats(spec.engine)?;
@@ -374,6 +382,7 @@ mod tests {
             log: None,
             hooks: Hooks::default(),
             trace: Trace::default(),
+            early_end: None,
         };
         let (shared, control) = (RunState::new(clock), Control::default());
         let (barrier, cell) = (StartBarrier::default(), ProgressCell::default());

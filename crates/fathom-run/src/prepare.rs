@@ -34,7 +34,8 @@ pub(crate) fn lay_out(
     let wanted = jobs.filter(|(job, setup)| {
         let options = &job.options;
         let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
-        !setup.diskless && !options.create_on_open && !options.fill_device && !fails
+        let needs = setup.early_end.is_none() && !setup.diskless;
+        needs && !options.create_on_open && !options.fills() && !fails
     });
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
     let stops = session.stops;

@@ -94,6 +94,10 @@ fn listed(nodes: &Nodes) -> Vec<u32> {
     match nodes {
         Nodes::All => numa::nodes(),
         Nodes::List(list) => list.clone(),
+        Nodes::Except(list) => {
+            let all = numa::nodes().into_iter();
+            all.filter(|node| !list.contains(node)).collect()
+        }
     }
 }
 

@@ -274,9 +274,7 @@ fn check_all(
     jobs_fail_alone: bool,
 ) -> Result<Vec<Warning>, RunError> {
     let mut problems = std::mem::take(&mut preflight.problems);
-    let of_one_job = |problem: &mut RunProblem| {
-        jobs_fail_alone && problem.kind == ProblemKind::FileCreateForbidden
-    };
+    let of_one_job = |problem: &mut RunProblem| jobs_fail_alone && problem.kind.is_of_one_job();
     let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
         code: problem.kind.code().into(),
         job: problem.job,
@@ -362,6 +360,7 @@ fn launches(
                 log: logs.and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone),
                 trace: Trace::of(setup, debug),
+                early_end: setup.early_end.clone(),
             },
         }
     });

@@ -34,7 +34,8 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
     };
     for (section, job) in plan.jobs.iter().enumerate() {
         checker.job(job, settings);
-        for setup in setups.iter().filter(|setup| setup.place.section == section) {
+        let own = setups.iter().filter(|setup| setup.place.section == section);
+        for setup in own.filter(|setup| setup.early_end.is_none()) {
             checker.setup(job, setup);
             if settings.read_only && !setup.diskless {
                 checker.problems.extend(to_lay_out(job, setup));

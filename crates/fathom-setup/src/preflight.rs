@@ -6,6 +6,7 @@ use fathom_record::Warning;
 
 use crate::check;
 use crate::error::{RunError, RunProblem};
+use crate::problem_kind::ProblemKind;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
 /// Host that a plan is checked against.
@@ -55,6 +56,12 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         mut warnings,
         mut problems,
     } = translation;
+    if matches!(host, Host::Modelled(_)) {
+        let no_files = setups.iter().filter(|setup| setup.files.is_empty());
+        let message = "the job has no files";
+        let problem = RunProblem::new(ProblemKind::NoFiles, message).hint("write `nrfiles=1`");
+        problems.extend(no_files.map(|setup| problem.clone().at(&setup.job, "nrfiles")));
+    }
     if matches!(host, Host::Local) {
         let (refused, told) = check::scheduler::check(&setups);
         problems.extend(refused);

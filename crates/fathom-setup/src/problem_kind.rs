@@ -31,6 +31,8 @@ problem_kinds! {
     JobMakesNoSense = "job_makes_no_sense",
     /// A job has no size, and no file that has one.
     NoSize = "no_size",
+    /// A job has no files.
+    NoFiles = "no_files",
     /// A size is a percentage of a file that does not exist.
     PercentOfNothing = "percent_of_nothing",
     /// An offset is behind the end of its file.
@@ -167,4 +169,18 @@ problem_kinds! {
     NoHistogram = "no_histogram",
     /// No modelled job can continue.
     Stuck = "stuck",
+}
+
+impl ProblemKind {
+    /// Returns whether fio detects the problem when the job starts, and runs the other jobs.
+    #[must_use]
+    pub const fn is_of_one_job(self) -> bool {
+        matches!(
+            self,
+            Self::FileCreateForbidden
+                | Self::NoSize
+                | Self::PercentOfNothing
+                | Self::OffsetBehindEnd
+        )
+    }
 }

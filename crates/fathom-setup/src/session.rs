@@ -23,8 +23,8 @@ pub struct Session<'a> {
     pub report_every: Option<Nanos>,
     /// Number of interim reports requested so far; an increment triggers one.
     pub reports_asked: &'a dyn Fn() -> u32,
-    /// Let a job fail by itself, as in fio, if its file is missing and `allow_file_create=0`.
-    /// Otherwise the whole plan is rejected.
+    /// Let a job fail by itself, as in fio, if it has no size, or if its file is missing and
+    /// `allow_file_create=0`. Otherwise the whole plan is rejected.
     pub jobs_fail_alone: bool,
 }
 

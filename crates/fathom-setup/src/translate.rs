@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use fathom_core::{Direction, FileIndex, Nanos};
+use fathom_core::{Direction, Errno, FileIndex, Nanos};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_record::Warning;
@@ -26,6 +26,7 @@ pub use self::seeds::entropy;
 use self::shared_state::SharedState;
 use crate::error::RunProblem;
 use crate::groups::{JobPlace, places};
+use crate::outcome::JobFailure;
 use crate::problem_kind::ProblemKind;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
@@ -54,6 +55,18 @@ pub struct JobSetup {
     pub tells_errors: bool,
     /// Clock ID of the job's start time in the report.
     pub start_clock: u32,
+    /// Reason for which the job ends before its first op, if there is one.
+    pub early_end: Option<EarlyEnd>,
+}
+
+/// Reason for which a job ends before its first op. Its setup has no files, and only a run in which
+/// jobs fail alone ([`Session::jobs_fail_alone`](crate::Session::jobs_fail_alone)) comes to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// The job has no files (`nrfiles=0`) and ends without an error, as in fio.
+    NoFiles,
+    /// The job fails.
+    Failure(JobFailure),
 }
 
 /// One file of a job.
@@ -111,19 +124,21 @@ pub fn translate(
             .entry(place.section)
             .or_insert_with(|| seeds::base(job.options.randseed, job.options.randrepeat, entropy));
         let seed = seeds::of_job(base, place.number);
-        match setup(job, place, seed, &mut planned) {
-            Ok((setup, warnings)) => {
+        let problem = match setup(job, place, seed, &mut planned) {
+            Ok((setup, warnings, problem)) => {
                 planned.add(&setup);
                 // Clones would repeat the same warnings.
                 if place.clone == 0 {
                     translation.warnings.extend(warnings);
                 }
                 translation.setups.push(setup);
+                problem
             }
-            // Clones mostly fail alike, so one problem per section is reported.
-            Err(problem) if failed.insert(place.section) => translation.problems.push(problem),
-            Err(_) => {}
-        }
+            Err(problem) => Some(problem),
+        };
+        // Clones mostly fail alike, so one problem per section is reported.
+        let problem = problem.filter(|_| failed.insert(place.section));
+        translation.problems.extend(problem);
     }
     translation
 }
@@ -161,18 +176,25 @@ impl Planned<'_> {
     }
 }
 
-/// Translates one clone and returns its setup and warnings.
+/// Setup of a clone, its warnings, and the problem that ends it early, if there is one.
+type Translated = (JobSetup, Vec<Warning>, Option<RunProblem>);
+
+/// Translates one clone.
 fn setup(
     job: &Arc<Job>,
     place: JobPlace,
     seed: u64,
     planned: &mut Planned<'_>,
-) -> Result<(JobSetup, Vec<Warning>), RunProblem> {
+) -> Result<Translated, RunProblem> {
     let options = &job.options;
     let mut warnings = Warnings::of(job);
     let diskless = !options.has_local_files();
     let depth = depth(options);
-    let (files, sizes) = files::files(job, place, seed, diskless, planned)?;
+    let ((files, sizes), problem) = match files::files(job, place, seed, diskless, planned) {
+        Ok(found) => (found, None),
+        Err(problem) if problem.kind.is_of_one_job() => (Default::default(), Some(problem)),
+        Err(problem) => return Err(problem),
+    };
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
             "size_beyond_device",
@@ -216,6 +238,11 @@ fn setup(
             .shared_state
             .limits(job, place, ops_limit(options))?,
     };
+    let failure = |problem: &RunProblem| JobFailure::new(Errno::EINVAL, problem.message.as_str());
+    let early_end = match &problem {
+        Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
+        None => files.is_empty().then_some(EarlyEnd::NoFiles),
+    };
     let setup = JobSetup {
         place,
         job: Arc::clone(job),
@@ -226,8 +253,9 @@ fn setup(
         diskless,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
+        early_end,
     };
-    Ok((setup, warnings.list))
+    Ok((setup, warnings.list, problem))
 }
 
 /// Returns the range of a file in which ops are placed. As in fio, zones extend to the end of the

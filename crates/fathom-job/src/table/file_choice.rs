@@ -47,7 +47,10 @@ pub(super) const ROWS: &[Row] = &[
         "opendir=/mnt/data",
         ValueKind::Text(|o, text| o.files.opendir = Some(text.to_owned())),
     )
-    .different("files are sorted by name; fio uses directory order"),
+    .different(
+        "files are sorted by name; fio uses directory order. A missing or empty directory is \
+         refused; fio runs the job without an op",
+    ),
     Row::new(
         "filetype",
         "detected",
@@ -96,7 +99,10 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Bool(|o, v| o.fill_device = v),
     )
     .aliases(&["fill_fs"])
-    .different("without `size`, only for `rw=write`"),
+    .different(
+        "without `size`, only for `rw=write`; for other jobs fio fills the file system while it \
+         lays out the files",
+    ),
     Row::new(
         "fadvise_hint",
         "1",

@@ -50,7 +50,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .fio(0, FILES_MAX)
     .aliases(&["nr_files"])
-    .different("0 (with which fio runs nothing) and more than 1048576 are refused"),
+    .stricter("flags 0, with which the job ends at once without an op")
+    .different("more than 1048576 are refused"),
     Row::new(
         "fallocate",
         "native",
@@ -178,7 +179,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter(
         "under the name `fathom` a plan with a missing file is refused; as `fio` the job fails \
-         and the others run, with `error` ENOENT in JSON, where fio's is 0",
+         and the others run, with `error` ENOENT in JSON and a block in the text report, where fio \
+         has 0 and none: the job did fail",
     ),
     Row::new(
         "allow_mounted_write",

@@ -39,6 +39,7 @@ mod zones;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+pub(crate) use process::NO_CPU;
 pub(crate) use row::{ALL_OTHERS, Row, ValueKind};
 
 /// Returns all options in the order of the documentation.

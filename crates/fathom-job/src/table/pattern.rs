@@ -143,7 +143,8 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .aliases(&["blockalign"])
-    .stricter(NUMBERS),
+    .stricter(NUMBERS)
+    .different("an alignment above the range leaves offset 0; fio then issues no random op"),
     Row::new(
         "size",
         "size of the file or device",

@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .numeric()
-    .different("0 is refused before the job starts"),
+    .stricter("flags 0, with which the job fails at its start"),
     Row::new(
         "numa_cpu_nodes",
         "",
@@ -69,7 +69,10 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .different("libnuma's `!`, `+` and `same` are refused"),
+    .different(
+        "`+` counts from the first node of the machine; in libnuma, from the first one that the \
+         process may use",
+    ),
     Row::new(
         "numa_mem_policy",
         "",
@@ -80,7 +83,10 @@ pub(super) const ROWS: &[Row] = &[
             read: memory_policy,
         },
     )
-    .different("as `numa_cpu_nodes`"),
+    .different(
+        "as `numa_cpu_nodes`; a policy that the kernel refuses (`bind:!0` with one node) fails the \
+         job, and fio runs it without the policy",
+    ),
     Row::new(
         "lockmem",
         "0",
@@ -139,17 +145,25 @@ fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result
     let mask = findings.settle(documented, fio)?.unwrap_or(0);
     if mask == 0 {
         let why = "a mask of 0 leaves the job no CPU";
-        return Err(Problem::new("bad-cpu", 0..text.len(), why)
-            .fix("set one bit per CPU, as in `cpumask=0x3`")
-            .when_run());
+        let problem = Problem::new("bad-cpu", 0..text.len(), why);
+        let problem = problem.fix("set one bit per CPU, as in `cpumask=0x3`");
+        findings.misread(problem, NO_CPU)?;
     }
     options.cpus_allowed = Some((0..32).filter(|cpu| mask >> cpu & 1 == 1).collect());
     Ok(())
 }
 
-/// Reads `0-1,3` or `all`.
+/// Reads `0-1,3`, `all`, or `!` before either.
 fn nodes(list: Piece<'_>) -> Result<Nodes, Problem> {
-    if list.text.trim() == "all" {
+    let list = list.trim();
+    if list.text.starts_with('!') {
+        return Ok(match nodes(list.part(1..list.text.len()))? {
+            Nodes::All => Nodes::List(Vec::new()),
+            Nodes::List(nodes) => Nodes::Except(nodes),
+            Nodes::Except(_) => return Err(bad_nodes(list)),
+        });
+    }
+    if matches!(list.text, "all" | "+all") {
         return Ok(Nodes::All);
     }
     let mut nodes = Vec::new();
@@ -205,6 +219,7 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
             let why = format!("`{}` takes no nodes", word.text);
             return Err(Problem::new("too-many-values", list.range(), why).when_run());
         }
+        ("prefer", Some(list)) if list.text.starts_with('+') => return Err(bad_nodes(list)),
         ("prefer", Some(list)) => MemoryPolicy::Prefer(node(list)?),
         ("prefer", None) => return Err(needed("one node")),
         ("bind", Some(list)) => MemoryPolicy::Bind(nodes(list)?),
@@ -218,6 +233,9 @@ fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<
 }
 
 const POLICIES: [&str; 5] = ["default", "local", "prefer", "bind", "interleave"];
+
+/// fio's reading of a list or mask without a CPU.
+pub(crate) const NO_CPU: &str = "a job that fails at its start";
 
 /// The kernel's limit of NUMA nodes.
 const NODES_MAX: u32 = 1024;

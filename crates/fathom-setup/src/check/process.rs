@@ -40,11 +40,11 @@ pub(crate) fn check(options: &Options) -> Vec<(&'static str, RunProblem)> {
     problems
 }
 
-/// Returns the node numbers.
+/// Returns the numbers of the nodes that are named.
 fn numbers(nodes: &Nodes) -> Vec<u32> {
     match nodes {
         Nodes::All => probe::numa_nodes(),
-        Nodes::List(list) => list.clone(),
+        Nodes::List(list) | Nodes::Except(list) => list.clone(),
     }
 }
 

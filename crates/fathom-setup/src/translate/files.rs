@@ -54,7 +54,7 @@ pub(super) fn files(
         smallest: pattern::smallest(options),
         offset_align: u64::from(options.files.offset_align),
         append: options.files.append,
-        fill: options.fill_device,
+        fill: options.fills(),
         files: &existing,
     };
     let mut drawn = 0;

@@ -40,7 +40,7 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) offset_align: u64,
     /// `file_append`: start at the end of the existing file.
     pub(crate) append: bool,
-    /// `fill_device`: without a size, write until the disk is full.
+    /// `fill_device` of a job that only writes: without a size, until the disk is full.
     pub(crate) fill: bool,
     /// Existing files in the job's order; at least one.
     pub(crate) files: &'a [Existing],
@@ -70,7 +70,7 @@ pub(crate) enum PassEnd {
 }
 
 /// Resolved sizes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Sizes in the order of the request's files.
     pub(crate) files: Vec<FileSize>,
@@ -256,7 +256,7 @@ fn file_size(
     Ok(FileSize {
         offset,
         length,
-        // `fill_device` needs no layout: it writes until the disk is full.
+        // No layout: the job itself writes until the disk is full.
         bytes: if request.fill { 0 } else { bytes },
         cut,
     })
