@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{bench, compat, fuzz, process, readme, tidy};
 
-/// `cargo xtask ci [--long]`.
+/// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut long = false;
     for arg in args {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Logs as tables are left out of a usual build for the crates they bring.
+/// Tests the feature `parquet`, which is off by default because of the crates it adds.
 fn parquet(root: &Path) -> Result<()> {
     let with = [
         "--package",
@@ -117,7 +117,7 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     process::run(command.current_dir(root))
 }
 
-/// The README's test command, unit and documentation tests alike; then the tests of this tool.
+/// Runs the README's test command, with unit and documentation tests, then the tests of this tool.
 fn test(root: &Path, long: bool) -> Result<()> {
     let cases: &[(&str, &str)] = if long {
         &[
@@ -146,7 +146,7 @@ fn test(root: &Path, long: bool) -> Result<()> {
     cargo(root, &tools, cases)
 }
 
-/// All fuzz targets; a long run starts from a new seed.
+/// Runs all fuzz targets; a long run starts from a new seed.
 fn fuzz(long: bool) -> Result<()> {
     fuzz::run(&words(&["--self-test"]))?;
     let (seconds, seed) = match long {
@@ -156,7 +156,7 @@ fn fuzz(long: bool) -> Result<()> {
     fuzz::run(&words(&["--seconds", seconds, "--seed", &seed]))
 }
 
-/// The README's first commands as they stand; they must leave nothing behind.
+/// Runs the README's first commands verbatim; they must leave no files behind.
 fn quick_start(root: &Path) -> Result<()> {
     let commands = readme::commands(root)?;
     let runs: Vec<_> = commands
@@ -178,7 +178,7 @@ fn quick_start(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every example is understood; in a long run each one runs, and leaves nothing behind.
+/// Parses every example; in a long run, runs each one and checks that no files are left behind.
 fn examples(root: &Path, long: bool) -> Result<()> {
     let names = listing(&root.join("examples"))?;
     let before = listing(root)?;
@@ -190,7 +190,7 @@ fn examples(root: &Path, long: bool) -> Result<()> {
         if !long {
             command.arg("--parse-only");
         }
-        // Its device is one that nobody should write to.
+        // It names a device that must not be written to.
         if name == "hdd-concurrent-writes.fio" {
             command.args(["--machine", "examples/machines/hdd.toml"]);
         }
@@ -199,7 +199,7 @@ fn examples(root: &Path, long: bool) -> Result<()> {
     expect_nothing_new(root, &before)
 }
 
-/// Fails if something new lies in a folder.
+/// Fails if a directory has new entries.
 fn expect_nothing_new(folder: &Path, before: &BTreeSet<OsString>) -> Result<()> {
     let now = listing(folder)?;
     let left: Vec<_> = now.difference(before).collect();
@@ -209,7 +209,7 @@ fn expect_nothing_new(folder: &Path, before: &BTreeSet<OsString>) -> Result<()> 
     Ok(())
 }
 
-/// The names in a folder, but for cargo's own.
+/// Lists a directory, except cargo's own entries.
 fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -223,9 +223,9 @@ fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
     Ok(names)
 }
 
-/// Random cases per property in a long run; proptest's own default is 256.
+/// Random cases per property in a long run; proptest's default is 256.
 const LONG_CASES: &str = "4096";
-/// Random plans in virtual time in a long run; 200 else.
+/// Random plans in virtual time in a long run; otherwise 200.
 const LONG_SEEDS: &str = "600";
-/// Random plans on real engines in a long run; 500 else.
+/// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";

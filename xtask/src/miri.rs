@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// `cargo xtask miri`.
+/// Runs `cargo xtask miri`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("miri takes no option: `{arg}`");
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     process::run(examples.current_dir(&root))
 }
 
-/// Modules whose tests call the kernel for no more than memory.
+/// Modules whose tests need only memory from the kernel.
 const UNIT_TESTS: [&str; 3] = ["in_flight::", "memory::shared::", "uring::entry::"];
 /// Modules whose examples exercise their unsafe code.
 const EXAMPLES: [&str; 2] = ["allocation_counter", "peak_allocation"];

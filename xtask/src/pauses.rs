@@ -1,9 +1,9 @@
-//! `cargo xtask pauses`: who takes the processor from a job with I/O logs, and for how long.
+//! `cargo xtask pauses`: the tasks that preempt a job with I/O logs, and for how long.
 //!
-//! A paced job reads a file in memory, in turn without a log and with one for every op, while the
-//! kernel's scheduler is traced (`perf record`, as root). Whatever runs in the job's place for
-//! more than 100 µs is told by its name: the log's own pauses would stand under `log writer`, or
-//! under the job's own waits, of which there are none without a log.
+//! A job with a rate reads a file in memory, alternately without logs and with every op logged,
+//! while scheduler switches are traced (`perf record`, as root). Tasks that run instead of the job
+//! for more than 100 µs are listed by name. Pauses caused by logging would appear under `log
+//! writer`, or as waits of the job itself, of which there are none without a log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::bench::LogFolder;
 use crate::process;
 
-/// `cargo xtask pauses [--runs N] [--fathom FILE]`.
+/// Runs `cargo xtask pauses [--runs N] [--fathom FILE]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let (mut runs, mut fathom) = (10, process::root()?.join("target/release/fathom"));
     let mut words = args.iter();
@@ -41,41 +41,41 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bail!("{}: not there: `cargo build --release`", fathom.display());
     }
     let folder = LogFolder::new()?;
-    let mut kinds = [Kind::default(), Kind::default()];
+    let mut series = [RunSeries::default(), RunSeries::default()];
     for number in 0..runs {
-        for (kind, logged) in kinds.iter_mut().zip([false, true]) {
-            let Some(traced) = traced(&fathom, folder.path(), logged)? else {
-                println!("skipped: the scheduler cannot be traced; it takes root");
+        for (runs_of_kind, logged) in series.iter_mut().zip([false, true]) {
+            let Some(trace_run) = trace_run(&fathom, folder.path(), logged)? else {
+                println!("skipped: tracing the scheduler needs root");
                 return Ok(());
             };
-            // The first one lays out the file.
+            // The first run lays out the file.
             if number > 0 || runs == 1 {
-                kind.add(traced);
+                runs_of_kind.add(trace_run);
             }
         }
     }
-    for (kind, name) in kinds
+    for (runs_of_kind, name) in series
         .iter()
         .zip(["without a log", "every op in three logs"])
     {
-        kind.print(name);
+        runs_of_kind.print(name);
     }
     Ok(())
 }
 
 /// Measurements of all runs with, or without, a log.
 #[derive(Debug, Default)]
-struct Kind {
+struct RunSeries {
     /// p99.9 of clat, ns.
     clat: Vec<u64>,
-    /// By who ran instead: pauses longer than the limit, and the longest of all, ns.
+    /// By the task that ran instead: number of pauses over the limit, and the longest pause, ns.
     pauses: BTreeMap<String, (u64, u64)>,
 }
 
-impl Kind {
-    fn add(&mut self, traced: Traced) {
-        self.clat.push(traced.clat_ns);
-        for (who, length) in traced.pauses {
+impl RunSeries {
+    fn add(&mut self, trace_run: TracedRun) {
+        self.clat.push(trace_run.clat_ns);
+        for (who, length) in trace_run.pauses {
             let seen = self.pauses.entry(who).or_default();
             seen.0 += u64::from(length > LIMIT_NS);
             seen.1 = seen.1.max(length);
@@ -98,14 +98,14 @@ impl Kind {
 }
 
 /// Measurement of one traced run.
-struct Traced {
+struct TracedRun {
     clat_ns: u64,
-    /// Each task that ran instead of the job, and its time, ns.
+    /// Each task that ran instead of the job, and for how long, ns.
     pauses: Vec<(String, u64)>,
 }
 
-/// Runs the job once under the scheduler's trace; `None` where that is not allowed.
-fn traced(fathom: &Path, folder: &Path, logged: bool) -> Result<Option<Traced>> {
+/// Runs the job once while tracing the scheduler; `None` if tracing is not permitted.
+fn trace_run(fathom: &Path, folder: &Path, logged: bool) -> Result<Option<TracedRun>> {
     let trace = folder.join("trace");
     let report = folder.join("report.json");
     let mut command = Command::new("perf");
@@ -117,7 +117,7 @@ fn traced(fathom: &Path, folder: &Path, logged: bool) -> Result<Option<Traced>> 
         "--event",
         "sched:sched_switch",
     ]);
-    // The clock that the kernel stamps events with; a large buffer, so that none is lost.
+    // A large buffer, so that no event is lost.
     command
         .args(["--mmap-pages", "4096", "--output"])
         .arg(&trace);
@@ -131,32 +131,32 @@ fn traced(fathom: &Path, folder: &Path, logged: bool) -> Result<Option<Traced>> 
     }
     let output = command.output().context("perf record")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("ermission") || said.contains("paranoid") {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("ermission") || stderr.contains("paranoid") {
             return Ok(None);
         }
-        bail!("`{}` failed: {said}", process::shown(&command));
+        bail!("`{}` failed: {stderr}", process::shown(&command));
     }
     let mut script = Command::new("perf");
     script.args(["script", "--input"]).arg(&trace);
     let script = process::capture(script.args(["--fields", "time,event,trace,sym,ip"]))?;
     let report: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
     let clat = &report["jobs"][0]["read"]["clat_ns"]["percentile"]["99.900000"];
-    Ok(Some(Traced {
+    Ok(Some(TracedRun {
         clat_ns: clat.as_u64().context("the report has no p99.9 of clat")?,
         pauses: pauses(&script),
     }))
 }
 
-/// The spans for which the job did not run, after its start; who ran instead, or what it waited
-/// for.
+/// Returns the spans in which the job did not run, after its start, each with the task that ran
+/// instead or the reason why the job waited.
 fn pauses(script: &str) -> Vec<(String, u64)> {
     let mut spans = Vec::new();
     let mut away: Option<(u64, String)> = None;
     let mut began = None;
     for line in script.lines() {
         let Some(switch) = Switch::of(line) else {
-            // A function that the thread is in which was switched away from.
+            // A line of the stack of the thread that was switched out.
             let known = WAITS.iter().find(|(name, _)| line.contains(name));
             if let (Some((_, why)), Some((_, who))) = (known, &mut away)
                 && who == UNKNOWN
@@ -167,25 +167,25 @@ fn pauses(script: &str) -> Vec<(String, u64)> {
         };
         if switch.to == NAME {
             if let Some((since, who)) = away.take() {
-                // It may have been due long before the writer let it in.
+                // The job may have been runnable long before the writer yielded.
                 let who = match who.as_str() {
                     _ if switch.from == WRITER => WRITER.to_owned(),
-                    UNKNOWN => ELSE.to_owned(),
+                    UNKNOWN => OTHER_WAIT.to_owned(),
                     _ => who,
                 };
                 spans.push((since, who, switch.at.saturating_sub(since)));
             }
             began.get_or_insert(switch.at);
         } else if switch.from == NAME {
-            // One that was not stopped waits for something of its own.
+            // Not runnable: the job waits for something itself.
             let was_stopped = switch.state.starts_with('R');
             let who = if was_stopped { switch.to } else { UNKNOWN };
             away = Some((switch.at, who.to_owned()));
         } else if let Some((_, who)) = &mut away
             && who == UNKNOWN
         {
-            // The stack ended with nothing that is known.
-            ELSE.clone_into(who);
+            // The stack had no known function.
+            OTHER_WAIT.clone_into(who);
         }
     }
     let from = began.unwrap_or(0) + START_NS;
@@ -196,10 +196,10 @@ fn pauses(script: &str) -> Vec<(String, u64)> {
 /// One line of the trace.
 #[derive(Debug, PartialEq, Eq)]
 struct Switch<'a> {
-    /// ns.
+    /// Time, ns.
     at: u64,
     from: &'a str,
-    /// Of the thread that goes.
+    /// State of the thread that is switched out.
     state: &'a str,
     to: &'a str,
 }
@@ -222,13 +222,14 @@ impl<'a> Switch<'a> {
     }
 }
 
-/// The job's name, and so its thread's.
+/// Name of the job, and of its thread.
 const NAME: &str = "paced";
 
-/// The name of the thread that writes the logs.
+/// Name of the thread that writes the logs.
 const WRITER: &str = "log writer";
 
-/// 0.9 s: the kernel leaves real-time programs alone for so long in every second.
+/// Arguments of the job. It runs for 0.9 s, because the kernel throttles real-time tasks after 0.95
+/// s of each second.
 const JOB: [&str; 11] = [
     "run",
     "--name=paced",
@@ -243,7 +244,7 @@ const JOB: [&str; 11] = [
     "--output-format=json",
 ];
 
-/// Functions of the kernel, and what a thread that waits in them waits for.
+/// Kernel functions in which a thread waits, with the reason.
 const WAITS: [(&str, &str); 4] = [
     ("nanosleep", "it sleeps until an op is due"),
     ("futex", "it waits for a lock"),
@@ -251,15 +252,15 @@ const WAITS: [(&str, &str); 4] = [
     ("write", "it waits for a file"),
 ];
 
-/// While nothing is known of what it waits for.
+/// Placeholder until the reason of a wait is found.
 const UNKNOWN: &str = "";
 
-const ELSE: &str = "nobody: it waits for something else";
+const OTHER_WAIT: &str = "nobody: it waits for something else";
 
 /// Longest pause that a log may add.
 const LIMIT_NS: u64 = 100_000;
 
-/// The job's start, where it waits for the gate and opens its file: not measured.
+/// Start of the job, which is not measured: it waits for the start barrier and opens its file.
 const START_NS: u64 = 20_000_000;
 
 #[cfg(test)]

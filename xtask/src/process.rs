@@ -1,4 +1,4 @@
-//! Child processes, the workspace's places, and the one clock of this tool.
+//! Child processes, the workspace's paths, and the only clock of this tool.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The moment, for timing child processes.
+/// Returns the current time, for timing child processes.
 #[expect(
     clippy::disallowed_methods,
     reason = "times whole child processes; no part of the program that measures storage"
@@ -16,7 +16,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Waits before a child is looked at again.
+/// Sleeps between two polls of a child.
 #[expect(
     clippy::disallowed_methods,
     reason = "polls a child process; no part of the program that measures storage"
@@ -25,12 +25,12 @@ pub(crate) fn pause(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
-/// The cargo that runs this tool.
+/// Returns a command for the cargo that runs this tool.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The workspace's root folder.
+/// Returns the workspace's root directory.
 pub(crate) fn root() -> Result<PathBuf> {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -39,7 +39,7 @@ pub(crate) fn root() -> Result<PathBuf> {
         .with_context(|| format!("cannot find the workspace: {}", root.display()))
 }
 
-/// Output of `cargo metadata` about the workspace alone, which needs no network.
+/// Returns the output of `cargo metadata` about the workspace alone, which needs no network.
 pub(crate) fn metadata() -> Result<Value> {
     let mut command = cargo();
     command
@@ -49,8 +49,8 @@ pub(crate) fn metadata() -> Result<Value> {
     serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")
 }
 
-/// Output of `cargo metadata` about the workspace and all its dependencies, optional ones included,
-/// on this host.
+/// Returns the output of `cargo metadata` about the workspace and all its dependencies on this
+/// host, optional ones included.
 pub(crate) fn dependencies() -> Result<Value> {
     let mut command = cargo();
     command
@@ -66,7 +66,7 @@ pub(crate) fn dependencies() -> Result<Value> {
     serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")
 }
 
-/// The triple that this compiler builds for.
+/// Returns the compiler's host triple.
 pub(crate) fn host_triple() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = capture(Command::new(rustc).arg("-vV"))?;
@@ -74,7 +74,7 @@ pub(crate) fn host_triple() -> Result<String> {
     line.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
-/// Runs a command to its end with our own output; fails if it does.
+/// Runs a command with inherited output; fails if it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     let status = command
@@ -86,7 +86,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and gives back its standard output; fails if it does.
+/// Runs a command and returns its standard output; fails if it does.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let line = shown(command);
     let output = command
@@ -101,14 +101,14 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
 }
 
-/// The command as one would type it.
+/// Formats a command as typed in a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }
 
-/// The full path of a program that is installed.
+/// Returns the full path of an installed program.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)

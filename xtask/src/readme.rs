@@ -1,11 +1,11 @@
-//! The commands that README.md asks its reader to paste.
+//! Commands in README.md.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The `cargo` lines of the README's shell blocks, in order.
+/// Returns the `cargo` lines of the README's shell blocks, in order.
 pub(crate) fn commands(root: &Path) -> Result<Vec<String>> {
     let path = root.join("README.md");
     let text =
@@ -13,7 +13,7 @@ pub(crate) fn commands(root: &Path) -> Result<Vec<String>> {
     Ok(cargo_lines(&text))
 }
 
-/// Lines of ` ```sh ` blocks that call cargo, without their trailing comment.
+/// Returns the lines of ` ```sh ` blocks that call cargo, without trailing comments.
 fn cargo_lines(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The counts that later ones are held against: `xtask/baseline.json`.
+//! Kept instruction counts, the baseline of later ones: `xtask/baseline.json`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 
 use crate::process;
 
-/// Instructions per op by the row's name.
+/// Instructions per op, by row name.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Baseline {
     counts: Map<String, Value>,
 }
 
 impl Baseline {
-    /// As kept in the tree.
+    /// Reads the counts kept in the tree.
     pub(crate) fn read() -> Result<Self> {
         let path = path()?;
         let text =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text).with_context(|| format!("cannot understand {}", path.display()))
+        Self::parse(&text).with_context(|| format!("cannot parse {}", path.display()))
     }
 
     fn parse(text: &str) -> Result<Self> {
@@ -31,7 +31,7 @@ impl Baseline {
         }
     }
 
-    /// The kept count of a row.
+    /// Returns the kept count of a row.
     pub(crate) fn get(&self, row: &str) -> Result<f64> {
         let count = self.counts.get(row).and_then(Value::as_f64);
         count.with_context(|| format!("no kept count for {row}: `--keep` keeps the one measured"))
@@ -43,7 +43,7 @@ impl Baseline {
         self.counts.insert(row.to_owned(), rounded.into());
     }
 
-    /// Keeps it in the tree, with the compiler that the counts belong to.
+    /// Writes the counts into the tree, with the compiler version, which they depend on.
     pub(crate) fn write(&self) -> Result<()> {
         let path = path()?;
         let compiler = process::capture(std::process::Command::new("rustc").arg("--version"))?;

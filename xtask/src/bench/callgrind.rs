@@ -1,7 +1,7 @@
-//! User-space instructions of an op, counted by callgrind.
+//! User-space instructions per op, counted by callgrind.
 //!
-//! The same job is run at two lengths. What start and end cost is the same in both, so the
-//! difference is what the ops between cost; it repeats to a fraction of an instruction.
+//! The same job runs at two lengths. Start and end cost the same in both, so the difference is the
+//! cost of the additional ops. It repeats to a fraction of an instruction.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,15 +10,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Instructions per op of a job by fathom.
+/// Counts Fathom's instructions per op of a job.
 pub(crate) fn count(valgrind: &Path, fathom: &Path, job: &[&str]) -> Result<f64> {
-    let short = whole(valgrind, fathom, job, SHORT_OPS)?;
-    let long = whole(valgrind, fathom, job, LONG_OPS)?;
+    let short = process_instructions(valgrind, fathom, job, SHORT_OPS)?;
+    let long = process_instructions(valgrind, fathom, job, LONG_OPS)?;
     per_op(short, long).context("the longer run took no more instructions than the shorter one")
 }
 
-/// Instructions of a whole process that does so many ops of 4 KiB.
-fn whole(valgrind: &Path, fathom: &Path, job: &[&str], ops: u32) -> Result<u64> {
+/// Counts the instructions of a whole process that executes `ops` ops of 4 KiB.
+fn process_instructions(valgrind: &Path, fathom: &Path, job: &[&str], ops: u32) -> Result<u64> {
     let mut command = Command::new(valgrind);
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -35,10 +35,10 @@ fn whole(valgrind: &Path, fathom: &Path, job: &[&str], ops: u32) -> Result<u64> 
     if !output.status.success() {
         bail!("`{line}` failed: {}\n{said}", output.status);
     }
-    collected(&said).with_context(|| format!("`{line}` told no count:\n{said}"))
+    collected(&said).with_context(|| format!("`{line}` printed no count:\n{said}"))
 }
 
-/// The count in what callgrind says at its end: `==12== Collected : 345`.
+/// Parses the count from callgrind's last lines: `==12== Collected : 345`.
 fn collected(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains("Collected : "))?;
     line.rsplit(' ').next()?.parse().ok()
@@ -50,9 +50,10 @@ fn per_op(short: u64, long: u64) -> Option<f64> {
     Some(more as f64 / f64::from(LONG_OPS - SHORT_OPS))
 }
 
-/// Enough that every table of the loop is warm.
+/// Ops of the shorter run, enough to warm up every table of the loop.
 const SHORT_OPS: u32 = 100_000;
-/// Makes the difference between two runs, some 10,000 instructions, 0.05 per op.
+/// Ops of the longer run: the variation between runs, some 10,000 instructions, is then 0.05 per
+/// op.
 const LONG_OPS: u32 = 300_000;
 
 #[cfg(test)]

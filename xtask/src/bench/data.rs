@@ -8,16 +8,17 @@ use anyhow::{Context, Result};
 
 use super::statistics::next_random;
 
-/// The file that the file rows read; removed when dropped.
+/// Test file of the rows that read a file; removed on drop.
 #[derive(Debug)]
 pub(crate) struct TestFile {
     path: PathBuf,
 }
 
 impl TestFile {
-    /// Writes the file, so that no row lays one out.
+    /// Writes the file, so that no run includes a layout.
     pub(crate) fn make(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let made = Self {
             path: folder.join("xtask-bench.data"),
         };
@@ -34,12 +35,12 @@ impl TestFile {
 
 impl Drop for TestFile {
     fn drop(&mut self) {
-        // Nothing depends on it being gone, and a drop cannot report.
+        // Best effort: a drop cannot report an error.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Writes random bytes from the beginning of a file or device that exists.
+/// Fills an existing file or device with random bytes from the start.
 pub(crate) fn fill(path: &Path, mib: u32) -> Result<()> {
     let what = || format!("cannot write {}", path.display());
     let mut file = OpenOptions::new()
@@ -59,13 +60,13 @@ pub(crate) fn fill(path: &Path, mib: u32) -> Result<()> {
     file.sync_all().with_context(what)
 }
 
-/// Reads a file from end to end, so that it is in the page cache.
+/// Reads a whole file, which brings it into the page cache.
 pub(crate) fn read_through(path: &Path) -> Result<()> {
     let file = File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
     file.map(drop)
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Larger than any processor's cache, small enough for every machine's page cache.
+/// File size: larger than any CPU cache, small enough for every machine's page cache.
 const FILE_MIB: u32 = 256;
 const CHUNK: usize = 1 << 20;

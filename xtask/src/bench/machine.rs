@@ -1,4 +1,4 @@
-//! Where the figures come from.
+//! Description of the machine and the commit under test.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::process;
 
-/// The machine in one line: processor, memory, kernel.
+/// Describes the machine in one line: CPU, memory, kernel.
 pub(crate) fn describe() -> String {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -20,7 +20,7 @@ pub(crate) fn describe() -> String {
     format!("{cpu}, {cores} cores, {memory}, Linux {}", kernel.trim())
 }
 
-/// File system type and device under a folder, from the mount that is nearest to it.
+/// Returns file system type and device of a directory, from its innermost mount.
 pub(crate) fn storage(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -38,7 +38,7 @@ pub(crate) fn storage(folder: &Path) -> String {
     )
 }
 
-/// The commit that was measured; `+` if the tree had changes.
+/// Returns the commit under test, with `+` if the tree has changes.
 pub(crate) fn commit() -> Option<String> {
     let root = process::root().ok()?;
     let git = |args: &[&str]| process::capture(Command::new("git").args(args).current_dir(&root));
@@ -48,24 +48,24 @@ pub(crate) fn commit() -> Option<String> {
     Some(format!("{}{mark}", commit.trim()))
 }
 
-/// A line of this process's own status without its name, `Uid` for one.
+/// Returns the value of a line in this process's status, such as `Uid`.
 pub(crate) fn status_line(name: &str) -> Option<String> {
     field("/proc/self/status", name)
 }
 
-/// Memory that can still be taken, MiB.
+/// Returns the available memory, MiB.
 pub(crate) fn available_mib() -> Option<u64> {
     let text = field("/proc/meminfo", "MemAvailable")?;
     let kib: u64 = text.split_whitespace().next()?.parse().ok()?;
     Some(kib >> 10)
 }
 
-/// The cores that this process may use, in order.
+/// Returns the cores in this process's affinity mask, ascending.
 pub(crate) fn allowed_cores() -> Vec<u32> {
     status_line("Cpus_allowed_list").map_or_else(Vec::new, |list| cores(&list))
 }
 
-/// The cores of a list as the kernel writes it; what it does not understand is left out.
+/// Parses a CPU list of the kernel (`0-3,8`); skips malformed parts.
 fn cores(list: &str) -> Vec<u32> {
     let mut cores = Vec::new();
     for part in list.trim().split(',') {
@@ -77,7 +77,7 @@ fn cores(list: &str) -> Vec<u32> {
     cores
 }
 
-/// The first `name : value` line of a file in /proc.
+/// Returns the value of the first `name : value` line of a file in /proc.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| {

@@ -1,12 +1,13 @@
-//! `cargo xtask bench`: fathom beside an installed fio, same job, same core, turn about.
+//! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
+//! alternating.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
 //! ```
 //!
 //! A row's result is the median over its pairs, with the smallest and largest pair and a bootstrap
-//! interval of the median beside it, because one run of anything proves nothing. Instructions are
-//! counted instead, once: counts repeat.
+//! interval of the median, because a single run proves nothing. Instructions are counted once,
+//! because counts repeat.
 
 mod baseline;
 mod callgrind;
@@ -36,7 +37,7 @@ use row::{Method, On, Row};
 use rows::ROWS;
 use zram::Zram;
 
-/// `cargo xtask bench`.
+/// Runs `cargo xtask bench`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
     let rows: Vec<&Row> = ROWS.iter().filter(|row| options.wants(row)).collect();
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut broken = Vec::new();
     for row in rows {
         println!("bench: {}: {}", row.name, row.what);
-        // One that fails does not take the others' minutes with it.
+        // Continue after a failed row, so that it does not cost the minutes of the others.
         let done = measure(&mut bench, row, options.pairs).unwrap_or_else(|error| {
             println!("bench: {} failed: {error:#}", row.name);
             broken.push(row.name);
@@ -86,23 +87,24 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Names, and what each is to reach.
+/// Prints the rows and their required figures.
 fn list(rows: &[&Row]) {
     for row in rows {
         for check in row.checks {
-            let words = check.measure.words();
+            let words = check.measure.suffix();
             println!("{:20} {}{words}: {check}", row.name, row.what);
         }
     }
 }
 
-/// Finds the programs and makes what the rows read; both are gone when the result is dropped.
+/// Finds the programs and creates the targets of the rows, which are removed when the result is
+/// dropped.
 fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     let needs = |on: &[On]| rows.iter().any(|row| on.contains(&row.on));
     let programs = Programs::find(options.fathom.as_deref())?;
     let file = needs(&[On::File, On::CachedFile]).then(|| TestFile::make(folder));
     let zram = (needs(&[On::Zram]) && Zram::obstacle().is_none()).then(Zram::set_up);
-    // What is to be replaced need not be there.
+    // `--keep` replaces the baseline, so it may be missing.
     let baseline = match Baseline::read() {
         Err(_) if options.keep => Baseline::default(),
         read => read?,
@@ -117,7 +119,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     })
 }
 
-/// Measures one row: an outcome for each of its checks.
+/// Measures one row and returns an outcome per check.
 fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outcome<'a>>> {
     let outcomes: Vec<Outcome<'a>> = if let Some(why) = obstacle(bench, row) {
         skipped(row, &why)
@@ -136,7 +138,7 @@ fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outc
     Ok(outcomes)
 }
 
-/// A row that was not measured.
+/// Returns the outcomes of a row that was not measured.
 fn skipped<'a>(row: &'a Row, why: &str) -> Vec<Outcome<'a>> {
     let skipped = |check| Outcome {
         row,
@@ -146,7 +148,7 @@ fn skipped<'a>(row: &'a Row, why: &str) -> Vec<Outcome<'a>> {
     row.checks.iter().map(skipped).collect()
 }
 
-/// Why a row cannot be measured here.
+/// Returns the reason why a row cannot be measured on this machine, if any.
 fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
     let programs = &bench.programs;
     let missing = match row.method {
@@ -156,10 +158,9 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
         Method::Counted | Method::CountedWith(_) => {
             programs.valgrind.is_none().then_some("no valgrind")
         }
-        Method::RingLoop(..) => programs
-            .ring_loop
-            .is_none()
-            .then_some("no t_io_uring in the path (`make t/io_uring` in fio's sources makes it)"),
+        Method::RingLoop(..) => programs.ring_loop.is_none().then_some(
+            "no t_io_uring in the path (build it with `make t/io_uring` in fio's sources)",
+        ),
         Method::With(_) if !programs.can_pin() => Some("no taskset"),
         Method::With(_) => (programs.cores.len() < 2).then_some("needs two cores"),
         Method::HalfRate | Method::Peak(_) | Method::Modelled(_) => None,
@@ -177,11 +178,11 @@ struct Options {
     seconds: u32,
     only: Option<String>,
     directory: Option<PathBuf>,
-    /// A program that has been built already.
+    /// Program to measure instead of building one.
     fathom: Option<PathBuf>,
-    /// Replaces the counts kept in the tree by those measured.
+    /// Replace the counts kept in the tree with those measured.
     keep: bool,
-    /// Fails only for counts that have grown.
+    /// Fail only if counts have grown.
     growth: bool,
     list: bool,
     write: bool,
@@ -232,7 +233,7 @@ impl Options {
             .is_none_or(|part| row.name.contains(part.as_str()))
     }
 
-    /// Where the test file goes.
+    /// Returns the directory of the test file.
     fn folder(&self) -> Result<PathBuf> {
         match &self.directory {
             Some(folder) => Ok(folder.clone()),
@@ -240,7 +241,7 @@ impl Options {
         }
     }
 
-    /// The command that repeats this.
+    /// Returns the command that repeats this benchmark.
     fn shown(&self) -> String {
         format!(
             "cargo xtask bench --pairs {} --seconds {}",

@@ -1,10 +1,10 @@
-//! Verdicts: what pairs of runs are worth against a figure.
+//! Verdicts: comparison of measured pairs with a required figure.
 
 use super::pairs::Pair;
 use super::row::{Check, Figure, KEPT, Measure, Row};
 use super::statistics::Spread;
 
-/// One check of a row and what came of it.
+/// One check of a row, with its result.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) row: &'a Row,
@@ -12,7 +12,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) result: Result<Measured, Skipped>,
 }
 
-/// Why a row could not be measured here.
+/// Reason why a row could not be measured on this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Skipped(pub(crate) String);
 
@@ -27,11 +27,11 @@ pub(crate) struct Measured {
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The result reached it.
+    /// The result reaches the figure.
     Reached,
-    /// The result did not, but the 95 % interval holds the figure.
+    /// The result does not, but its 95 % interval contains the figure.
     WithinNoise,
-    /// Nor does the interval.
+    /// Neither does.
     FellShort,
 }
 
@@ -46,7 +46,7 @@ impl Verdict {
 }
 
 impl Measured {
-    /// Of at least one pair.
+    /// Summarises pairs, of which there must be at least one.
     pub(crate) fn new(measure: Measure, pairs: &[Pair]) -> Self {
         let spread = |value: fn(&Pair) -> f64| {
             let values: Vec<f64> = pairs.iter().map(value).collect();
@@ -56,7 +56,8 @@ impl Measured {
             let values: Vec<_> = pairs.iter().map(value).collect();
             Spread::of_sums(&values)
         };
-        // The kernel counts CPU time in ticks of some milliseconds: too coarse for one short run.
+        // Ratio of sums, not median of ratios: the kernel samples user time in ticks of some
+        // milliseconds, too coarse for one short run.
         if measure == Measure::UserTime {
             return Self {
                 other: sums(|pair| (pair.other, 1.0)),
@@ -71,8 +72,8 @@ impl Measured {
         }
     }
 
-    /// The spread that a figure speaks of.
-    fn judged(&self, figure: Figure) -> &Spread {
+    /// Returns the spread that a figure applies to.
+    fn spread_of(&self, figure: Figure) -> &Spread {
         match figure {
             Figure::AtLeast(_) | Figure::AtMost(_) | Figure::Held(_) => &self.ratio,
             Figure::Limit(_) | Figure::Floor(_) => &self.fathom,
@@ -81,7 +82,7 @@ impl Measured {
 
     /// Compares the result with a figure.
     pub(crate) fn verdict(&self, figure: Figure) -> Verdict {
-        let spread = self.judged(figure);
+        let spread = self.spread_of(figure);
         let (least, most) = match figure {
             Figure::AtLeast(least) | Figure::Floor(least) => (least, f64::INFINITY),
             Figure::AtMost(most) | Figure::Limit(most) => (f64::NEG_INFINITY, most),
@@ -96,15 +97,15 @@ impl Measured {
         }
     }
 
-    /// The result, the range of its pairs and its interval, as they are printed.
+    /// Formats the result, the range of its pairs and its interval.
     pub(crate) fn shown(&self, check: &Check) -> [String; 3] {
-        let spread = self.judged(check.figure);
+        let spread = self.spread_of(check.figure);
         let (result, digits) = match check.figure {
             Figure::AtLeast(_) | Figure::AtMost(_) => (format!("{:.2} ×", spread.middle), 2),
             Figure::Held(_) => (format!("{:.4} ×", spread.middle), 4),
             Figure::Limit(_) | Figure::Floor(_) => (check.measure.show(spread.middle), 1),
         };
-        // A count has neither.
+        // A count repeats exactly: it has neither range nor interval.
         let range = |from: f64, to: f64| match from.total_cmp(&to) {
             std::cmp::Ordering::Equal => "–".to_owned(),
             _ => format!("{from:.digits$}–{to:.digits$}"),
@@ -131,9 +132,9 @@ impl Outcome<'_> {
         self.check.beside == KEPT && matches!(self.check.figure, Figure::AtMost(_))
     }
 
-    /// One line for the terminal.
+    /// Formats one line for the terminal.
     pub(crate) fn line(&self) -> String {
-        let name = format!("{}{}", self.row.name, self.check.measure.words());
+        let name = format!("{}{}", self.row.name, self.check.measure.suffix());
         match &self.result {
             Err(Skipped(why)) => format!("{name}: skipped: {why}"),
             Ok(measured) => {
@@ -149,7 +150,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The values on both sides; the other one with its name.
+    /// Formats the values of both sides, the other side's with its name.
     pub(crate) fn sides(&self, measured: &Measured) -> [String; 2] {
         let show = |spread: &Spread| self.check.measure.show(spread.middle);
         let other = format!("{} {}", self.check.beside, show(&measured.other));

@@ -1,4 +1,5 @@
-//! Pairs of runs, turn about, so that a slow drift of the machine hits both sides alike.
+//! Pairs of runs in alternating order, so that a slow drift of the machine affects both sides
+//! alike.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,38 +11,38 @@ use super::baseline::Baseline;
 use super::callgrind;
 use super::data::{self, TestFile};
 use super::programs::{self, Program, Programs};
-use super::row::{MANY, Measure, Method, On, Row};
+use super::row::{MANY_JOBS, Measure, Method, On, Row};
 use super::run_report::{self, RunReport};
 use super::zram::Zram;
 
 /// Values of one pair of runs for one check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
-    /// fio's, or whatever fathom is held against.
+    /// Value of fio, or of the other side of the comparison.
     pub(crate) other: f64,
     pub(crate) fathom: f64,
 }
 
-/// All that runs need.
+/// State of a benchmark: programs, targets and options.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) programs: Programs,
     /// Measured seconds of each run.
     pub(crate) seconds: u32,
-    /// There if a row reads it.
+    /// Test file, if a row reads it.
     pub(crate) file: Option<TestFile>,
-    /// There if a row reads it.
+    /// zram device, if a row reads it and it could be set up.
     pub(crate) zram: Option<Zram>,
     pub(crate) baseline: Baseline,
-    /// Replaces the baseline's counts by those measured.
+    /// Replace the baseline's counts with those measured.
     pub(crate) keep: bool,
 }
 
 impl Bench {
-    /// Runs a row's pairs, every second one in the other order: a line of pairs for each check.
+    /// Runs a row's pairs, every second one in reverse order; returns the pairs of each check.
     pub(crate) fn pairs(&mut self, row: &Row, count: usize) -> Result<Vec<Vec<Pair>>> {
         let mut lines = vec![Vec::with_capacity(count); row.checks.len()];
-        // Counts repeat; times do not.
+        // Counts repeat exactly, so one pair is enough.
         let counted = matches!(row.method, Method::Counted | Method::CountedWith(_));
         for index in 0..if counted { 1 } else { count } {
             let pairs = self.sample(row, index % 2 == 1)?;
@@ -54,7 +55,7 @@ impl Bench {
         Ok(lines)
     }
 
-    /// One pair for each check of a row.
+    /// Runs one pair and returns it for each check of the row.
     fn sample(&mut self, row: &Row, fathom_first: bool) -> Result<Vec<Pair>> {
         match row.method {
             Method::Fio => {
@@ -99,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// One run of one program: a value for each check.
+    /// Runs one program once and returns a value per check.
     fn values(&self, program: Program, row: &Row) -> Result<Vec<f64>> {
         let first = row.checks.first().map(|check| check.measure);
         match first {
@@ -120,7 +121,7 @@ impl Bench {
         }
     }
 
-    /// One run with these words of I/O logs: a value for each check.
+    /// Runs the job once with these additional options and returns a value per check.
     fn with(&self, row: &Row, words: &[&str]) -> Result<Vec<f64>> {
         self.warm(row)?;
         let folder = LogFolder::new()?;
@@ -142,8 +143,8 @@ impl Bench {
         Ok(values.map(|check| value(&report, check.measure)).collect())
     }
 
-    /// As fast as it goes, then at half of that. The maximum is found anew for each pair, because
-    /// a core's speed changes.
+    /// Runs the job without a rate, then at half of the rate reached. The maximum is measured for
+    /// each pair, because a core's speed changes.
     fn half_rate(&self, row: &Row) -> Result<Vec<Pair>> {
         let free = self.report(Program::FathomRun, row, &[])?;
         let asked = (free.iops / 2.0).floor();
@@ -154,11 +155,16 @@ impl Bench {
         }])
     }
 
-    /// Two processes at once, each on a core of its own: the sum.
+    /// Runs two processes at once, each on its own core, and returns the sum of their IOPS.
     fn two_single_jobs(&self, row: &Row) -> Result<f64> {
         let commands = self.two_cores()?.map(|core| {
             let cores = [core];
-            self.job(Program::FathomRun, row, &cores, self.seconds * LONGER)
+            self.job(
+                Program::FathomRun,
+                row,
+                &cores,
+                self.seconds * MANY_JOBS_FACTOR,
+            )
         });
         let rates = thread::scope(|scope| {
             let runs = commands.map(|command| scope.spawn(move || wall_iops(&mut command?)));
@@ -173,15 +179,20 @@ impl Bench {
 
     fn many_jobs(&self, row: &Row) -> Result<f64> {
         let cores = self.two_cores()?;
-        let mut command = self.job(Program::FathomRun, row, &cores, self.seconds * LONGER)?;
+        let mut command = self.job(
+            Program::FathomRun,
+            row,
+            &cores,
+            self.seconds * MANY_JOBS_FACTOR,
+        )?;
         wall_iops(
             command
-                .arg(format!("--numjobs={MANY}"))
+                .arg(format!("--numjobs={MANY_JOBS}"))
                 .arg("--group_reporting"),
         )
     }
 
-    /// Modelled ops for each second of the process's wall time.
+    /// Returns the modelled ops per second of the process's wall time.
     fn modelled(&self, row: &Row, machine: &str) -> Result<f64> {
         let machine = crate::process::root()?.join(machine);
         let seconds = self.seconds * VIRTUAL_SECONDS;
@@ -189,7 +200,7 @@ impl Bench {
         wall_iops(command.arg("--machine").arg(machine))
     }
 
-    /// The last two cores, as there is no reason for others.
+    /// Returns the last two cores; the first serves most interrupts.
     fn two_cores(&self) -> Result<[u32; 2]> {
         let cores = self.programs.cores.last_chunk();
         cores.copied().context("fewer than two cores")
@@ -202,20 +213,20 @@ impl Bench {
         command
             .args(words)
             .arg(format!("--seconds={}", self.seconds));
-        self.loop_over(row, &mut command)
+        self.run_ring_loop(row, &mut command)
             .and_then(|said| run_report::peak_iops(&said))
     }
 
-    /// It tells its rate after each second but the last.
+    /// Runs `t/io_uring`, one second longer, because it does not print the rate of the last one.
     fn ring_loop(&self, row: &Row, words: &[&str]) -> Result<f64> {
         let mut command = self.programs.command(Program::RingLoop, self.one_core())?;
         command.args(words).arg(format!("-r{}", self.seconds + 1));
-        self.loop_over(row, &mut command)
+        self.run_ring_loop(row, &mut command)
             .and_then(|said| run_report::ring_loop_iops(&said))
     }
 
-    /// Output of a loop without a workload over the row's target.
-    fn loop_over(&self, row: &Row, command: &mut Command) -> Result<String> {
+    /// Runs a ring loop over the row's target and returns its output.
+    fn run_ring_loop(&self, row: &Row, command: &mut Command) -> Result<String> {
         if row.on != On::Nothing {
             command.arg(self.target(row)?);
             self.warm(row)?;
@@ -223,7 +234,7 @@ impl Bench {
         crate::process::capture(command)
     }
 
-    /// Against the kept count, which it becomes if that is asked for.
+    /// Counts instructions and compares them with the kept count, which `--keep` replaces first.
     fn counted(&mut self, row: &Row) -> Result<Vec<Pair>> {
         let fathom = self.count(row.job)?;
         if self.keep {
@@ -238,15 +249,15 @@ impl Bench {
         callgrind::count(valgrind, &self.programs.fathom, job)
     }
 
-    /// One run on one core, with further words after the job's own.
+    /// Runs the job once on one core, with additional options after the job's own.
     fn report(&self, program: Program, row: &Row, more: &[String]) -> Result<RunReport> {
         let mut command = self.job(program, row, self.one_core(), self.length(row))?;
         self.warm(row)?;
         RunReport::parse(&crate::process::capture(command.args(more))?)
     }
 
-    /// Seconds of a run. Where a device sets the pace a job uses little CPU time, of which the
-    /// kernel takes 250 samples a second: twice as long halves the doubt, squared.
+    /// Returns the seconds of a run: twice as many for user time on a device, because such a job
+    /// uses little CPU time, which the kernel samples 250 times per second.
     fn length(&self, row: &Row) -> u32 {
         let on_device = matches!(row.on, On::File | On::Zram);
         let timed = row.checks.iter().map(|check| check.measure);
@@ -261,7 +272,7 @@ impl Bench {
         }
     }
 
-    /// The whole command line of a row's job.
+    /// Builds the whole command line of a row's job.
     fn job(&self, program: Program, row: &Row, cores: &[u32], seconds: u32) -> Result<Command> {
         let mut command = self.programs.command(program, cores)?;
         command.args(["--name=bench", "--thread", "--output-format=json"]);
@@ -281,17 +292,17 @@ impl Bench {
         Ok(command)
     }
 
-    /// Target of a row's job.
+    /// Returns the path of a row's target.
     fn target(&self, row: &Row) -> Result<&Path> {
         let path = match row.on {
             On::Nothing => None,
             On::File | On::CachedFile => self.file.as_ref().map(TestFile::path),
             On::Zram => self.zram.as_ref().map(Zram::path),
         };
-        path.context("what the job reads has not been made")
+        path.context("the job's target was not created")
     }
 
-    /// Brings into the page cache what is to be read from there.
+    /// Reads the target into the page cache if the row reads it from there.
     fn warm(&self, row: &Row) -> Result<()> {
         match row.on {
             On::CachedFile => data::read_through(self.target(row)?),
@@ -299,14 +310,14 @@ impl Bench {
         }
     }
 
-    /// The core of all rows that need but one; none if nothing can be bound.
+    /// Returns the core of single-core rows; none if programs cannot be pinned.
     fn one_core(&self) -> &[u32] {
         let count = self.programs.cores.len();
         &self.programs.cores[count.saturating_sub(1)..]
     }
 }
 
-/// Row and check under measurement.
+/// Returns the measure's value in a report.
 fn value(report: &RunReport, measure: Measure) -> f64 {
     match measure {
         Measure::UserTime => report.user_ns_per_op,
@@ -318,8 +329,8 @@ fn value(report: &RunReport, measure: Measure) -> f64 {
     }
 }
 
-/// Where logs go: memory where there is a file system in memory, so that the tool is measured and
-/// not the disk. Removed with what is in it.
+/// Directory of the logs, in /dev/shm if available, to measure the tool instead of a disk. Removed
+/// on drop.
 pub(crate) struct LogFolder(PathBuf);
 
 impl LogFolder {
@@ -346,7 +357,7 @@ impl Drop for LogFolder {
     }
 }
 
-/// Runs both sides, the one or the other first.
+/// Runs both sides, in either order.
 fn in_turn<T>(
     fathom_first: bool,
     other: impl FnOnce() -> Result<T>,
@@ -360,24 +371,23 @@ fn in_turn<T>(
     }
 }
 
-/// The only check's pair.
+/// Returns the pair of a row with one check.
 fn one(sides: Result<(f64, f64)>) -> Result<Vec<Pair>> {
     let (other, fathom) = sides?;
     Ok(vec![Pair { other, fathom }])
 }
 
-/// Ops per second of a whole process. Many jobs on few cores do not start together, so the sum of
-/// what each reached in its own time would be too much.
+/// Returns the ops per second of wall time of a whole process. Many jobs on few cores do not start
+/// together, so the sum of their own rates would be too high.
 fn wall_iops(command: &mut Command) -> Result<f64> {
     let (report, seconds) = programs::timed(command)?;
     Ok(RunReport::parse(&report)?.ops / seconds)
 }
 
-/// Length of the runs of `Method::ManyJobs`, as a multiple: start and end are then a small part.
-const LONGER: u32 = 3;
+/// Factor by which runs of `Method::ManyJobs` are longer, so that start and end are a small part.
+const MANY_JOBS_FACTOR: u32 = 3;
 
-/// Virtual seconds of `Method::Modelled` for each second asked for: a few million ops take about
-/// one.
+/// Virtual seconds of `Method::Modelled` per second of a run: about as long in wall time.
 const VIRTUAL_SECONDS: u32 = 20;
 
 #[cfg(test)]

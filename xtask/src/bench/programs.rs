@@ -1,4 +1,4 @@
-//! The programs that are run, and how a job is given to them.
+//! The benchmarked programs and their command lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use crate::process;
 pub(crate) struct Programs {
     pub(crate) fio: Option<PathBuf>,
     pub(crate) valgrind: Option<PathBuf>,
-    /// fio's `t/io_uring`, which no package ships: in the path under the name `t_io_uring`.
+    /// fio's `t/io_uring`, which no package ships: looked up in the path as `t_io_uring`.
     pub(crate) ring_loop: Option<PathBuf>,
     pub(crate) fathom: PathBuf,
     taskset: Option<PathBuf>,
-    /// That this process may use, in order.
+    /// Cores in this process's affinity mask, ascending.
     pub(crate) cores: Vec<u32>,
 }
 
-/// A program with the words that begin its command line.
+/// Program, with the first words of its command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Fio,
@@ -33,7 +33,7 @@ pub(crate) enum Program {
 }
 
 impl Programs {
-    /// Builds fathom in release, if none is given, and looks for the others.
+    /// Builds Fathom in release mode unless a program is given, and looks up the others.
     pub(crate) fn find(fathom: Option<&Path>) -> Result<Self> {
         let fathom = match fathom {
             Some(path) => path.to_owned(),
@@ -53,7 +53,7 @@ impl Programs {
         })
     }
 
-    /// Version that fio reports.
+    /// Returns fio's version.
     pub(crate) fn fio_version(&self) -> Result<String> {
         let Some(fio) = &self.fio else {
             return Ok("none".into());
@@ -67,12 +67,12 @@ impl Programs {
         self.taskset.is_some() && !self.cores.is_empty()
     }
 
-    /// The core of all rows that need but one: the last, since the first serves most interrupts.
+    /// Returns the core of single-core rows: the last, because the first serves most interrupts.
     pub(crate) fn core(&self) -> Option<u32> {
         self.cores.last().copied().filter(|_| self.can_pin())
     }
 
-    /// The program with its first words, bound to cores where that is possible.
+    /// Builds the start of a command line, pinned to cores if possible.
     pub(crate) fn command(&self, program: Program, cores: &[u32]) -> Result<Command> {
         let path = match program {
             Program::Fio => self.fio.as_deref().context("no fio")?,
@@ -101,15 +101,15 @@ impl Programs {
     }
 }
 
-/// Runs a command to its end: its output and the seconds it took.
+/// Runs a command to its end and returns its output and its duration, seconds.
 pub(crate) fn timed(command: &mut Command) -> Result<(String, f64)> {
     let start = process::now();
     let text = process::capture(command)?;
     Ok((text, start.elapsed().as_secs_f64()))
 }
 
-/// The largest resident memory of the process, MiB. The kernel keeps the high-water mark, so only
-/// what the process takes after the last look is missed.
+/// Returns the peak resident memory of the process, MiB. The kernel keeps the high-water mark, so
+/// only growth after the last poll is missed.
 pub(crate) fn peak_memory(command: &mut Command) -> Result<f64> {
     let line = process::shown(command);
     let mut child = command
@@ -119,21 +119,21 @@ pub(crate) fn peak_memory(command: &mut Command) -> Result<f64> {
         .with_context(|| format!("cannot start `{line}`"))?;
     let mut peak = 0;
     loop {
-        peak = high_water(&child).unwrap_or(0).max(peak);
+        peak = peak_rss_kib(&child).unwrap_or(0).max(peak);
         if let Some(status) = child.try_wait()? {
             if !status.success() {
                 bail!("`{line}` failed: {status}");
             }
             break;
         }
-        process::pause(LOOK);
+        process::pause(POLL_INTERVAL);
     }
     #[expect(clippy::cast_precision_loss, reason = "a size in KiB is far below 2⁵²")]
     Ok(peak as f64 / 1024.0)
 }
 
-/// VmHWM of a running process, KiB.
-fn high_water(child: &Child) -> Option<u64> {
+/// Reads VmHWM of a running process, KiB.
+fn peak_rss_kib(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status
         .lines()
@@ -141,7 +141,7 @@ fn high_water(child: &Child) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Builds fathom in release: where it is then.
+/// Builds Fathom in release mode and returns the path of the program.
 pub(crate) fn build() -> Result<PathBuf> {
     let mut command = process::cargo();
     let package = ["--package", "fathom-cli", "--bin", "fathom"];
@@ -150,7 +150,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     Ok(target_folder()?.join("release/fathom"))
 }
 
-/// Cargo's folder for what it builds.
+/// Returns cargo's target directory.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     let metadata = process::metadata()?;
     let folder = metadata["target_directory"]
@@ -159,5 +159,5 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
-/// Between two looks at a child's memory.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval between polls of a child's memory.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One line of the table, or several where one run is judged by several figures.
+/// One line of the table, or several if one run is compared with several figures.
 #[derive(Debug)]
 pub(crate) struct Row {
     /// Name, for `--only`.
@@ -11,38 +11,38 @@ pub(crate) struct Row {
     pub(crate) what: &'static str,
     /// The programs to run and compare.
     pub(crate) method: Method,
-    /// Options of the job; both sides get them, word for word. `FILE` stands for the path of what
-    /// is read.
+    /// Options of the job, the same on both sides. `FILE` stands for the path of the target.
     pub(crate) job: &'static [&'static str],
     /// Target of the job.
     pub(crate) on: On,
-    /// Figures that judge the runs.
+    /// Required figures.
     pub(crate) checks: &'static [Check],
 }
 
 /// The programs to run and compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// The job by fathom, beside the same job by fio.
+    /// Fathom, compared with fio on the same job.
     Fio,
-    /// The job at half of what it reaches, beside the job as fast as it goes.
+    /// The job at half of its maximum rate, compared with that rate.
     HalfRate,
-    /// `MANY` jobs in one process on two cores, beside two processes of one job, each on a core.
+    /// `MANY_JOBS` jobs in one process on two cores, compared with two processes of one job, each
+    /// on its own core.
     ManyJobs,
-    /// The job, beside `fathom peak` with these words on the same file.
+    /// The job, compared with `fathom peak` with these arguments on the same file.
     Peak(&'static [&'static str]),
-    /// `fathom peak` with the second words, beside fio's own ring loop `t/io_uring` with the
-    /// first, both on what the row reads, if that is anything.
+    /// `fathom peak` with the second arguments, compared with fio's ring loop `t/io_uring` with the
+    /// first, both on the row's target, if any.
     RingLoop(&'static [&'static str], &'static [&'static str]),
-    /// The job with these words added, beside the job without: on two cores, as logs are written
-    /// and ops are offloaded by other threads. `LOG` stands for the prefix of the logs' names.
+    /// The job with these options added, compared with the job without them. On two cores, because
+    /// other threads write logs and execute offloaded ops. `LOG` stands for the logs' prefix.
     With(&'static [&'static str]),
-    /// The job in virtual time on the machine of this file, beside nothing: as many seconds of it
-    /// as take about one.
+    /// The job in virtual time on this machine file, compared with nothing; its virtual runtime
+    /// takes about one second of wall time.
     Modelled(&'static str),
-    /// Instructions of the job, counted by callgrind, beside those kept in `xtask/baseline.json`.
+    /// Instructions of the job, counted by callgrind, compared with `xtask/baseline.json`.
     Counted,
-    /// Instructions of the job with these words added, beside those of the job without.
+    /// Instructions of the job with these options added, compared with the job without them.
     CountedWith(&'static [&'static str]),
 }
 
@@ -53,18 +53,18 @@ pub(crate) enum On {
     Nothing,
     /// A file of random bytes.
     File,
-    /// The same, read through before each run, so that all of it is in the page cache.
+    /// The same file, read before each run, so that it is in the page cache.
     CachedFile,
-    /// A compressed disk in memory, full of random bytes.
+    /// A zram device full of random bytes.
     Zram,
 }
 
-/// One figure, and what it is held against.
+/// One required figure of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     /// Quantity read from a run.
     pub(crate) measure: Measure,
-    /// Owner of the figure that Fathom's is compared with.
+    /// Name of the other side of the comparison.
     pub(crate) beside: &'static str,
     /// Required value.
     pub(crate) figure: Figure,
@@ -73,26 +73,26 @@ pub(crate) struct Check {
 /// Quantity read from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// Ops per second, read and write together, from the program's own JSON.
+    /// Ops per second, reads and writes, from the program's own JSON.
     Iops,
-    /// Nanoseconds of user CPU time for each op, from the program's own JSON: all threads of it,
-    /// as the kernel sampled them.
+    /// User CPU time per op, ns, from the program's own JSON: all its threads, as sampled by the
+    /// kernel.
     UserTime,
     /// Ops per second of the whole process's wall time.
     WallIops,
-    /// The largest resident memory of the process, MiB, from /proc.
+    /// Peak resident memory of the process, MiB, from /proc.
     PeakMemory,
-    /// Wall time, ms, of a whole process that does one op: an upper bound of start to first I/O.
+    /// Wall time, ms, of a whole process with one op: an upper bound of start to first I/O.
     WholeRun,
-    /// User-space instructions for each op.
+    /// User-space instructions per op.
     Instructions,
-    /// Lines of I/O logs that were written, for each second of the job.
+    /// Lines of I/O logs written per second of the job.
     KeptLines,
-    /// Lines of I/O logs that were dropped.
+    /// Lines of I/O logs dropped.
     DroppedLines,
     /// The 99.9th percentile of the reads' clat, ns.
     Clat,
-    /// The 99.99th percentile of how late the reads began, ns: a pause of the job is seen here.
+    /// The 99.99th percentile of the reads' lag, ns, which shows pauses of the job.
     Lag,
 }
 
@@ -102,7 +102,7 @@ impl Measure {
         !matches!(self, Self::WholeRun | Self::Instructions)
     }
 
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Iops | Self::WallIops if value >= 1e6 => format!("{:.2} M IOPS", value / 1e6),
@@ -117,7 +117,7 @@ impl Measure {
     }
 
     /// Suffix of the row's description; empty for the plain case.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Iops | Self::WallIops | Self::PeakMemory | Self::WholeRun => "",
             Self::UserTime => ": user CPU time per op",
@@ -133,19 +133,19 @@ impl Measure {
 /// Required value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Figure {
-    /// The ratio of fathom's value to the other, at least.
+    /// Lower bound of the ratio of Fathom's value to the other.
     AtLeast(f64),
-    /// The same ratio, at most.
+    /// Upper bound of that ratio.
     AtMost(f64),
-    /// The same ratio, no further from 1 than this.
+    /// Largest distance of that ratio from 1.
     Held(f64),
-    /// Fathom's own value, at most.
+    /// Upper bound of Fathom's own value.
     Limit(f64),
-    /// Fathom's own value, at least.
+    /// Lower bound of Fathom's own value.
     Floor(f64),
 }
 
-/// A figure as it is printed: it needs the unit and the other's name.
+/// Formats the figure, with the measure's unit and the name of the other side.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.figure {
@@ -159,7 +159,7 @@ impl fmt::Display for Check {
 }
 
 /// Jobs of `Method::ManyJobs`.
-pub(crate) const MANY: u32 = 512;
+pub(crate) const MANY_JOBS: u32 = 512;
 
 /// Name of the kept count, which instruction counts must not exceed.
 pub(crate) const KEPT: &str = "the kept count";

@@ -1,5 +1,5 @@
-//! The table of what is measured. Whoever adds a row says in `what` all that tells it from its
-//! neighbours.
+//! The table of benchmark rows. The description (`what`) of a row names everything in which it
+//! differs from its neighbours; its name is the key of the kept counts in `xtask/baseline.json`.
 
 use super::row::{Check, Figure, KEPT, Measure, Method, On, Row};
 
@@ -73,7 +73,7 @@ pub(crate) const ROWS: &[Row] = &[
         on: On::Nothing,
         checks: &[Check {
             measure: Measure::Iops,
-            beside: "the rate asked for",
+            beside: "the requested rate",
             figure: Figure::Held(0.001),
         }],
     },
@@ -212,8 +212,8 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "offload-null",
-        what: "null, randread 4k, depth 256, no random map, batches of 32, done by workers \
-               (io_submit_mode=offload), two cores: 120 ns for each op",
+        what: "null, randread 4k, depth 256, no random map, batches of 32, offloaded to worker \
+               threads (io_submit_mode=offload), two cores: 120 ns per op",
         method: Method::With(OFFLOAD),
         job: &[
             "--ioengine=null",
@@ -228,14 +228,14 @@ pub(crate) const ROWS: &[Row] = &[
         on: On::Nothing,
         checks: &[Check {
             measure: Measure::Iops,
-            beside: "the job itself",
+            beside: "without offloading",
             figure: Figure::Floor(1e9 / 120.0),
         }],
     },
     Row {
         name: "offload-cached",
-        what: "libaio, randread 4k from the page cache, depth 32, batches of 8, done by workers, \
-               two cores",
+        what: "libaio, randread 4k from the page cache, depth 32, batches of 8, offloaded to \
+               worker threads, two cores",
         method: Method::With(OFFLOAD),
         job: &[
             "--ioengine=libaio",
@@ -251,7 +251,7 @@ pub(crate) const ROWS: &[Row] = &[
         on: On::CachedFile,
         checks: &[Check {
             measure: Measure::Iops,
-            beside: "the job itself",
+            beside: "without offloading",
             figure: Figure::AtLeast(0.9),
         }],
     },
@@ -381,7 +381,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "instructions-rate",
-        what: "null, randread 4k, depth 32, no random map, behind a rate_iops of 5 M",
+        what: "null, randread 4k, depth 32, no random map, behind schedule at rate_iops=5m",
         method: Method::CountedWith(&["--rate_iops=5m"]),
         job: NULL,
         on: On::Nothing,
@@ -393,7 +393,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-/// As much with logs as without them.
+/// Requires that logs do not raise a measure.
 const fn no_more_than_without(measure: Measure) -> Check {
     Check {
         measure,
@@ -402,7 +402,7 @@ const fn no_more_than_without(measure: Measure) -> Check {
     }
 }
 
-/// fathom's IOPS beside fio's.
+/// Compares Fathom's IOPS with fio's.
 const fn iops(least: f64) -> Check {
     Check {
         measure: Measure::Iops,
@@ -411,7 +411,7 @@ const fn iops(least: f64) -> Check {
     }
 }
 
-/// fathom's own value; fio's is shown beside it.
+/// Limits Fathom's own value; fio's is shown beside it.
 const fn limit(measure: Measure, most: f64) -> Check {
     Check {
         measure,
@@ -429,7 +429,7 @@ const NULL: &[&str] = &[
     "--norandommap",
 ];
 
-/// The same, held at three million ops a second.
+/// The same at three million ops per second.
 const NULL_3M: &[&str] = &[
     "--ioengine=null",
     "--rw=randread",
@@ -440,7 +440,7 @@ const NULL_3M: &[&str] = &[
     "--rate_iops=3m",
 ];
 
-/// A file each for slat, clat and lat.
+/// One file each for slat, clat and lat.
 const LATENCY_LOGS: &[&str] = &["--write_lat_log=LOG"];
 const NULL_BATCH_8: &[&str] = &[
     "--ioengine=null",
@@ -452,7 +452,7 @@ const NULL_BATCH_8: &[&str] = &[
     "--iodepth_batch=8",
     "--iodepth_batch_complete_max=32",
 ];
-/// Ops are done by workers.
+/// Execution of ops by worker threads.
 const OFFLOAD: &[&str] = &["--io_submit_mode=offload"];
 const URING_CACHED: &[&str] = &[
     "--ioengine=io_uring",
@@ -483,7 +483,7 @@ const LIBAIO_DIRECT: &[&str] = &[
     "--iodepth=32",
     "--direct=1",
 ];
-/// Where the device sets the pace: no slower, and at half of the cost.
+/// Jobs limited by the device: no slower than fio, at half of the CPU time.
 const DEVICE: &[Check] = &[
     iops(1.0),
     Check {
@@ -492,13 +492,13 @@ const DEVICE: &[Check] = &[
         figure: Figure::AtMost(0.5),
     },
 ];
-/// A loop without a workload beside another.
+/// `fathom peak` beside fio's ring loop.
 const RING_LOOP: &[Check] = &[Check {
     measure: Measure::Iops,
     beside: "t/io_uring",
     figure: Figure::AtLeast(0.98),
 }];
-/// Few, and no more than before.
+/// Instruction counts: below a fixed limit, and no growth over the kept count.
 const COUNTED: &[Check] = &[
     Check {
         measure: Measure::Instructions,
@@ -565,7 +565,7 @@ mod tests {
                     }
                 };
                 assert!(fits, "{}", row.name);
-                // These need runs of their own kind, which other checks cannot share.
+                // These need special runs, which other checks cannot share.
                 let alone = matches!(check.measure, Measure::PeakMemory | Measure::WholeRun);
                 assert!(!alone || row.checks.len() == 1, "{}", row.name);
             }

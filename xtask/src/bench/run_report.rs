@@ -1,29 +1,29 @@
-//! Figures of a program's own JSON.
+//! Figures from a program's own report.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// One run as it reported itself, all jobs together, reads and writes together.
+/// Figures of one run over all its jobs, reads and writes together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RunReport {
     /// Ops.
     pub(crate) ops: f64,
-    /// Ops per second of each job's own time, summed.
+    /// Sum of the jobs' ops per second, each over its own runtime.
     pub(crate) iops: f64,
-    /// User CPU time of all jobs, ns for each op.
+    /// User CPU time of all jobs, ns per op.
     pub(crate) user_ns_per_op: f64,
-    /// Lines of I/O logs that were written, for each second of each job's own time, summed.
+    /// Sum of the jobs' log lines written per second, each over its own runtime.
     pub(crate) kept_lines_per_s: f64,
-    /// Lines of I/O logs that were dropped.
+    /// Lines of I/O logs dropped.
     pub(crate) dropped_lines: f64,
-    /// 99.9th percentile of the reads' clat, the largest of all jobs; 0 where there is none.
+    /// 99.9th percentile of the reads' clat, the maximum over the jobs; 0 if there is none.
     pub(crate) clat_ns: f64,
     /// 99.99th percentile of the reads' lag, the same.
     pub(crate) lag_ns: f64,
 }
 
 impl RunReport {
-    /// Of `--output-format=json`; notes may stand before it.
+    /// Parses the output of `--output-format=json`, which notes may precede.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let report = document(text)?;
         let jobs = report["jobs"]
@@ -68,12 +68,12 @@ impl RunReport {
     }
 }
 
-/// IOPS of what `fathom peak --json` printed.
+/// Parses the IOPS from the output of `fathom peak --json`.
 pub(crate) fn peak_iops(text: &str) -> Result<f64> {
     number(&document(text)?["points"][0], "iops_mean")
 }
 
-/// IOPS of what `t/io_uring` printed: the mean of its seconds.
+/// Parses the IOPS from the output of `t/io_uring`: the mean over its seconds.
 pub(crate) fn ring_loop_iops(text: &str) -> Result<f64> {
     let mut sum = 0.0;
     let mut seconds = 0_u32;
@@ -94,7 +94,7 @@ pub(crate) fn ring_loop_iops(text: &str) -> Result<f64> {
         seconds += 1;
     }
     if seconds == 0 || sum <= 0.0 {
-        bail!("t/io_uring told no rate:\n{text}");
+        bail!("t/io_uring printed no rate:\n{text}");
     }
     Ok(sum / f64::from(seconds))
 }

@@ -1,9 +1,9 @@
-//! Medians, ratios of sums, and how far to trust them.
+//! Medians, ratios of sums, and their confidence intervals.
 
 /// A figure with its spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
-    /// The median, or the ratio of the sums.
+    /// Median, or ratio of the sums.
     pub(crate) middle: f64,
     pub(crate) smallest: f64,
     pub(crate) largest: f64,
@@ -13,7 +13,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The median of at least one value.
+    /// Computes the median of values, of which there must be at least one.
     pub(crate) fn of(values: &[f64]) -> Self {
         let mut sample = Vec::with_capacity(values.len());
         Self::estimate(values, |drawn| {
@@ -24,8 +24,8 @@ impl Spread {
         })
     }
 
-    /// The sum of the first numbers of at least one pair, divided by the sum of the second: for
-    /// what a single run measures too coarsely.
+    /// Computes the sum of the first numbers divided by the sum of the second, over at least one
+    /// pair: for quantities that a single run measures too coarsely.
     pub(crate) fn of_sums(pairs: &[(f64, f64)]) -> Self {
         let ratios: Vec<f64> = pairs.iter().map(|(over, under)| over / under).collect();
         Self::estimate(&ratios, |drawn| {
@@ -35,7 +35,7 @@ impl Spread {
         })
     }
 
-    /// A statistic of values, which it is given by their indices.
+    /// Computes a statistic, given a function of the indices of the sampled values.
     fn estimate(values: &[f64], mut statistic: impl FnMut(&[usize]) -> f64) -> Self {
         assert!(!values.is_empty(), "a spread needs a value");
         let all: Vec<usize> = (0..values.len()).collect();
@@ -54,7 +54,7 @@ impl Spread {
     }
 }
 
-/// The middle of sorted values.
+/// Returns the median of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 {
@@ -64,7 +64,8 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// A statistic of samples drawn with replacement, sorted; the same on every machine.
+/// Returns the sorted values of a statistic over samples drawn with replacement, the same on every
+/// machine.
 fn resampled(count: usize, mut statistic: impl FnMut(&[usize]) -> f64) -> Vec<f64> {
     let mut state = SEED;
     let mut drawn = vec![0; count];
@@ -80,7 +81,7 @@ fn resampled(count: usize, mut statistic: impl FnMut(&[usize]) -> f64) -> Vec<f6
     results
 }
 
-/// An index below `count`, from the upper half of the state.
+/// Returns an index below `count`, from the upper half of the state.
 fn pick(state: u64, count: usize) -> usize {
     (((state >> 32) * count as u64) >> 32) as usize
 }
@@ -93,9 +94,9 @@ pub(crate) fn next_random(mut state: u64) -> u64 {
     state
 }
 
-/// Not zero; else any.
+/// Arbitrary, but not zero, of which xorshift never gets away.
 const SEED: u64 = 0x2545_f491_4f6c_dd1d;
-/// The interval's ends then rest on 250 medians each.
+/// Number of samples: each end of the interval then rests on 250 medians.
 const RESAMPLES: usize = 10_000;
 
 #[cfg(test)]

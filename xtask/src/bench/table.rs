@@ -11,7 +11,7 @@ use super::outcome::{Outcome, Skipped};
 use super::programs::Programs;
 use crate::process;
 
-/// The table for the terminal.
+/// Formats the table for the terminal.
 pub(crate) fn text(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::new();
     for outcome in outcomes {
@@ -21,14 +21,14 @@ pub(crate) fn text(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// The table for `docs/BENCHMARKS.md`.
+/// Formats the table for `docs/BENCHMARKS.md`.
 fn markdown(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::from(
         "| what | beside | fathom | result | smallest–largest | 95 % interval | figure | |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for outcome in outcomes {
-        let what = format!("{}{}", outcome.row.what, outcome.check.measure.words());
+        let what = format!("{}{}", outcome.row.what, outcome.check.measure.suffix());
         let check = outcome.check;
         // Writing to a string cannot fail.
         let _ = match &outcome.result {
@@ -50,7 +50,7 @@ fn markdown(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// Puts table, machine and command between the marks of `docs/BENCHMARKS.md`.
+/// Writes table, machine and command between the marks of `docs/BENCHMARKS.md`.
 pub(crate) fn write(
     outcomes: &[Outcome<'_>],
     programs: &Programs,
@@ -74,14 +74,18 @@ pub(crate) fn write(
         machine::commit().unwrap_or_else(|| "unknown".into()),
         markdown(outcomes),
     );
-    let page = between_marks(&page, &body)
-        .with_context(|| format!("{} has lost its marks", path.display()))?;
+    let page = between_marks(&page, &body).with_context(|| {
+        format!(
+            "{} has no marks `bench: begin` and `bench: end`",
+            path.display()
+        )
+    })?;
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     println!("bench: wrote {}", path.display());
     Ok(())
 }
 
-/// The page with what stands between its marks replaced; none if a mark is missing.
+/// Returns the page with `body` between its marks; `None` if a mark is missing.
 fn between_marks(page: &str, body: &str) -> Option<String> {
     let begin = page.find(BEGIN)? + BEGIN.len();
     let end = begin + page[begin..].find(END)?;

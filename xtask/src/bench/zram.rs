@@ -1,7 +1,7 @@
-//! A compressed disk in memory: the fastest real block device that every Linux can have.
+//! A zram device: the fastest real block device available on every Linux machine.
 //!
-//! It is set up only where nobody uses it, and reset at the end however that comes: a shell holds
-//! the other end of a pipe, and resets the device when the pipe closes.
+//! It is set up only if it is not in use, and reset in whatever way the benchmark ends: a shell
+//! holds the other end of a pipe, and resets the device when the pipe closes.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 
 use super::{data, machine};
 
-/// The device, while it is set up.
+/// The zram device, reset on drop.
 #[derive(Debug)]
 pub(crate) struct Zram {
     guard: Child,
 }
 
 impl Zram {
-    /// Why the device cannot be had.
+    /// Returns the reason why the device cannot be used, if any.
     pub(crate) fn obstacle() -> Option<String> {
         let size = fs::read_to_string(format!("{FOLDER}/disksize")).ok();
         let root = machine::status_line("Uid").is_some_and(|ids| ids.starts_with('0'));
@@ -26,9 +26,9 @@ impl Zram {
         obstacle(size.as_deref(), root, free)
     }
 
-    /// Sizes it and fills it with random bytes.
+    /// Sets its size and fills it with random bytes.
     pub(crate) fn set_up() -> Result<Self> {
-        // First, so that there is no moment in which nobody would reset it.
+        // The shell first, so that the device is never set up without a process to reset it.
         let guard = Command::new("sh")
             .args(["-c", GUARD])
             .stdin(Stdio::piped())
@@ -53,7 +53,7 @@ impl Zram {
 impl Drop for Zram {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
-        // The shell says on standard error what it could not do; a drop cannot.
+        // The shell prints its own errors; a drop cannot report any.
         let _ = self.guard.wait();
     }
 }
@@ -72,10 +72,10 @@ fn obstacle(size: Option<&str>, root: bool, free_mib: u64) -> Option<String> {
 
 const FOLDER: &str = "/sys/block/zram0";
 const SIZE_MIB: u32 = 1024;
-/// Random bytes do not compress; the programs need something beside.
+/// Memory needed, MiB: random bytes do not compress, and the programs need some too.
 const NEEDED_MIB: u64 = 2048;
-/// An interrupt from the terminal reaches the shell too, which must outlive us. A program that has
-/// been killed may hold the device for a moment longer.
+/// Script that resets the device. It ignores Ctrl-C, which reaches the shell too, because it must
+/// outlive this process, and retries, because a killed program may hold the device for a moment.
 const GUARD: &str = "trap '' INT TERM HUP
 read -r _
 for _ in 1 2 3 4 5 6 7 8 9 10; do

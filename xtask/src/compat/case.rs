@@ -1,30 +1,25 @@
-//! A case: what both programs are given, and how they may differ.
+//! A case: input of both programs, and permitted differences.
 //!
 //! ```text
 //! case a name, unique in its file
-//!   run --rw=randrw --size=64k              words; `--name=t` goes before them if they name no job
-//!   each --bs=4k                            a case of its own with these words behind the others;
-//!                                           more such lines, more cases
-//!   file t.fio                              a file in the folder, its lines further in
-//!     [t]
-//!   mix                                     reads and writes are drawn: their shares within 2 %
-//!   near 3                                  counts within 3 %, not exact
-//!   runtime 5                               also how long it ran, within 5 %
-//!   order                                   the same ops in the same order (needs log_offset=1)
-//!   content                                 files hold the same kind of data, by 16-KiB blocks
-//!   ranked                                  the commonest place as often, the second …; not where
-//!   exit 1                                  the exit code of both; 0 if it is not said
-//!   refused                                 both end with 1, nothing is run
-//!   plain                                   no formats are asked for; exit code and files alone
-//!   output                                  `plain`, and both print the same
-//!   formats                                 the words say which reports there are to be
-//!   alone REASON                            fio must refuse it, ours run it
-//!   without fio REASON                      only ours runs it
-//!   once OPTION                             left out until the program takes this option
-//!   as root                                 left out where this does not run as root
-//!   stricter REASON                         fio must run it, ours refuse it
-//!   differs PLACE: REASON                   must be seen; `*` in a place stands for anything
-//!   may differ PLACE: REASON                depends on the moment
+//!   run --rw=randrw --size=64k              arguments, after `--name=t` if they name no job
+//!   each --bs=4k                            a separate case with these arguments appended, per
+//! line   file t.fio                              a file in the directory; its lines are indented
+//! [t]   mix                                     reads and writes are drawn: shares within 2 %
+//! near 3                                  counts within 3 % instead of exact   runtime 5
+//! compare the runtime too, within 5 %   order                                   the same ops in
+//! the same order (needs log_offset=1)   content                                 files hold the
+//! same kind of data, by blocks of 16 KiB   ranked                                  compare the
+//! popularity of offsets by rank, not by place   exit 1                                  exit code
+//! of both; default 0   refused                                 both exit with 1 and run nothing
+//! plain                                   request no formats; compare exit code and files only
+//! output                                  `plain`, and both print the same   formats
+//! the arguments request the formats   alone REASON                            fio must refuse it,
+//! Fathom must run it   without fio REASON                      only Fathom runs it   once OPTION
+//! skipped until the program takes this option   as root                                 skipped
+//! unless run as root   stricter REASON                         fio must run it, Fathom must refuse
+//! it   differs PLACE: REASON                   must differ; `*` in a place matches any text   may
+//! differ PLACE: REASON                may differ from run to run
 //! ```
 
 use std::path::Path;
@@ -34,7 +29,7 @@ use anyhow::{Context, Result, bail};
 /// One case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Case {
-    /// That of its file, a slash, its own.
+    /// Name: that of its file, a slash, and its own.
     pub(crate) name: String,
     pub(crate) words: Vec<String>,
     pub(crate) files: Vec<(String, String)>,
@@ -49,18 +44,18 @@ pub(crate) struct Case {
     pub(crate) ranked: bool,
     pub(crate) content: bool,
     pub(crate) as_root: bool,
-    /// An option without which it cannot be run.
+    /// Option that the program must take for the case to run.
     pub(crate) once: Option<String>,
     /// Tolerance of counts, percent; 0: exact.
     pub(crate) near: f64,
     /// Tolerance of times, percent; none: times are not compared.
     pub(crate) runtime: Option<f64>,
     pub(crate) stated: Vec<Stated>,
-    /// Its place among all: layouts and formats take turns by it.
+    /// Index among all cases, by which layouts and formats rotate.
     pub(crate) index: usize,
 }
 
-/// Expected end of both programs.
+/// Expected outcome of both programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Both run, and exit with this code.
@@ -85,7 +80,7 @@ impl Default for Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Stated {
     pub(crate) place: String,
-    /// Fails the case if the difference is not seen.
+    /// The case fails if the difference does not occur.
     pub(crate) always: bool,
 }
 
@@ -141,7 +136,7 @@ impl Case {
         Ok(())
     }
 
-    /// The case, or one for each of the lines that say so.
+    /// Returns the case, or one per `each` line.
     fn apart(self) -> Vec<Self> {
         if self.each.is_empty() {
             return vec![self];
@@ -167,7 +162,7 @@ impl Case {
     }
 }
 
-/// All cases of the files in a folder, in the order of their names.
+/// Reads all cases of the files in a directory, sorted by file name.
 pub(crate) fn read_all(folder: &Path) -> Result<Vec<Case>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -192,7 +187,7 @@ pub(crate) fn read_all(folder: &Path) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The cases of one file.
+/// Parses the cases of one file.
 pub(crate) fn parse(subject: &str, text: &str) -> Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (line, number) in text.lines().zip(1..) {
@@ -203,7 +198,7 @@ pub(crate) fn parse(subject: &str, text: &str) -> Result<Vec<Case>> {
         if let Some(name) = line.strip_prefix("case ") {
             let name = format!("{subject}/{name}");
             if cases.iter().any(|case| case.name == name) {
-                bail!("{}: there are two cases `{name}`", place());
+                bail!("{}: duplicate case `{name}`", place());
             }
             cases.push(Case {
                 name,

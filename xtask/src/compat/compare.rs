@@ -1,12 +1,12 @@
-//! Everything of two runs that must agree.
+//! Comparison of two runs in everything that must agree.
 
 use super::case::{Case, Wanted};
 use super::difference::Difference;
-use super::trial::Ran;
+use super::trial::ProgramRun;
 use super::{counts, json, logs, terse, text};
 
-/// All differences, stated or not.
-pub(crate) fn compare(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
+/// Returns all differences, stated or not.
+pub(crate) fn compare(case: &Case, fio: &ProgramRun, ours: &ProgramRun) -> Vec<Difference> {
     match case.wanted {
         Wanted::Exit(code) => same(case, code, fio, ours),
         Wanted::Refused => refused(fio, ours),
@@ -26,8 +26,8 @@ pub(crate) fn compare(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
     }
 }
 
-/// Neither runs it; fio may have printed an empty report all the same.
-fn refused(fio: &Ran, ours: &Ran) -> Vec<Difference> {
+/// Compares two refused runs; fio may have printed an empty report nevertheless.
+fn refused(fio: &ProgramRun, ours: &ProgramRun) -> Vec<Difference> {
     let ends = [
         ends(1, "fio", fio),
         ends(1, "ours", ours),
@@ -36,12 +36,12 @@ fn refused(fio: &Ran, ours: &Ran) -> Vec<Difference> {
     ends.into_iter().flatten().collect()
 }
 
-fn nothing_left(ran: &Ran) -> Option<Difference> {
+fn nothing_left(ran: &ProgramRun) -> Option<Difference> {
     let names: Vec<&str> = ran.files.keys().map(String::as_str).collect();
     Difference::of("files", String::new(), names.join(" "))
 }
 
-fn same(case: &Case, code: i32, fio: &Ran, ours: &Ran) -> Vec<Difference> {
+fn same(case: &Case, code: i32, fio: &ProgramRun, ours: &ProgramRun) -> Vec<Difference> {
     let mut found: Vec<_> = [ends(code, "fio", fio), ends(code, "ours", ours)]
         .into_iter()
         .flatten()
@@ -91,19 +91,19 @@ fn same(case: &Case, code: i32, fio: &Ran, ours: &Ran) -> Vec<Difference> {
     found
 }
 
-/// A difference if a program ended in another way than the case says.
-fn ends(code: i32, who: &str, ran: &Ran) -> Option<Difference> {
+/// Returns a difference if a program did not exit as the case states.
+fn ends(code: i32, who: &str, ran: &ProgramRun) -> Option<Difference> {
     let said = ran.stderr.lines().next().unwrap_or_default();
     let how = format!("{} {said}", ran.code);
     (ran.code != code).then(|| Difference {
         place: format!("end of {who}"),
-        fio: format!("{code} is wanted of {who}"),
+        fio: format!("{code} is expected of {who}"),
         ours: how,
         by_chance: false,
     })
 }
 
-fn fails(who: &str, ran: &Ran) -> Option<Difference> {
+fn fails(who: &str, ran: &ProgramRun) -> Option<Difference> {
     (ran.code == 0).then(|| Difference {
         place: format!("end of {who}"),
         fio: "0".into(),
@@ -112,8 +112,8 @@ fn fails(who: &str, ran: &Ran) -> Option<Difference> {
     })
 }
 
-/// Files that only one left, or that have other sizes.
-fn files(fio: &Ran, ours: &Ran) -> Vec<Difference> {
+/// Compares the files left behind, by name and size.
+fn files(fio: &ProgramRun, ours: &ProgramRun) -> Vec<Difference> {
     let shown = |size: Option<&u64>| size.map_or("none".to_owned(), |size| format!("{size} bytes"));
     let names = fio.files.keys().chain(
         ours.files
@@ -128,13 +128,13 @@ fn files(fio: &Ran, ours: &Ran) -> Vec<Difference> {
         .collect()
 }
 
-/// Standard output, taken apart: fio prints the formats in this order.
+/// Standard output, split into formats, in the order in which fio prints them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parts {
     terse: String,
     json: String,
     text: String,
-    /// Which of them come after which.
+    /// Order of the formats.
     order: Vec<&'static str>,
 }
 
@@ -172,24 +172,24 @@ mod tests {
                           \"total_ios\" : 16,\n        \"iops\" : 1.5\n      }\n    }\n  ]\n}\n\n\
                           t: (groupid=0)\n";
 
-    fn ran(stdout: &str) -> Ran {
+    fn ran(stdout: &str) -> ProgramRun {
         let files = [("t.0.0".to_owned(), 4096)].into();
         let logs = [("t_lat.1.log".to_owned(), "1, 2, 0, 4096, 0\n".to_owned())].into();
-        Ran {
+        ProgramRun {
             stdout: stdout.to_owned(),
             files,
             logs,
-            ..Ran::default()
+            ..ProgramRun::default()
         }
     }
 
-    fn places(case: &Case, ours: &Ran) -> Vec<String> {
+    fn places(case: &Case, ours: &ProgramRun) -> Vec<String> {
         let found = compare(case, &ran(STDOUT), ours);
         found.into_iter().map(|one| one.place).collect()
     }
 
     #[track_caller]
-    fn check(ours: Ran, wanted: &[&str]) {
+    fn check(ours: ProgramRun, wanted: &[&str]) {
         assert_eq!(places(&Case::default(), &ours), wanted);
     }
 
@@ -220,21 +220,21 @@ mod tests {
         check(with("0;64", "0;6.5"), &["terse:6"]);
         check(with("0;64", "0;64;1"), &["terse:fields"]);
         check(
-            Ran {
+            ProgramRun {
                 code: 1,
                 ..ran(STDOUT)
             },
             &["end of ours", "exit"],
         );
         check(
-            Ran {
+            ProgramRun {
                 files: [("t.0.0".to_owned(), 1)].into(),
                 ..ran(STDOUT)
             },
             &["files:t.0.0"],
         );
         check(
-            Ran {
+            ProgramRun {
                 stderr: "fio: a note\n".to_owned(),
                 ..ran(STDOUT)
             },
@@ -245,7 +245,7 @@ mod tests {
         check(ran(&last), &["reports"]);
         let logs = [("t_lat.1.log".to_owned(), "1, 2, 0\n".to_owned())].into();
         check(
-            Ran {
+            ProgramRun {
                 logs,
                 ..ran(STDOUT)
             },

@@ -1,4 +1,4 @@
-//! The kind of content that a file holds: what its blocks consist of, and how alike they are.
+//! Kind of a file's content: composition of its blocks, and similarity between them.
 //!
 //! Random bytes are never the same in both programs, so contents are compared by kind: `zeros`,
 //! `one value` (a pattern of at most eight bytes), or random bytes with a share of zeros or of one
@@ -24,7 +24,7 @@ fn substance(bytes: &[u8]) -> String {
         .for_each(|word| *times.entry(word).or_insert(0) += 1);
     let zeros = times.remove(&[0; WORD][..]).unwrap_or(0);
     let commonest = times.values().max().copied().unwrap_or(0);
-    // A word of a block that repeats comes once for each of them.
+    // A word of a repeated block occurs once per copy.
     let commonest = match commonest > bytes.len() / BLOCK {
         true => commonest,
         false => 0,
@@ -59,12 +59,12 @@ fn likeness(blocks: &[&[u8]]) -> &'static str {
     }
 }
 
-/// A share, to the nearest quarter.
+/// Returns a share in quarters, rounded.
 fn quarters(count: usize, of: usize) -> usize {
     (count * 8 + of) / (of * 2).max(1)
 }
 
-/// Bytes of a block that a case writes at once.
+/// Block size that the cases write, bytes.
 const BLOCK: usize = 16 << 10;
 const WORD: usize = 8;
 

@@ -1,11 +1,11 @@
-//! Counts of two reports: exact where the job alone determines them.
+//! Comparison of counts in two reports: exact if the job alone determines them.
 
 use serde_json::Value;
 
 use super::case::Case;
 use super::difference::Difference;
 
-/// Counts, names, errors and options of every job that are not the same.
+/// Compares counts, names, errors and options of every job.
 pub(crate) fn difference(case: &Case, fio: &Value, ours: &Value) -> Vec<Difference> {
     let none = Vec::new();
     let jobs = [fio, ours].map(|report| report["jobs"].as_array().unwrap_or(&none));
@@ -48,7 +48,7 @@ pub(crate) fn difference(case: &Case, fio: &Value, ours: &Value) -> Vec<Differen
     found
 }
 
-/// Tolerance of a number, as a share of fio's.
+/// Returns the tolerance of a number, as a share of fio's value.
 fn limit(case: &Case, name: &str) -> f64 {
     match case.runtime {
         Some(percent) if name.ends_with("runtime") => percent / 100.0,
@@ -56,7 +56,7 @@ fn limit(case: &Case, name: &str) -> f64 {
     }
 }
 
-/// Counts of a job: by direction, or summed where the direction of each op is drawn.
+/// Returns the counts of a job: by direction, or summed if directions are drawn.
 fn numbers(case: &Case, job: &Value) -> Vec<(String, f64)> {
     let mut numbers = Vec::new();
     for key in ["total_ios", "io_bytes", "short_ios", "drop_ios"] {
@@ -85,7 +85,7 @@ fn numbers(case: &Case, job: &Value) -> Vec<(String, f64)> {
     numbers
 }
 
-/// The share of reads, if it is more than two percent of all ops apart.
+/// Returns a difference if the shares of reads are more than two percentage points apart.
 fn share(number: usize, fio: &Value, ours: &Value) -> Option<Difference> {
     let [fio, ours] = [fio, ours].map(|job| {
         let ops = DIRECTIONS.map(|direction| self::number(&job[direction]["total_ios"]));
@@ -100,7 +100,7 @@ fn share(number: usize, fio: &Value, ours: &Value) -> Option<Difference> {
     })
 }
 
-/// Options as typed that have a value: whether bare flags are listed differs between versions.
+/// Compares options that have a value; listing of bare flags differs between versions of fio.
 fn options(place: &str, fio: &Value, ours: &Value) -> Vec<Difference> {
     let shown = |options: &Value| {
         let fields = options.as_object().into_iter().flatten();
@@ -113,14 +113,14 @@ fn options(place: &str, fio: &Value, ours: &Value) -> Vec<Difference> {
         .collect()
 }
 
-/// 0 where there is none.
+/// Returns a number; 0 if there is none.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
 const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
-/// Shares of a mix agree so far.
+/// Tolerance of the shares of a mix, percent of all ops.
 const MIX_PERCENT: f64 = 2.0;
 
 #[cfg(test)]

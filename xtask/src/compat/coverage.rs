@@ -1,4 +1,4 @@
-//! Coverage of the cases: each option of tiers A and B, each engine and each switch is in one.
+//! Coverage of the cases: every option of tiers A and B, every engine and every switch has one.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::case::{Case, Wanted};
 use super::trial::{self, Programs};
 use crate::process;
 
-/// Prints what no case tries; whether that is nothing.
+/// Prints what no case tries, and returns true if that is nothing.
 pub(crate) fn check(programs: &Programs, cases: &[Case], taken: &Options) -> Result<bool> {
     let root = process::root()?;
     let known = root.join("crates/fathom-job/src/table/known.tsv");
@@ -19,7 +19,7 @@ pub(crate) fn check(programs: &Programs, cases: &[Case], taken: &Options) -> Res
     let page = std::fs::read_to_string(root.join("docs/COMPATIBILITY.md"))?;
     let run = cases.iter().filter(|case| runs(case));
     let tried: BTreeSet<Setting> = run.flat_map(settings).collect();
-    // What a switch refuses is refused, so a case that ends so will do.
+    // A switch may refuse its arguments, so a case that expects a refusal counts.
     let given: BTreeSet<Setting> = cases.iter().flat_map(settings).collect();
     let has =
         |settings: &BTreeSet<Setting>, name: &str| settings.iter().any(|(key, _)| key == name);
@@ -37,7 +37,7 @@ pub(crate) fn check(programs: &Programs, cases: &[Case], taken: &Options) -> Res
     let mut missing = report("options of tiers A and B", ours.len(), untried);
     if !later.is_empty() {
         let names: Vec<_> = later.iter().map(|option| option.names[0]).collect();
-        println!("compat: the program does not take yet: {}", names.join(" "));
+        println!("compat: not implemented yet: {}", names.join(" "));
     }
     let engines = engines.lines().skip(1).map(str::trim);
     let engines: Vec<&str> = engines.filter(|name| !name.is_empty()).collect();
@@ -53,13 +53,13 @@ pub(crate) fn check(programs: &Programs, cases: &[Case], taken: &Options) -> Res
 /// Names of options.
 pub(crate) type Options = BTreeSet<String>;
 
-/// The options that the program takes.
+/// Returns the options that the program takes.
 pub(crate) fn taken(programs: &Programs) -> Result<Options> {
     let help = trial::run(&programs.ours, &programs.folder, &["--cmdhelp=all"])?.stdout;
     let names = help
         .lines()
         .filter_map(|line| line.split_whitespace().next());
-    // A long name has no blank before the colon.
+    // Long names have no blank before the colon.
     let names = names.map(|name| name.trim_end_matches(':').to_owned());
     Ok(names.collect())
 }
@@ -67,7 +67,7 @@ pub(crate) fn taken(programs: &Programs) -> Result<Options> {
 /// Key and value.
 type Setting = (String, String);
 
-/// Prints one line; how many are missing that may not be.
+/// Prints one line, and returns the number of items without a case or an excuse.
 fn report<'a>(what: &str, all: usize, untried: impl Iterator<Item = &'a str>) -> usize {
     let (excused, missing): (Vec<&str>, Vec<&str>) =
         untried.partition(|name| UNTRIED.iter().any(|(excused, _)| excused == name));
@@ -91,7 +91,7 @@ fn runs(case: &Case) -> bool {
     !matches!(case.wanted, Wanted::Stricter | Wanted::Refused)
 }
 
-/// Keys and values that a case sets, on its command line or in its job files.
+/// Returns the keys and values that a case sets, on its command line or in job files.
 fn settings(case: &Case) -> Vec<Setting> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -103,9 +103,9 @@ fn settings(case: &Case) -> Vec<Setting> {
     words.chain(lines.map(|line| pair(line.trim()))).collect()
 }
 
-/// An option of fio's table.
+/// Option of fio's table.
 struct Known<'a> {
-    /// Its name, then its aliases.
+    /// Name, then aliases.
     names: Vec<&'a str>,
     tier: &'a str,
 }
@@ -121,14 +121,14 @@ fn known_option(line: &str) -> Option<Known<'_>> {
     })
 }
 
-/// A switch that the compatibility page says is there.
+/// Parses a switch that the compatibility page lists as supported.
 fn switch(line: &str) -> Option<&str> {
     let name = line.strip_prefix("| `--")?.split('`').next()?;
     let verdict = line.rsplit('|').nth(1)?.trim();
     (verdict.starts_with("same") || verdict.starts_with("stricter")).then_some(name)
 }
 
-/// Options that no case can compare with fio, and why.
+/// Options that no case can compare with fio, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
     (
         "ioscheduler",

@@ -2,20 +2,19 @@
 
 use super::case::Case;
 
-/// One thing that is not the same.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Where: `exit`, `json:jobs.0.read.iops`, `count:…`, `terse:7`, `text:…`, `files:…`, `log:…`.
+    /// Place: `exit`, `json:jobs.0.read.iops`, `count:…`, `terse:7`, `text:…`, `files:…`, `log:…`.
     pub(crate) place: String,
     pub(crate) fio: String,
     pub(crate) ours: String,
-    /// Left to chance and not compared: it counts as seen if a case states it, and never against
-    /// the case.
+    /// Depends on chance: it satisfies a stated difference, but never fails a case.
     pub(crate) by_chance: bool,
 }
 
 impl Difference {
-    /// None if both are the same.
+    /// Returns a difference unless both values are equal.
     pub(crate) fn of(place: impl Into<String>, fio: String, ours: String) -> Option<Self> {
         let place = place.into();
         (fio != ours).then_some(Self {
@@ -27,23 +26,23 @@ impl Difference {
     }
 }
 
-/// A line for each difference that neither the case nor the list of all cases states, and for each
-/// that the case states and that was not seen.
-pub(crate) fn settle(case: &Case, found: Vec<Difference>) -> Vec<String> {
+/// Returns a line for each difference that neither the case nor `EVERYWHERE` states, and for each
+/// stated difference that did not occur.
+pub(crate) fn unstated(case: &Case, found: Vec<Difference>) -> Vec<String> {
     let stated = |difference: &Difference| {
         let own = case.stated.iter().map(|stated| &*stated.place);
         let mut places = own.chain(EVERYWHERE.iter().map(|(place, _)| *place));
         places.any(|place| matches(place, &difference.place))
     };
-    let unseen = case.stated.iter().filter(|stated| {
+    let not_seen = case.stated.iter().filter(|stated| {
         stated.always && !found.iter().any(|one| matches(&stated.place, &one.place))
     });
-    let unseen: Vec<_> = unseen
-        .map(|stated| format!("{}: is stated to differ and does not", stated.place))
+    let not_seen: Vec<_> = not_seen
+        .map(|stated| format!("{}: stated difference did not occur", stated.place))
         .collect();
     let others = found.iter().filter(|one| !one.by_chance && !stated(one));
     let others = others.map(|one| format!("{}: fio {}, ours {}", one.place, one.fio, one.ours));
-    others.chain(unseen).collect()
+    others.chain(not_seen).collect()
 }
 
 /// Returns whether a place matches a pattern, in which `*` stands for any text.
@@ -63,7 +62,7 @@ pub(crate) fn matches(pattern: &str, place: &str) -> bool {
         .any(|start| matches(tail, &rest[start..]))
 }
 
-/// Differences allowed in every case, and why.
+/// Differences allowed in every case, with the reason.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("json:jobs.*.job_start", LATER),
     ("json:jobs.*.latency_target_ns", LATER),
@@ -114,23 +113,26 @@ mod tests {
     fn what_is_not_stated_fails_and_what_is_stated_must_be_seen() {
         let mut case = Case::default();
         assert_eq!(
-            settle(&case, vec![difference("json:jobs.0.job_start")]).len(),
+            unstated(&case, vec![difference("json:jobs.0.job_start")]).len(),
             0
         );
-        assert_eq!(settle(&case, vec![difference("exit")]).len(), 1);
+        assert_eq!(unstated(&case, vec![difference("exit")]).len(), 1);
         case.stated.push(Stated {
             place: "exit".into(),
             always: true,
         });
-        assert_eq!(settle(&case, vec![difference("exit")]).len(), 0);
-        assert_eq!(settle(&case, Vec::new()).len(), 1);
+        assert_eq!(unstated(&case, vec![difference("exit")]).len(), 0);
+        assert_eq!(unstated(&case, Vec::new()).len(), 1);
         let chance = |place: &str| Difference {
             by_chance: true,
             ..difference(place)
         };
-        assert_eq!(settle(&case, vec![chance("exit"), chance("json")]).len(), 0);
-        assert_eq!(settle(&case, vec![chance("json")]).len(), 1);
+        assert_eq!(
+            unstated(&case, vec![chance("exit"), chance("json")]).len(),
+            0
+        );
+        assert_eq!(unstated(&case, vec![chance("json")]).len(), 1);
         case.stated[0].always = false;
-        assert_eq!(settle(&case, Vec::new()).len(), 0);
+        assert_eq!(unstated(&case, Vec::new()).len(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! fio's own example job files: each is understood, or refused for what no plain machine has.
+//! fio's example job files: each is accepted, or refused for hardware or options it needs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::trial::{self, Programs, Ran};
+use super::trial::{self, ProgramRun, Programs};
 use crate::process;
 
-/// Parses every example; whether each is understood or refused by a name that is stated.
+/// Parses every example, and returns true if each is accepted or refused by the stated name.
 pub(crate) fn check(programs: &Programs) -> Result<bool> {
     if !Path::new(FOLDER).is_dir() {
         println!("compat: skipped: no fio-examples");
@@ -65,12 +65,12 @@ fn examples() -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Stated reason why an example is not understood.
+/// Stated reason why an example is refused.
 struct Stated<'a> {
     file: &'a str,
-    /// `D`: special hardware or a cluster; `later`: not there yet.
+    /// `D`: special hardware or a cluster; `later`: not implemented yet.
     why: Verdict,
-    /// Engine or option that is named.
+    /// Engine or option named in the refusal.
     name: &'a str,
 }
 
@@ -95,13 +95,13 @@ fn read(line: &str) -> Option<Stated<'_>> {
     })
 }
 
-fn verdict(stated: Option<&Stated<'_>>, ran: &Ran) -> Result<Verdict, String> {
+fn verdict(stated: Option<&Stated<'_>>, ran: &ProgramRun) -> Result<Verdict, String> {
     match (stated, ran.code) {
         (None, 0) => Ok(Verdict::Understood),
         (Some(stated), 0) if stated.why == Verdict::Hardware => {
-            Err("is understood now: take its line out of examples.tsv".into())
+            Err("is accepted now: remove its line from examples.tsv".into())
         }
-        // What was not there yet is.
+        // Implemented meanwhile: the statement is out of date.
         (Some(_), 0) => Ok(Verdict::Understood),
         (None, _) => {
             let said = ran.stderr.lines().find(|line| !line.contains("warning"));
@@ -126,18 +126,18 @@ const VARIABLES: &[&str] = &[
     "unixsocket=socket",
 ];
 
-/// Where Debian's package puts them.
+/// Directory of the examples in Debian's package.
 const FOLDER: &str = "/usr/share/doc/fio/examples";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ran(code: i32, said: &str) -> Ran {
-        Ran {
+    fn ran(code: i32, said: &str) -> ProgramRun {
+        ProgramRun {
             code,
             stderr: said.into(),
-            ..Ran::default()
+            ..ProgramRun::default()
         }
     }
 

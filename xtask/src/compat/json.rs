@@ -1,4 +1,4 @@
-//! The form of two JSON reports: the same keys, in the same order, of the same types.
+//! Comparison of the form of two JSON reports: keys, their order and types.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::difference::Difference;
 
-/// Keys that only one has, of another type, or in another order.
+/// Returns keys that only one has, or that differ in type or order.
 pub(crate) fn difference(fio: &Value, ours: &Value) -> Vec<Difference> {
     let shapes = [shape(fio), shape(ours)];
     let mut found = Vec::new();
@@ -18,7 +18,7 @@ pub(crate) fn difference(fio: &Value, ours: &Value) -> Vec<Difference> {
         let inside = path
             .rsplit_once('.')
             .is_some_and(|(parent, _)| shapes.iter().any(|shape| !shape.contains_key(parent)));
-        // What lies in a key that is missing is missing with it.
+        // Keys below a missing key are not reported again.
         if !inside || path.ends_with(".0") {
             let shown = |kind: Option<&str>| kind.unwrap_or("none").to_owned();
             found.extend(Difference::of(
@@ -35,7 +35,7 @@ pub(crate) fn difference(fio: &Value, ours: &Value) -> Vec<Difference> {
 /// Types by path.
 type Shape = BTreeMap<String, &'static str>;
 
-/// Path of every key, with the type of its value.
+/// Returns the path of every key, with the type of its value.
 fn shape(value: &Value) -> Shape {
     let mut keys = BTreeMap::new();
     add(value, "", &mut keys);
@@ -47,8 +47,8 @@ fn add(value: &Value, path: &str, keys: &mut Shape) {
         keys.insert(path.to_owned(), kind(value));
     }
     for (name, inner) in children(value) {
-        // Fathom's own numbers are nested under its name. A latency's buckets are named by what was
-        // measured; options are compared as values.
+        // Not compared by form: Fathom's additions, nested under its name; buckets, whose names are
+        // measured values; options, which are compared as values.
         let free = ["bins", "job options", "global options"];
         let ours = name == "fathom";
         if !ours && !free.iter().any(|free| path.ends_with(free)) {
@@ -57,7 +57,7 @@ fn add(value: &Value, path: &str, keys: &mut Shape) {
     }
 }
 
-/// The first object whose common keys stand in another order.
+/// Returns the first object whose common keys are in a different order.
 fn order(path: &str, fio: &Value, ours: &Value) -> Option<Difference> {
     if let (Value::Object(fio), Value::Object(ours)) = (fio, ours) {
         let of_fio: Vec<&str> = fio

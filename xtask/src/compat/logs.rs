@@ -1,14 +1,14 @@
-//! The logs of two runs: their names, columns and, where each op has a line, where the ops went.
+//! Comparison of the logs of two runs: names, columns and, if every op is logged, offsets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::Case;
 use super::difference::Difference;
 use super::sample;
-use super::trial::Ran;
+use super::trial::ProgramRun;
 
-/// Differences of the logs that both wrote; file names show a log that only one wrote.
-pub(crate) fn difference(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> {
+/// Compares the logs that both wrote; a log that only one wrote is a difference of files.
+pub(crate) fn difference(case: &Case, fio: &ProgramRun, ours: &ProgramRun) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, of_fio) in &fio.logs {
         let Some(of_ours) = ours.logs.get(name) else {
@@ -37,7 +37,7 @@ pub(crate) fn difference(case: &Case, fio: &Ran, ours: &Ran) -> Vec<Difference> 
         }
         if case.mentions("log_offset=1") {
             let [fio, ours] = [of_fio, of_ours].map(|text| ops(text));
-            found.extend(where_ops_went(case, &fio, &ours).into_iter().map(
+            found.extend(compare_offsets(case, &fio, &ours).into_iter().map(
                 |(what, [fio, ours])| Difference {
                     place: place(what),
                     fio,
@@ -56,7 +56,7 @@ fn near([fio, ours]: [usize; 2], percent: f64) -> bool {
     (fio - ours).abs() <= fio * percent / 100.0
 }
 
-/// Numbers of columns of a log's lines, most often only one.
+/// Returns the numbers of columns in a log's lines, usually one.
 fn columns(text: &str) -> String {
     let counts: BTreeSet<usize> = text.lines().map(|line| line.split(',').count()).collect();
     let counts: Vec<_> = counts.iter().map(usize::to_string).collect();
@@ -70,7 +70,7 @@ fn separators(text: &str) -> String {
     if blank { "comma and blank" } else { "comma" }.to_owned()
 }
 
-/// An op of a log with offsets: direction, bytes, offset.
+/// Logged op: direction, bytes, offset.
 type Op = (u64, u64, u64);
 
 fn ops(text: &str) -> Vec<Op> {
@@ -84,8 +84,8 @@ fn ops(text: &str) -> Vec<Op> {
     text.lines().filter_map(op).collect()
 }
 
-/// Differences of two lists of ops, with fio's value and ours.
-fn where_ops_went(case: &Case, fio: &[Op], ours: &[Op]) -> Vec<(&'static str, [String; 2])> {
+/// Compares two lists of ops; returns fio's value and ours of each difference.
+fn compare_offsets(case: &Case, fio: &[Op], ours: &[Op]) -> Vec<(&'static str, [String; 2])> {
     if case.order {
         let other = (0..fio.len().max(ours.len())).find(|&at| fio.get(at) != ours.get(at));
         let shown = |ops: &[Op], at: usize| format!("op {at}: {:?}", ops.get(at));
@@ -111,7 +111,7 @@ fn where_ops_went(case: &Case, fio: &[Op], ours: &[Op]) -> Vec<(&'static str, [S
     apart.collect()
 }
 
-/// For each op how common its place is: 0 for one at the commonest, 1 for one at the second.
+/// Returns the popularity rank of each op's offset: 0 for the most frequent, 1 for the next.
 fn ranks(offsets: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut count: BTreeMap<u64, u64> = BTreeMap::new();
     offsets.for_each(|offset| *count.entry(offset).or_default() += 1);
@@ -133,7 +133,7 @@ mod tests {
 
     #[track_caller]
     fn check(case: &Case, fio: &[Op], ours: &[Op], wanted: &[&str]) {
-        let found: Vec<_> = where_ops_went(case, fio, ours)
+        let found: Vec<_> = compare_offsets(case, fio, ours)
             .into_iter()
             .map(|(what, _)| what)
             .collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask compat`: the program, linked as `fio`, beside an installed fio.
+//! `cargo xtask compat`: Fathom, linked as `fio`, compared with an installed fio.
 //!
 //! ```text
 //! xtask/compat/*.cases ─► trial (fio, ours; a folder each) ─► compare ─► what no case states
@@ -7,10 +7,10 @@
 //! a number ─► random plan of a mixed job ─► totals within what chance allows
 //! ```
 //!
-//! A case is a command line with its files. Both programs get the same words, and everything that
-//! the job settles must agree: whether it is accepted, the exit code, the reports' forms, what was
-//! counted, what is left behind. What differs on purpose stands in the case with its reason; a
-//! difference that is stated and not seen fails as well.
+//! A case is a command line with its files. Both programs get the same arguments, and everything
+//! that the job determines must agree: acceptance, exit code, form of the reports, counts, files
+//! left behind. Intended differences are stated in the case with a reason; a stated difference that
+//! does not occur fails as well.
 
 mod case;
 mod compare;
@@ -39,7 +39,7 @@ use crate::process;
 use case::Case;
 use trial::Programs;
 
-/// `cargo xtask compat`.
+/// Runs `cargo xtask compat`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
     let cases = case::read_all(&process::root()?.join("xtask/compat"))?;
@@ -75,11 +75,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     done.and(plans)
 }
 
-/// Random plans, two at a time, and what they have in common.
+/// Runs random plans, two at a time, and checks them together for a bias.
 fn run_plans(programs: &Programs, count: u64) -> Result<()> {
     let plans: Vec<plans::Plan> = (0..count).map(plans::Plan::new).collect();
     let scores = Mutex::new(Vec::new());
-    let failed = side_by_side(&plans, |plan| {
+    let failed = run_concurrently(&plans, |plan| {
         let found = match plan.run(programs) {
             Err(error) => vec![format!("{error:#}")],
             Ok((found, score)) => {
@@ -118,7 +118,7 @@ fn all_of_it(programs: &Programs, wanted: &[&Case], cases: &[Case], whole: bool)
     );
     if !later.is_empty() {
         println!(
-            "compat: {} cases wait for options that are not there yet",
+            "compat: {} cases skipped: their options are not implemented yet",
             later.len()
         );
     }
@@ -128,23 +128,27 @@ fn all_of_it(programs: &Programs, wanted: &[&Case], cases: &[Case], whole: bool)
         complete &= examples::check(programs)?;
     }
     if failed > 0 || !complete {
-        bail!("compat: {failed} cases failed, or something is not covered or not read");
+        bail!("compat: {failed} cases failed, or an option or an example is not covered");
     }
     Ok(())
 }
 
-/// Runs the cases; how many failed.
+/// Runs the cases and returns the number of failed ones.
 fn run_cases(programs: &Programs, cases: &[&Case]) -> usize {
-    side_by_side(cases, |case| (case.name.clone(), one(programs, case)))
+    run_concurrently(cases, |case| (case.name.clone(), one(programs, case)))
 }
 
-/// Tries all of them, two at a time, and prints what each finds under its name; how many failed.
-fn side_by_side<T: Sync>(all: &[T], try_one: impl Fn(&T) -> (String, Vec<String>) + Sync) -> usize {
+/// Tries all of them, two at a time, prints the findings under their names, and returns the number
+/// of failed ones.
+fn run_concurrently<T: Sync>(
+    all: &[T],
+    try_one: impl Fn(&T) -> (String, Vec<String>) + Sync,
+) -> usize {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);
     let printing = Mutex::new(());
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT_CASES {
             scope.spawn(|| {
                 // Relaxed: only the numbers must differ; joining the threads orders the rest.
                 while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -162,18 +166,18 @@ fn side_by_side<T: Sync>(all: &[T], try_one: impl Fn(&T) -> (String, Vec<String>
     failed.into_inner()
 }
 
-/// Differences that a case does not state; none if it passes.
+/// Returns the differences that a case does not state; none if it passes.
 fn one(programs: &Programs, case: &Case) -> Vec<String> {
     if case.as_root && !is_root() {
         println!("compat: {}: skipped: not root", case.name);
         return Vec::new();
     }
-    let tries = if case.is_timed() { TRIES } else { 1 };
+    let tries = if case.is_timed() { ATTEMPTS_MAX } else { 1 };
     let mut found = Vec::new();
     for _ in 0..tries {
         found = match trial::both(programs, case) {
             Err(error) => vec![format!("{error:#}")],
-            Ok([fio, ours]) => difference::settle(case, compare::compare(case, &fio, &ours)),
+            Ok([fio, ours]) => difference::unstated(case, compare::compare(case, &fio, &ours)),
         };
         if found.is_empty() {
             break;
@@ -214,7 +218,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Random plans are a part of the whole, and named `plans`.
+    /// Returns true if random plans are to run: `--only` selects them by the name `plans`.
     fn wants_plans(&self) -> bool {
         let only = self.only.as_ref();
         self.plans.is_some() || only.is_none_or(|only| only == "plans")
@@ -231,8 +235,8 @@ impl Options {
     }
 }
 
-/// Cases that run side by side: their waits overlap, and two cores are on the smallest machine.
-const AT_ONCE: usize = 2;
+/// Cases run concurrently: their waits overlap, and the smallest machines have two cores.
+const CONCURRENT_CASES: usize = 2;
 
-/// Where the clock has a say a busy machine may spoil a run: either program's.
-const TRIES: usize = 3;
+/// Attempts of a case that depends on time: a busy machine may disturb either program.
+const ATTEMPTS_MAX: usize = 3;

@@ -1,9 +1,9 @@
-//! Random plans of mixed jobs: what both programs do in all must agree within what chance allows.
+//! Random plans of mixed jobs: the totals of both programs must agree within random variation.
 //!
-//! The programs draw from generators of their own, so directions and sizes of single ops differ.
-//! What a plan settles does not: the bytes at its end, the share of reads, and the mean size of an
-//! op, which with the bytes gives the number of ops. Under the hypothesis that both draw from the
-//! same distributions, with n ops of each program in all runs of a plan:
+//! The programs have different random generators, so directions and sizes of single ops differ. The
+//! totals that a plan determines must not: the bytes at its end, the share of reads, and the mean
+//! op size, which with the bytes gives the number of ops. Under the hypothesis that both draw from
+//! the same distributions, with n ops of each program in all runs of a plan:
 //!
 //! ```text
 //! bytes of a run   |fio − ours| ≤ the largest op        each may reach past the end by less
@@ -11,13 +11,13 @@
 //! number of ops    σ² = 2·n·v/m²                        renewal theorem: mean m, variance v
 //! ```
 //!
-//! A difference beyond 4.5 σ comes by chance in 1 of 150,000 comparisons. The sum of all plans'
-//! differences, each over its σ, is held to the same limit, which finds a bias that is too small
-//! to show in one plan. Seeds are fixed, and no plan depends on time: a failure is reproducible.
+//! A difference beyond 4.5 σ occurs by chance in 1 of 150,000 comparisons. The sum of all plans'
+//! differences, each divided by its σ, has the same limit, which detects a bias too small to show
+//! in one plan. Seeds are fixed and no plan depends on time, so failures are reproducible.
 //!
-//! Directions whose smallest sizes differ share a random map. A search for a free block may lead
-//! past the map's end: a pass ends there, anywhere between its first op and `size`. Of such plans
-//! those are compared that an `io_size` ends; a case over 400 files covers the end of passes.
+//! Directions whose smallest sizes differ share a random map. A search for a free block may run
+//! past the map's end, which ends the pass anywhere between its first op and `size`. Only plans
+//! that end by `io_size` are compared then; a case over 400 files covers the end of passes.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     /// Share of reads, 0–1.
     share: f64,
     sizes: [Sizes; 2],
-    /// The directions share a map, which may end passes anywhere.
+    /// The directions share a map, so a pass may end anywhere.
     uneven: bool,
 }
 
@@ -61,7 +61,7 @@ struct Totals {
 }
 
 impl Plan {
-    /// The plan of a number.
+    /// Generates the plan with this number.
     pub(crate) fn new(number: u64) -> Self {
         let mut draw = Draw::new(number);
         let random = draw.chance(70);
@@ -99,7 +99,7 @@ impl Plan {
         }
     }
 
-    /// Runs it with both; what is not as it must be, and how far apart they are.
+    /// Runs the plan with both programs; returns its differences and scores.
     pub(crate) fn run(&self, programs: &Programs) -> Result<(Vec<String>, Scores)> {
         let [mut fio, mut ours] = [Totals::default(); 2];
         let mut found = Vec::new();
@@ -115,7 +115,7 @@ impl Plan {
         }
         let scores = self.scores(fio, ours);
         for (what, score) in [("ops", scores.ops), ("share of reads", scores.share)] {
-            if score.abs() > LIMIT {
+            if score.abs() > SIGMA_MAX {
                 found.push(format!(
                     "{what}: {score:.1} σ apart: fio {}, ours {}",
                     fio.shown(),
@@ -147,7 +147,7 @@ impl Plan {
         let of_share = self.share * (1.0 - self.share) * (1.0 / fio.ops + 1.0 / ours.ops);
         let score = |difference: f64, deviation: f64| match deviation > 1e-9 {
             true => difference / deviation,
-            // Nothing is drawn: not one op may differ.
+            // Nothing is drawn, so the counts must be equal.
             false if difference.abs() < 1e-9 => 0.0,
             false => f64::INFINITY,
         };
@@ -198,7 +198,7 @@ impl Totals {
     }
 }
 
-/// A bias of all plans together, if there is one.
+/// Returns the biases of all plans together, if any.
 pub(crate) fn bias(scores: &[Scores]) -> Vec<String> {
     let all = |what: &str, of: fn(&Scores) -> f64| {
         let drawn: Vec<f64> = scores
@@ -208,7 +208,7 @@ pub(crate) fn bias(scores: &[Scores]) -> Vec<String> {
             .collect();
         let plans = u32::try_from(drawn.len()).map_or(1.0, f64::from);
         let sum = drawn.iter().sum::<f64>() / plans.max(1.0).sqrt();
-        (sum.abs() > LIMIT).then(|| format!("{what} of all plans: {sum:.1} σ apart"))
+        (sum.abs() > SIGMA_MAX).then(|| format!("{what} of all plans: {sum:.1} σ apart"))
     };
     let found = [
         all("ops", |one| one.ops),
@@ -217,11 +217,11 @@ pub(crate) fn bias(scores: &[Scores]) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// Generator that plans are drawn from: SplitMix64.
+/// Random generator of plans: SplitMix64.
 struct Draw(u64);
 
 impl Draw {
-    /// Neighbouring plans have nothing in common.
+    /// Creates the generator of a plan; neighbouring numbers give unrelated plans.
     fn new(number: u64) -> Self {
         Self(number.wrapping_mul(0xd134_2543_de82_ef95))
     }
@@ -243,14 +243,14 @@ impl Draw {
         &list[usize::try_from(index).unwrap_or(0)]
     }
 
-    /// Draws the options that decide where ops go and when the job ends.
+    /// Draws the options that determine the ops' offsets and the job's end.
     fn rest(&mut self, random: bool, fixed: bool, uneven: bool) -> Vec<String> {
         let mut words = Vec::new();
         let mut add = |has: bool, text: String| words.extend(has.then_some(text));
         let loops = 2 + self.below(2);
         let again = self.chance(40);
         add(again, format!("--loops={loops}"));
-        // A sequential mix in loops then ends with a pass, whose bytes are a matter of chance.
+        // Otherwise a sequential mix in loops ends with a pass, whose bytes depend on chance.
         let io_sizes: &[&str] = match again && !random {
             true => &["3m", "5m"],
             false => &["3m", "5m", "10m", "30m"],
@@ -266,8 +266,7 @@ impl Draw {
         let distribution = *self.of(&["zipf:1.2", "pareto:0.3"]);
         let skewed = random && !uneven && self.chance(15);
         add(skewed, format!("--random_distribution={distribution}"));
-        // fio draws a block that is only a part of one where the files' sizes leave such a tail,
-        // and ends there.
+        // If file sizes leave a partial block at the end, fio may draw it, and ends there.
         let several = !skewed && self.chance(35);
         let files = *self.of(&[2, 3, 5]);
         add(several, format!("--nrfiles={files}"));
@@ -298,7 +297,7 @@ const fn fixed(kib: f64) -> Sizes {
     }
 }
 
-/// Sizes in KiB with their shares, in order.
+/// Builds sizes from KiB and shares, in ascending order.
 const fn split(parts: [(f64, f64); 3]) -> Sizes {
     let (mut mean, mut square, mut index) = (0.0, 0.0, 0);
     while index < parts.len() {
@@ -315,7 +314,7 @@ const fn split(parts: [(f64, f64); 3]) -> Sizes {
     }
 }
 
-/// Sizes of reads and writes that plans have.
+/// Op sizes of plans, for reads and writes.
 const SIZES: &[(&str, [Sizes; 2])] = &[
     ("--bs=4k", [fixed(4.0), fixed(4.0)]),
     ("--bs=8k", [fixed(8.0), fixed(8.0)]),
@@ -338,7 +337,7 @@ const SIZES: &[(&str, [Sizes; 2])] = &[
             split([(16.0, 0.5), (64.0, 0.2), (128.0, 0.3)]),
         ],
     ),
-    // One in eight each of 4, 8, …, 32 KiB, nearly: taken for even.
+    // Nearly one eighth each of 4, 8, …, 32 KiB: treated as uniform.
     (
         "--bsrange=4k-32k",
         [Sizes {
@@ -350,14 +349,14 @@ const SIZES: &[(&str, [Sizes; 2])] = &[
     ),
 ];
 
-/// Plans of a comparison that does not say how many.
+/// Default number of plans.
 pub(crate) const PLANS: u64 = 50;
 
-/// Runs of a plan with each program, each with a seed of its own.
+/// Runs of each plan per program, with different seeds.
 const RUNS: u64 = 2;
 
-/// Standard deviations beyond which it is no chance.
-const LIMIT: f64 = 4.5;
+/// Largest difference attributed to chance, in standard deviations.
+const SIGMA_MAX: f64 = 4.5;
 
 #[cfg(test)]
 mod tests {
@@ -410,17 +409,17 @@ mod tests {
     fn chance_is_told_from_a_rule() {
         let half = plan("--bs=4k", 0.5);
         let scores = half.scores(totals(520.0, 480.0, 4e6), totals(480.0, 520.0, 4e6));
-        assert!(scores.share.abs() < LIMIT && scores.ops.abs() < 1e-9);
+        assert!(scores.share.abs() < SIGMA_MAX && scores.ops.abs() < 1e-9);
         let scores = half.scores(totals(600.0, 400.0, 4e6), totals(480.0, 520.0, 4e6));
-        assert!(scores.share > LIMIT);
+        assert!(scores.share > SIGMA_MAX);
         let scores = half.scores(totals(500.0, 501.0, 4e6), totals(500.0, 500.0, 4e6));
         assert!(scores.ops.is_infinite());
         let split = plan("60:16k", 1.0);
         let bytes = 13_500.0 * 800.0;
         let scores = split.scores(totals(800.0, 0.0, bytes), totals(760.0, 0.0, bytes));
-        assert!(scores.ops.abs() < LIMIT, "{scores:?}");
+        assert!(scores.ops.abs() < SIGMA_MAX, "{scores:?}");
         let scores = split.scores(totals(1000.0, 0.0, bytes), totals(700.0, 0.0, bytes));
-        assert!(scores.ops > LIMIT, "{scores:?}");
+        assert!(scores.ops > SIGMA_MAX, "{scores:?}");
     }
 
     #[test]

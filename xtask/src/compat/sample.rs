@@ -1,6 +1,7 @@
-//! Test of Kolmogorov and Smirnov: do two samples come from one distribution?
+//! Kolmogorov–Smirnov test of two samples.
 
-/// Describes the distance of two samples, if it arises by chance at most once in a thousand times.
+/// Describes the distance between two samples if its probability under one distribution is at most
+/// 0.001.
 pub(crate) fn apart(mut fio: Vec<u64>, mut ours: Vec<u64>) -> Option<String> {
     if fio.is_empty() || ours.is_empty() {
         return (fio.len() != ours.len()).then(|| "nothing to compare with".to_owned());
@@ -13,7 +14,7 @@ pub(crate) fn apart(mut fio: Vec<u64>, mut ours: Vec<u64>) -> Option<String> {
     (distance > limit).then(|| format!("{distance:.3} apart, {limit:.3} by chance"))
 }
 
-/// The largest vertical distance of two sorted samples' step functions.
+/// Returns the largest vertical distance between the empirical distributions of two sorted samples.
 fn distance(a: &[u64], b: &[u64]) -> f64 {
     let [n, m] = [a, b].map(|sample| count(sample.len()));
     let mut largest: f64 = 0.0;

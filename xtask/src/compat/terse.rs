@@ -1,8 +1,8 @@
-//! The form of two terse reports: as many fields, each of the same kind, the first ones the same.
+//! Comparison of the form of two terse reports: number and kind of fields, and the first values.
 
 use super::difference::Difference;
 
-/// Lines, numbers of fields, and forms that are not the same.
+/// Compares numbers of lines and fields, and the form of each field.
 pub(crate) fn difference(fio: &str, ours: &str) -> Vec<Difference> {
     let count = |text: &str| {
         let fields = text.lines().map(|line| line.split(';').count().to_string());
@@ -31,7 +31,8 @@ fn line(fio: &str, ours: &str) -> Vec<Difference> {
         .collect()
 }
 
-/// A number by its kind and decimals, `99.000000%=17` without the value, words as they are.
+/// Returns the form of a field: a number's kind and decimals, `99.000000%=17` without its value,
+/// and words unchanged.
 fn form(field: &str) -> String {
     if let Some((name, _)) = field.split_once("%=") {
         return format!("{name}%=");

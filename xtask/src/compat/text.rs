@@ -1,8 +1,8 @@
-//! The form of two printed reports: the same lines, with every measured number taken out.
+//! Comparison of the form of two text reports: their lines without measured numbers.
 
 use super::difference::Difference;
 
-/// Lines that only one of the two has, in order.
+/// Returns the lines that only one of the two has, in order.
 pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
     let chance = samples_are_chance(fio, ours);
     let is_sampled = |line: &String| SAMPLED.iter().any(|head| line.starts_with(head));
@@ -19,7 +19,7 @@ pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
             (a, b) = (&a[1..], &b[1..]);
             continue;
         }
-        // Whichever finds the other's line sooner has lines of its own before it.
+        // The side whose line appears sooner in the other report lacks the lines before it.
         let ahead = |lines: &[String], other: &[String]| {
             let first = other.first()?;
             lines.iter().position(|line| line == first)
@@ -35,7 +35,7 @@ pub(crate) fn difference(name: &str, fio: &str, ours: &str) -> Vec<Difference> {
     found
 }
 
-/// A line that only one of the two has.
+/// Returns the difference of a line that only one of the two has.
 fn alone(name: &str, line: &str, ours_alone: bool, by_chance: bool) -> Difference {
     let head = line.trim_start().split([':', '=']).next();
     let (fio, ours) = if ours_alone { ("", line) } else { (line, "") };
@@ -47,8 +47,8 @@ fn alone(name: &str, line: &str, ours_alone: bool, by_chance: bool) -> Differenc
     }
 }
 
-/// Returns whether chance decides which of the two was sampled: a direction ran for about half a
-/// second, after which the first sample is taken, or it did so in one of the two only.
+/// Returns true if chance decides which of the two has samples: a direction ran for about half a
+/// second, the time of the first sample, or reached it in only one of them.
 fn samples_are_chance(fio: &str, ours: &str) -> bool {
     let runs = fio.lines().chain(ours.lines());
     let runs = runs.filter(|line| line.contains("IOPS="));
@@ -59,11 +59,12 @@ fn samples_are_chance(fio: &str, ours: &str) -> bool {
     !all_short && !all_long
 }
 
-/// The lines, without what was measured. A histogram's lines are one, and so are percentiles'.
+/// Returns the lines without measured values; the lines of a histogram, or of percentiles, are
+/// merged into one.
 fn forms(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut is_ours = false;
-    // What ours adds stands at the end.
+    // Fathom's additions are at the end.
     let lines_of_fio = text.lines().take_while(|line| *line != NOTES);
     for line in lines_of_fio.filter(|line| !line.trim().is_empty()) {
         let line = &VERSIONS
@@ -73,7 +74,7 @@ fn forms(text: &str) -> Vec<String> {
         let buckets = UNITS
             .iter()
             .any(|unit| trimmed.starts_with(&format!("lat ({unit}) ")));
-        // Counted from when ops were due, under a rate: below fio's lines, and not among them.
+        // Response times under a rate are additions, below fio's lines.
         is_ours = OURS.iter().any(|head| trimmed.starts_with(head))
             || is_ours && trimmed.starts_with("| ");
         if is_ours {
@@ -94,7 +95,7 @@ fn forms(text: &str) -> Vec<String> {
                 lines.push(line);
             }
         } else if line.contains(": (g=") || line.starts_with("Starting ") {
-            // The plan, not a result: nothing of it is measured.
+            // Part of the plan, not a result: nothing in it is measured.
             lines.push(
                 line.replace("thread", "process")
                     .replace("processs", "processes"),
@@ -106,7 +107,7 @@ fn forms(text: &str) -> Vec<String> {
     lines.iter().map(|line| squeezed(line)).collect()
 }
 
-/// A line with `#` for each number and its unit, and a word for what depends on the moment.
+/// Returns a line with `#` for each number, and placeholders for units and other varying words.
 fn form(line: &str) -> String {
     if line.starts_with("fio-") {
         return "fio-…".into();
@@ -142,7 +143,7 @@ fn form(line: &str) -> String {
     })
 }
 
-/// Runs of blanks are one: fio's columns are as wide as their numbers.
+/// Merges runs of blanks: the width of fio's columns follows their numbers.
 fn squeezed(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ");
@@ -152,19 +153,19 @@ fn squeezed(line: &str) -> String {
         .replace("= #", "=#")
 }
 
-/// Wording of fio 3.42 that differs from 3.33, or that 3.33 does not have.
+/// Wording of fio 3.42 that differs from 3.33 or is missing there.
 const VERSIONS: &[(&str, &str)] = &[
     ("; 0 zone resets", ""),
     ("sync_file_range/syncfs:", "sync_file_range:"),
 ];
 
-/// Lines that are there once half a second has passed.
+/// Lines printed only after half a second, the time of the first sample.
 const SAMPLED: [&str; 2] = ["bw (UNIT):", "iops :"];
 
-/// Lines that fio has not.
+/// Lines that fio does not print.
 const OURS: [&str; 3] = ["resp (", "resp percentiles (", "lag ("];
 
-/// The line over what ours says of the numbers' worth.
+/// Heading of Fathom's caveats about the numbers.
 const NOTES: &str = "What to know about these numbers:";
 
 const UNITS: [&str; 3] = ["nsec", "usec", "msec"];

@@ -1,4 +1,4 @@
-//! Runs both programs, each in a folder of its own.
+//! Execution of both programs, each in its own directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,17 +11,18 @@ use anyhow::{Context, Result, bail};
 use super::case::{Case, Wanted};
 use super::content;
 
-/// The two, and where they work.
+/// Both programs, and their working directory.
 pub(crate) struct Programs {
     pub(crate) fio: PathBuf,
-    /// A link to the program that is named `fio`.
+    /// Link named `fio` to the program under test.
     pub(crate) ours: PathBuf,
     pub(crate) folder: PathBuf,
 }
 
 impl Programs {
     pub(crate) fn new(fio: PathBuf, fathom: &Path, folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let ours = folder.join("fio");
         symlink(fathom, &ours).context("cannot link the program as `fio`")?;
         Ok(Self {
@@ -34,23 +35,23 @@ impl Programs {
 
 /// Result of one program's run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramRun {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// Names and sizes of what it left.
+    /// Names and sizes of the files left behind.
     pub(crate) files: BTreeMap<String, u64>,
-    /// The text of its logs, by name.
+    /// Text of the logs, by name.
     pub(crate) logs: BTreeMap<String, String>,
-    /// Contents of its files by name, if the case asks for them.
+    /// Contents of the files, by name, if the case compares them.
     pub(crate) content: BTreeMap<String, String>,
 }
 
-/// Runs fio, then ours.
-pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[Ran; 2]> {
+/// Runs fio, then Fathom.
+pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[ProgramRun; 2]> {
     let folder = programs.folder.join(case.index.to_string());
     let words = words(case);
-    let run = |name: &str, program: &Path| -> Result<Ran> {
+    let run = |name: &str, program: &Path| -> Result<ProgramRun> {
         let own = folder.join(name);
         if own.exists() {
             fs::remove_dir_all(&own)?;
@@ -74,13 +75,13 @@ pub(crate) fn both(programs: &Programs, case: &Case) -> Result<[Ran; 2]> {
         Ok(ran)
     };
     let theirs = match case.wanted {
-        Wanted::Ours => Ran::default(),
+        Wanted::Ours => ProgramRun::default(),
         _ => run("theirs", &programs.fio)?,
     };
     Ok([theirs, run("ours", &programs.ours)?])
 }
 
-/// The words of a case with what all cases ask for: every report at once, which take turns.
+/// Returns the arguments of a case with those of all cases: every report, with rotating layouts.
 fn words(case: &Case) -> Vec<String> {
     let mut words = Vec::new();
     if !case.plain {
@@ -103,10 +104,10 @@ fn words(case: &Case) -> Vec<String> {
     words
 }
 
-/// Runs a program in a folder to its end. It is told to end when it takes too long, and killed
-/// when that does not help: fio's jobs are processes that only their parent can end.
-pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<Ran> {
-    // Into files: a process that fio leaves behind would hold a pipe open for ever.
+/// Runs a program in a directory to its end. After a timeout it gets SIGTERM, and SIGKILL only if
+/// that does not help: fio's jobs are processes that only their parent can end.
+pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<ProgramRun> {
+    // Output goes into files: a process that fio leaves behind would hold a pipe open for ever.
     let beside = |ending| folder.with_extension(ending);
     let (said, complained) = (beside("stdout"), beside("stderr"));
     let mut command = Command::new("timeout");
@@ -128,7 +129,7 @@ pub(crate) fn run(program: &Path, folder: &Path, words: &[&str]) -> Result<Ran> 
     }
     let text = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let (files, logs) = listing(folder)?;
-    Ok(Ran {
+    Ok(ProgramRun {
         code,
         stdout: text(said)?,
         stderr: text(complained)?,
@@ -144,7 +145,7 @@ fn is_data(name: &str) -> bool {
 
 type Listing = (BTreeMap<String, u64>, BTreeMap<String, String>);
 
-/// Every file below a folder with its size, and the logs among them with their text.
+/// Lists every file below a directory with its size, and reads the logs among them.
 fn listing(folder: &Path) -> Result<Listing> {
     let (mut files, mut logs) = (BTreeMap::new(), BTreeMap::new());
     let mut folders = vec![folder.to_owned()];
@@ -161,7 +162,7 @@ fn listing(folder: &Path) -> Result<Listing> {
             if name.ends_with(".log") {
                 logs.insert(name.clone(), fs::read_to_string(&path)?);
             }
-            // How many bytes a text of times has says nothing.
+            // The size of a text file of times varies from run to run.
             let has_size = !name.ends_with(".log") && !name.ends_with(".txt");
             let size = if has_size { entry.metadata()?.len() } else { 0 };
             files.insert(name, size);
@@ -170,7 +171,7 @@ fn listing(folder: &Path) -> Result<Listing> {
     Ok((files, logs))
 }
 
-/// Every case ends by itself in a second or two; this is for what hangs.
+/// Timeout of a run: cases end by themselves within a second or two, unless a program hangs.
 const LIMIT_S: u32 = 30;
 
 /// Exit code of `timeout` when it had to end the program.

@@ -1,9 +1,9 @@
-//! No line of more than 100 columns: rustfmt leaves comments and literals as they are.
+//! Lines of at most 100 columns: rustfmt does not wrap comments and literals.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// Long lines of all Rust files.
+/// Finds overlong lines in all Rust files.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust().flat_map(long_lines).collect()
 }

@@ -3,7 +3,7 @@
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// Doc comments that begin with What, Whether, How or Who.
+/// Finds doc comments that begin with What, Whether, How or Who.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust().flat_map(check_file).collect()
 }

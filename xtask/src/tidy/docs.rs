@@ -1,4 +1,4 @@
-//! Documents that name what is there: links, files, crates.
+//! Links, files and crates named in the documents must exist.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::Finding;
 use super::modules::join;
 use super::tree::{File, Tree};
 
-/// Dead links, an architecture page that is too long or names what is gone.
+/// Finds dead links, and an architecture page that is too long or names missing files or crates.
 pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -44,7 +44,7 @@ fn dead_links(file: &File, tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Targets of `[text](target)`.
+/// Iterates over the targets of `[text](target)`.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, _)| {
         let rest = &line[at + 2..];
@@ -61,7 +61,7 @@ fn too_long(map: &File) -> Option<Finding> {
     })
 }
 
-/// Names of files in backticks that no file of the tree ends with.
+/// Finds file names in backticks that match the end of no path in the tree.
 fn gone_files(map: &File, tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in map.text.lines().enumerate() {
@@ -81,7 +81,7 @@ fn gone_files(map: &File, tree: &Tree) -> Vec<Finding> {
                     &map.path,
                     index + 1,
                     what,
-                    "no such file: mend the map",
+                    "no such file: correct the map",
                 ));
             }
         }

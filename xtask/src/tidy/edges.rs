@@ -1,4 +1,4 @@
-//! Which crate may depend on which: arrows point down only.
+//! Permitted dependencies between crates: downwards only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Finding;
 
-/// Edges between the workspace's crates that the table does not allow.
+/// Finds dependencies between the workspace's crates that the table does not permit.
 pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
     let packages = metadata["packages"]
         .as_array()
@@ -21,7 +21,7 @@ pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
         .collect()
 }
 
-/// Crates that another one must not reach by any chain of dependencies; tests are exempt.
+/// Finds chains of dependencies to crates that must not be reached; tests are exempt.
 pub(crate) fn check_reach(metadata: &Value) -> Vec<Finding> {
     let graph = graph(metadata);
     let mut findings = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn check_reach(metadata: &Value) -> Vec<Finding> {
     findings
 }
 
-/// Crate → names of its dependencies, those of tests left out, from `resolve` of the metadata.
+/// Maps each crate to its dependencies, without those of tests, from `resolve` of the metadata.
 fn graph(metadata: &Value) -> BTreeMap<&str, Vec<&str>> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let names: BTreeMap<&str, &str> = packages
@@ -56,7 +56,7 @@ fn graph(metadata: &Value) -> BTreeMap<&str, Vec<&str>> {
     edges.collect()
 }
 
-/// The shortest chain of dependencies from one crate to another.
+/// Returns the shortest chain of dependencies from one crate to another.
 fn chain<'a>(
     graph: &BTreeMap<&'a str, Vec<&'a str>>,
     from: &str,
@@ -100,7 +100,7 @@ fn check_package(package: &Value, workspace: &[&str]) -> Vec<Finding> {
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let to = dependency["name"].as_str().unwrap_or_default();
         let for_tests = dependency["kind"].as_str() == Some("dev");
-        // A crate's own tests may turn on its features.
+        // A crate's own tests may enable its features.
         let excepted = for_tests && (to == name || TEST_EDGES.contains(&(name, to)));
         if workspace.contains(&to) && !allows(below, to) && !excepted {
             findings.push(Finding::new(
@@ -122,7 +122,7 @@ fn allows(below: &[&str], to: &str) -> bool {
             .is_some_and(|short| below.contains(&short))
 }
 
-/// Crate → what it may depend on, without `fathom-`; `*` is everything.
+/// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
 const ALLOWED: [(&str, &[&str]); 25] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
@@ -184,7 +184,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("fathom-fuzz", &["*"]),
 ];
 
-/// From, to, and why there must be no chain.
+/// Forbidden chains: from, to, and the reason.
 const UNREACHABLE: [(&str, &str, &str); 2] = [
     (
         "fathom-virtual",
@@ -198,7 +198,7 @@ const UNREACHABLE: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Edges that only tests may use, beyond those above.
+/// Additional dependencies permitted to tests.
 const TEST_EDGES: [(&str, &str); 10] = [
     // The engine of another crate is tested from a job file to the record.
     ("fathom-engine-example", "fathom-job"),

@@ -1,7 +1,7 @@
 //! Just enough of Rust's lexical grammar to tell code from comments and literals.
 
-/// The source with every comment and every string and character literal replaced by blanks; line
-/// feeds stay, so that lines and columns still fit.
+/// Replaces every comment and every string and character literal with blanks. Line feeds remain, so
+/// that lines and columns still match.
 pub(crate) fn blank(source: &str) -> String {
     let chars: Vec<char> = source.chars().collect();
     let mut out = String::with_capacity(source.len());
@@ -23,7 +23,7 @@ pub(crate) fn blank(source: &str) -> String {
     out
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself if none begins there.
+/// Returns the end of the comment or literal that begins at `at`; `at` itself if none does.
 fn skip(chars: &[char], at: usize) -> usize {
     let next = chars.get(at + 1).copied();
     match chars[at] {
@@ -77,7 +77,7 @@ fn quoted(chars: &[char], at: usize) -> usize {
     chars.len()
 }
 
-/// `r"…"`, `r#"…"#`… ; none for a raw identifier.
+/// Returns the end of `r"…"`, `r#"…"#`…; `None` for a raw identifier.
 fn raw_string(chars: &[char], at: usize) -> Option<usize> {
     let hashes = chars[at + 1..].iter().take_while(|&&c| c == '#').count();
     let open = at + 1 + hashes;
@@ -95,7 +95,7 @@ fn raw_string(chars: &[char], at: usize) -> Option<usize> {
     Some(chars.len())
 }
 
-/// A character literal; a lifetime is none.
+/// Returns the end of a character literal; `at` itself for a lifetime.
 fn character(chars: &[char], at: usize) -> usize {
     match (chars.get(at + 1), chars.get(at + 2)) {
         (Some('\\'), Some(_)) => find(chars, at + 3, |c| c == '\'').saturating_add(1),
@@ -116,7 +116,7 @@ fn follows_word(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// A character of identifiers.
+/// Returns true for characters of identifiers.
 pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -1,7 +1,7 @@
-//! Licences of dependencies: permissive ones alone, from the lists of `deny.toml`.
+//! Licences of dependencies: only the permissive ones listed in `deny.toml`.
 //!
-//! cargo-deny checks the same lists. Continuous integration does without it: it takes three and a
-//! half minutes of processor time to build, and what it adds, advisories, needs a database.
+//! cargo-deny checks the same lists, but is not used in continuous integration: it takes three and
+//! a half minutes of CPU time to build, and its advisories need a database.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -49,10 +49,10 @@ impl Licences {
         Ok(licences)
     }
 
-    /// Packages of other people whose licence is not permitted, or not stated.
+    /// Finds third-party packages whose licence is not permitted or not stated.
     pub(crate) fn check(&self, metadata: &Value) -> Vec<Finding> {
         let packages = metadata["packages"].as_array().into_iter().flatten();
-        // The workspace's own packages come from no registry.
+        // The workspace's own packages have no registry as their source.
         let foreign = packages.filter(|package| !package["source"].is_null());
         foreign
             .filter_map(|package| self.check_package(package))
@@ -109,7 +109,7 @@ fn both(rest: &mut &[&str], permitted: &dyn Fn(&str) -> bool) -> Option<bool> {
     Some(value)
 }
 
-/// A licence, with its exception if it has one, or an expression in parentheses.
+/// Parses and evaluates a licence, with its exception if any, or an expression in parentheses.
 fn one(rest: &mut &[&str], permitted: &dyn Fn(&str) -> bool) -> Option<bool> {
     let (first, behind) = rest.split_first()?;
     *rest = behind;

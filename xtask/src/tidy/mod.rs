@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail};
 use crate::process;
 use tree::Tree;
 
-/// `cargo xtask tidy`.
+/// Runs `cargo xtask tidy`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("tidy takes no option: `{arg}`");
@@ -63,9 +63,9 @@ pub(crate) struct Finding {
     pub(crate) path: String,
     /// Line, from 1.
     pub(crate) line: usize,
-    /// The finding itself.
+    /// Description of the breach.
     pub(crate) what: String,
-    /// The rule, and what to do.
+    /// The rule, with a remedy.
     pub(crate) why: &'static str,
 }
 

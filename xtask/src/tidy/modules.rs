@@ -1,4 +1,4 @@
-//! Every Rust file is part of some target.
+//! Every Rust file must belong to a target.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Finding;
 use super::lexer::is_word;
 use super::tree::Tree;
 
-/// Rust files that no target reaches by `mod`.
+/// Finds Rust files that no target includes by `mod`.
 pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
     let mut reached = BTreeSet::new();
     for root in roots(metadata) {
@@ -23,7 +23,7 @@ pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
         .collect()
 }
 
-/// The first file of each target, as paths from the workspace's root.
+/// Returns the root file of each target, as paths from the workspace's root.
 fn roots(metadata: &Value) -> Vec<String> {
     let workspace = metadata["workspace_root"].as_str().unwrap_or_default();
     let packages = metadata["packages"].as_array().into_iter().flatten();
@@ -55,7 +55,7 @@ fn reach(tree: &Tree, path: &str, is_root: bool, reached: &mut BTreeSet<String>)
     }
 }
 
-/// Names of `mod name;` in blanked code.
+/// Returns the names of `mod name;` in blanked code.
 fn declared(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in code.match_indices("mod ") {
@@ -71,7 +71,7 @@ fn declared(code: &str) -> Vec<String> {
     names
 }
 
-/// Files named by `#[path = "…"]` and `include!("…")`.
+/// Returns the files named by `#[path = "…"]` and `include!("…")`.
 fn named_paths(text: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for marker in ["#[path = \"", "include!(\""] {
@@ -83,7 +83,7 @@ fn named_paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// `folder/relative` with its `..` taken away.
+/// Joins two paths and resolves `..`.
 pub(crate) fn join(folder: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {

@@ -4,7 +4,8 @@ use super::Finding;
 use super::lexer::has_word;
 use super::tree::{File, Tree};
 
-/// Files, sockets, threads and processes in pure crates; crate roots that do not rule out `unsafe`.
+/// Finds uses of files, sockets, threads and processes in pure crates, and crate roots that do not
+/// forbid `unsafe`.
 ///
 /// clippy cannot check the first: `disallowed-methods` has no row for a module, and the
 /// `clippy.toml` of a crate replaces the workspace's. rustc denies `unsafe` itself, but only
@@ -21,7 +22,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Uses of the world in a pure crate's code, its tests left out.
+/// Finds uses of the outside world in a pure crate's code, except in tests.
 fn worldly(file: &File) -> Vec<Finding> {
     let program = file.code.split("#[cfg(test)]").next().unwrap_or_default();
     let mut findings = Vec::new();
@@ -51,7 +52,7 @@ fn unforbidden(file: &File) -> Option<Finding> {
     })
 }
 
-/// Crates that do no I/O, read no clock and start nothing.
+/// Crates that do no I/O, read no clock and start no thread or process.
 const PURE: [&str; 10] = [
     "fathom-core",
     "fathom-checksum",

@@ -10,7 +10,7 @@ use super::lexer;
 /// The workspace's text files.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// In the order of their paths.
+    /// Text files, sorted by path.
     pub(crate) files: Vec<File>,
     /// Paths of all files and folders, text or not.
     pub(crate) paths: Vec<String>,
@@ -21,14 +21,14 @@ pub(crate) struct Tree {
 pub(crate) struct File {
     /// Path from the workspace's root, with `/`.
     pub(crate) path: String,
-    /// As it stands.
+    /// Unmodified text.
     pub(crate) text: String,
-    /// For Rust: the text with comments and literals blanked, line for line. Else empty.
+    /// For Rust files: the text with comments and literals blanked, line for line; otherwise empty.
     pub(crate) code: String,
 }
 
 impl Tree {
-    /// Reads all below `root` that is ours: no `.git`, no build output, no binary files.
+    /// Reads everything below `root` except `.git`, build output and binary files.
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         tree.read_folder(root, "")?;
@@ -68,19 +68,19 @@ impl Tree {
         Ok(())
     }
 
-    /// The Rust files.
+    /// Iterates over the Rust files.
     pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// A file by its path.
+    /// Returns a file by its path.
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
 impl File {
-    /// A file with this path and text.
+    /// Creates a file with this path and text.
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let code = if is_rust(path) {
             lexer::blank(text)
@@ -98,7 +98,7 @@ impl File {
         is_rust(&self.path)
     }
 
-    /// The crate's folder name, for files below `crates/`.
+    /// Returns the directory name of the crate, for files below `crates/`.
     pub(crate) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
@@ -110,7 +110,7 @@ fn is_rust(path: &str) -> bool {
         .is_some_and(|extension| extension == "rs")
 }
 
-/// Files that people write: by extension, or without any.
+/// Returns true for text files, by extension; also for files without one.
 fn is_text(name: &str) -> bool {
     match Path::new(name)
         .extension()

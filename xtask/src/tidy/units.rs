@@ -1,9 +1,9 @@
-//! A number that leaves the program carries its unit in its name.
+//! Numbers that leave the program must carry their unit in their name.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// Numeric fields of `fathom-record` that name a time or a size without its unit.
+/// Finds numeric fields of `fathom-record` that name a time or a size without its unit.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let records = tree
         .rust()
@@ -38,7 +38,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Name and type of a `pub name: Type,` line.
+/// Returns name and type of a `pub name: Type,` line.
 fn field(line: &str) -> Option<(&str, &str)> {
     let (name, kind) = line.trim().strip_prefix("pub ")?.split_once(':')?;
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -106,7 +106,7 @@ const NUMBERS: [&str; 10] = [
     "u8", "u16", "u32", "u64", "usize", "i32", "i64", "u128", "f32", "f64",
 ];
 
-/// Fields whose unit is fixed by something else; each with its reason.
+/// Fields whose unit is determined elsewhere, each with its reason.
 const ALLOWED: [&str; 1] = [
     // Pairs in bytes; named as the header line of the report names them.
     "block_sizes",

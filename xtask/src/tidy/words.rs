@@ -1,10 +1,10 @@
-//! Words that must not be left in the tree.
+//! Words that must not occur in the tree.
 
 use super::Finding;
 use super::lexer::has_word;
 use super::tree::Tree;
 
-/// Leftover notes of unfinished work, and places of one machine.
+/// Finds notes of unfinished work, and paths of a particular machine.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
@@ -27,7 +27,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 const UNFINISHED: &str = "finish it, or open an issue";
 const WORKPLACE: &str = "the project speaks of itself alone; name the public origin instead";
 
-/// Written in halves, so that this table does not find itself.
+/// Words in two halves, so that this table does not match itself.
 const WORDS: [(&str, &str); 5] = [
     (concat!("FIX", "ME"), UNFINISHED),
     (concat!("XX", "X"), UNFINISHED),
