@@ -56,7 +56,7 @@ impl JobBacking {
     }
 }
 
-/// Descends from `path`. A missing file is taken to lie where its folder does.
+/// Descends from `path`. A missing file is assumed to be where its directory is.
 pub fn backing_storage(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> BackingStorage {
     let mut descent = Descent {
         tree,

@@ -269,8 +269,8 @@ pub(crate) fn add_usage(cpu: &mut CpuRecord, used: Usage) {
     cpu.minor_faults += used.minor_faults;
 }
 
-/// Processor time that the kernel's threads have used so far on behalf of a job's engine and of
-/// its workers' engines. To find them, every thread of the process is looked at.
+/// Returns the CPU time that the kernel's helper threads have used so far for the engines of a job
+/// and of its offload workers. Cost: every thread of the process is examined to find them.
 pub(crate) fn helpers_us(thread_id: u32, workers: Vec<u32>) -> u64 {
     let mut owners = workers;
     owners.push(thread_id);

@@ -57,7 +57,7 @@ use crate::tracing_engine::Trace;
 ///
 /// # Errors
 /// Problems that prevent the whole plan from running. If the checks found them, nothing has been
-/// created or written. An engine that is not among `engines` stands in the way.
+/// created or written. An engine that is missing from `engines` is one of them.
 pub fn run(
     plan: &Plan,
     settings: &Settings,

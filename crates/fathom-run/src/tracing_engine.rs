@@ -1,5 +1,5 @@
-//! `--debug=io`: an engine that says what goes through it. Chosen when the job starts, so that a
-//! job without it pays nothing.
+//! `--debug=io` and `--debug=process`: debug output of one job. Ops are logged by a wrapper around
+//! the engine, chosen when the job starts, so that a job without it pays nothing.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use fathom_setup::translate::JobSetup;
 /// Debug output requested for one job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// Names of the job's files, if its ops are to be told.
+    /// Names of the job's files, if its ops are logged.
     pub(crate) io: Option<Vec<String>>,
-    /// Its beginning and its end are told.
+    /// The start and end of the job are logged.
     pub(crate) process: bool,
 }
 
@@ -32,11 +32,11 @@ impl Trace {
         }
     }
 
-    /// The engine, with a teller around it if its ops are to be told.
+    /// Returns the engine, wrapped if its ops are logged.
     pub(crate) fn around(&self, engine: AnyEngine, thread: u32, say: &Say) -> AnyEngine {
         match &self.io {
             None => engine,
-            Some(files) => AnyEngine::Boxed(Box::new(Traced::new(
+            Some(files) => AnyEngine::Boxed(Box::new(LoggingEngine::new(
                 engine.boxed(),
                 files.clone(),
                 thread,
@@ -45,42 +45,42 @@ impl Trace {
         }
     }
 
-    /// The job's thread is there.
+    /// Logs the start of the job's thread.
     pub(crate) fn begun(&self, thread: u32, say: &Say) {
-        self.tell_process(thread, say, &format!("jobs pid={thread} started"));
+        self.log_process(thread, say, &format!("jobs pid={thread} started"));
     }
 
-    /// The job is over.
+    /// Logs the end of the job.
     pub(crate) fn ended(&self, thread: u32, say: &Say) {
         let text = format!("pid={thread}: runstate RUNNING -> EXITED");
-        self.tell_process(thread, say, &text);
+        self.log_process(thread, say, &text);
     }
 
-    fn tell_process(&self, thread: u32, say: &Say, text: &str) {
+    fn log_process(&self, thread: u32, say: &Say, text: &str) {
         if self.process {
             say(debug_line("process", thread, text));
         }
     }
 }
 
-/// Where lines go.
+/// Sink of debug output.
 pub(crate) type Say = Rc<dyn Fn(String)>;
 
-/// An engine, and who is told what it does.
-struct Traced {
+/// Engine that logs each op and passes it on.
+struct LoggingEngine {
     engine: Box<dyn Engine>,
     files: Vec<String>,
     thread: u32,
     say: Say,
-    /// Lines not said yet.
+    /// Lines not passed to the sink yet.
     lines: String,
-    /// The op of each slot that is in flight.
+    /// Op in flight, by slot.
     ops: Vec<Option<Op>>,
-    /// Slots laid down since the last `submit`.
+    /// Slots prepared since the last `submit`.
     prepared: Vec<Slot>,
 }
 
-impl Traced {
+impl LoggingEngine {
     fn new(engine: Box<dyn Engine>, files: Vec<String>, thread: u32, say: Say) -> Self {
         Self {
             engine,
@@ -95,13 +95,13 @@ impl Traced {
 
     fn line(&mut self, text: &str) {
         self.lines.push_str(&debug_line("io", self.thread, text));
-        if self.lines.len() > TOLD_AT {
+        if self.lines.len() > FLUSH_BYTES {
             self.flush();
         }
     }
 
-    /// A line on an op, in fio's form; the slot is its address.
-    fn tell(&mut self, stage: &str, op: &Op) {
+    /// Logs an op as fio does; the slot takes the place of its address.
+    fn log_op(&mut self, stage: &str, op: &Op) {
         let file = self
             .files
             .get(file_index(op.file))
@@ -134,7 +134,7 @@ fn file_index(file: FileIndex) -> usize {
     usize::try_from(file.get()).unwrap_or(usize::MAX)
 }
 
-/// fio's number of what an op does.
+/// Returns fio's number of an op's direction.
 const fn direction(kind: OpKind) -> u8 {
     match kind {
         OpKind::Data(Direction::Read) => 0,
@@ -144,7 +144,7 @@ const fn direction(kind: OpKind) -> u8 {
     }
 }
 
-impl Engine for Traced {
+impl Engine for LoggingEngine {
     fn capabilities(&self) -> Capabilities {
         self.engine.capabilities()
     }
@@ -172,8 +172,8 @@ impl Engine for Traced {
     }
 
     fn prepare(&mut self, op: &Op) {
-        self.tell("fill", op);
-        self.tell("prep", op);
+        self.log_op("fill", op);
+        self.log_op("prep", op);
         let index = slot_index(op.slot);
         if self.ops.len() <= index {
             self.ops.resize(index + 1, None);
@@ -186,7 +186,7 @@ impl Engine for Traced {
     fn submit(&mut self, want: u32) -> Submitted {
         for slot in std::mem::take(&mut self.prepared) {
             if let Some(op) = self.ops[slot_index(slot)] {
-                self.tell("queue", &op);
+                self.log_op("queue", &op);
             }
         }
         self.engine.submit(want)
@@ -200,7 +200,7 @@ impl Engine for Traced {
                 .get_mut(slot_index(completion.slot))
                 .and_then(Option::take)
             {
-                self.tell("complete", &op);
+                self.log_op("complete", &op);
             }
         }
         count
@@ -212,11 +212,11 @@ impl Engine for Traced {
     }
 }
 
-impl Drop for Traced {
+impl Drop for LoggingEngine {
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-/// Lines are said so many bytes at a time.
-const TOLD_AT: usize = 8 << 10;
+/// Bytes of lines that are passed to the sink at once.
+const FLUSH_BYTES: usize = 8 << 10;

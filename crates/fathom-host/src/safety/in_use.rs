@@ -68,7 +68,7 @@ impl InUse {
     pub(super) fn usage(&self, store: Store, path: &Path, tree: &BlockTree) -> Option<Usage> {
         let is_behind = || self.loops.iter().any(|(_, backing)| *backing == store);
         if matches!(store, Store::File(_)) && !self.uses.contains_key(&store) && !is_behind() {
-            return None; // most files: nothing is made of them
+            return None; // most files: no device is backed by them
         }
         let mut affected = Affected {
             in_use: self,

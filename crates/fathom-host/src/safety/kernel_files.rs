@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fathom_sys::files;
 
-/// Name of the file system of `path`, if its files are interfaces instead of storage.
+/// Returns the name of the file system of `path`, if its files are interfaces instead of storage.
 pub fn kernel_filesystem(path: &Path) -> Option<&'static str> {
     name(files::filesystem_type(path).ok()?)
 }
