@@ -130,7 +130,7 @@ impl fmt::Display for Refusal {
             Self::FileAmongDevices { path } => {
                 write!(
                     f,
-                    "{}: not a device but a file that lies in memory",
+                    "{}: not a device but a regular file, stored in RAM",
                     path.display()
                 )
             }
@@ -147,11 +147,7 @@ impl fmt::Display for Refusal {
                 path.display()
             ),
             Self::NoOffsets { path } => {
-                write!(
-                    f,
-                    "{}: is a pipe or a socket, which has no offsets",
-                    path.display()
-                )
+                write!(f, "{}: a pipe or socket has no offsets", path.display())
             }
         }
     }
@@ -175,7 +171,7 @@ impl fmt::Display for Usage {
             }
             Self::Unknown { device } => write!(
                 f,
-                "{device} is made of it, and may not be opened to see whether it is in use"
+                "{device} is backed by it and cannot be opened to check whether it is in use"
             ),
         }
     }

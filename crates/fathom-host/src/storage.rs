@@ -60,8 +60,9 @@ pub fn disks_under<'a>(
     disks
 }
 
-/// Returns the number of the device that a file is (`true`) or is stored on, with one `stat`. Mounts
-/// share a number only if they are of one file system, so it identifies the storage well enough.
+/// Returns the number of the device that a file is (`true`) or is stored on, with one `stat`.
+/// Mounts share a number only if they are of one file system, so it identifies the storage well
+/// enough.
 pub fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     let metadata = fs::metadata(path).ok();
     let metadata = metadata.or_else(|| fs::metadata(nearest_existing(path)?).ok())?;

@@ -182,8 +182,8 @@ fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
     )];
     if config.machine == LabMachine::Ssd {
         notes.push(
-            "a new flash drive: in this short time it does not clean, so the figures do not hold \
-             for longer runs"
+            "a new flash drive: the run ends before garbage collection starts, so the figures do \
+             not hold for longer runs"
                 .into(),
         );
     }

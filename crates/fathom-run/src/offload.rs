@@ -96,20 +96,17 @@ pub(crate) fn add_final_stats(figures: &OffloadStats, job: &str, outcome: &mut J
 
 fn refused(workers: u32, errno: Errno, job: &str) -> Warning {
     let why = std::io::Error::from(errno);
-    let workers = match workers {
-        1 => "1 worker is".to_owned(),
-        count => format!("{count} workers are"),
-    };
+    let noun = if workers == 1 { "worker" } else { "workers" };
     Warning {
         code: "offload_workers_refused".into(),
         job: job.into(),
-        message: format!("{workers} all that could be started for io_submit_mode=offload: {why}"),
+        message: format!("io_submit_mode=offload: only {workers} {noun} could be started: {why}"),
         hint: match errno {
-            Errno::ENFILE | Errno::EMFILE => "raise `ulimit -n`, or lower iodepth or nrfiles",
+            Errno::ENFILE | Errno::EMFILE => "raise `ulimit -n`, or reduce `iodepth` or `nrfiles`",
             Errno::ENOENT => "do not move or remove the job's files while it runs",
             _ => {
-                "raise `ulimit -u`, pids.max of the control group, or fs.aio-max-nr; or lower \
-                 iodepth"
+                "raise `ulimit -u`, pids.max of the control group, or fs.aio-max-nr; or reduce \
+                 `iodepth`"
             }
         }
         .into(),

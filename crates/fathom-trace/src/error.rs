@@ -185,7 +185,7 @@ impl fmt::Display for TraceError {
             Self::NoTracefs { source } => {
                 write!(f, "tracefs: not mounted, and cannot be: {source}")
             }
-            Self::NotOffered { events, .. } => write!(f, "{events}: not offered by this kernel"),
+            Self::NotOffered { events, .. } => write!(f, "{events}: not available in this kernel"),
             Self::MissingField { event, field } => {
                 write!(f, "{event}: this kernel's records lack the field `{field}`")
             }

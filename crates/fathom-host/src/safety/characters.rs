@@ -38,7 +38,7 @@ const fn is_safe_to_read(number: DeviceNumber) -> bool {
 fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     if let Some(device) = tree.behind_character_device(number) {
         let name = device.name;
-        return format!("a passthrough device, which no engine drives: use /dev/{name}");
+        return format!("a passthrough device, which no engine supports: use /dev/{name}");
     }
     let what = match (number.major, number.minor) {
         (1, _) => "the machine's memory, its ports or its kernel log",
@@ -48,7 +48,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
         (10, 130) => "a watchdog",
         (10, _) => "a control device of the kernel",
         (13, _) => "an input device",
-        (21, _) => "a passthrough device, which no engine drives",
+        (21, _) => "a passthrough device, which no engine supports",
         (29, _) => "a frame buffer",
         (90, _) => "flash memory",
         _ => match subsystem(number, tree).as_deref() {
@@ -56,7 +56,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
             Some("watchdog") => "a watchdog",
             Some("dax") => "persistent memory, which can only be mapped",
             Some("nvme" | "nvme-generic" | "scsi_generic" | "bsg") => {
-                "a passthrough device, which no engine drives"
+                "a passthrough device, which no engine supports"
             }
             Some(other) => return format!("a character device of `{other}`, not known to be safe"),
             None => "a character device that is not known to be safe",
