@@ -216,6 +216,11 @@ Differences in counts:
 * If only a later job of a group sets `group_reporting`, fio adds an empty entry for group
   4294967295 to its reports; Fathom does not.
 * A message that several clones would repeat is printed once.
+* Of `vsync` at a depth above 1, fio reports no slat and drops the clat of some ops. Fathom counts
+  both: slat is the time that an op waits for its batch to be moved. `iodepth_level` has the ops
+  held back when each was issued, and a full batch completes at once.
+* Of `null` at a depth above 1, `iodepth_level` has the ops in the job's own queue, which fills to
+  `iodepth`; fio reports 1.
 
 ## Options
 ";

@@ -304,3 +304,22 @@ fn synchronous_engine_fails_queue_depth() {
         check(&judged, "queue_depth", Some(false));
     }
 }
+
+/// vsync holds ops back in the program: to the device and the page cache it is like psync.
+#[test]
+fn vsync_is_synchronous_and_buffered_whatever_its_own_queue() {
+    for engine in ["psync", "vsync"] {
+        let words = format!("--ioengine={engine} --iodepth=16");
+        let deep = |_: &mut JobRecord, seen: &mut Seen| {
+            seen.mean_depth = 16.0;
+            seen.device_bytes = Some(MIB / 2);
+        };
+        let judged = judge(&words, deep);
+        check(&judged, "queue_depth", Some(false));
+        check(&judged, "page_cache", Some(false));
+        let direct = judge(&format!("{words} --direct=1"), deep);
+        check(&direct, "queue_depth", Some(false));
+        check(&direct, "page_cache", None);
+        check(&direct, "direct_io", Some(true));
+    }
+}
