@@ -120,6 +120,16 @@ fn a_hundred_thousand_sections_keep_to_the_limits() {
     }
 }
 
+/// Sections share the names that they inherit.
+#[test]
+fn thousands_of_sections_with_thousands_of_files_keep_to_the_limits() {
+    let watchdog = Watchdog::start();
+    let names = format!("filename={}\n", "a:".repeat(4000)).repeat(8);
+    let sections = "[j]\nrw=read\n".repeat(4096);
+    let tried = try_file(format!("[global]\n{names}{sections}").as_bytes(), &watchdog);
+    assert!(tried.is_ok(), "{tried:?}");
+}
+
 #[test]
 fn a_mebibyte_of_arguments_keeps_to_the_limits() {
     let watchdog = Watchdog::start();

@@ -134,7 +134,7 @@ mod tests {
     fn files(options: &mut Options, list: &str) {
         let names = split_list(list);
         options.nrfiles = u32::try_from(names.len()).unwrap();
-        options.filename = Some(names);
+        options.filename = Some(names.into());
     }
 
     #[test]

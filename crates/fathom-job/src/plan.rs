@@ -367,7 +367,8 @@ pub struct Options {
     pub offload: bool,
     pub offload_kick: crate::workload::OffloadKick,
     pub rate_ignore_thinktime: bool,
-    pub filename: Option<Vec<String>>,
+    /// Shared by the jobs that inherit it, until one adds a name.
+    pub filename: Option<Arc<Vec<String>>>,
     pub directory: Option<Vec<String>>,
     pub filename_format: String,
     // Duration, repetition and order.

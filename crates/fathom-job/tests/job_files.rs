@@ -149,7 +149,10 @@ fn variables_and_keywords_are_replaced() {
     let job = world.plan("j.fio").jobs.remove(0);
     assert_eq!(job.options.size, Some(Size::Bytes(16384)));
     assert_eq!(job.options.numjobs, 4);
-    assert_eq!(job.options.filename, Some(vec!["/t/$jobname".to_owned()]));
+    assert_eq!(
+        job.options.filename,
+        Some(vec!["/t/$jobname".to_owned()].into())
+    );
     assert_eq!(world.notes("j.fio"), ["5:4 unset-variable"]);
 }
 

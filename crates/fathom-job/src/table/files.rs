@@ -1,5 +1,7 @@
 //! Options on files: names, layout, syncing and removal.
 
+use std::sync::Arc;
+
 use super::general::choice;
 use super::read::{U31, narrow};
 use super::row::{Row, ValueKind};
@@ -237,7 +239,7 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
         .map(|name| in_directory(directory.map(String::as_str), name))
         .collect();
     let mut names = options.filename.take().unwrap_or_default();
-    if !names.is_empty() && names != new {
+    if !names.is_empty() && *names != new {
         findings.warn(
             Problem::new(
                 "more-files",
@@ -250,7 +252,8 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
             .fix("list all files in one place"),
         );
     }
-    names.extend(new);
+    // Copies the names only if another job has them too.
+    Arc::make_mut(&mut names).extend(new);
     options.nrfiles = u32::try_from(names.len()).unwrap_or(u32::MAX);
     options.filename = Some(names);
     Ok(())
