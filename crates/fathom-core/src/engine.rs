@@ -9,6 +9,7 @@
 //! An engine decides nothing: no retry, no reordering of its own, no hidden fallback.
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 
 use crate::{Completion, Errno, FileIndex, Op, Slot, Tick};
 
@@ -87,6 +88,13 @@ pub trait Engine {
     fn release(&mut self, slot: Slot) {
         let _own_buffers = slot;
     }
+
+    /// Returns a descriptor that is readable while there may be completions to reap, the same one
+    /// over the engine's lifetime; `None` if the engine has none and must be polled. For drivers
+    /// that wait for other things, too.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// Boxed engines, so that rare engines share one compiled loop.
@@ -129,6 +137,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn release(&mut self, slot: Slot) {
         (**self).release(slot);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod any;
 mod config;
+mod engine_device;
 mod error;
 mod files;
 mod libaio;
@@ -22,6 +23,7 @@ mod uring;
 // Public items, listed once.
 pub use any::AnyEngine;
 pub use config::{EngineConfig, EngineFile, FileAdvice};
+pub use engine_device::EngineDevice;
 pub use libaio::Libaio;
 pub use locking::FileLock;
 pub use null::Null;

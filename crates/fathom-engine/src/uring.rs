@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_core::{
@@ -96,6 +96,9 @@ pub const NOPS: EngineOption = EngineOption::flag("nops", "");
 /// An unregistered ring descriptor. For tools that measure its cost; not an option of jobs.
 pub const PLAIN_DESCRIPTOR: EngineOption = EngineOption::flag("plain_descriptor", "");
 
+/// A completion makes the ring's descriptor readable. For block devices; no job can ask for it.
+pub const POLLABLE: EngineOption = EngineOption::flag("pollable", "");
+
 /// Options of a ring, read from a job's values.
 #[derive(Clone, Copy, Debug)]
 struct Options {
@@ -110,6 +113,7 @@ struct Options {
     nowait: bool,
     nops: bool,
     plain_descriptor: bool,
+    pollable: bool,
 }
 
 impl From<&EngineValues> for Options {
@@ -127,6 +131,7 @@ impl From<&EngineValues> for Options {
             nowait: values.flag(&NOWAIT),
             nops: values.flag(&NOPS),
             plain_descriptor: values.flag(&PLAIN_DESCRIPTOR),
+            pollable: values.flag(&POLLABLE),
         }
     }
 }
@@ -143,6 +148,8 @@ pub struct Uring {
     clock: Clock,
     files: Files,
     polled: bool,
+    /// Completions make the descriptor readable.
+    pollable: bool,
     /// Prepared trim or sync that the ring cannot take; the queue is otherwise empty.
     exclusive_op: Option<Op>,
     /// Error by which the ring became unusable.
@@ -168,6 +175,7 @@ impl Uring {
             force_async: options.force_async,
             nops: options.nops,
             plain_descriptor: options.plain_descriptor,
+            pollable: options.pollable,
             flags: RwFlags::new(false, options.nowait, options.uncached),
         });
         Ok(Self {
@@ -175,6 +183,7 @@ impl Uring {
             clock: config.clock,
             files: Files::new(config),
             polled: options.polled,
+            pollable: options.pollable && !options.polled,
             exclusive_op: None,
             broken: None,
         })
@@ -323,6 +332,10 @@ impl Engine for Uring {
 
     fn release(&mut self, slot: Slot) {
         self.ring.release(slot);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.pollable.then(|| self.ring.descriptor())
     }
 }
 

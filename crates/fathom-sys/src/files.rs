@@ -20,7 +20,9 @@ pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
 };
 pub use sharing::{creation_path, is_open_elsewhere};
-pub use streams::{lacks_descriptors, lacks_other_end, open_nonblocking, wait_writable};
+pub use streams::{
+    lacks_descriptors, lacks_other_end, open_nonblocking, wait_readable, wait_writable,
+};
 
 /// Mode of opening a file; the default is read-only, buffered, without creating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod tests;
 
 use std::io;
 use std::mem::ManuallyDrop;
+use std::os::fd::BorrowedFd;
 
 use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
 
@@ -269,6 +270,13 @@ impl Ring {
                 _ => Err(error),
             },
         }
+    }
+
+    /// Returns the ring's descriptor, which is readable while there is a completion to reap, or
+    /// task work to run.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.rings.descriptor()
     }
 
     /// Returns the buffer of a slot that is not in flight.

@@ -39,9 +39,22 @@ pub fn lacks_descriptors(error: &io::Error) -> bool {
 /// # Errors
 /// The error of `poll(2)`.
 pub fn wait_writable(fd: impl AsFd, at_most: Nanos) -> io::Result<bool> {
+    wait_for(fd, libc::POLLOUT, at_most)
+}
+
+/// Waits for a limited time until a descriptor is readable, as a ring with completions is, and
+/// returns whether it is. A signal ends the wait early.
+///
+/// # Errors
+/// The error of `poll(2)`.
+pub fn wait_readable(fd: impl AsFd, at_most: Nanos) -> io::Result<bool> {
+    wait_for(fd, libc::POLLIN, at_most)
+}
+
+fn wait_for(fd: impl AsFd, events: libc::c_short, at_most: Nanos) -> io::Result<bool> {
     let mut polled = libc::pollfd {
         fd: fd.as_fd().as_raw_fd(),
-        events: libc::POLLOUT,
+        events,
         revents: 0,
     };
     let ms = libc::c_int::try_from(at_most.as_millis()).unwrap_or(libc::c_int::MAX);

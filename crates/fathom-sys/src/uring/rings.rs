@@ -11,7 +11,7 @@
 //! from shared memory, so a batch of any size costs one store or one load of a shared index.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -79,6 +79,11 @@ impl Rings {
             _queues: queues,
             _entries: entries,
         })
+    }
+
+    /// Returns the ring's descriptor.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// Returns the ring's descriptor.

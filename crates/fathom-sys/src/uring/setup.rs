@@ -38,6 +38,8 @@ pub struct RingConfig {
     pub polled: bool,
     /// Ops are performed by kernel workers, so completions come from other threads.
     pub by_workers: bool,
+    /// A completion wakes whoever polls the ring's descriptor.
+    pub pollable: bool,
     /// Use vectors of one instead of plain reads and writes.
     pub vectored: bool,
     /// Interval of ops with `IOSQE_ASYNC`; 0: never.
@@ -225,7 +227,10 @@ fn build(config: &RingConfig) -> io::Result<Built> {
 /// Returns the flags of a kernel generation that suit the configuration.
 fn flags(features: u32, config: &RingConfig) -> u32 {
     let mut flags = features | SETUP_CQSIZE;
-    if config.by_workers && flags & SETUP_DEFER_TASKRUN != 0 {
+    // Deferred task work waits for its thread to ask for it, and does not end a poll(2) of the ring
+    // (seen on Linux 6.18).
+    let wakes_others = config.by_workers || config.pollable;
+    if wakes_others && flags & SETUP_DEFER_TASKRUN != 0 {
         // Deferred task work would make every completion by a kernel worker wake us.
         flags = flags & !SETUP_DEFER_TASKRUN | SETUP_COOP_TASKRUN;
     }
