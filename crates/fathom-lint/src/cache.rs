@@ -1,12 +1,12 @@
-//! Rules on memory in front of the device, and on what is no device at all.
+//! Rules about caches, files in memory, and unwritten space.
 
 use fathom_host::allocated_extents::HOLES_PERCENT_MIN;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::Fallocate;
 use fathom_setup::caveats::DIRECT_MMAP;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -46,19 +46,19 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn files_in_memory(view: &View<'_>) -> Option<Fault> {
-    if view.setup.diskless || !view.under.in_memory() {
+fn files_in_memory(view: &JobView<'_>) -> Option<RuleMatch> {
+    if view.setup.diskless || !view.storage_facts.in_memory() {
         return None;
     }
-    let mount = &view.under.storage.mount;
-    let of_file = (1, view.under.storage.filesystem.clone());
-    let (_, place) = view.under.below.memory.as_ref().unwrap_or(&of_file);
+    let mount = &view.storage_facts.storage.mount;
+    let of_file = (1, view.storage_facts.storage.filesystem.clone());
+    let (_, place) = view.storage_facts.below.memory.as_ref().unwrap_or(&of_file);
     let direct = if view.options.direct {
         "; `direct=1` does not change that"
     } else {
         ""
     };
-    Fault::new(
+    RuleMatch::new(
         &["filename", "directory", "opendir"],
         format!(
             "the files are in memory ({place}; mount {mount}), so no device is measured{direct}"
@@ -67,10 +67,10 @@ fn files_in_memory(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn cached_reads(view: &View<'_>) -> Option<Fault> {
+fn cached_reads(view: &JobView<'_>) -> Option<RuleMatch> {
     let (bytes, memory) = (view.working_set(), view.facts.memory);
     if !view.is_buffered() || !view.reads() || bytes >= memory.bytes || view.options.pre_read {
-        return None; // `pre_read` says that memory is what is meant
+        return None; // with `pre_read`, reading from memory is intended
     }
     let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let when = if !view.options.invalidate {
@@ -80,7 +80,7 @@ fn cached_reads(view: &View<'_>) -> Option<Fault> {
     } else {
         "blocks read ahead, and repeated blocks, come"
     };
-    Fault::new(
+    RuleMatch::new(
         &["direct", "buffered", "invalidate", "size", "filename", "rw"],
         format!(
             "reads are buffered, and the job's {bytes_mib} MiB fit into {whose} {memory_mib} MiB \
@@ -90,14 +90,14 @@ fn cached_reads(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn cached_writes(view: &View<'_>) -> Option<Fault> {
+fn cached_writes(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let durable = options.sync != 0 || options.fsync > 0 || options.fdatasync > 0;
     let durable = durable || options.end_fsync || options.fsync_on_close;
     if !view.is_buffered() || !view.writes() || durable {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["direct", "buffered", "rw", "ioengine"],
         "writes are buffered and never synced: they complete in the page cache, and most reach the \
          device later or after the job",
@@ -105,34 +105,34 @@ fn cached_writes(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn mmap_direct(view: &View<'_>) -> Option<Fault> {
+fn mmap_direct(view: &JobView<'_>) -> Option<RuleMatch> {
     if view.options.engine.bypasses_cache || !view.options.direct || !view.has_storage() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["direct", "buffered", "ioengine"],
         DIRECT_MMAP,
         "remove `direct`, or use `ioengine=psync` or `io_uring`",
     )
 }
 
-fn unaligned_ops(view: &View<'_>) -> Option<Fault> {
+fn unaligned_ops(view: &JobView<'_>) -> Option<RuleMatch> {
     if !view.has_storage() || !view.writes() {
         return None;
     }
     let (smallest, _) = view.op_bytes();
-    let physical = view.under.storage.physical_block_bytes;
+    let physical = view.storage_facts.storage.physical_block_bytes;
     let (block, what) = if view.is_buffered() {
         (PAGE_BYTES, "pages of the page cache")
     } else {
         (physical, "physical blocks of the device")
     };
-    // Sequential buffered ops fill their pages before these are written.
+    // Sequential buffered ops fill whole pages before write-back, so nothing is read.
     let matters = !view.is_buffered() || view.options.random;
     if !matters || block == 0 || smallest.is_multiple_of(block) {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["bs", "bsrange", "bssplit"],
         format!(
             "ops of {smallest} B are not a multiple of the {block} B {what}: each write reads the \
@@ -142,14 +142,14 @@ fn unaligned_ops(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn reads_holes(view: &View<'_>) -> Option<Fault> {
-    let filled = view.under.filled;
-    // What the job writes itself, or is laid out before it, has content.
+fn reads_holes(view: &JobView<'_>) -> Option<RuleMatch> {
+    let filled = view.storage_facts.filled;
+    // Only files that exist already: a job's own writes and layouts leave no holes.
     let never = filled.hole_percent()?;
     if !view.reads() || view.writes() || never < HOLES_PERCENT_MIN {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["filename", "directory", "opendir"],
         format!(
             "{never:.0} % of the file is unwritten: reads there return zeros without reaching a \
@@ -159,10 +159,10 @@ fn reads_holes(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn first_writes(view: &View<'_>) -> Option<Fault> {
+fn first_writes(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     if !view.writes() || view.reads() || !options.random || options.overwrite {
-        return None; // reads have the files laid out with content
+        return None; // files that are also read are laid out with content
     }
     let grows = view.setup.files.iter().find(|file| {
         let there = file.found.bytes().unwrap_or(0);
@@ -173,7 +173,7 @@ fn first_writes(view: &View<'_>) -> Option<Fault> {
         _ => "preallocated space",
     };
     (view.has_storage()).then_some(())?;
-    Fault::new(
+    RuleMatch::new(
         &["fallocate", "rw"],
         format!(
             "{} is new and consists of {how}: the first write to each block also updates file \
@@ -184,5 +184,5 @@ fn first_writes(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-/// The smallest page that Linux has.
+/// Smallest page size of Linux, bytes.
 const PAGE_BYTES: u64 = 4096;

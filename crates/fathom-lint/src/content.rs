@@ -1,10 +1,10 @@
-//! Rules on which blocks are visited and on what is written to them.
+//! Rules about the choice of blocks and the content of writes.
 
 use fathom_job::{RandomDistribution, RandomGenerator, Verify};
 use fathom_workload::BufferFill;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -40,14 +40,14 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn blocks_left_out(view: &View<'_>) -> Option<Fault> {
+fn blocks_left_out(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let covers = options.norandommap && options.random && view.writes() && !view.reads();
     let limited = view.runtime().is_some() || options.io_size.is_some();
     if !covers || limited || options.number_ios.is_some() || view.setup.worker.loops > 1 {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["norandommap"],
         "without the random map blocks repeat: after as many writes as there are blocks, 37 % of \
          them are unwritten and others were written several times",
@@ -55,13 +55,13 @@ fn blocks_left_out(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn verify_without_map(view: &View<'_>) -> Option<Fault> {
+fn verify_without_map(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let repeats = options.norandommap || !is_uniform(view);
     if options.verify == Verify::None || !repeats || !options.random || !view.writes() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["norandommap", "random_distribution", "verify"],
         "blocks may be written repeatedly, and each is checked against its last write: a lost \
          write is not noticed if a later one succeeded",
@@ -69,7 +69,7 @@ fn verify_without_map(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn distribution_has_no_map(view: &View<'_>) -> Option<Fault> {
+fn distribution_has_no_map(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     if is_uniform(view) || !options.random {
         return None;
@@ -91,19 +91,19 @@ fn distribution_has_no_map(view: &View<'_>) -> Option<Fault> {
         "softrandommap" => &["softrandommap"],
         _ => &["random_generator"],
     };
-    Fault::new(
+    RuleMatch::new(
         at,
         format!("`random_distribution` uses no random map: `{name}` has no effect"),
         format!("remove `{name}` or `random_distribution`"),
     )
 }
 
-fn zeros(view: &View<'_>) -> Option<Fault> {
+fn zeros(view: &JobView<'_>) -> Option<RuleMatch> {
     let all_zeros = view.setup.worker.buffers.fill == BufferFill::Zero;
     if !all_zeros || !view.has_storage() || !view.writes() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["zero_buffers", "buffer_compress_percentage"],
         "the job writes zeros: storage that detects them (thin volumes, arrays, some flash drives) \
          stores nothing",
@@ -111,7 +111,7 @@ fn zeros(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn same_content(view: &View<'_>) -> Option<Fault> {
+fn same_content(view: &JobView<'_>) -> Option<RuleMatch> {
     let buffers = &view.setup.worker.buffers;
     let varies = buffers.scramble || buffers.refill || buffers.fill != BufferFill::Random;
     if varies || !view.writes() || !view.has_storage() {
@@ -120,13 +120,13 @@ fn same_content(view: &View<'_>) -> Option<Fault> {
     let why = "the job writes the same buffers again and again: storage that deduplicates stores \
                each once";
     match view.options.content.compress_percentage {
-        Some(0) => Fault::new(
+        Some(0) => RuleMatch::new(
             &["buffer_compress_percentage"],
             why,
             "remove `buffer_compress_percentage=0`, or add `refill_buffers`",
         ),
-        Some(_) => Fault::new(&["refill_buffers"], why, "remove `refill_buffers=0`"),
-        None => Fault::new(
+        Some(_) => RuleMatch::new(&["refill_buffers"], why, "remove `refill_buffers=0`"),
+        None => RuleMatch::new(
             &["scramble_buffers"],
             why,
             "remove `scramble_buffers=0`, or add `refill_buffers`",
@@ -134,19 +134,19 @@ fn same_content(view: &View<'_>) -> Option<Fault> {
     }
 }
 
-fn compressible(view: &View<'_>) -> Option<Fault> {
+fn compressible(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let pattern = options.buffer_pattern.is_some();
     let laid_out = view.reads() && options.zero_buffers;
-    if !view.under.compresses() || !(pattern && view.writes() || laid_out) {
+    if !view.storage_facts.compresses() || !(pattern && view.writes() || laid_out) {
         return None;
     }
-    let storage = &view.under.storage;
+    let storage = &view.storage_facts.storage;
     let what = match storage.device.as_str() {
         device if device.starts_with("zram") => device,
         _ => &storage.filesystem,
     };
-    Fault::new(
+    RuleMatch::new(
         &["buffer_pattern", "zero_buffers"],
         format!(
             "the contents repeat within each op and {what} can compress them: less is stored and \
@@ -156,7 +156,7 @@ fn compressible(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
+fn refill_has_nothing(view: &JobView<'_>) -> Option<RuleMatch> {
     let (options, buffers) = (view.options, &view.setup.worker.buffers);
     let asked = options.refill_given && options.refill_buffers;
     let fixed = match buffers.fill {
@@ -167,7 +167,7 @@ fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
     if !asked || !fixed || buffers.compress.is_some() || !view.writes() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["refill_buffers"],
         "the buffers always hold the same zeros or pattern: `refill_buffers` has no effect",
         "remove `refill_buffers`",
@@ -175,7 +175,7 @@ fn refill_has_nothing(view: &View<'_>) -> Option<Fault> {
 }
 
 /// Returns true if all blocks are equally likely.
-fn is_uniform(view: &View<'_>) -> bool {
+fn is_uniform(view: &JobView<'_>) -> bool {
     let options = view.options;
     options.random_distribution == RandomDistribution::Random && options.access_zones.is_none()
 }

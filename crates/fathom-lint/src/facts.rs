@@ -14,9 +14,9 @@ use fathom_setup::translate::JobSetup;
 /// Facts about the machine that the rules use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    /// Memory that there is.
+    /// Memory available to the process.
     pub(super) memory: MemoryLimit,
-    /// Its processors.
+    /// Number of CPUs online.
     pub(super) cpus: u32,
     /// Storage under the first file of each section, by the section's index.
     pub(super) sections: Vec<SectionFacts>,
@@ -25,17 +25,17 @@ pub(super) struct Facts {
 /// Storage under the files of one section.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SectionFacts {
-    /// Under its first file.
+    /// Storage under its first file.
     pub(super) storage: Storage,
-    /// Share of the files that was ever written.
+    /// Allocated part of the files.
     pub(super) filled: AllocatedBytes,
-    /// Storage beneath its files.
+    /// Backing storage of its files.
     pub(super) below: JobBacking,
 }
 
 impl Facts {
-    /// Looks at the machine, and under each section's files.
-    pub(super) fn look(setups: &[JobSetup]) -> Self {
+    /// Gathers the facts about the machine and the files of each section.
+    pub(super) fn gather(setups: &[JobSetup]) -> Self {
         let tree = BlockTree::default();
         let sections = setups.iter().map(|setup| setup.place.section + 1).max();
         let mut facts = Self {
@@ -46,7 +46,7 @@ impl Facts {
         let mounts = tree.mounts();
         let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
         for setup in firsts.filter(|setup| !setup.diskless) {
-            let files = setup.files.iter().take(FILES_LOOKED_AT);
+            let files = setup.files.iter().take(FILES_EXAMINED_MAX);
             let files = files.map(|file| (Path::new(&file.path), file.bytes));
             let mut below = JobBacking::default();
             for (path, _) in files.clone() {
@@ -80,5 +80,6 @@ impl SectionFacts {
     }
 }
 
-/// As a finished run's evidence: more files say no more.
-const FILES_LOOKED_AT: usize = 64;
+/// Files examined per section: as many as for the evidence of a run; more would rarely add
+/// anything.
+const FILES_EXAMINED_MAX: usize = 64;

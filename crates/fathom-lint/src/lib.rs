@@ -1,9 +1,9 @@
 //! Rules that flag jobs which will not measure what they appear to, before they run.
 //!
-//! A rule is a row: its name, what it is about, and a function that looks at one job (a `View`)
-//! and finds something or not. Rules are pure: what they must know of the machine was looked up
-//! before and is handed to them as `Facts`. What a finished run says of itself is `validity.rs`;
-//! the parser's own warnings are findings too, and not repeated here.
+//! A rule is a table row: name, subject, and a function from one job (a `JobView`) to at most one
+//! finding. Rules are pure: facts about the machine are gathered beforehand and passed in as
+//! `Facts`, so that tests can invent any machine. Checks of a finished run are in `validity.rs` of
+//! fathom-run; the parser's warnings are not repeated here.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -23,19 +23,19 @@ use fathom_setup::translate::JobSetup;
 use fathom_setup::{Host, Preflight, preflight};
 
 use self::facts::Facts;
-use self::view::View;
+use self::view::JobView;
 
-/// Something that a rule found.
+/// Finding of a rule, or of the preflight.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The jobs it is about.
+    /// Names of the jobs concerned.
     pub jobs: Vec<String>,
     /// Message and place.
     pub diagnostic: Diagnostic,
 }
 
-/// Looks at a plan and at this machine; nothing is started, made or written. What a run would
-/// refuse comes as errors.
+/// Checks a plan on this machine. Starts, creates and writes nothing. Problems for which a run
+/// would refuse the plan are returned as errors.
 #[must_use]
 pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
     let Preflight {
@@ -50,11 +50,11 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         },
         diagnostic: problem.diagnostic(problem.message.clone()),
     });
-    // Rules of this crate say more of those.
+    // A rule of this crate reports those in more detail.
     let warnings = warnings.iter().filter(|warning| warning.code != POLLERS);
     let warned = warnings.map(|warning| of_run(warning, plan));
     let mut findings: Vec<_> = refused.chain(warned).collect();
-    findings.extend(judge(&setups, &Facts::look(&setups)));
+    findings.extend(judge(&setups, &Facts::gather(&setups)));
     findings
 }
 
@@ -77,7 +77,7 @@ fn of_run(warning: &Warning, plan: &Plan) -> Finding {
     }
 }
 
-/// The rules: name, and what each is about.
+/// Returns name and subject of each rule.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     table().map(|rule| (rule.name, rule.about))
 }
@@ -86,13 +86,13 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// inherited options) are merged.
 fn judge(setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
-    for view in View::of_all(setups, facts) {
+    for view in JobView::of_all(setups, facts) {
         for rule in table() {
-            let Some(fault) = (rule.find)(&view) else {
+            let Some(rule_match) = (rule.find)(&view) else {
                 continue;
             };
             let name = view.job.name.clone();
-            let found = fault.told(rule.name, &view);
+            let found = rule_match.into_diagnostic(rule.name, &view);
             let same = |known: &&mut Finding| known.diagnostic == found;
             match findings.iter_mut().find(same) {
                 Some(known) => known.jobs.push(name),
@@ -106,27 +106,27 @@ fn judge(setups: &[JobSetup], facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Rule on a single job.
+/// Rule about a single job.
 struct Rule {
     /// Stable, for scripts.
     name: &'static str,
     about: &'static str,
-    find: fn(&View<'_>) -> Option<Fault>,
+    find: fn(&JobView<'_>) -> Option<RuleMatch>,
 }
 
 impl Rule {
     const fn new(
         name: &'static str,
         about: &'static str,
-        find: fn(&View<'_>) -> Option<Fault>,
+        find: fn(&JobView<'_>) -> Option<RuleMatch>,
     ) -> Self {
         Self { name, about, find }
     }
 }
 
 /// Finding of a rule.
-struct Fault {
-    /// The options at fault: the first that was written is shown.
+struct RuleMatch {
+    /// Options concerned; the first one that was given is shown.
     at: &'static [&'static str],
     /// Consequence if the job runs as it is.
     message: String,
@@ -134,7 +134,7 @@ struct Fault {
     fix: String,
 }
 
-impl Fault {
+impl RuleMatch {
     fn new(
         at: &'static [&'static str],
         message: impl Into<String>,
@@ -147,7 +147,7 @@ impl Fault {
         })
     }
 
-    fn told(self, rule: &'static str, view: &View<'_>) -> Diagnostic {
+    fn into_diagnostic(self, rule: &'static str, view: &JobView<'_>) -> Diagnostic {
         let origin = view.job.place(self.at).clone();
         let offending = origin.text().to_owned();
         Diagnostic::new(Severity::Warning, rule, self.message, origin, offending)

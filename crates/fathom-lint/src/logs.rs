@@ -1,10 +1,10 @@
-//! Rules on I/O logs and latencies.
+//! Rules about I/O logs and latencies.
 
 use fathom_core::Nanos;
 use fathom_job::LogValue;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -29,13 +29,13 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn log_hides_slow_ops(view: &View<'_>) -> Option<Fault> {
+fn log_hides_slow_ops(view: &JobView<'_>) -> Option<RuleMatch> {
     let logs = &view.options.logs;
     let means = logs.average_ms > 0 && logs.value == LogValue::Average;
     if logs.latency.is_none() || !means || logs.histogram.is_some() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["log_avg_msec", "write_lat_log"],
         format!(
             "each entry of the latency log is the mean over {} ms: it shows neither slow ops nor \
@@ -46,7 +46,7 @@ fn log_hides_slow_ops(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn log_window_beyond_run(view: &View<'_>) -> Option<Fault> {
+fn log_window_beyond_run(view: &JobView<'_>) -> Option<RuleMatch> {
     let logs = &view.options.logs;
     let runtime = view.runtime()?;
     let plain = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
@@ -62,27 +62,27 @@ fn log_window_beyond_run(view: &View<'_>) -> Option<Fault> {
         "log_avg_msec" => &["log_avg_msec"],
         _ => &["log_hist_msec"],
     };
-    Fault::new(
+    RuleMatch::new(
         at,
         format!("the log has one entry per {ms} ms, but the run ends after {runtime}"),
         format!("lower it, for example to `{name}=1000`"),
     )
 }
 
-fn log_of_nothing(view: &View<'_>) -> Option<Fault> {
+fn log_of_nothing(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let all_off = options.disable_lat && options.disable_clat && options.disable_slat;
     if options.logs.latency.is_none() || !(all_off || options.gtod_reduce) {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["gtod_reduce", "disable_lat", "write_lat_log"],
         "the latency log stays empty: the job does not record latencies",
         "remove `gtod_reduce` and `disable_*lat`, or the log",
     )
 }
 
-fn guard_without_times(view: &View<'_>) -> Option<Fault> {
+fn guard_without_times(view: &JobView<'_>) -> Option<RuleMatch> {
     let (options, lifecycle) = (view.options, &view.options.lifecycle);
     let limited = lifecycle.latency_target > Nanos::ZERO
         || lifecycle
@@ -92,7 +92,7 @@ fn guard_without_times(view: &View<'_>) -> Option<Fault> {
     if !limited || !(options.gtod_reduce || options.disable_lat && options.disable_clat) {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["gtod_reduce", "disable_lat"],
         "the job does not record latencies: `latency_target` and `max_latency` cannot be checked",
         "remove `gtod_reduce` and `disable_*lat`",

@@ -1,10 +1,10 @@
-//! Rules on rates, pauses, and how long a job runs.
+//! Rules about rates, pauses and runtimes.
 
 use fathom_core::{Direction, Nanos};
 use fathom_setup::translate::pattern::uses;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -36,10 +36,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("loops-unused", "loops with time_based", loops_unused),
 ];
 
-fn ends_early(view: &View<'_>) -> Option<Fault> {
+fn ends_early(view: &JobView<'_>) -> Option<RuleMatch> {
     let (options, worker) = (view.options, &view.setup.worker);
     let runtime = worker.runtime?;
-    // Somebody who says how much is to be done knows that it ends then.
+    // With an explicit amount of work, an early end is intended.
     let limited = options.io_size.is_some() || options.number_ios.is_some();
     if worker.time_based || limited || options.fill_device || view.setup.diskless {
         return None;
@@ -47,8 +47,8 @@ fn ends_early(view: &View<'_>) -> Option<Fault> {
     let bytes = worker.bytes_in_all;
     let bytes = bytes.unwrap_or_else(|| worker.bytes_per_pass.saturating_mul(worker.loops.into()));
     let rate = bytes_per_second(view);
-    let lasts_ns =
-        u128::from(bytes) * 1_000_000_000 / u128::from(rate.unwrap_or(FAST_BYTES).max(1));
+    let lasts_ns = u128::from(bytes) * 1_000_000_000
+        / u128::from(rate.unwrap_or(DEVICE_BYTES_PER_S_MAX).max(1));
     let ramp = options.ramp_time.get();
     if lasts_ns >= u128::from(runtime.get().saturating_add(ramp)) {
         return None;
@@ -61,7 +61,7 @@ fn ends_early(view: &View<'_>) -> Option<Fault> {
         }
         None => "as soon as they are done".to_owned(),
     };
-    Fault::new(
+    RuleMatch::new(
         &["runtime", "size"],
         format!(
             "without `time_based` the job moves its {mib} MiB once and ends {when}: \
@@ -71,8 +71,9 @@ fn ends_early(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-/// Bytes per second that the rates ask for, of the largest ops.
-fn bytes_per_second(view: &View<'_>) -> Option<u64> {
+/// Returns the bytes per second that the rates request, with the largest ops; `None` if any
+/// direction has no rate.
+fn bytes_per_second(view: &JobView<'_>) -> Option<u64> {
     let (_, largest) = view.op_bytes();
     let options = view.options;
     let of = |direction| {
@@ -80,7 +81,7 @@ fn bytes_per_second(view: &View<'_>) -> Option<u64> {
         let rate = options.rate[direction].or(by_ops);
         rate.filter(|&rate| rate > 0)
     };
-    // One direction without a rate goes as fast as it can.
+    // A direction without a rate is unlimited, and so is the sum.
     let used = Direction::ALL
         .into_iter()
         .filter(|&direction| uses(options, direction));
@@ -88,7 +89,7 @@ fn bytes_per_second(view: &View<'_>) -> Option<u64> {
         .try_fold(0_u64, |sum, rate| Some(sum.saturating_add(rate?)))
 }
 
-fn rate_beyond_thinktime(view: &View<'_>) -> Option<Fault> {
+fn rate_beyond_thinktime(view: &JobView<'_>) -> Option<RuleMatch> {
     let think = view.setup.worker.think.as_ref()?;
     if think.io_time > Nanos::ZERO || think.time == Nanos::ZERO {
         return None;
@@ -99,7 +100,7 @@ fn rate_beyond_thinktime(view: &View<'_>) -> Option<Fault> {
         return None;
     }
     let (time, blocks) = (think.time, think.blocks);
-    Fault::new(
+    RuleMatch::new(
         &["rate_iops", "rate", "thinktime"],
         format!(
             "the rate is {asked} ops per second, but pauses of {time} after every {blocks} ops \
@@ -109,7 +110,7 @@ fn rate_beyond_thinktime(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
+fn rate_out_of_reach(view: &JobView<'_>) -> Option<RuleMatch> {
     let asked = view.asked_ops_per_second()?;
     let depth = u64::from(view.depth());
     let most = depth
@@ -119,7 +120,7 @@ fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
         return None;
     }
     let (smallest, _) = view.op_bytes();
-    Fault::new(
+    RuleMatch::new(
         &["rate", "rate_iops", "bs"],
         format!(
             "the rate is {asked} ops of {smallest} B per second: at depth {depth} each op would \
@@ -130,7 +131,7 @@ fn rate_out_of_reach(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn rate_unused(view: &View<'_>) -> Option<Fault> {
+fn rate_unused(view: &JobView<'_>) -> Option<RuleMatch> {
     let options = view.options;
     let has = |direction: Direction| {
         let rates = [&options.rate, &options.rate_iops];
@@ -141,24 +142,24 @@ fn rate_unused(view: &View<'_>) -> Option<Fault> {
     let (used, unused): (Vec<_>, Vec<_>) = Direction::ALL
         .into_iter()
         .partition(|&direction| uses(options, direction));
-    // One value alone holds for all directions.
+    // A single value applies to all directions.
     let missed = !used.iter().any(|&direction| has(direction));
     if !missed || !unused.iter().any(|&direction| has(direction)) {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["rate", "rate_iops"],
         "the rate applies to directions that the job does not have: it runs without a limit",
         "write the rates as read,write,trim, or a single one for all",
     )
 }
 
-fn ramp_fills_run(view: &View<'_>) -> Option<Fault> {
+fn ramp_fills_run(view: &JobView<'_>) -> Option<RuleMatch> {
     let (ramp, runtime) = (view.options.ramp_time, view.runtime()?);
     if ramp == Nanos::ZERO || ramp < runtime {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["ramp_time"],
         format!(
             "the ramp time of {ramp} is not shorter than the measured time ({runtime}): most ops \
@@ -168,14 +169,14 @@ fn ramp_fills_run(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn thinktime_empties_queue(view: &View<'_>) -> Option<Fault> {
+fn thinktime_empties_queue(view: &JobView<'_>) -> Option<RuleMatch> {
     let think = view.setup.worker.think.as_ref()?;
     let depth = view.depth();
     if think.io_time > Nanos::ZERO || depth == 1 || think.blocks >= depth {
         return None;
     }
     let blocks = think.blocks;
-    Fault::new(
+    RuleMatch::new(
         &["thinktime_blocks", "thinktime"],
         format!(
             "the job drains its queue and pauses after every {blocks} ops: it never reaches \
@@ -185,12 +186,12 @@ fn thinktime_empties_queue(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn loops_unused(view: &View<'_>) -> Option<Fault> {
+fn loops_unused(view: &JobView<'_>) -> Option<RuleMatch> {
     let worker = &view.setup.worker;
     if !worker.time_based || view.options.loops <= 1 {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["loops"],
         format!(
             "with `time_based` the job runs until `runtime` has passed: `loops={}` has no effect",
@@ -202,7 +203,7 @@ fn loops_unused(view: &View<'_>) -> Option<Fault> {
 
 /// Bandwidth no device is assumed to exceed, bytes/s: eight lanes of PCIe 4. A job that could end
 /// early only above it is assumed to last.
-const FAST_BYTES: u64 = 14 << 30;
+const DEVICE_BYTES_PER_S_MAX: u64 = 14 << 30;
 /// Lower bound of an op's latency on a device with a queue, ns.
 const OP_NS_MIN: u64 = 2_000;
 /// Upper bound of the rate at which one thread submits, ops/s.

@@ -1,9 +1,9 @@
-//! Rules on how many ops are in flight, and how they are handed over and reaped.
+//! Rules about queue depth, batches and polling.
 
 use fathom_setup::check::pollers::Crowd;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -43,11 +43,11 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn buffered_libaio(view: &View<'_>) -> Option<Fault> {
+fn buffered_libaio(view: &JobView<'_>) -> Option<RuleMatch> {
     if !view.options.engine.blocks_when_buffered || !view.is_buffered() || view.depth() == 1 {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["iodepth", "ioengine"],
         format!(
             "libaio performs buffered ops one at a time within the submitting call: of iodepth={} \
@@ -58,11 +58,11 @@ fn buffered_libaio(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn depth_not_given(view: &View<'_>) -> Option<Fault> {
+fn depth_not_given(view: &JobView<'_>) -> Option<RuleMatch> {
     if !view.is_asynchronous() || view.wrote("iodepth") {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["ioengine"],
         format!(
             "{} can have many ops in flight, but the default `iodepth` is 1: it behaves like a \
@@ -73,7 +73,7 @@ fn depth_not_given(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn batch_above_depth(view: &View<'_>) -> Option<Fault> {
+fn batch_above_depth(view: &JobView<'_>) -> Option<RuleMatch> {
     let (options, depth) = (view.options, view.depth());
     let sizes = [
         ("iodepth_batch", options.iodepth_batch),
@@ -96,19 +96,19 @@ fn batch_above_depth(view: &View<'_>) -> Option<Fault> {
         "iodepth_batch_complete_max" => &["iodepth_batch_complete_max"],
         _ => &["iodepth_low"],
     };
-    Fault::new(
+    RuleMatch::new(
         at,
         format!("`{name}={size}` exceeds the queue depth: {depth} is used, as in fio"),
         format!("set it to at most {depth}, or raise `iodepth`"),
     )
 }
 
-fn batched_completions(view: &View<'_>) -> Option<Fault> {
+fn batched_completions(view: &JobView<'_>) -> Option<RuleMatch> {
     let least = view.setup.worker.batching.complete_min;
     if least <= 1 || view.setup.diskless {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["iodepth_batch_complete_min"],
         format!(
             "ops are reaped {least} at a time: the first to complete wait for the others, and \
@@ -118,18 +118,18 @@ fn batched_completions(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn polling_buffered(view: &View<'_>) -> Option<Fault> {
+fn polling_buffered(view: &JobView<'_>) -> Option<RuleMatch> {
     if !view.options.engine_values.is_on("hipri") || !view.is_buffered() {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["hipri", "direct", "buffered"],
         "only direct I/O can be polled: buffered ops fail or complete by interrupt",
         "add `direct=1`, or remove `hipri`",
     )
 }
 
-fn polling_processors(view: &View<'_>) -> Option<Fault> {
+fn polling_processors(view: &JobView<'_>) -> Option<RuleMatch> {
     let polls = |setup: &&fathom_setup::translate::JobSetup| {
         let options = &setup.job.options;
         let polled = options.engine_values.is_on("sqthread_poll") && !options.offload;
@@ -143,7 +143,7 @@ fn polling_processors(view: &View<'_>) -> Option<Fault> {
     if !polls(&view.setup) || cpus == 0 || jobs_polling <= cpus {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &[
             "numjobs",
             "hipri",
@@ -158,14 +158,14 @@ fn polling_processors(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn polled_workers(view: &View<'_>) -> Option<Fault> {
+fn polled_workers(view: &JobView<'_>) -> Option<RuleMatch> {
     let cpus = view.facts.cpus;
     let crowd = Crowd::of_wave(view.setups, view.setup.place.wave, cpus)?;
     let options = view.options;
     if !options.offload || !options.engine_values.is_on("sqthread_poll") {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["sqthread_poll", "io_submit_mode"],
         crowd.message(cpus),
         Crowd::HINT,

@@ -1,11 +1,11 @@
-//! Rules on clones, and on jobs that go to the same files.
+//! Rules about clones, and about jobs on the same files.
 
 use fathom_core::Nanos;
 use fathom_setup::translate::FileSetup;
 use fathom_setup::translate::pattern::writes;
 
-use super::view::View;
-use super::{Fault, Rule};
+use super::view::JobView;
+use super::{Rule, RuleMatch};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new(
@@ -30,19 +30,19 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn shared_writes(view: &View<'_>) -> Option<Fault> {
+fn shared_writes(view: &JobView<'_>) -> Option<RuleMatch> {
     let verifies = view.setup.worker.verify.is_some();
     if !writes(view.options) {
         return None;
     }
-    let told = |theirs: &FileSetup, ours: &FileSetup| {
-        // A device has no lock of its own: there only the content matters.
+    let into_diagnostic = |theirs: &FileSetup, ours: &FileSetup| {
+        // A device has no inode lock: only overlapping content matters.
         let is_file = ours.found.is_file_or_missing();
         is_file || (verifies && overlap(theirs, ours))
     };
-    let (other, theirs, _) = view
-        .sharers()
-        .find(|(other, theirs, ours)| writes(&other.job.options) && told(theirs, ours))?;
+    let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
+        writes(&other.job.options) && into_diagnostic(theirs, ours)
+    })?;
     let who = match other.name == view.setup.name {
         true => "its clones write".to_owned(),
         false => format!("it and `{}` write", other.name),
@@ -52,14 +52,14 @@ fn shared_writes(view: &View<'_>) -> Option<Fault> {
     } else {
         "they may wait for each other's inode lock, which the device does not cause"
     };
-    Fault::new(
+    RuleMatch::new(
         &["filename", "filename_format", "numjobs"],
         format!("{who} to {} at the same time: {what}", theirs.path),
         "give each its own file (remove `filename`), or add `stonewall`",
     )
 }
 
-fn same_region(view: &View<'_>) -> Option<Fault> {
+fn same_region(view: &JobView<'_>) -> Option<RuleMatch> {
     if view.options.random || view.setup.diskless {
         return None;
     }
@@ -71,7 +71,7 @@ fn same_region(view: &View<'_>) -> Option<Fault> {
         true => format!("all {} clones go", view.options.numjobs),
         false => format!("it and `{}` go", other.name),
     };
-    Fault::new(
+    RuleMatch::new(
         &["numjobs", "filename", "offset"],
         format!(
             "{who} over the same bytes of {} from {} on at the same time: data that one has just \
@@ -82,12 +82,12 @@ fn same_region(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn clones_apart(view: &View<'_>) -> Option<Fault> {
+fn clones_apart(view: &JobView<'_>) -> Option<RuleMatch> {
     let clones = view.options.numjobs;
     if clones <= 1 || view.options.group_reporting {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["numjobs"],
         format!(
             "each of the {clones} clones is reported separately: there is no total, and \
@@ -97,15 +97,15 @@ fn clones_apart(view: &View<'_>) -> Option<Fault> {
     )
 }
 
-fn rates_per_clone(view: &View<'_>) -> Option<Fault> {
+fn rates_per_clone(view: &JobView<'_>) -> Option<RuleMatch> {
     let clones = view.options.numjobs;
     let has_rate = view.asked_ops_per_second().is_some();
-    // Where a pause is what sets the pace, the rate of one clone is what was thought of.
+    // If pauses limit the rate, a rate per clone is probably intended.
     let paced = view.setup.worker.think.as_ref();
     if clones <= 1 || !has_rate || paced.is_some_and(|think| think.time > Nanos::ZERO) {
         return None;
     }
-    Fault::new(
+    RuleMatch::new(
         &["rate", "rate_iops", "numjobs"],
         format!(
             "the rate applies to each of the {clones} clones: their total is {clones} times the \

@@ -1,4 +1,4 @@
-//! Each rule, with a job that it finds and one that it does not.
+//! Each rule, with a job that it flags and one that it does not.
 
 use std::collections::HashSet;
 
@@ -19,15 +19,16 @@ fn plan(words: &str) -> Plan {
     fixture::plan(words, Registry::built_in().infos())
 }
 
-/// A rule, what it looks at, the place it shows, and a job almost the same that it leaves alone.
+/// Test case: a rule, a job that it flags, the place shown, and a similar job that it does not
+/// flag.
 struct Case {
     rule: &'static str,
-    /// The words of a job, `--name=t --size=1m` before them.
+    /// Options of the job, after `--name=t --size=1m`.
     found: &'static str,
     /// Text at the finding's place; empty for the job itself.
     shown: &'static str,
     not_found: &'static str,
-    under: fn(&mut SectionFacts),
+    storage_facts: fn(&mut SectionFacts),
 }
 
 const fn case(
@@ -41,13 +42,16 @@ const fn case(
         found,
         shown,
         not_found,
-        under: |_| {},
+        storage_facts: |_| {},
     }
 }
 
 impl Case {
-    const fn under(self, under: fn(&mut SectionFacts)) -> Self {
-        Self { under, ..self }
+    const fn with_storage(self, storage_facts: fn(&mut SectionFacts)) -> Self {
+        Self {
+            storage_facts,
+            ..self
+        }
     }
 }
 
@@ -140,13 +144,15 @@ const CASES: &[Case] = &[
     case("sync-without-writes", "--rw=read --fsync=8", "8", "--rw=write --fsync=8"),
     case("random-option-unused", "--rw=read --norandommap=1", "1", "--rw=randread --norandommap=1"),
     case("files-in-memory", "--filename=f --direct=1", "f", "--filename=f --ioengine=null")
-        .under(|under| under.storage.filesystem = "tmpfs".into()),
+        .with_storage(|facts| facts.storage.filesystem = "tmpfs".into()),
     case("reads-holes", "--filename=f", "f", "--filename=f --rw=write")
-        .under(|under| under.filled = AllocatedBytes { total_bytes: 1 << 20, data_bytes: 1 << 19 }),
+        .with_storage(|facts| {
+            facts.filled = AllocatedBytes { total_bytes: 1 << 20, data_bytes: 1 << 19 };
+        }),
     case("compressible", "--rw=write --buffer_pattern=0xdead", "0xdead", "--rw=write")
-        .under(|under| under.storage.filesystem = "zfs".into()),
+        .with_storage(|facts| facts.storage.filesystem = "zfs".into()),
     case("priority-unused", "--prioclass=1", "1", "--prioclass=1 --ioengine=null")
-        .under(|under| under.storage.scheduler = "none".into()),
+        .with_storage(|facts| facts.storage.scheduler = "none".into()),
 ];
 
 const ONE_GIB: MemoryLimit = MemoryLimit {
@@ -154,7 +160,7 @@ const ONE_GIB: MemoryLimit = MemoryLimit {
     is_of_group: false,
 };
 
-/// An ext4 on a device of 4 KiB blocks; files that are missing.
+/// Returns facts about ext4 on a device with 4 KiB blocks, and missing files.
 fn ordinary() -> SectionFacts {
     SectionFacts {
         storage: Storage {
@@ -169,12 +175,12 @@ fn ordinary() -> SectionFacts {
     }
 }
 
-fn findings(words: &str, under: fn(&mut SectionFacts)) -> Vec<Finding> {
+fn findings(words: &str, storage_facts: fn(&mut SectionFacts)) -> Vec<Finding> {
     let plan = plan(&format!("--name=t --size=1m {words}"));
     let translation = translate(&plan, &Table::default(), &mut || 1);
     assert!(translation.problems.is_empty(), "{words}");
     let mut section = ordinary();
-    under(&mut section);
+    storage_facts(&mut section);
     let facts = Facts {
         memory: ONE_GIB,
         cpus: 2,
@@ -185,7 +191,7 @@ fn findings(words: &str, under: fn(&mut SectionFacts)) -> Vec<Finding> {
 
 #[test]
 fn each_rule_finds_what_it_is_about_and_leaves_the_rest_alone() {
-    let wrong: Vec<_> = CASES.iter().filter_map(fault_of).collect();
+    let wrong: Vec<_> = CASES.iter().filter_map(failure_of).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -200,17 +206,20 @@ fn what_a_run_would_begin_with_saying_is_found_too() {
 }
 
 /// Returns the failure of a rule's case, if there is one.
-fn fault_of(case: &Case) -> Option<String> {
+fn failure_of(case: &Case) -> Option<String> {
     let Case { rule, found, .. } = case;
     let of_rule = |found: &Finding| found.diagnostic.code == case.rule;
-    let Some(hit) = findings(found, case.under).into_iter().find(of_rule) else {
+    let Some(hit) = findings(found, case.storage_facts)
+        .into_iter()
+        .find(of_rule)
+    else {
         return Some(format!("{rule} does not find {found}"));
     };
     let shown = hit.diagnostic.offending.trim_start_matches('-');
     if shown != case.shown.trim_start_matches('-') || hit.diagnostic.hint.is_none() {
         return Some(format!("{rule} shows `{shown}` of {found}"));
     }
-    let mut other = findings(case.not_found, case.under).into_iter();
+    let mut other = findings(case.not_found, case.storage_facts).into_iter();
     let other = other.any(|found| of_rule(&found));
     other.then(|| format!("{rule} finds {}", case.not_found))
 }

@@ -1,4 +1,4 @@
-//! One job as the rules see it.
+//! A job, as seen by the rules.
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::{Job, Options};
@@ -7,20 +7,20 @@ use fathom_setup::translate::{FileSetup, JobSetup};
 
 use super::facts::{Facts, SectionFacts};
 
-/// One job of a plan, what it comes to, and what is under it.
-pub(super) struct View<'a> {
+/// A job with its setup, its storage and the facts about the machine.
+pub(super) struct JobView<'a> {
     pub(super) job: &'a Job,
     pub(super) options: &'a Options,
     /// Its first clone.
     pub(super) setup: &'a JobSetup,
     /// All clones of all jobs.
     pub(super) setups: &'a [JobSetup],
-    pub(super) under: &'a SectionFacts,
+    pub(super) storage_facts: &'a SectionFacts,
     pub(super) facts: &'a Facts,
 }
 
-impl<'a> View<'a> {
-    /// Each job of a plan whose setup could be made.
+impl<'a> JobView<'a> {
+    /// Iterates over the jobs of a plan, each by its first clone.
     pub(super) fn of_all(setups: &'a [JobSetup], facts: &'a Facts) -> impl Iterator<Item = Self> {
         let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
         firsts.map(move |setup| {
@@ -30,7 +30,7 @@ impl<'a> View<'a> {
                 options: &job.options,
                 setup,
                 setups,
-                under: &facts.sections[setup.place.section],
+                storage_facts: &facts.sections[setup.place.section],
                 facts,
             }
         })
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
 
     /// Returns true if the files are on storage other than memory.
     pub(super) fn has_storage(&self) -> bool {
-        !self.setup.diskless && !self.under.in_memory()
+        !self.setup.diskless && !self.storage_facts.in_memory()
     }
 
     /// Returns true if the option was given, in the job or in a section that it inherits.
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
         self.job.written(option).is_some()
     }
 
-    /// Bytes that one clone works on.
+    /// Returns the bytes that one clone covers.
     pub(super) fn working_set(&self) -> u64 {
         self.setup.files.iter().map(|file| file.length).sum()
     }
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
         self.setup.worker.time_based || self.setup.worker.loops > 1
     }
 
-    /// The smallest and the largest op, bytes.
+    /// Returns the smallest and the largest op size, bytes.
     pub(super) fn op_bytes(&self) -> (u64, u64) {
         let all: Vec<_> = sized(self.options)
             .map(|direction| bounds(self.options, direction))
@@ -90,12 +90,13 @@ impl<'a> View<'a> {
         self.setup.worker.depth
     }
 
-    /// The time that is measured, where it is limited.
+    /// Returns the limit of the measured time, if any.
     pub(super) fn runtime(&self) -> Option<Nanos> {
         self.setup.worker.runtime
     }
 
-    /// Ops per second that the rates ask for, all directions together, of the smallest ops.
+    /// Returns the ops per second that the rates request over all directions, with the smallest
+    /// ops.
     pub(super) fn asked_ops_per_second(&self) -> Option<u64> {
         let (smallest, _) = self.op_bytes();
         let of = |direction| {
@@ -115,8 +116,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Other clones that run at the same time and have a file with this one: the clone, its file,
-    /// and ours.
+    /// Iterates over other clones that run concurrently and share a file with this one: the clone,
+    /// its file, and this job's.
     pub(super) fn sharers(
         &self,
     ) -> impl Iterator<Item = (&'a JobSetup, &'a FileSetup, &'a FileSetup)> {
@@ -126,9 +127,9 @@ impl<'a> View<'a> {
             same_time && other.place.number != setup.place.number && !setup.diskless
         });
         others.flat_map(move |other| {
-            let pairs = other.files.iter().take(FILES_COMPARED);
+            let pairs = other.files.iter().take(FILES_COMPARED_MAX);
             pairs.filter_map(move |theirs| {
-                let mut mine = setup.files.iter().take(FILES_COMPARED);
+                let mut mine = setup.files.iter().take(FILES_COMPARED_MAX);
                 let ours = mine.find(|ours| ours.path == theirs.path)?;
                 Some((other, theirs, ours))
             })
@@ -136,5 +137,5 @@ impl<'a> View<'a> {
     }
 }
 
-/// Jobs that share files share one of the first.
-const FILES_COMPARED: usize = 16;
+/// Files compared per job: jobs that share files usually share one of the first.
+const FILES_COMPARED_MAX: usize = 16;

@@ -1,11 +1,11 @@
 //! Machine file of the latencies of a run: `--save-distribution`.
 //!
 //! ```text
-//! clat of each job ─► one histogram a direction ─► [device.distribution.read] … ─► --machine
+//! clat of each job ─► one histogram per direction ─► [device.distribution.read] … ─► --machine
 //! ```
 //!
-//! Each bucket of a histogram becomes a latency with its count, so the model's percentiles are the
-//! recorded ones to within a bucket: 1/64 of a value.
+//! Each bucket of a histogram becomes a latency with its count, so the model's percentiles equal
+//! the recorded ones within a bucket, 1/64 of a value.
 
 use std::fmt::Write as _;
 
@@ -18,11 +18,11 @@ use fathom_stats::Histogram;
 
 use crate::modelled::{Home, Machine, is_device, place};
 
-/// A machine file of one device for all names, whose latencies are those of `record`; `machine` is
-/// the one that the plan ran on, if that was a modelled one.
+/// Returns a machine file with one device for all names, with the latencies of `record`. `machine`
+/// is the modelled machine that the plan ran on, if any.
 ///
 /// # Errors
-/// Nothing was recorded, or a job kept no histogram.
+/// No op was recorded, or a job kept no histogram.
 pub fn distribution_file(
     plan: &Plan,
     machine: Option<&Machine>,
@@ -75,7 +75,7 @@ fn without_histogram(job: &str) -> RunProblem {
     problem
 }
 
-/// Returns the comment that heads the file: content, origin and limits.
+/// Returns the comment at the top of the file: content, origin and limits.
 fn head(record: &Record, machine: Option<&Machine>) -> String {
     let mut text = String::from(
         "# Latencies that `fathom run --save-distribution` recorded: from handing an op over to \
@@ -127,14 +127,14 @@ fn told_job(job: &JobRecord) -> String {
 }
 
 fn push(text: &mut String, line: &str) {
-    // A name may hold anything, and a comment ends with its line.
+    // Names may contain line feeds, which would end the comment.
     let plain: String = line.chars().filter(|letter| !letter.is_control()).collect();
     text.push_str("# ");
     text.push_str(plain.trim_end());
     text.push('\n');
 }
 
-/// One device that holds whatever the jobs name.
+/// Writes one device, for all names.
 fn device(text: &mut String, capacity_gib: f64) {
     let _infallible = writeln!(
         text,
@@ -143,7 +143,7 @@ fn device(text: &mut String, capacity_gib: f64) {
     );
 }
 
-/// Room for all of the jobs' files, and as large as the largest device.
+/// Returns a capacity with space for all files of the jobs, at least that of the largest device.
 #[expect(
     clippy::cast_precision_loss,
     reason = "devices are below 2^53 bytes; this says how large to make a model"
@@ -163,7 +163,7 @@ fn capacity_gib(setups: &[JobSetup]) -> f64 {
     whole as f64 / f64::from(1 << 30)
 }
 
-/// A direction's latencies.
+/// Writes the latencies of a direction.
 fn table(text: &mut String, name: &str, latencies: &Histogram) {
     let [half, most] = [50.0, 99.0].map(|percent| latencies.percentile(percent));
     let (midpoints, counts): (Vec<u64>, Vec<u64>) = latencies.bins().unzip();
@@ -176,7 +176,7 @@ fn table(text: &mut String, name: &str, latencies: &Histogram) {
     list(text, "count", &counts);
 }
 
-/// Numbers, as many on a line as fit.
+/// Writes a list of numbers, wrapped at `COLUMNS`.
 fn list(text: &mut String, key: &str, numbers: &[u64]) {
     let mut line = format!("{key} = [");
     for number in numbers {

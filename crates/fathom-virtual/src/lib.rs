@@ -1,7 +1,7 @@
-//! The virtual-time driver: a plan on modelled devices, with no clock but the simulation's.
+//! The virtual-time driver: runs a plan on modelled devices and the simulation's clock.
 //!
-//! The setup of the jobs, their workers and the record are those of a real run; engine, device and
-//! clock are models. The same plan on the same machine gives the same bytes every time.
+//! Setups, workers and record are those of a real run; engine, device and clock are models. The
+//! same plan on the same machine gives the same bytes every time.
 #![forbid(unsafe_code)]
 
 mod latency_profile;

@@ -1,4 +1,4 @@
-//! Machines that are not there: files of devices, and where a plan's files lie on them.
+//! Modelled machines: machine files, and the placement of a plan's files on their devices.
 
 mod fields;
 mod lookup;

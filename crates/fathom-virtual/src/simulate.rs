@@ -1,7 +1,7 @@
-//! The same plan in virtual time: on modelled devices, and on no clock but the simulation's.
+//! Execution of a plan in virtual time.
 //!
-//! The preflight, the workers and the collection are those of a real run; nothing is read,
-//! written or waited for.
+//! Preflight, workers and collection are those of a real run. No file is read or written, and
+//! nothing waits for real time.
 
 mod unsupported;
 mod watch;
@@ -25,9 +25,10 @@ use fathom_workload::{Results, Worker};
 
 use crate::modelled::{Home, Machine, Placed, place};
 use crate::seeks::seek_record;
-use watch::Watching;
+use watch::RunWatcher;
 
-/// Runs a plan in virtual time, every file on `device`. Same plan, same device: same record.
+/// Runs a plan in virtual time with every file on `device`. The same plan and device give the same
+/// record.
 ///
 /// # Errors
 /// All problems of the plan, or a job that can never end.
@@ -38,16 +39,16 @@ pub fn simulate(plan: &Plan, device: &Constant) -> Result<Record, RunError> {
 /// Name and content of each file of a run's I/O logs.
 pub type LogFiles = Vec<(String, Vec<u8>)>;
 
-/// The same, with the I/O logs that the plan asks for: name and content of each file.
+/// Runs a plan as [`simulate`] does, and returns its I/O logs too.
 ///
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
     let settings = Settings::default();
-    let preflight = preflight(plan, &settings, Host::Modelled(&Nothing)).checked()?;
+    let preflight = preflight(plan, &settings, Host::Modelled(&EmptyFileSystem)).checked()?;
     let world = World {
         storages: vec![Direct::new(device.clone())],
-        placed: place(&preflight.setups, &|_| ONLY_ONE),
+        placed: place(&preflight.setups, &|_| SINGLE_DEVICE),
         machine: None,
     };
     let mut session = Session {
@@ -62,10 +63,10 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
     Ok((record, logs))
 }
 
-/// Runs a plan in virtual time on a modelled machine: its files and devices are looked up there,
-/// and nothing of this machine is looked at. With `--seeks` the record says what each device was
-/// given, and how far apart. The session's reports come after so much virtual time; whoever stops
-/// it gets a record of what ran.
+/// Runs a plan in virtual time on a modelled machine. Files and devices are looked up there, never
+/// on this machine. With `--seeks` the record has the seek distances of each device. The session's
+/// report interval counts virtual time; a stop request ends the run with a record of the ops so
+/// far.
 ///
 /// # Errors
 /// All problems of the plan, a name without a model, or a model that no job uses.
@@ -110,7 +111,7 @@ pub fn simulate_on(
     Ok((record, logs))
 }
 
-/// Runs the jobs and makes the record of what came of them; gives the storages back.
+/// Runs the jobs and returns their record, their logs and the storages.
 fn finish<S: Storage>(
     plan: &Plan,
     settings: &Settings,
@@ -120,7 +121,7 @@ fn finish<S: Storage>(
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
     let logs = MemoryLogs::new(&preflight.setups);
     let machine = world.machine.clone();
-    let run = Run {
+    let run = RunParts {
         plan,
         setups: &preflight.setups,
         machine: &machine,
@@ -136,13 +137,13 @@ fn finish<S: Storage>(
 }
 
 /// Parts of a record other than the results of the jobs.
-struct Run<'a> {
+struct RunParts<'a> {
     plan: &'a Plan,
     setups: &'a [JobSetup],
     machine: &'a Option<ModelledMachine>,
 }
 
-impl Run<'_> {
+impl RunParts<'_> {
     /// Returns the record of the jobs until `now`; `None` stands for a job without results.
     fn record(&self, results: Vec<Option<Results>>, now: Tick) -> Record {
         let outcomes = results.into_iter().map(|results| {
@@ -168,13 +169,13 @@ impl Run<'_> {
     }
 }
 
-/// Files are on the one device that there is.
-const ONLY_ONE: Home = Home {
+/// Place of every file if there is only one device.
+const SINGLE_DEVICE: Home = Home {
     storage: 0,
     is_device: false,
 };
 
-/// State that the jobs of a plan share.
+/// Devices of a machine, and the files placed on them.
 struct World<S> {
     storages: Vec<S>,
     placed: Placed,
@@ -183,22 +184,22 @@ struct World<S> {
 }
 
 /// Results of each job, `None` for those that never started, and the storages.
-type RanAll<S> = (Vec<Option<Results>>, Vec<S>);
+type ResultsAndStorages<S> = (Vec<Option<Results>>, Vec<S>);
 
-/// Runs the jobs on one clock, each when it may start.
+/// Runs all jobs on one virtual clock, each from the time at which it may start.
 fn run_all<S: Storage>(
-    run: &Run<'_>,
+    run: &RunParts<'_>,
     settings: &Settings,
     world: World<S>,
     logs: &MemoryLogs,
     session: &mut Session<'_>,
-) -> Result<RanAll<S>, RunError> {
+) -> Result<ResultsAndStorages<S>, RunError> {
     let mut simulation = Simulation::new(world.storages, world.placed.files);
     if let Some(timeout) = settings.trigger_timeout {
         simulation.stop_at(Tick::ZERO + timeout);
     }
     let lifecycle = Lifecycle::new(run.plan, run.setups.iter().map(|setup| setup.place));
-    let mut watching = Watching::new(run, lifecycle, session);
+    let mut watcher = RunWatcher::new(run, lifecycle, session);
     for ((index, setup), files) in run.setups.iter().enumerate().zip(world.placed.of_jobs) {
         let job = &setup.job;
         let engine = simulation.engine(&EngineSpec {
@@ -214,26 +215,26 @@ fn run_all<S: Storage>(
         if let Some(log) = logs.job(index) {
             worker.log_to(log);
         }
-        if watching.has_started(index) {
+        if watcher.has_started(index) {
             simulation.add(worker, engine, Tick::ZERO);
         } else {
             simulation.add_waiting(worker, engine);
         }
     }
-    let ran = simulation.run_with(&mut watching);
+    let ran = simulation.run_with(&mut watcher);
     let ran = ran.map_err(|stuck| RunProblem::new(ProblemKind::Stuck, stuck.to_string()))?;
     let results = ran.jobs.into_iter().enumerate();
     let results = results.map(|(index, (results, _))| {
-        // What one that never started has counted is nothing.
-        watching.has_started(index).then_some(results)
+        // A job that never started has no results, although its worker has empty ones.
+        watcher.has_started(index).then_some(results)
     });
     Ok((results.collect(), ran.storages))
 }
 
-/// A file system with nothing in it: sizes come from the plan.
-struct Nothing;
+/// An empty file system: sizes come from the plan.
+struct EmptyFileSystem;
 
-impl FileSystemProbe for Nothing {
+impl FileSystemProbe for EmptyFileSystem {
     fn kind(&self, _path: &str) -> io::Result<TargetKind> {
         Ok(TargetKind::Missing)
     }

@@ -1,4 +1,4 @@
-//! A plan's names on a modelled machine: what lies there, and what is wrong with that.
+//! Lookup of a plan's file names on a modelled machine, and the problems found.
 
 use std::io;
 
@@ -11,13 +11,14 @@ use fathom_setup::{ProblemKind, RunError, RunProblem};
 use super::machine_file::{Machine, matches};
 use super::place::{Home, Placed, place};
 
-/// Devices are as large as the machine's file says; files are yet to be made.
+/// Devices have the capacity in the machine file; regular files do not exist yet.
 impl FileSystemProbe for Machine {
     fn kind(&self, path: &str) -> io::Result<TargetKind> {
         if !is_device(path) {
             return Ok(TargetKind::Missing);
         }
-        // A device without a model is refused with its job, not for having no size.
+        // A device without a model gets any size here, because a later check refuses it with a
+        // better message.
         let bytes = self
             .device_of(path)
             .map_or(ANY_SIZE, |device| self.devices[device].capacity_bytes);
@@ -29,7 +30,7 @@ impl FileSystemProbe for Machine {
 }
 
 impl Machine {
-    /// Where the files of a plan lie.
+    /// Places the files of a plan on the machine's devices.
     pub(crate) fn place(&self, setups: &[JobSetup]) -> Result<Placed, RunError> {
         let mut problems = self.without_model(setups);
         problems.extend(self.unused(setups));
@@ -49,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// Itself, as a report tells of it.
+    /// Returns the description of the machine for the record.
     pub(crate) fn record(&self) -> ModelledMachine {
         let devices = self.devices.iter().map(|device| ModelledDevice {
             names: device.names.iter().map(|(name, _)| name.clone()).collect(),
@@ -63,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Jobs whose file has no model, once for each name.
+    /// Returns the problems of files without a model, one per name.
     fn without_model(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let mut told: Vec<&str> = Vec::new();
         let mut problems = Vec::new();
@@ -91,7 +92,7 @@ impl Machine {
         problems
     }
 
-    /// Jobs that do what a model of recorded latencies has none of.
+    /// Returns the problems of jobs with ops for which a model of recorded latencies has none.
     fn not_recorded(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let mut problems = Vec::new();
         for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
@@ -120,7 +121,7 @@ impl Machine {
         problems
     }
 
-    /// Names that no file of the plan fits.
+    /// Returns the problems of device names that match no file of the plan.
     fn unused(&self, setups: &[JobSetup]) -> Vec<RunProblem> {
         let paths: Vec<(&str, Option<usize>)> = (setups.iter().flat_map(|setup| &setup.files))
             .map(|file| (file.path.as_str(), self.device_of(&file.path)))
@@ -145,7 +146,7 @@ impl Machine {
         problems
     }
 
-    /// Devices that hold less than is laid out on them.
+    /// Returns the problems of devices too small for the files placed on them.
     fn too_full(&self, placed: &Placed) -> Vec<RunProblem> {
         let mut problems = Vec::new();
         for (number, device) in self.devices.iter().enumerate() {
@@ -170,5 +171,5 @@ pub(crate) fn is_device(path: &str) -> bool {
 
 /// Alignment of direct ops, bytes.
 const LOGICAL_BLOCK: u32 = 512;
-/// Of a device that is not in the machine's file.
+/// Size reported for a device that is not in the machine file, bytes.
 const ANY_SIZE: u64 = 1 << 40;

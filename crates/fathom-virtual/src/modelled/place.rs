@@ -1,4 +1,4 @@
-//! Where the files of a plan lie on modelled devices.
+//! Placement of a plan's files on modelled devices.
 
 use std::collections::HashMap;
 
@@ -6,28 +6,28 @@ use fathom_block::SparseBytes;
 use fathom_setup::translate::{FileSetup, JobSetup};
 use fathom_sim::ModelFile;
 
-/// Where a name leads.
+/// Device that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Home {
-    /// The device.
+    /// Index of the device.
     pub(crate) storage: usize,
-    /// It is the device itself, not a file on it.
+    /// The name is the device itself, not a file on it.
     pub(crate) is_device: bool,
 }
 
-/// The files of a plan on their devices.
+/// Files of a plan, placed on their devices.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
-    /// Each of them once.
+    /// All files, each once.
     pub(crate) files: Vec<ModelFile>,
-    /// Those of each setup, by their numbers.
+    /// Indices of the files of each setup.
     pub(crate) of_jobs: Vec<Vec<usize>>,
-    /// Where each device is free from, in bytes.
+    /// Start of the free space of each device, bytes.
     pub(crate) used: HashMap<usize, u64>,
 }
 
-/// Lays the files out one behind the other on their devices, in the order in which jobs name
-/// them. SparseBytes is kept of those that a job verifies.
+/// Places the files one after the other on their devices, in the order of the jobs. Content is kept
+/// only for files that a job verifies.
 pub(crate) fn place(setups: &[JobSetup], home: &dyn Fn(&str) -> Home) -> Placed {
     let mut placed = Placed::default();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -83,5 +83,5 @@ fn end(file: &FileSetup) -> u64 {
     file.offset.saturating_add(file.length)
 }
 
-/// Files begin at multiples of this, as on common file systems that give out large extents.
+/// Alignment of files, bytes, as on file systems that allocate large extents.
 const ALIGN: u64 = 1 << 20;

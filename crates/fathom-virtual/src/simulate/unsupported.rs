@@ -3,7 +3,7 @@
 use fathom_job::{Plan, Settings};
 use fathom_record::Warning;
 
-/// A warning for each of them.
+/// Returns a warning for each unsupported option in use.
 pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, job: &str, message: &str, hint: &str| {

@@ -1,4 +1,4 @@
-//! A simulation as its user follows it: who starts with whom, reports on the way, an early end.
+//! Lifecycle of a simulation's jobs: starts, interim reports, stop requests.
 
 use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
@@ -8,29 +8,31 @@ use fathom_setup::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snap
 use fathom_sim::{Orders, Watch};
 use fathom_workload::{Phase, Results, Worker};
 
-use super::Run;
+use super::RunParts;
 
-/// Reports and events of a run in virtual time.
-pub(super) struct Watching<'a, 's> {
-    run: &'a Run<'a>,
+/// Watcher of a run in virtual time: starts jobs in order and reports to the session.
+pub(super) struct RunWatcher<'a, 's> {
+    run: &'a RunParts<'a>,
     lifecycle: Lifecycle,
-    /// By setup.
+    /// Jobs that have started, by setup.
     started: Vec<bool>,
     session: &'a mut Session<'s>,
     goals: Vec<Goal>,
-    /// When the next report is due, and how long after it the one that follows.
+    /// Time of the next periodic report.
     due: Tick,
+    /// Interval between periodic reports.
     every: Nanos,
-    /// Of the reports asked for by hand, so many were seen; one is to be told now.
+    /// Number of report requests seen so far.
     seen: u32,
+    /// A requested report is still to be sent.
     asked: bool,
     stopped: bool,
 }
 
-impl<'a, 's> Watching<'a, 's> {
-    /// The first jobs are ready to start.
+impl<'a, 's> RunWatcher<'a, 's> {
+    /// Creates the watcher and marks the first jobs as started.
     pub(super) fn new(
-        run: &'a Run<'a>,
+        run: &'a RunParts<'a>,
         mut lifecycle: Lifecycle,
         session: &'a mut Session<'s>,
     ) -> Self {
@@ -55,7 +57,7 @@ impl<'a, 's> Watching<'a, 's> {
         }
     }
 
-    /// Returns true if a job may run, or has run.
+    /// Returns true if a job has started.
     pub(super) fn has_started(&self, index: usize) -> bool {
         self.started[index]
     }
@@ -71,7 +73,7 @@ impl<'a, 's> Watching<'a, 's> {
             let so_far = worker.results_so_far(now).filter(|_| started);
             snapshot
                 .jobs
-                .push(shown(worker, started, so_far.as_ref(), now));
+                .push(snapshot_of(worker, started, so_far.as_ref(), now));
             results.push(so_far);
         }
         Record {
@@ -81,7 +83,7 @@ impl<'a, 's> Watching<'a, 's> {
     }
 }
 
-impl Watch for Watching<'_, '_> {
+impl Watch for RunWatcher<'_, '_> {
     fn ended(&mut self, index: usize, worker: &Worker) -> Orders {
         let stop = self.lifecycle.ended(index, worker.has_failed());
         let start = self.lifecycle.ready();
@@ -116,7 +118,7 @@ impl Watch for Watching<'_, '_> {
 }
 
 /// Returns the progress of a job.
-fn shown(worker: &Worker, started: bool, so_far: Option<&Results>, now: Tick) -> JobSnapshot {
+fn snapshot_of(worker: &Worker, started: bool, so_far: Option<&Results>, now: Tick) -> JobSnapshot {
     let progress = worker.progress();
     JobSnapshot {
         state: match progress.phase {
