@@ -34,3 +34,21 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 const UNIT_TESTS: [&str; 3] = ["in_flight::", "memory::shared::", "uring::entry::"];
 /// Modules whose examples exercise their unsafe code.
 const EXAMPLES: [&str; 2] = ["allocation_counter", "peak_allocation"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter that no test matches would pass silently.
+    #[test]
+    fn every_filter_names_a_module_with_tests() {
+        let source = process::root().unwrap().join("crates/fathom-sys/src");
+        let has = |module: &str, what: &str| {
+            let file = module.trim_end_matches("::").replace("::", "/") + ".rs";
+            let text = std::fs::read_to_string(source.join(&file)).expect(&file);
+            assert!(text.contains(what), "{file} has no {what}");
+        };
+        UNIT_TESTS.iter().for_each(|module| has(module, "#[test]"));
+        EXAMPLES.iter().for_each(|module| has(module, "//! ```"));
+    }
+}
