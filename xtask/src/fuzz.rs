@@ -2,7 +2,7 @@
 //!
 //! This runs libFuzzer on each target of `fuzz/` in turn; `fuzz/src/main.rs` has the targets and
 //! says why this works on a stable compiler. Inputs found on the way are kept in
-//! `target/fuzz/corpus/`, so that the next run begins where this one ended.
+//! `fuzz-inputs/corpus/` of the target folder, so that the next run begins where this one ended.
 
 use std::fs;
 use std::path::PathBuf;

@@ -108,7 +108,7 @@ impl Registry {
         &self.infos
     }
 
-    /// Returns the engine of this name or alias.
+    /// Returns the engine of this name. Aliases are the parser's: a plan holds names.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Registration> {
         let found = self.engines.iter().find(|engine| engine.info.name == name);
