@@ -224,6 +224,25 @@ fn random_ops_visit_each_block_of_their_zone_once() {
     }
 }
 
+/// The last zone has a place for one op, which the distribution would never draw: the draw once
+/// went on for ever.
+#[test]
+fn a_skewed_draw_fits_into_a_short_last_zone() {
+    let peak_beyond = Distribution::Normal {
+        deviation: 0.001,
+        center: Some(0.9),
+    };
+    let config = PatternConfig {
+        zones: zones(4 * K, 1024 * K, 0),
+        distribution: peak_beyond,
+        ..random(Mix::Read, 1028 * K)
+    };
+    let targets = pass(&mut Pattern::new(config).unwrap(), 4);
+    let last: Vec<_> = targets.iter().map(|t| t.offset / (1024 * K)).collect();
+    assert_eq!(last, [0, 1, 0, 1]);
+    assert_eq!(targets[1].offset, 1024 * K);
+}
+
 #[test]
 fn without_a_map_offsets_in_a_zone_may_repeat() {
     let config = PatternConfig {

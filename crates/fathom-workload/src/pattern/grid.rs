@@ -62,7 +62,9 @@ impl Grid {
         Some((block, block * self.align))
     }
 
-    /// Creates a grid of the blocks that leave `min` bytes within the first `room` bytes.
+    /// Draws a block that leaves `min` bytes within the first `room` bytes; where each comes once,
+    /// all start over when the last has come. Returns it with its offset from the start of the
+    /// range.
     pub(super) fn draw_within(
         &mut self,
         draw: &mut Draw,
@@ -70,8 +72,17 @@ impl Grid {
         min: u64,
     ) -> Option<(u64, u64)> {
         let fitting = (room.checked_sub(min)? / self.align + 1).min(self.blocks);
-        if matches!(self.pick, Pick::Any) {
-            return self.draw_from(draw, (0, fitting));
+        match &mut self.pick {
+            Pick::Any => return self.draw_from(draw, (0, fitting)),
+            // Drawing until a block fits could take for ever: a distribution may have its mass
+            // elsewhere. Its shape shrinks to the room instead.
+            Pick::Spread(spread) => {
+                let scaled = u128::from(spread.next()) * u128::from(fitting);
+                // Cannot fail: below `fitting`.
+                let block = u64::try_from(scaled / u128::from(self.blocks.max(1))).unwrap_or(0);
+                return Some((block, block * self.align));
+            }
+            Pick::Mapped(_) | Pick::Shifted(_) => {}
         }
         for again in [false, true] {
             if again {
