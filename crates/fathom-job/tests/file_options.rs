@@ -81,6 +81,7 @@ fn content_and_verification() {
     refuse("--verify=sha1", "not-yet");
     refuse("--verify=none", "bad-value");
     refuse("--verify=md5 --rw=write --bs=32", "bs-too-small");
+    refuse("--verify=md5 --rw=write --bs=64", "bs-too-small");
     note(
         "--verify=md5 --rw=write --time_based --runtime=1",
         "no-verify-phase",

@@ -65,6 +65,8 @@ problem_kinds! {
     SteadyWindowUneven = "steady_window_uneven",
     /// `verify` with an option that does not fit it.
     VerifyByOrder = "verify_by_order",
+    /// Blocks too small for a verification header and a payload.
+    VerifyBlocksTooSmall = "verify_blocks_too_small",
     /// `verify=pattern` without a pattern.
     NoVerifyPattern = "no_verify_pattern",
 

@@ -206,6 +206,7 @@ fn setup(
     let ranges = files.iter().map(|file| range(options, file)).collect();
     let pattern =
         pattern::pattern(options, ranges, seed).map_err(|problem| problem.at(job, "bs"))?;
+    let verify = content::verify_in(&pattern, job, place.number)?;
     let worker = WorkerConfig {
         pattern,
         depth,
@@ -228,8 +229,7 @@ fn setup(
         sync_filesystems: file_systems(options, &files),
         recreate_each_pass: options.files.unlink_each_loop && !diskless,
         tolerate: tolerate(options),
-        verify: content::verify(options, place.number)
-            .map_err(|problem| problem.at(job, "verify"))?,
+        verify,
         buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),
         priorities: priority::of_ops(options),

@@ -50,11 +50,11 @@ impl JobCheck<'_> {
         let by_pattern = options.verify == Verify::Pattern;
         let pattern = options.verify_pattern.is_some();
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
-        if header > block {
+        if header > 0 && header >= block {
             let why = format!(
-                "the verification header of {header} B does not fit in a block of {block} B",
+                "the verification header of {header} B leaves no payload in a block of {block} B",
             );
-            let fix = format!("use `bs={}` or more", header.next_power_of_two());
+            let fix = format!("use `bs={}` or more", (header + 1).next_power_of_two());
             self.error_at(
                 &["verify", "bs", "bsrange", "bssplit"],
                 problem("bs-too-small", why).fix(fix),

@@ -1,10 +1,10 @@
 //! Content of written data, syncs, verification, and the statistics to record.
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{DedupeMode, LogOptions, Options, Verify};
+use fathom_job::{DedupeMode, Job, LogOptions, Options, Verify};
 use fathom_workload::{
-    BufferConfig, BufferFill, Compressible, Dedupe, Measure, RangeSync, Repeated, SyncRules,
-    VerifyConfig, VerifyMethod,
+    BufferConfig, BufferFill, Compressible, Dedupe, Measure, Mix, PatternConfig, RangeSync,
+    Repeated, SyncRules, Verifier, VerifyConfig, VerifyMethod,
 };
 
 use super::pattern::{self, uses};
@@ -95,6 +95,21 @@ pub fn sync_rules(options: &Options) -> SyncRules {
     }
 }
 
+/// Translates the `verify` options, for a job whose ops follow this pattern.
+pub fn verify_in(
+    pattern: &PatternConfig,
+    job: &Job,
+    number: u32,
+) -> Result<Option<VerifyConfig>, RunProblem> {
+    let at_option = |problem: RunProblem| problem.at(job, "verify");
+    let verify = verify(&job.options, number).map_err(at_option)?;
+    // An engine that moves no data has nothing to verify.
+    if let Some(verify) = verify.as_ref().filter(|_| job.options.has_local_files()) {
+        check_verify(verify, pattern).map_err(at_option)?;
+    }
+    Ok(verify)
+}
+
 /// Translates the `verify` options for the job with this thread number.
 pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, RunProblem> {
     let method = match options.verify {
@@ -122,6 +137,21 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))
+}
+
+/// Checks that the blocks that a job's ops have in common hold a verification header.
+///
+/// The worker needs it too, but would refuse only after files are laid out.
+fn check_verify(verify: &VerifyConfig, pattern: &PatternConfig) -> Result<(), RunProblem> {
+    let sizes = match pattern.mix {
+        Mix::Read | Mix::Trim | Mix::ReadWrite { read: 100 } => &pattern.sizes.read,
+        Mix::Write | Mix::TrimWrite | Mix::ReadWrite { .. } => &pattern.sizes.write,
+    };
+    let verifier = Verifier::new(verify, sizes, pattern.seed);
+    verifier.map(|_fits| ()).map_err(|error| {
+        RunProblem::new(ProblemKind::VerifyBlocksTooSmall, error.to_string())
+            .hint("use one block size, or sizes with a large common divisor")
+    })
 }
 
 /// Returns the statistics to record. The clat histogram is kept even if its percentiles are not

@@ -310,6 +310,8 @@ fn content() {
             false
         )
     );
+    let ranges = "--name=t --size=1m --rw=randwrite --verify=md5 --bsrange=96-128";
+    assert_eq!(problem(ranges), "verify_blocks_too_small");
     let options = Options {
         verify: fathom_job::Verify::Pattern,
         ..Options::default()
