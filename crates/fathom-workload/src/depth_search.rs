@@ -92,11 +92,11 @@ impl DepthSearch {
         self.ops += 1;
         self.late += u64::from(latency > self.target.latency);
         // If no op may be late, the first late one decides.
-        let settled = self.late > 0 && self.target.share >= EVERYTHING;
+        let settled = self.late > 0 && self.target.share >= ALL_OPS;
         if !settled && now - self.window_began < self.target.window {
             return Finding::GoOn;
         }
-        let in_time = u128::from(self.ops - self.late) * u128::from(EVERYTHING);
+        let in_time = u128::from(self.ops - self.late) * u128::from(ALL_OPS);
         let is_good = in_time >= u128::from(self.ops) * u128::from(self.target.share);
         self.ops = 0;
         self.late = 0;
@@ -134,7 +134,7 @@ impl DepthSearch {
         self.stage = Stage::Searching;
         if self.depth == 1 {
             return match self.target.share {
-                EVERYTHING.. => Finding::Hopeless,
+                ALL_OPS.. => Finding::Hopeless,
                 _ => Finding::GoOn,
             };
         }
@@ -149,7 +149,7 @@ impl DepthSearch {
 }
 
 /// 100 percent with six decimals.
-pub(crate) const EVERYTHING: u64 = 100_000_000;
+pub(crate) const ALL_OPS: u64 = 100_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +160,7 @@ mod tests {
         let target = LatencyTarget {
             latency: Nanos::new(100),
             window: Nanos::new(10),
-            share: EVERYTHING,
+            share: ALL_OPS,
             run,
         };
         let mut search = DepthSearch::new(target, largest);

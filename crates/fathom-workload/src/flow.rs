@@ -82,7 +82,7 @@ impl FlowMember {
 
     /// Returns the time to wait before the next check.
     pub(crate) fn pause(&self) -> Nanos {
-        self.share.sleep.max(LOOK_AGAIN)
+        self.share.sleep.max(RECHECK_INTERVAL)
     }
 
     /// Leaves the flow.
@@ -102,8 +102,8 @@ impl Drop for FlowMember {
     }
 }
 
-/// Shortest pause of a member: about what a sleep costs anyway.
-const LOOK_AGAIN: Nanos = Nanos::from_micros(10);
+/// Shortest pause of a member before it checks its turn again: about the cost of a sleep itself.
+const RECHECK_INTERVAL: Nanos = Nanos::from_micros(10);
 
 #[cfg(test)]
 mod tests {

@@ -91,7 +91,7 @@ pub struct JobLog {
 
 impl JobLog {
     /// Memory of a log besides the chunks.
-    pub const OWN_BYTES: usize = OWN * size_of::<LogEntry>();
+    pub const OWN_BYTES: usize = BUFFER_ENTRIES * size_of::<LogEntry>();
 
     /// Creates a log that passes its chunks to `channel`.
     #[must_use]
@@ -103,9 +103,9 @@ impl JobLog {
             histograms: config
                 .histograms
                 .map(|every| Box::new(Histograms::new(every, config.used))),
-            entries: channel::made(channel.least_chunk().min(OWN)),
+            entries: channel::made(channel.least_chunk().min(BUFFER_ENTRIES)),
             at: 0,
-            base: NO_BASE,
+            base: BASE_UNSET,
             plain: false,
             chunk: Box::default(),
             filled: 0,
@@ -193,7 +193,7 @@ impl JobLog {
             self.part(EntryKind::Shape, u64::from(state.op.priority), long);
         }
         if (clat | slat) >> 32 != 0 {
-            self.part(EntryKind::High, (slat & !LOW) | (clat >> 32), 0);
+            self.part(EntryKind::High, (slat & !LOW_HALF) | (clat >> 32), 0);
         }
         let kind = kind(state, self.started);
         let tag = LogEntry::tag(kind, direction, if is_long { 0 } else { length });
@@ -291,7 +291,7 @@ impl JobLog {
             None => self.dropped += lines(laid, self.config.lines),
         }
         self.at = 0;
-        self.base = NO_BASE;
+        self.base = BASE_UNSET;
     }
 
     /// Passes the chunk on and takes an empty one, if there is any.
@@ -299,7 +299,10 @@ impl JobLog {
     fn next_chunk(&mut self) {
         if matches!(self.config.when_full, WhenFull::Grow) {
             let mut entries = std::mem::take(&mut self.chunk).into_vec();
-            entries.resize((entries.len() * 2).max(GROWN), LogEntry::TOUCHED);
+            entries.resize(
+                (entries.len() * 2).max(GROWN_CHUNK_ENTRIES),
+                LogEntry::TOUCHED,
+            );
             self.chunk = entries.into_boxed_slice();
             return;
         }
@@ -404,15 +407,15 @@ fn lines(entries: &[LogEntry], of_op: u64) -> u64 {
 }
 
 /// Base that no time is near, so that the next entry sets a new one.
-const NO_BASE: u64 = 1 << 63;
+const BASE_UNSET: u64 = 1 << 63;
 
-const LOW: u64 = u32::MAX as u64;
+const LOW_HALF: u64 = u32::MAX as u64;
 
 /// Entries of a job's buffer: 4 KiB stay in the L1 cache.
-const OWN: usize = 256;
+const BUFFER_ENTRIES: usize = 256;
 
 /// Entries of a chunk allocated after the job has ended.
-const GROWN: usize = 4096;
+const GROWN_CHUNK_ENTRIES: usize = 4096;
 
 #[cfg(test)]
 mod tests;

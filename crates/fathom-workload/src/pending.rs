@@ -9,7 +9,7 @@ use crate::slots::SlotState;
 /// Completed ops of one direction not yet added to its results, in columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
-    /// Number of ops, below `MANY` between two calls.
+    /// Number of ops, below `COLUMN_OPS` between two calls.
     count: usize,
     /// Bytes moved.
     bytes: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Pending {
 }
 
 /// Nanoseconds; ops that take longer than 32 bits can hold, four seconds, are not kept here.
-type Column = [u32; MANY];
+type Column = [u32; COLUMN_OPS];
 
 /// Result of adding an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Pending {
             rated,
             looks: rated,
             began: Tick::ZERO,
-            clat: [0; MANY],
-            lat: [0; MANY],
-            resp: [0; MANY],
+            clat: [0; COLUMN_OPS],
+            lat: [0; COLUMN_OPS],
+            resp: [0; COLUMN_OPS],
         }
     }
 
@@ -61,7 +61,7 @@ impl Pending {
     #[inline(always)]
     pub(crate) fn add(&mut self, state: &SlotState, now: Tick) -> Added {
         // A no-op that shows the compiler that the index is in range.
-        let place = self.count % MANY;
+        let place = self.count % COLUMN_OPS;
         // If a clock went backwards, the difference wraps around and is too long.
         let since = |moment: Tick| now.get().wrapping_sub(moment.get());
         let (clat, lat) = (since(state.issue), since(state.start));
@@ -81,24 +81,24 @@ impl Pending {
         }
         self.bytes += u64::from(state.total_length());
         self.count = place + 1;
-        if self.count < MANY {
+        if self.count < COLUMN_OPS {
             Added::Waits
         } else {
             Added::Full
         }
     }
 
-    /// Returns whether there is space for a [`Room`].
+    /// Returns whether there is space for a [`PendingRoom`].
     #[inline]
     pub(crate) const fn has_room(&self) -> bool {
-        self.count + ROOM < MANY
+        self.count + ROOM_OPS < COLUMN_OPS
     }
 
-    /// Returns space for the next `ROOM` ops, which must be free.
+    /// Returns space for the next `ROOM_OPS` ops, which must be free.
     #[inline]
-    pub(crate) fn room(&mut self) -> Room<'_> {
-        let from = self.count.min(MANY - ROOM);
-        Room {
+    pub(crate) fn room(&mut self) -> PendingRoom<'_> {
+        let from = self.count.min(COLUMN_OPS - ROOM_OPS);
+        PendingRoom {
             count: &mut self.count,
             bytes: &mut self.bytes,
             clat: places(&mut self.clat, from),
@@ -123,7 +123,7 @@ impl Pending {
     }
 
     /// Adds all pending ops to `results`.
-    pub(crate) fn add_to(&self, kept: Kept, results: &mut DirectionResults) {
+    pub(crate) fn add_to(&self, kept: KeptLatencies, results: &mut DirectionResults) {
         let used = ..self.count;
         results.ios += self.count as u64;
         results.bytes += self.bytes;
@@ -161,17 +161,17 @@ impl Pending {
 
 /// Space for ops that completed as usual.
 #[derive(Debug)]
-pub(crate) struct Room<'a> {
+pub(crate) struct PendingRoom<'a> {
     count: &'a mut usize,
     bytes: &'a mut u64,
-    clat: &'a mut [u32; ROOM],
-    lat: &'a mut [u32; ROOM],
-    resp: &'a mut [u32; ROOM],
+    clat: &'a mut [u32; ROOM_OPS],
+    lat: &'a mut [u32; ROOM_OPS],
+    resp: &'a mut [u32; ROOM_OPS],
 }
 
-impl Room<'_> {
-    /// Stores an op that completed at `now` at an index below `ROOM`; false if it took too long. No
-    /// op from before measuring may be in flight.
+impl PendingRoom<'_> {
+    /// Stores an op that completed at `now` at an index below `ROOM_OPS`; false if it took too
+    /// long. No op from before measuring may be in flight.
     #[inline(always)]
     pub(crate) fn put<const RATED: bool>(
         &mut self,
@@ -180,7 +180,7 @@ impl Room<'_> {
         now: Tick,
     ) -> bool {
         // A no-op that shows the compiler that the index is in range.
-        let place = place % ROOM;
+        let place = place % ROOM_OPS;
         let since = |moment: Tick| now.get().wrapping_sub(moment.get());
         let (clat, lat) = (since(state.issue), since(state.start));
         let mut all = clat | lat;
@@ -202,9 +202,9 @@ impl Room<'_> {
     }
 }
 
-/// `ROOM` entries of a column.
+/// `ROOM_OPS` entries of a column.
 #[inline]
-fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM] {
+fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM_OPS] {
     let Some(places) = column[from..].first_chunk_mut() else {
         unreachable!("a room is smaller than a column");
     };
@@ -213,7 +213,7 @@ fn places(column: &mut Column, from: usize) -> &mut [u32; ROOM] {
 
 /// Latencies to record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptLatencies {
     /// issue − start.
     pub(crate) slat: bool,
     /// complete − issue.
@@ -235,7 +235,7 @@ const fn low(ns: u64) -> u32 {
 }
 
 /// As many ops as a worker draws ahead.
-pub(crate) const ROOM: usize = LOOKAHEAD_OPS;
+pub(crate) const ROOM_OPS: usize = LOOKAHEAD_OPS;
 
 /// A power of two; the columns of a direction are then 1.5 KiB.
-const MANY: usize = 128;
+const COLUMN_OPS: usize = 128;

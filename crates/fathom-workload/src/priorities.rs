@@ -51,7 +51,7 @@ impl Priorities {
     /// Returns the priority of an op.
     pub(crate) fn choose(&mut self, target: &Target) -> u16 {
         let shares = match &self.choices[target.direction] {
-            PriorityChoice::Own => return OWN,
+            PriorityChoice::Own => return THREAD_PRIORITY,
             PriorityChoice::Share(share) => std::slice::from_ref(share),
             PriorityChoice::BySize(list) => {
                 let first = list.partition_point(|(bytes, _)| *bytes < target.length);
@@ -101,7 +101,7 @@ fn pick<'a>(shares: impl Iterator<Item = &'a PriorityShare>, draw: u8) -> u16 {
             return share.priority;
         }
     }
-    OWN
+    THREAD_PRIORITY
 }
 
 /// Draws a number, 0–99.
@@ -111,7 +111,7 @@ fn percent(random: &mut SplitMix64) -> u8 {
 }
 
 fn counted(choice: &PriorityChoice, histogram: bool) -> Vec<PriorityLatency> {
-    let mut priorities = vec![OWN];
+    let mut priorities = vec![THREAD_PRIORITY];
     match choice {
         PriorityChoice::Own => return Vec::new(),
         PriorityChoice::Share(share) => priorities.push(share.priority),
@@ -132,7 +132,7 @@ fn counted(choice: &PriorityChoice, histogram: bool) -> Vec<PriorityLatency> {
 }
 
 /// Priority of the thread itself.
-const OWN: u16 = 0;
+const THREAD_PRIORITY: u16 = 0;
 /// Random stream of this choice; no other one has this number.
 const STREAM: u64 = 17;
 
@@ -175,7 +175,7 @@ mod tests {
         }
         assert!(got.is_empty(), "{got:?}");
         target.direction = Direction::Write;
-        assert_eq!(priorities.choose(&target), OWN);
+        assert_eq!(priorities.choose(&target), THREAD_PRIORITY);
     }
 
     #[test]

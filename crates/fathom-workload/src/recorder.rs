@@ -5,16 +5,23 @@ use fathom_stats::{Latency, SampleStats};
 
 use crate::config::Measure;
 use crate::log::JobLog;
-use crate::pending::{Added, Kept, Pending};
+use crate::pending::{Added, KeptLatencies, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 use crate::uniform_ops::{UniformOp, UniformTally};
 
-/// Recorder of a worker: histograms, samples, depth counts, errors.
+/// Recorder of a worker: histograms, samples, depth counts, errors, and the log.
+///
+/// The worker reports every submission, completion and sync to it, and the start of measuring; ops
+/// before that count for the ramp only. [`results`](Self::results) may be called between turns.
+///
+/// An op costs one store per latency: latencies are pending in columns and recorded 128 at a time,
+/// because the summaries and histograms are vectorised over a column. Recording each op at once is
+/// kept for ops that do not fit a column (over four seconds, or from before measuring began).
 #[derive(Debug)]
 pub(crate) struct Recorder {
     measure: Measure,
-    kept: Kept,
+    kept: KeptLatencies,
     directions: PerDirection<DirectionResults>,
     /// Latencies not yet added to `directions`.
     pending: PerDirection<Pending>,
@@ -68,7 +75,7 @@ impl Recorder {
         });
         Self {
             measure,
-            kept: Kept {
+            kept: KeptLatencies {
                 slat: measure.slat && asynchronous,
                 clat: measure.clat,
                 lat: measure.lat,

@@ -12,7 +12,7 @@ use fathom_core::{Completion, Direction, Engine, Op, Slot, Tick};
 use crate::fast_path::{OpSource, Tally};
 use crate::log::JobLog;
 use crate::pattern::Pattern;
-use crate::pending::Room;
+use crate::pending::PendingRoom;
 use crate::slots::{SlotState, op_on};
 
 /// Common part of all ops of a job.
@@ -104,7 +104,7 @@ impl<const RATED: bool> OpSource for UniformOps<'_, RATED> {
 /// Tally of a uniform job: latencies go into columns, one entry per op.
 pub(crate) struct UniformTally<'a, const RATED: bool, const LOGGED: bool> {
     pub(crate) common: &'a UniformOp,
-    pub(crate) room: Room<'a>,
+    pub(crate) room: PendingRoom<'a>,
     /// Log of the job if `LOGGED`.
     pub(crate) log: Option<&'a mut JobLog>,
 }

@@ -75,8 +75,8 @@ impl LogEntry {
     #[inline]
     pub(super) const fn op(time: u64, clat: u64, slat: u64, tag: u32) -> Self {
         Self {
-            first: (clat << 32) | (time & LOW),
-            second: ((tag as u64) << 32) | (slat & LOW),
+            first: (clat << 32) | (time & LOW_HALF),
+            second: ((tag as u64) << 32) | (slat & LOW_HALF),
         }
     }
 
@@ -89,8 +89,8 @@ impl LogEntry {
     /// Composes an entry of a part: 64 bits and another 32.
     pub(super) const fn wide(tag: u32, value: u64, beside: u32) -> Self {
         Self {
-            first: (value & !LOW) | beside as u64,
-            second: ((tag as u64) << 32) | (value & LOW),
+            first: (value & !LOW_HALF) | beside as u64,
+            second: ((tag as u64) << 32) | (value & LOW_HALF),
         }
     }
 
@@ -119,7 +119,7 @@ impl LogEntry {
     }
 
     const fn wide_value(self) -> u64 {
-        (self.first & !LOW) | (self.second & LOW)
+        (self.first & !LOW_HALF) | (self.second & LOW_HALF)
     }
 
     const fn beside(self) -> u32 {
@@ -252,9 +252,9 @@ impl<'a> Items<'a> {
     fn op(&self, entry: LogEntry) -> LoggedOp {
         let tag = entry.raw_tag();
         LoggedOp {
-            time_ns: self.base + (entry.first & LOW),
+            time_ns: self.base + (entry.first & LOW_HALF),
             clat: entry.first >> 32,
-            slat: entry.second & LOW,
+            slat: entry.second & LOW_HALF,
             offset: 0,
             length: tag >> LENGTH_SHIFT,
             priority: 0,
@@ -272,7 +272,7 @@ impl<'a> Items<'a> {
         let op = self.op(entry);
         LoggedOp {
             clat: op.clat | (parts.high << 32),
-            slat: op.slat | (parts.high & !LOW),
+            slat: op.slat | (parts.high & !LOW_HALF),
             offset: parts.offset,
             length: op.length | parts.length,
             priority: parts.priority,
@@ -375,7 +375,7 @@ const fn low16(value: u64) -> u16 {
     value as u16
 }
 
-const LOW: u64 = u32::MAX as u64;
+const LOW_HALF: u64 = u32::MAX as u64;
 const KIND: u32 = 0xf;
 const DIRECTION_SHIFT: u32 = 4;
 const LENGTH_SHIFT: u32 = 6;

@@ -49,8 +49,8 @@ impl Draw {
     ) {
         match (self, u32::try_from(blocks)) {
             (Self::Narrow(random), Ok(blocks)) => {
-                let mut numbers = [0; AT_ONCE];
-                for places in places.chunks_mut(AT_ONCE) {
+                let mut numbers = [0; BATCH_BLOCKS];
+                for places in places.chunks_mut(BATCH_BLOCKS) {
                     let numbers = &mut numbers[..places.len()];
                     random.fill(numbers);
                     for (place, &mut number) in places.iter_mut().zip(numbers) {
@@ -130,4 +130,4 @@ impl Ahead {
 const LOOKAHEAD_OPS: usize = 16;
 
 /// Capacity for numbers drawn ahead.
-const AT_ONCE: usize = 32;
+const BATCH_BLOCKS: usize = 32;
