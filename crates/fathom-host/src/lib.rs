@@ -7,6 +7,7 @@ pub mod backing;
 pub mod block_tree;
 pub mod control_groups;
 pub mod disks;
+mod error;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod machine;
@@ -16,3 +17,6 @@ pub mod probe;
 pub mod safety;
 pub mod storage;
 pub mod target_kind;
+
+// Public items, listed once.
+pub use error::HostError;

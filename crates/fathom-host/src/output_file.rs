@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use destination::Destination;
 pub use stream::Stream;
 
+use crate::error::HostError;
+
 /// An output file under construction.
 ///
 /// Create it with [`create`](Self::create), write to it, and publish it with
@@ -65,7 +67,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// The error that prevents writing; nothing was changed.
-    pub fn create(path: &Path, stop: &Stop) -> io::Result<Self> {
+    pub fn create(path: &Path, stop: &Stop) -> Result<Self, HostError> {
         let mode = match Destination::of(path)? {
             Destination::Missing(target) => OutputMode::Beside {
                 part: TemporaryFile::beside(&target)?,
@@ -138,7 +140,7 @@ impl Write for OutputFile {
         match &mut self.mode {
             OutputMode::Beside { part, .. } => part.file.write(bytes),
             OutputMode::Direct(file) => file.write(bytes),
-            OutputMode::Stream(stream) => stream.write(bytes, &|| self.stop.is_asked()),
+            OutputMode::Stream(stream) => Ok(stream.write(bytes, &|| self.stop.is_asked())?),
         }
     }
 
@@ -151,10 +153,10 @@ impl Write for OutputFile {
 ///
 /// # Errors
 /// As [`OutputFile::create`] and [`OutputFile::place`], and those of writing.
-pub fn write(path: &Path, bytes: &[u8], stop: &Stop) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8], stop: &Stop) -> Result<(), HostError> {
     let mut file = OutputFile::create(path, stop)?;
     file.write_all(bytes)?;
-    file.finish()
+    Ok(file.finish()?)
 }
 
 /// Checks before a long run that an output file can be written after it. Changes nothing; a pipe
@@ -162,13 +164,14 @@ pub fn write(path: &Path, bytes: &[u8], stop: &Stop) -> io::Result<()> {
 ///
 /// # Errors
 /// The error that would prevent writing.
-pub fn check(path: &Path) -> io::Result<()> {
-    match Destination::of(path)? {
+pub fn check(path: &Path) -> Result<(), HostError> {
+    let checked = match Destination::of(path)? {
         Destination::Missing(target) => TemporaryFile::beside(&target).map(drop),
         Destination::Regular(target, _) => open_there(&target).map(drop),
         Destination::Descriptor => open_there(path).map(drop),
         Destination::Stream => Ok(()),
-    }
+    };
+    Ok(checked?)
 }
 
 /// Returns whether two paths refer to the same file, links followed.

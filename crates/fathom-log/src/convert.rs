@@ -45,7 +45,7 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
         let to = to.display();
         return Err(format!("{to}: a compressed log has no column for {name}"));
     }
-    let file = OutputFile::create(to, stop).map_err(at(to))?;
+    let file = OutputFile::create(to, stop).map_err(|error| at(to)(error.into()))?;
     let mut writer = Writer::new(file, to, shape, &value(from));
     let mut written = Ok(());
     let mut rows = 0;

@@ -48,7 +48,7 @@ pub(super) fn finish_notes(written: &Written, stop: &Stop) -> (Vec<Warning>, boo
         let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
         if let Err(error) = output_file::write(Path::new(&path), text.as_bytes(), stop) {
             failed_notes += 1;
-            warnings.push(broken(&path, &error));
+            warnings.push(broken(&path, &error.into()));
         }
     }
     let failed = written.plan.files.iter().zip(&written.failed);

@@ -117,7 +117,7 @@ impl LogDestination {
     pub fn write_all(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
         match self {
             Self::File(file) => file.write_all(bytes),
-            Self::Stream(stream) => stream.write_all(bytes, stop),
+            Self::Stream(stream) => Ok(stream.write_all(bytes, stop)?),
         }
     }
 }

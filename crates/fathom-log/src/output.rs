@@ -135,7 +135,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write(bytes),
-            Self::Stream(stream, stop) => stream.write(bytes, &|| stop.is_asked()),
+            Self::Stream(stream, stop) => Ok(stream.write(bytes, &|| stop.is_asked())?),
             Self::Whole(file) => file.write(bytes),
             Self::Memory(memory) => memory.write(bytes),
         }

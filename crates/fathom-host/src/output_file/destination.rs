@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::FileKind;
 
 use crate::block_tree::BlockTree;
+use crate::error::HostError;
 use crate::safety::Guard;
 
 /// The object that an output file's name refers to, links followed.
@@ -27,26 +28,26 @@ impl Destination {
     ///
     /// # Errors
     /// The reason why no output can go there.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> Result<Self, HostError> {
         let destination = Self::found(path)?;
         let guard = Guard::new(BlockTree::default());
-        guard.check_output(path).map_err(io::Error::other)?;
+        guard.check_output(path).map_err(HostError::Refused)?;
         Ok(destination)
     }
 
-    fn found(path: &Path) -> io::Result<Self> {
+    fn found(path: &Path) -> Result<Self, HostError> {
         let end = follow(path)?;
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match end {
                     LinkEnd::Name(name) if name.file_name().is_some() => Ok(Self::Missing(name)),
-                    LinkEnd::Name(_) | LinkEnd::Descriptor => Err(error),
+                    LinkEnd::Name(_) | LinkEnd::Descriptor => Err(error.into()),
                 };
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        let refused = |what| Err(HostError::Unsuitable(what));
         match (FileKind::of(&metadata), end) {
             (FileKind::Regular, LinkEnd::Name(name)) => Ok(Self::Regular(name, metadata)),
             (FileKind::Regular, LinkEnd::Descriptor) => Ok(Self::Descriptor),
@@ -68,7 +69,7 @@ enum LinkEnd {
     Descriptor,
 }
 
-fn follow(path: &Path) -> io::Result<LinkEnd> {
+fn follow(path: &Path) -> Result<LinkEnd, HostError> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(next) = fs::read_link(&at) else {
@@ -83,7 +84,7 @@ fn follow(path: &Path) -> io::Result<LinkEnd> {
         }
         at = directory.join(next);
     }
-    Err(io::Error::other("too many levels of symbolic links"))
+    Err(HostError::LinkCycle)
 }
 
 /// Returns whether a directory is `/proc/PID/fd`, or the one of a thread.

@@ -8,13 +8,15 @@ use fathom_core::Nanos;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::files;
 
+use crate::error::HostError;
+
 /// A pipe or a character device, open for writing.
 #[derive(Debug)]
 pub struct Stream(File);
 
 impl Stream {
     /// Opens `path`; waits until a FIFO has a reader or `stop` returns true.
-    pub fn open(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+    pub fn open(path: &Path, stop: &dyn Fn() -> bool) -> Result<Self, HostError> {
         let clock = Clock::monotonic();
         // A stopped run still has a report; give its reader half a second to appear.
         let mut looks_left = if stop() { LOOKS_MAX } else { 0 };
@@ -23,17 +25,17 @@ impl Stream {
                 Ok(file) => return Ok(Self(file)),
                 Err(error) if files::lacks_other_end(&error) && is_fifo(path) => {
                     if stop() {
-                        looks_left = looks_left.checked_sub(1).ok_or_else(interrupted)?;
+                        looks_left = looks_left.checked_sub(1).ok_or(HostError::NoReader)?;
                     }
                     sleep_until(&clock, clock.now() + LOOK_EVERY);
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
     /// Writes as much as the reader takes; waits until it takes any or `stop` returns true.
-    pub fn write(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<usize> {
+    pub fn write(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> Result<usize, HostError> {
         let mut looks = 0;
         loop {
             match self.write_now(bytes)? {
@@ -45,14 +47,18 @@ impl Stream {
                 // The request stops the run in the first place; a reader that is merely slow
                 // still gets the report.
                 if looks > LOOKS_MAX {
-                    return Err(interrupted());
+                    return Err(HostError::NoReader);
                 }
             }
         }
     }
 
     /// Writes all bytes, waiting as [`write`](Self::write) does.
-    pub fn write_all(&mut self, mut bytes: &[u8], stop: &dyn Fn() -> bool) -> io::Result<()> {
+    pub fn write_all(
+        &mut self,
+        mut bytes: &[u8],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), HostError> {
         while !bytes.is_empty() {
             let written = self.write(bytes, stop)?;
             bytes = &bytes[written..];
@@ -70,11 +76,6 @@ impl Stream {
             }
         }
     }
-}
-
-/// Not `ErrorKind::Interrupted`, on which `write_all` would retry.
-fn interrupted() -> io::Error {
-    io::Error::other("interrupted: no process reads it")
 }
 
 fn is_fifo(path: &Path) -> bool {
