@@ -19,7 +19,7 @@ use fathom_core::Slot;
 use parked_workers::ParkedWorkers;
 use run_list::RunList;
 
-struct Shared {
+struct Queues {
     list: RunList,
     parked_workers: ParkedWorkers,
     ending: AtomicBool,
@@ -27,7 +27,7 @@ struct Shared {
     taken: [AtomicU32; SLOTS],
 }
 
-impl Shared {
+impl Queues {
     fn all_taken(&self) -> u32 {
         let counts = self.taken.iter();
         counts.map(|count| count.load(Ordering::SeqCst)).sum()
@@ -35,7 +35,7 @@ impl Shared {
 }
 
 /// One worker as in the pool: takes its share, wakes the next if anything is left, sleeps.
-fn work(shared: &Shared, number: u32, wake: &dyn Fn(&Shared), owner: &thread::Thread) {
+fn work(shared: &Queues, number: u32, wake: &dyn Fn(&Queues), owner: &thread::Thread) {
     let mut batch = Vec::with_capacity(SLOTS);
     loop {
         batch.clear();
@@ -65,7 +65,7 @@ fn check(workers: u32, deadline: u32, batches: &'static [&'static [u32]]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);
     model.check(move || {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Queues {
             list: RunList::new(2),
             parked_workers: ParkedWorkers::new(workers),
             ending: AtomicBool::new(false),
@@ -75,7 +75,7 @@ fn check(workers: u32, deadline: u32, batches: &'static [&'static [u32]]) {
         let handles: Arc<loom::sync::Mutex<Vec<thread::Thread>>> = Arc::default();
         let wake = {
             let handles = Arc::clone(&handles);
-            move |shared: &Shared| {
+            move |shared: &Queues| {
                 if workers - shared.parked_workers.count() >= deadline {
                     return;
                 }

@@ -27,7 +27,7 @@ pub(crate) fn run(
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
 ) -> Result<PeakOutcome, PeakError> {
-    let shared = Shared {
+    let shared = ThreadsState {
         config,
         targets,
         start: OnceLock::new(),
@@ -72,7 +72,7 @@ pub(crate) fn run(
 }
 
 /// State shared by all threads.
-struct Shared<'a> {
+struct ThreadsState<'a> {
     config: &'a PeakConfig,
     targets: &'a [Target],
     /// Set once every engine is ready; threads wait for it.
@@ -81,7 +81,7 @@ struct Shared<'a> {
     clock: Clock,
 }
 
-impl Shared<'_> {
+impl ThreadsState<'_> {
     /// Lets the threads start; no effect if they have started.
     fn release(&self) {
         self.start.get_or_init(|| ());
@@ -90,7 +90,7 @@ impl Shared<'_> {
 
 /// Records an interval per second, until the time is over, a stop is requested or a thread ends.
 fn watch(
-    shared: &Shared<'_>,
+    shared: &ThreadsState<'_>,
     cells: &[ProgressCell],
     outcome: &mut PeakOutcome,
     tell: &mut dyn FnMut(&Interval),
@@ -167,7 +167,7 @@ fn gather(
 /// Body of one measuring thread.
 fn measure_thread(
     number: u32,
-    shared: &Shared<'_>,
+    shared: &ThreadsState<'_>,
     cell: &ProgressCell,
     sender: &Sender<Option<Vec<String>>>,
 ) -> Result<Latency, PeakError> {
@@ -219,7 +219,7 @@ fn spin<E: Engine>(
     mut engine: E,
     calls: impl Fn(&E) -> u64,
     task: Task,
-    shared: &Shared<'_>,
+    shared: &ThreadsState<'_>,
     cell: &ProgressCell,
 ) -> Result<Latency, LoopError> {
     let mut spinner = Spinner::new(task);

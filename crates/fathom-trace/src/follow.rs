@@ -5,7 +5,7 @@ use fathom_record::Warning;
 use fathom_sys::clock::{self, Clock};
 
 use crate::error::TraceError;
-use crate::page::Entry;
+use crate::page::PageEntry;
 use crate::tracing::Tracing;
 
 /// Duration of a trace, and the caller's callbacks.
@@ -117,10 +117,10 @@ impl<E> Default for HeldBack<E> {
 }
 
 impl<E: Copy> HeldBack<E> {
-    fn add(&mut self, entry: Entry<'_>, decode: &dyn Fn(&[u8]) -> Option<E>) {
+    fn add(&mut self, entry: PageEntry<'_>, decode: &dyn Fn(&[u8]) -> Option<E>) {
         match entry {
-            Entry::Gap { at_ns } => self.events.push((at_ns, None)),
-            Entry::Record { at_ns, bytes } => {
+            PageEntry::Gap { at_ns } => self.events.push((at_ns, None)),
+            PageEntry::Record { at_ns, bytes } => {
                 let event = decode(bytes);
                 // Records of other events decode to `None`.
                 self.events.extend(event.map(|event| (at_ns, Some(event))));
@@ -161,9 +161,9 @@ mod tests {
         let mut held = HeldBack::default();
         let decode = |bytes: &[u8]| bytes.first().copied();
         for (at_ns, bytes) in [(10, &[1][..]), (30, &[3]), (25, &[]), (20, &[2])] {
-            held.add(Entry::Record { at_ns, bytes }, &decode);
+            held.add(PageEntry::Record { at_ns, bytes }, &decode);
         }
-        held.add(Entry::Gap { at_ns: 15 }, &decode);
+        held.add(PageEntry::Gap { at_ns: 15 }, &decode);
         let mut taken = Vec::new();
         held.release(20, &mut |at_ns, event| taken.push((at_ns, event)));
         assert_eq!(taken, [(10, Some(1)), (15, None), (20, Some(2))]);

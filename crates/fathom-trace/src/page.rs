@@ -51,7 +51,7 @@ impl PageLayout {
 
 /// Entry of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum PageEntry<'a> {
     /// Records before this time were lost because the ring was full.
     Gap { at_ns: u64 },
     /// A record and its time.
@@ -86,11 +86,11 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
+    type Item = PageEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<PageEntry<'a>> {
         if std::mem::take(&mut self.gap) {
-            return Some(Entry::Gap { at_ns: self.at_ns });
+            return Some(PageEntry::Gap { at_ns: self.at_ns });
         }
         loop {
             let head = word32(self.rest, 0)?;
@@ -124,7 +124,7 @@ impl<'a> Iterator for Entries<'a> {
                     let bytes = self.rest.get(begin..end)?;
                     self.at_ns = self.at_ns.wrapping_add(passed.into());
                     self.skip(end)?;
-                    return Some(Entry::Record {
+                    return Some(PageEntry::Record {
                         at_ns: self.at_ns,
                         bytes,
                     });
@@ -209,8 +209,8 @@ mod tests {
     fn check(commit: u64, words: &[u32], want: &[(u64, usize)]) {
         let page = page(commit, words);
         let found = entries(&page, layout()).map(|entry| match entry {
-            Entry::Gap { at_ns } => (at_ns, usize::MAX),
-            Entry::Record { at_ns, bytes } => (at_ns, bytes.len()),
+            PageEntry::Gap { at_ns } => (at_ns, usize::MAX),
+            PageEntry::Record { at_ns, bytes } => (at_ns, bytes.len()),
         });
         assert_eq!(found.collect::<Vec<_>>(), want, "{words:x?}");
     }

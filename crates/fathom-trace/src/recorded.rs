@@ -4,7 +4,7 @@ use fathom_record::{SeekRecord, TracedDirection};
 
 use crate::device::{EVENTS, Layout};
 use crate::format::Format;
-use crate::page::{Entry, PageLayout, entries};
+use crate::page::{PageEntry, PageLayout, entries};
 use crate::requests::Requests;
 
 /// Decodes pages that were read from `trace_pipe_raw` and follows their requests.
@@ -28,8 +28,8 @@ pub fn recorded_requests(
     let mut events = Vec::new();
     for entry in pages.iter().flat_map(|page| entries(page, page_layout)) {
         match entry {
-            Entry::Gap { at_ns } => events.push((at_ns, None)),
-            Entry::Record { at_ns, bytes } => {
+            PageEntry::Gap { at_ns } => events.push((at_ns, None)),
+            PageEntry::Record { at_ns, bytes } => {
                 let event = layouts.iter().find_map(|layout| layout.decode(bytes));
                 events.extend(event.map(|event| (at_ns, Some(event))));
             }

@@ -12,7 +12,7 @@ use fathom_sys::tracefs::{self, DetachedTracefs};
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::page::{Entry, PageLayout, entries};
+use crate::page::{PageEntry, PageLayout, entries};
 
 /// A tracing instance, removed on drop.
 ///
@@ -100,7 +100,7 @@ impl Tracing {
     }
 
     /// Drains the rings, one CPU after another. Returns the bytes taken from the fullest one.
-    pub(crate) fn drain(&mut self, take: &mut dyn FnMut(Entry<'_>)) -> Result<u64, TraceError> {
+    pub(crate) fn drain(&mut self, take: &mut dyn FnMut(PageEntry<'_>)) -> Result<u64, TraceError> {
         let mut most = 0_u64;
         for ring in &mut self.rings {
             let mut taken = 0_u64;
