@@ -130,6 +130,22 @@ fn thousands_of_sections_with_thousands_of_files_keep_to_the_limits() {
     assert!(tried.is_ok(), "{tried:?}");
 }
 
+/// Each section inherits a longer list than the one before it.
+#[test]
+fn sections_that_add_to_what_they_inherit_keep_to_the_limits() {
+    let watchdog = Watchdog::start();
+    let names = format!("[global]\nfilename={}\n", "a:".repeat(4000));
+    for text in [
+        "[global]\nfilename=a\n[j]\n".repeat(4096),
+        "[global]\nrw=read\n[j]\n".repeat(4096),
+        names.clone() + &"[j]\nfilename=a\n".repeat(4096),
+        names + &"[global]\nfilename=a\n[j]\n".repeat(4096),
+    ] {
+        let tried = try_file(text.as_bytes(), &watchdog);
+        assert!(tried.is_ok(), "{}: {tried:?}", &text[text.len() - 60..]);
+    }
+}
+
 #[test]
 fn a_mebibyte_of_arguments_keeps_to_the_limits() {
     let watchdog = Watchdog::start();

@@ -41,6 +41,8 @@ pub(crate) struct Builder<'a> {
     inherited: Option<Arc<[Typed]>>,
     /// Number of options in `globals` when replaced ones were last removed.
     globals_settled: usize,
+    /// Number of inherited options and file names that jobs have copies of.
+    copies: usize,
     /// Set if the next job waits for all before it, as the first one of a further job file does.
     pub(crate) wall: bool,
     /// Places at which jobs say that they write or trim.
@@ -87,6 +89,7 @@ impl<'a> Builder<'a> {
             globals_refused: false,
             clones: 0,
             too_many: None,
+            copies: 0,
             left_out: false,
             group_percentiles: None,
         }
@@ -265,6 +268,9 @@ impl<'a> Builder<'a> {
             self.left_out = true;
             return;
         }
+        if self.has_too_many_copies(&layer.options, header) {
+            return;
+        }
         let check = JobCheck {
             reporter: &mut self.reporter,
             environment: self.environment,
@@ -288,6 +294,34 @@ impl<'a> Builder<'a> {
             inherited,
             options: layer.options,
         });
+    }
+
+    /// Counts the inherited options and file names that a job cannot share with the one before it.
+    /// Returns whether they exceed the limit, and reports that once.
+    fn has_too_many_copies(&mut self, options: &Options, header: &Spot) -> bool {
+        if self.copies > COPIES_MAX {
+            return true;
+        }
+        let names = |options: &Options| options.filename.as_ref().map_or(0, |list| list.len());
+        let inherited_names = names(&self.globals.options);
+        if self.inherited.is_none() {
+            self.copies += self.inherited().len() + inherited_names;
+        }
+        // Names are added to those inherited, never removed.
+        if names(options) > inherited_names {
+            self.copies += inherited_names;
+        }
+        let exceeds = self.copies > COPIES_MAX;
+        if exceeds {
+            let why = format!(
+                "this job and earlier ones inherit more than {COPIES_MAX} options and file names \
+                 that they cannot share"
+            );
+            let problem = Problem::new("many-options", 0..header.range.len(), why);
+            let fix = "put what jobs have in common into one `[global]` section before them";
+            self.reporter.error(header, problem.fix(fix));
+        }
+        exceeds
     }
 
     /// Jobs of a reporting group must agree on `lat_percentiles`, as in fio.
@@ -405,6 +439,10 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
 
 /// Below this number of inherited options, replaced ones are not worth removing.
 const SETTLED_MIN: usize = 64;
+
+/// Limit of copied options and names, some 200 bytes each. Jobs share what they inherit until a
+/// `[global]` section follows or a job adds a file name, so files written by hand stay far below.
+const COPIES_MAX: usize = 1 << 17;
 
 /// fio's limit of clones of all jobs together.
 const THREADS_MAX: u64 = 4096;
