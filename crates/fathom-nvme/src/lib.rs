@@ -1,0 +1,26 @@
+//! NVMe over TCP without sockets: bytes and events in, bytes and events out.
+//!
+//! ```text
+//! socket ─► Decoder ─► Event ─► state machine ─► Pdu ─► encode ─► socket
+//! ```
+//!
+//! Offsets and values are those of the NVM Express Base Specification 2.0 and of the NVMe/TCP
+//! Transport Specification 1.0. All integers on the wire are little-endian.
+#![forbid(unsafe_code)]
+
+mod command;
+mod completion;
+mod decoder;
+mod digest;
+mod pdu;
+mod wire;
+
+// Public items, listed once.
+pub use command::{Command, DataPointer, Opcode};
+pub use completion::{Completion, Status};
+pub use decoder::{Decoder, Event, Limits};
+pub use digest::Digest;
+pub use pdu::{
+    DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
+    Side, TermReq,
+};
