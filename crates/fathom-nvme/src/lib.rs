@@ -12,7 +12,11 @@ mod command;
 mod completion;
 mod decoder;
 mod digest;
+mod fabrics;
+mod identify;
+mod log_pages;
 mod pdu;
+mod text;
 mod wire;
 
 // Public items, listed once.
@@ -20,6 +24,15 @@ pub use command::{Command, DataPointer, Opcode};
 pub use completion::{Completion, Status};
 pub use decoder::{Decoder, Event, Limits};
 pub use digest::Digest;
+pub use fabrics::{Connect, ConnectField, DISCOVERY_NQN, FabricsType, Property, PropertyAccess};
+pub use identify::{
+    ABORTS, ASYNC_EVENT_REQUESTS, ControllerIdentity, ControllerKind, ERROR_ENTRIES,
+    IDENTIFY_BYTES, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
+    namespace_descriptors,
+};
+pub use log_pages::{
+    DiscoveryEntry, GetLogPage, Health, LogPage, discovery_page, effects_page, firmware_page,
+};
 pub use pdu::{
     DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
     Side, TermReq,
