@@ -10,18 +10,21 @@
 
 mod command;
 mod completion;
+mod controller;
 mod decoder;
 mod digest;
 mod fabrics;
 mod identify;
 mod log_pages;
 mod pdu;
+mod subsystem;
 mod text;
 mod wire;
 
 // Public items, listed once.
 pub use command::{Command, DataPointer, Opcode};
 pub use completion::{Completion, Status};
+pub use controller::{Answer, Controller, ControllerLimits};
 pub use decoder::{Decoder, Event, Limits};
 pub use digest::Digest;
 pub use fabrics::{Connect, ConnectField, DISCOVERY_NQN, FabricsType, Property, PropertyAccess};
@@ -37,3 +40,4 @@ pub use pdu::{
     DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
     Side, TermReq,
 };
+pub use subsystem::{Discovery, Subsystem};
