@@ -414,8 +414,8 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Longest header with its padding: the 76 bytes of a command and its digest, at an alignment of
-    /// 72. A larger alignment up to 128 pads to less.
+    /// Longest header with its padding: the 76 bytes of a command and its digest, at an alignment
+    /// of 72. A larger alignment up to 128 pads to less.
     pub const BYTES_MAX: usize = 144;
 
     /// Returns the bytes to send before the data.

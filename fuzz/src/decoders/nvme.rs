@@ -34,7 +34,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
                         decoder.establish(framing);
                     }
                 }
-                Ok(Some(Event::Data(data))) if data.is_empty() => {
+                Ok(Some(Event::Data([]))) => {
                     return Err("a part of data without bytes".to_owned());
                 }
                 Ok(Some(_)) => {}
