@@ -72,7 +72,7 @@ fn parquet(root: &Path) -> Result<()> {
         "--package",
         "fathom-cli",
         "--features",
-        "fathom-log/parquet",
+        "fathom-cli/parquet",
     ];
     let clippy = [
         &["clippy"],

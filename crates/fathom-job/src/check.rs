@@ -9,7 +9,7 @@ use fathom_core::{Direction, Synchronous};
 use crate::Environment;
 use crate::findings::Findings;
 use crate::layer::{Layer, Written};
-use crate::logs::{LogFileFormat, LogValue};
+use crate::logs::LogValue;
 use crate::number;
 use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
 use crate::problem::{Piece, Problem};
@@ -294,8 +294,10 @@ impl JobCheck<'_> {
             )
             .fix("add `log_offset=1`");
             self.error_at(&["log_issue_time"], problem);
-        } else if logs.stored && logs.format != LogFileFormat::Text {
-            let why = "`log_store_compressed` and `log_format=parquet` are mutually exclusive";
+        } else if logs.stored && logs.format != "text" {
+            let format = logs.format;
+            let why =
+                format!("`log_store_compressed` and `log_format={format}` are mutually exclusive");
             self.error_at(
                 &["log_format", "log_store_compressed"],
                 problem("contradiction", why).fix("remove one of them"),

@@ -61,7 +61,7 @@ pub use file::JOB_FILE_BYTES_MAX;
 pub use help::option_examples;
 pub use invocation::{Dialect, Invocation, Refusal, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
-pub use logs::{LogFileFormat, LogFull, LogOptions, LogValue};
+pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,

@@ -33,8 +33,8 @@ pub struct LogOptions {
     pub entries: u32,
     /// `log_compression_cpus`: CPUs of the log writer.
     pub cpus: Option<Vec<u32>>,
-    /// `log_format`.
-    pub format: LogFileFormat,
+    /// `log_format`: the word that names the format; `text` is fio's.
+    pub format: &'static str,
     /// `log_store_compressed`.
     pub stored: bool,
     /// `per_job_logs`.
@@ -76,7 +76,7 @@ impl Default for LogOptions {
             epoch_clock: 0,
             entries: 1024,
             cpus: None,
-            format: LogFileFormat::Text,
+            format: "text",
             stored: false,
             per_job: true,
             bandwidth_ms: None,
@@ -104,13 +104,4 @@ pub enum LogFull {
     Drop,
     /// Block the job.
     Wait,
-}
-
-/// `log_format`: format of log files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFileFormat {
-    /// fio's text format.
-    Text,
-    /// Tables with the same columns.
-    Parquet,
 }

@@ -9,16 +9,55 @@
 //!
 //! Bit 30 of the direction: show the whole priority, not only its class.
 
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
 use flate2::Compression;
 use flate2::bufread::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
+use super::output::Sink;
+use super::record_format::{RecordFile, RecordFormat, RowVisitor};
 use super::row::{Row, Shape};
+use super::writer::PAGE_BYTES_MAX;
+
+/// Compressed logs.
+pub(super) static FORMAT: RecordFormat = RecordFormat {
+    name: "compressed",
+    extension: "log.fz",
+    // A zlib stream with a window of 32 KiB begins with `x`, which no log in text begins with.
+    magic: &[0x78],
+    page_bytes_max: PAGE_BYTES_MAX,
+    can_append: true,
+    unavailable: None,
+    lacks: |shape| match shape {
+        Shape { max: true, .. } => Some("the maximum"),
+        Shape { issued: true, .. } => Some("the time of issue"),
+        _ => None,
+    },
+    encode: |row, shape, page| {
+        let (record, length) = encode(row, shape);
+        page.text(&record[..length]);
+    },
+    start: |sink, _form| Ok(Box::new(Streams(sink))),
+    read: |file, each| inflate(&mut BufReader::new(file), each),
+};
+
+/// Compressed log being written: a zlib stream for each page.
+#[derive(Debug)]
+struct Streams(Sink);
+
+impl RecordFile for Streams {
+    fn write_page(&mut self, records: &[u8]) -> io::Result<()> {
+        deflate(records, &mut self.0)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Sink> {
+        Ok(self.0)
+    }
+}
 
 /// Encodes a record; returns a buffer and the record's length in it.
-pub(super) fn encode(row: &Row, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
+fn encode(row: &Row, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
     let mut record = [0; RECORD_BYTES_MAX];
     let flags = if shape.offset { HAS_OFFSET } else { 0 };
     let flags = flags | if shape.priority { HAS_PRIORITY } else { 0 };
@@ -75,7 +114,7 @@ fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
 }
 
 /// Appends records as another zlib stream.
-pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
+fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
     // The fastest level, because the writer must keep up with the jobs.
     let mut encoder = ZlibEncoder::new(to, Compression::fast());
     encoder.write_all(records)?;
@@ -87,10 +126,7 @@ pub(super) fn deflate(records: &[u8], to: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// A damaged stream; all records before the damage were passed to `each`.
-pub(crate) fn inflate(
-    from: &mut impl BufRead,
-    each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
-) -> io::Result<()> {
+fn inflate(from: &mut impl BufRead, each: RowVisitor<'_>) -> io::Result<()> {
     let mut page = vec![0; INFLATE_BYTES];
     while !from.fill_buf()?.is_empty() {
         let mut stream = ZlibDecoder::new(&mut *from);

@@ -12,9 +12,8 @@ use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 use super::output::{FileFormat, LogFormat, Output, Sink};
 use super::parse::{TextLayout, header, row};
 use super::plan::value_of;
+use super::record_format::{RecordFormat, RowVisitor};
 use super::row::{Row, Shape};
-use super::writer::{PAGE_BYTES_MAX, TABLE_PAGE_BYTES_MAX};
-use super::{compressed, parquet};
 
 /// Converts a log and returns the number of its lines.
 ///
@@ -35,18 +34,19 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
     }
     let source = SourceFormat::of(from).map_err(at(from))?;
     let shape = source.shape(from).map_err(at(from))?;
-    let is_compressed = to.extension().is_some_and(|end| end == "fz");
-    if is_compressed && (shape.max || shape.issued) {
-        let name = if shape.max {
-            "the maximum"
-        } else {
-            "the time of issue"
-        };
-        let to = to.display();
-        return Err(format!("{to}: a compressed log has no column for {name}"));
+    let extension = to.extension().unwrap_or_default();
+    let records = RecordFormat::of_extension(&extension.to_string_lossy());
+    if let Some(format) = records
+        && let Some(column) = (format.lacks)(shape)
+    {
+        let (to, name) = (to.display(), format.name);
+        return Err(format!("{to}: a {name} log has no column for {column}"));
     }
     let file = OutputFile::create(to, stop).map_err(|error| at(to)(error.into()))?;
-    let mut writer = Writer::new(file, to, shape, &value(from));
+    let mut writer = match records {
+        Some(format) => Writer::of_records(format, file, shape, value(from)),
+        None => Writer::of_text(file, extension == "csv", shape, &value(from)),
+    };
     let mut written = Ok(());
     let mut rows = 0;
     let read = source.read(from, &mut |row, _| {
@@ -80,8 +80,7 @@ fn value(path: &Path) -> String {
 #[derive(Clone, Debug)]
 enum SourceFormat {
     Text(TextLayout),
-    Compressed,
-    Parquet,
+    Records(&'static RecordFormat),
 }
 
 impl SourceFormat {
@@ -89,13 +88,8 @@ impl SourceFormat {
         let mut file = BufReader::new(File::open(path)?);
         let mut first = Vec::new();
         file.by_ref().take(PEEK_BYTES).read_to_end(&mut first)?;
-        if first.starts_with(b"PAR1") {
-            return Ok(Self::Parquet);
-        }
-        // First byte of a zlib stream with a window of 32 KiB: `x`, which no log in text begins
-        // with.
-        if first.first() == Some(&0x78) {
-            return Ok(Self::Compressed);
+        if let Some(format) = RecordFormat::of_content(&first) {
+            return Ok(Self::Records(format));
         }
         if first.starts_with(b"time_ms") {
             let line = first
@@ -128,8 +122,7 @@ impl SourceFormat {
     fn read(&self, path: &Path, each: RowVisitor<'_>) -> io::Result<()> {
         let file = File::open(path)?;
         match self {
-            Self::Compressed => compressed::inflate(&mut BufReader::new(file), each),
-            Self::Parquet => parquet::read(file, each),
+            Self::Records(format) => (format.read)(file, each),
             Self::Text(layout) => {
                 let lines = BufReader::new(file).lines();
                 for (number, line) in (1..).zip(lines).skip(layout.skip) {
@@ -146,43 +139,40 @@ impl SourceFormat {
     }
 }
 
-/// Callback for each row.
-type RowVisitor<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
-
 /// Writer of the destination.
 enum Writer {
     Text(BufWriter<OutputFile>, Shape),
     Csv(BufWriter<OutputFile>, Shape),
     /// Records in pages. An error of writing the header is returned by `finish`.
-    RecordLines(Box<Output>, Shape),
+    Records(Box<Output>, &'static RecordFormat, Shape),
 }
 
 impl Writer {
-    fn new(file: OutputFile, path: &Path, shape: Shape, value: &str) -> Self {
-        let extension = path.extension().unwrap_or_default();
-        let records = |file, format, page| {
-            let value = value.to_owned();
-            let form = FileFormat {
-                format,
-                shape,
-                value,
-            };
-            let output = Output::new(Sink::Whole(file), &form, page);
-            Self::RecordLines(Box::new(output), shape)
+    fn of_records(
+        format: &'static RecordFormat,
+        file: OutputFile,
+        shape: Shape,
+        value: String,
+    ) -> Self {
+        let form = FileFormat {
+            format: LogFormat::Records(format),
+            shape,
+            value,
         };
-        match extension.to_str() {
-            Some("parquet") => records(file, LogFormat::Parquet, TABLE_PAGE_BYTES_MAX),
-            Some("fz") => records(file, LogFormat::Compressed, PAGE_BYTES_MAX),
-            Some("csv") => {
-                let mut to = BufWriter::new(file);
-                let names = shape.columns(value).into_iter().map(|(_, name)| name);
-                let line = names.collect::<Vec<_>>().join(",");
-                // An error recurs with the first row, or at the end.
-                let _later = writeln!(to, "{line}");
-                Self::Csv(to, shape)
-            }
-            _ => Self::Text(BufWriter::new(file), shape),
+        let output = Output::new(Sink::Whole(file), &form, format.page_bytes_max);
+        Self::Records(Box::new(output), format, shape)
+    }
+
+    fn of_text(file: OutputFile, is_csv: bool, shape: Shape, value: &str) -> Self {
+        let mut to = BufWriter::new(file);
+        if !is_csv {
+            return Self::Text(to, shape);
         }
+        let names = shape.columns(value).into_iter().map(|(_, name)| name);
+        let line = names.collect::<Vec<_>>().join(",");
+        // An error recurs with the first row, or at the end.
+        let _later = writeln!(to, "{line}");
+        Self::Csv(to, shape)
     }
 
     fn row(&mut self, row: &Row) -> io::Result<()> {
@@ -194,12 +184,11 @@ impl Writer {
                 let columns = columns.map(|(place, _)| words[place].to_string());
                 writeln!(to, "{}", columns.collect::<Vec<_>>().join(","))
             }
-            Self::RecordLines(output, shape) => {
+            Self::Records(output, format, shape) => {
                 if output.page.is_full() {
                     output.flush();
                 }
-                let format = output.format;
-                output.page.record(row, *shape, format);
+                (format.encode)(row, *shape, &mut output.page);
                 output.lines += 1;
                 Ok(())
             }
@@ -212,7 +201,7 @@ impl Writer {
                 .into_inner()
                 .map_err(|error| error.into_error())?
                 .finish(),
-            Self::RecordLines(mut output, _) => {
+            Self::Records(mut output, ..) => {
                 output.flush();
                 match output.into_end() {
                     (Some(error), _) => Err(error),

@@ -4,10 +4,6 @@
 //! `write!` was rejected: it runs the general formatting code for each number, and the writer must
 //! keep up with millions of lines per second on a part of one CPU.
 
-use super::compressed;
-use super::output::LogFormat;
-use super::row::{Row, Shape};
-
 /// Page of lines, filled front to back and written as a whole.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -52,21 +48,6 @@ impl Page {
     pub(super) fn text(&mut self, text: &[u8]) {
         self.bytes[self.at..self.at + text.len()].copy_from_slice(text);
         self.at += text.len();
-    }
-
-    /// Appends a line as a record; nothing for text, whose lines are appended piece by piece.
-    pub(super) fn record(&mut self, row: &Row, shape: Shape, format: LogFormat) {
-        match format {
-            LogFormat::Text => {}
-            LogFormat::Compressed => {
-                let (record, length) = compressed::encode(row, shape);
-                self.text(&record[..length]);
-            }
-            LogFormat::Parquet => {
-                let words = row.words(shape);
-                words.iter().for_each(|word| self.text(&word.to_ne_bytes()));
-            }
-        }
     }
 
     /// Appends a number in decimal.

@@ -28,6 +28,7 @@ mod parquet;
 mod parquet;
 mod parse;
 mod plan;
+mod record_format;
 mod row;
 mod sizing;
 mod writer;
@@ -40,7 +41,7 @@ use std::time::Duration;
 
 use fathom_core::Nanos;
 use fathom_host::output_file::Stop;
-use fathom_job::{Job, LogFileFormat, Plan};
+use fathom_job::Plan;
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{ProblemKind, RunProblem};
@@ -53,6 +54,7 @@ use self::notes::{finish_notes, remove_stale_notes};
 use self::open::{LogDestination, OpenLog, open_all};
 use self::output::Sink;
 use self::plan::LogPlan;
+use self::record_format::RecordFormat;
 use self::sizing::Sizing;
 pub use self::writer::LineCounts;
 use self::writer::{Writer, Written};
@@ -77,7 +79,7 @@ impl OpenLogs {
         clock: Clock,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, Vec<RunProblem>> {
-        let refused = [clocks(plan), tables(plan)].concat();
+        let refused = [clocks(plan), unavailable_formats(plan)].concat();
         if !refused.is_empty() {
             return Err(refused);
         }
@@ -314,20 +316,14 @@ fn clocks(plan: &Plan) -> Vec<RunProblem> {
     .collect()
 }
 
-/// Returns the problems of Parquet logs in a program built without Parquet.
-fn tables(plan: &Plan) -> Vec<RunProblem> {
-    let is_table = |job: &&Job| job.options.logs.format == LogFileFormat::Parquet;
-    let jobs = plan.jobs.iter().filter(is_table);
-    let jobs = jobs.filter(|_| cfg!(not(feature = "parquet")));
-    jobs.map(|job| {
-        RunProblem::new(ProblemKind::NotBuiltIn, PARQUET_NOT_BUILT).at(job, "log_format")
-    })
-    .collect()
+/// Returns the problems of logs in a format that this program cannot write.
+fn unavailable_formats(plan: &Plan) -> Vec<RunProblem> {
+    let problems = plan.jobs.iter().filter_map(|job| {
+        let why = RecordFormat::find(job.options.logs.format)?.unavailable?;
+        Some(RunProblem::new(ProblemKind::NotBuiltIn, why).at(job, "log_format"))
+    });
+    problems.collect()
 }
-
-/// Error message of Parquet in a program built without it.
-const PARQUET_NOT_BUILT: &str = "this program was built without Parquet tables (`cargo build \
-                                 --release --package fathom-cli --features parquet` has them)";
 
 /// Interval at which an idle writer checks for batches: even at 50 million ops per second, the 48
 /// MiB of buffers last 60 ms.

@@ -5,6 +5,7 @@ use fathom_workload::{Batch, Item, LoggedOp, Series};
 
 use super::format::{Page, Piece};
 use super::output::{LogFormat, Output};
+use super::record_format::RecordFormat;
 use super::row::{CLASS_SHIFT, REAL_TIME, Row, Shape};
 
 /// Columns of a job's lines, and the form of their values.
@@ -96,8 +97,8 @@ fn all(
 ) -> u64 {
     match output.format {
         LogFormat::Text => write_lines(batch, which, TextLines::new(batch, columns), output, value),
-        LogFormat::Compressed | LogFormat::Parquet => {
-            let writer = RecordLines::new(batch, columns, output.format);
+        LogFormat::Records(format) => {
+            let writer = RecordLines::new(batch, columns, format);
             write_lines(batch, which, writer, output, value)
         }
     }
@@ -203,15 +204,15 @@ const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
     }
 }
 
-/// Lines as records: of a compressed log, or with one word per column.
+/// Lines as records of a format.
 struct RecordLines {
-    format: LogFormat,
+    format: &'static RecordFormat,
     columns: Columns,
     epoch_ns: u64,
 }
 
 impl RecordLines {
-    fn new(batch: &Batch, columns: Columns, format: LogFormat) -> Self {
+    fn new(batch: &Batch, columns: Columns, format: &'static RecordFormat) -> Self {
         Self {
             format,
             columns,
@@ -235,7 +236,7 @@ impl RecordLines {
 
 impl LineWriter for RecordLines {
     fn write_line(&mut self, page: &mut Page, line: &Line<'_>) {
-        page.record(&self.row(line), self.columns.shape(), self.format);
+        (self.format.encode)(&self.row(line), self.columns.shape(), page);
     }
 }
 

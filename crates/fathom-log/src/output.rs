@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use fathom_host::output_file::{OutputFile, Stop, Stream};
 
-use super::compressed;
 use super::format::Page;
-use super::parquet::Table;
+use super::record_format::{RecordFile, RecordFormat};
 use super::row::Shape;
 
 /// Destination of a log.
@@ -25,11 +24,27 @@ pub(super) enum Sink {
 /// Format of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
+    /// Lines of text, fio's own.
     Text,
-    /// `log_store_compressed`.
-    Compressed,
-    /// `log_format=parquet`.
-    Parquet,
+    Records(&'static RecordFormat),
+}
+
+impl LogFormat {
+    /// Returns the end of the names of files in this format.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Text => "log",
+            Self::Records(format) => format.extension,
+        }
+    }
+
+    /// Returns whether lines can be added to a complete file.
+    pub(crate) const fn can_append(self) -> bool {
+        match self {
+            Self::Text => true,
+            Self::Records(format) => format.can_append,
+        }
+    }
 }
 
 /// Format and content of a log file.
@@ -62,8 +77,7 @@ pub(super) struct Output {
 #[derive(Debug)]
 enum Body {
     Text(Sink),
-    Compressed(Sink),
-    Parquet(Box<Table<Sink>>),
+    Records(Box<dyn RecordFile>),
     /// Could not be started.
     None,
 }
@@ -73,9 +87,8 @@ impl Output {
         let mut failed = None;
         let body = match form.format {
             LogFormat::Text => Body::Text(sink),
-            LogFormat::Compressed => Body::Compressed(sink),
-            LogFormat::Parquet => match Table::new(sink, form.shape, &form.value) {
-                Ok(table) => Body::Parquet(Box::new(table)),
+            LogFormat::Records(format) => match (format.start)(sink, form) {
+                Ok(file) => Body::Records(file),
                 Err(error) => {
                     failed = Some(error);
                     Body::None
@@ -98,8 +111,7 @@ impl Output {
         if self.failed.is_none() && !page.is_empty() {
             let result = match &mut self.body {
                 Body::Text(sink) => sink.write_all(page),
-                Body::Compressed(sink) => compressed::deflate(page, sink),
-                Body::Parquet(table) => table.rows(page),
+                Body::Records(file) => file.write_page(page),
                 Body::None => Ok(()),
             };
             self.failed = result.err();
@@ -119,9 +131,9 @@ impl Output {
     /// Finishes the file and returns the first error and the sink.
     pub(super) fn into_end(self) -> (Option<io::Error>, Option<Sink>) {
         let (ended, sink) = match self.body {
-            Body::Text(sink) | Body::Compressed(sink) => (None, Some(sink)),
-            // Also after an error: without the footer, the rows before it would be unreadable.
-            Body::Parquet(table) => match table.finish() {
+            Body::Text(sink) => (None, Some(sink)),
+            // Also after an error: what was written before it stays readable.
+            Body::Records(file) => match file.finish() {
                 Ok(sink) => (None, Some(sink)),
                 Err(error) => (Some(error), None),
             },

@@ -8,7 +8,7 @@
 //! 4 MiB per file until its row group is written, and until the end some 100 bytes of footer for
 //! each column of each group of 65,536 lines.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
@@ -21,19 +21,40 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use super::output::Sink;
+use super::record_format::{RecordFile, RecordFormat, RowVisitor};
 use super::row::{Row, Shape, WORDS};
+use super::writer::TABLE_PAGE_BYTES_MAX;
+
+/// Parquet logs.
+pub(super) static FORMAT: RecordFormat = RecordFormat {
+    name: "parquet",
+    extension: "parquet",
+    magic: b"PAR1",
+    page_bytes_max: TABLE_PAGE_BYTES_MAX,
+    // A file ends with its footer.
+    can_append: false,
+    unavailable: None,
+    lacks: |_| None,
+    encode: |row, shape, page| {
+        let words = row.words(shape);
+        words.iter().for_each(|word| page.text(&word.to_ne_bytes()));
+    },
+    start: |sink, form| Ok(Box::new(Table::new(sink, form.shape, &form.value)?)),
+    read,
+};
 
 /// Parquet file being written.
-pub(super) struct Table<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
+struct Table {
+    writer: SerializedFileWriter<Sink>,
     /// Index of each column among a row's words.
     places: Vec<usize>,
     column: Vec<i64>,
 }
 
-impl<W: Write + Send> Table<W> {
+impl Table {
     /// Starts a file for logs of this shape; `value` names the value column.
-    pub(super) fn new(to: W, shape: Shape, value: &str) -> io::Result<Self> {
+    fn new(to: Sink, shape: Shape, value: &str) -> io::Result<Self> {
         let columns = shape.columns(value);
         let fields = columns.iter().map(|(_, name)| {
             let field = Type::primitive_type_builder(name, Physical::INT64);
@@ -57,9 +78,11 @@ impl<W: Write + Send> Table<W> {
             column: Vec::new(),
         })
     }
+}
 
+impl RecordFile for Table {
     /// Writes rows, given as words, as one row group.
-    pub(super) fn rows(&mut self, records: &[u8]) -> io::Result<()> {
+    fn write_page(&mut self, records: &[u8]) -> io::Result<()> {
         let mut group = self.writer.next_row_group().map_err(told)?;
         for &place in &self.places {
             self.column.clear();
@@ -79,13 +102,13 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    /// Writes the footer.
-    pub(super) fn finish(self) -> io::Result<W> {
+    /// Writes the footer, without which the rows before an error would be unreadable.
+    fn finish(self: Box<Self>) -> io::Result<Sink> {
         self.writer.into_inner().map_err(told)
     }
 }
 
-impl<W: Write + Send> std::fmt::Debug for Table<W> {
+impl std::fmt::Debug for Table {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Table")
             .field("places", &self.places)
@@ -94,10 +117,7 @@ impl<W: Write + Send> std::fmt::Debug for Table<W> {
 }
 
 /// Reads a file row by row.
-pub(super) fn read(
-    file: std::fs::File,
-    each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
-) -> io::Result<()> {
+fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
     let reader = SerializedFileReader::new(file).map_err(told)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<&str> = schema

@@ -1,40 +1,28 @@
-//! Replacement of `parquet.rs` in a program built without the feature `parquet`: a type that cannot
-//! be constructed.
+//! Replacement of `parquet.rs` in a program built without the feature `parquet`: a format that can
+//! be recognised, but neither written nor read.
 
-use std::convert::Infallible;
-use std::fs::File;
-use std::io::{self, Write};
-use std::marker::PhantomData;
+use std::io;
 
-use super::row::{Row, Shape};
+use super::record_format::RecordFormat;
+use super::writer::TABLE_PAGE_BYTES_MAX;
 
-#[derive(Debug)]
-pub(super) struct Table<W: Write + Send> {
-    none: Infallible,
-    of: PhantomData<W>,
-}
-
-impl<W: Write + Send> Table<W> {
-    pub(super) fn new(_to: W, _shape: Shape, _value: &str) -> io::Result<Self> {
-        Err(not_built_in())
-    }
-
-    pub(super) fn rows(&mut self, _records: &[u8]) -> io::Result<()> {
-        match self.none {}
-    }
-
-    pub(super) fn finish(self) -> io::Result<W> {
-        match self.none {}
-    }
-}
-
-pub(super) fn read(
-    _file: File,
-    _each: &mut dyn FnMut(&Row, Shape) -> io::Result<()>,
-) -> io::Result<()> {
-    Err(not_built_in())
-}
+/// Parquet logs, which this program cannot write.
+pub(super) static FORMAT: RecordFormat = RecordFormat {
+    name: "parquet",
+    extension: "parquet",
+    magic: b"PAR1",
+    page_bytes_max: TABLE_PAGE_BYTES_MAX,
+    can_append: false,
+    unavailable: Some(NOT_BUILT_IN),
+    lacks: |_| None,
+    encode: |_row, _shape, _page| {},
+    start: |_sink, _form| Err(not_built_in()),
+    read: |_file, _each| Err(not_built_in()),
+};
 
 fn not_built_in() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, super::PARQUET_NOT_BUILT)
+    io::Error::new(io::ErrorKind::Unsupported, NOT_BUILT_IN)
 }
+
+const NOT_BUILT_IN: &str = "this program was built without Parquet tables (`cargo build \
+                            --release --package fathom-cli --features parquet` has them)";

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fathom_core::{Direction, IoPriority, Nanos};
-use fathom_job::{Job, LogFileFormat, LogFull, LogValue, Options};
+use fathom_job::{Job, LogFull, LogValue, Options};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::content::{bandwidth_window, iops_window};
 use fathom_setup::translate::pattern::uses;
 use fathom_setup::translate::priority;
 use fathom_workload::{LogConfig, Series, WhenFull};
 
+use super::compressed;
 use super::lines::{Columns, Value};
 use super::output::{FileFormat, LogFormat};
+use super::record_format::RecordFormat;
 
 /// All logs of a run.
 #[derive(Debug, Default)]
@@ -103,15 +105,13 @@ impl LogPlan {
             // Histograms are always text: in fio 3.33 their compressed form holds addresses of its
             // own memory.
             let format = match what {
-                LogKind::Series if logs.format == LogFileFormat::Parquet => LogFormat::Parquet,
-                LogKind::Series if logs.stored => LogFormat::Compressed,
-                LogKind::Series | LogKind::Histogram => LogFormat::Text,
+                LogKind::Series if logs.stored => LogFormat::Records(&compressed::FORMAT),
+                LogKind::Series => {
+                    RecordFormat::find(logs.format).map_or(LogFormat::Text, LogFormat::Records)
+                }
+                LogKind::Histogram => LogFormat::Text,
             };
-            let end = match format {
-                LogFormat::Text => "log",
-                LogFormat::Compressed => "log.fz",
-                LogFormat::Parquet => "parquet",
-            };
+            let end = format.extension();
             let path = match logs.per_job {
                 true => format!("{prefix}_{kind}.{}.{end}", setup.place.number),
                 false => format!("{prefix}_{kind}.{end}"),
@@ -124,8 +124,7 @@ impl LogPlan {
                         shape: columns.shape(),
                         value: value_of(kind, logs.average_ms > 0).to_owned(),
                     },
-                    // A Parquet file ends with its footer, so nothing can be appended.
-                    append: !logs.per_job && format != LogFormat::Parquet,
+                    append: !logs.per_job && format.can_append(),
                     job: Arc::clone(&setup.job),
                     option,
                 });

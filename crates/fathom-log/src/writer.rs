@@ -137,12 +137,11 @@ impl Written {
 
 /// Returns the size of each file's page, bytes.
 pub(super) fn page_bytes(files: &[LogFile]) -> usize {
-    let is_table = |file: &LogFile| file.form.format == LogFormat::Parquet;
-    let most = match files.iter().any(is_table) {
-        true => TABLE_PAGE_BYTES_MAX,
-        false => PAGE_BYTES_MAX,
-    };
-    page_bytes_of(files.len(), most)
+    let most = files.iter().map(|file| match file.form.format {
+        LogFormat::Text => PAGE_BYTES_MAX,
+        LogFormat::Records(format) => format.page_bytes_max,
+    });
+    page_bytes_of(files.len(), most.max().unwrap_or(PAGE_BYTES_MAX))
 }
 
 /// Returns the page size for this number of files, at most `most` bytes.

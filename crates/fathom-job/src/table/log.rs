@@ -4,7 +4,7 @@ use super::general::{U32, choice, cpus_allowed};
 use super::read::{byte, narrow};
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
-use crate::logs::{LogFileFormat, LogFull, LogValue};
+use crate::logs::{LogFull, LogValue};
 use crate::plan::Options;
 use crate::problem::Problem;
 
@@ -173,13 +173,13 @@ pub(super) const ROWS: &[Row] = &[
         "log_format=parquet",
         ValueKind::Choice(&[
             choice("text", "fio's text format", |o| {
-                o.logs.format = LogFileFormat::Text;
+                o.logs.format = "text";
             }),
             choice(
                 "parquet",
                 "tables with the same columns, PREFIX_TYPE.N.parquet",
                 |o| {
-                    o.logs.format = LogFileFormat::Parquet;
+                    o.logs.format = "parquet";
                 },
             ),
         ]),
