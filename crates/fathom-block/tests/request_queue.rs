@@ -1,5 +1,5 @@
-//! The request queue beside a list of what was asked: every byte goes to the device once, no byte
-//! that was not asked for does, no limit is passed, and nobody who waits is forgotten.
+//! The request queue against a naive list of submitted bios: every byte reaches the device exactly
+//! once, no other byte does, no limit is exceeded, and every waiter is served.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,16 +12,16 @@ use proptest::prelude::*;
 
 const SUBMITTERS: u32 = 12;
 
-/// A queue, its submitters, and a device that completes what it is told to.
+/// A queue, its submitters, and a device that completes on demand.
 struct World {
     queue: RequestQueue,
     config: QueueConfig,
     now: Tick,
-    /// Bio of each submitter, until all of it is queued.
+    /// Bio of each submitter that is not yet fully queued.
     going_on: BTreeMap<u32, Bio>,
     may_ask: VecDeque<u32>,
     in_device: Vec<Command>,
-    /// Bytes of each bio that are not done, and where each of its bytes is to go.
+    /// Outstanding bytes of each bio, and its range on the device.
     open: BTreeMap<u32, (Bio, u64)>,
     bios: u32,
     done: Vec<DonePiece>,
@@ -100,7 +100,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets woken submitters ask, and dispatches what the device can take.
+    /// Lets woken submitters queue their bios, and dispatches what the device can take.
     fn settle(&mut self) {
         self.may_ask.extend(
             self.queue
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Everybody goes on until all is done.
+    /// Runs all submitters until every bio has completed.
     fn drain(&mut self) {
         while !self.may_ask.is_empty() || !self.in_device.is_empty() {
             if self.may_ask.is_empty() {
@@ -237,7 +237,7 @@ fn queue(max_bytes: u32, plug: bool) -> World {
     })
 }
 
-/// Writes of one page each; what the device gets of those that wait behind the first.
+/// Checks the requests that the device gets for one-page writes queued behind a first one.
 #[track_caller]
 fn check_merge(max_bytes: u32, pages: &[u64], want: &[(u64, u32)]) {
     let mut world = queue(max_bytes, false);

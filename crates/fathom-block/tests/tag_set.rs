@@ -1,11 +1,12 @@
-//! The tag set beside a plain set of numbers: no tag twice, nobody forgotten, whatever is asked.
+//! The tag set against a plain set of numbers: no tag is granted twice, and no waiter is forgotten,
+//! whatever the order of requests.
 
 use std::collections::HashSet;
 
 use fathom_block::{Hint, Policy, Tag, TagSet, TagSetConfig, WaiterId, Wakes};
 use proptest::prelude::*;
 
-/// A set with its users, each at one thing at a time.
+/// A tag set with its users, each of which does one thing at a time.
 struct World {
     set: TagSet,
     hint: Hint,
@@ -14,7 +15,7 @@ struct World {
     numbers: HashSet<usize>,
     /// Number of tags that each waiter waits for.
     waiting: Vec<Option<u32>>,
-    /// Waiters that were woken and have not asked yet.
+    /// Waiters that were woken and have not asked again yet.
     woken: Vec<WaiterId>,
 }
 
@@ -104,7 +105,7 @@ impl World {
         self.ask(waiter, need);
     }
 
-    /// Lets all end what they do; whoever is still waiting then has been forgotten.
+    /// Lets all users finish; one that still waits then was forgotten.
     fn end(mut self) {
         for _ in 0..100_000 {
             if !self.woken.is_empty() {
@@ -180,7 +181,8 @@ proptest! {
     }
 }
 
-/// All tags are taken, then `waiters` wait; those that `stays` does not name give up.
+/// Creates a set whose tags are all taken and for which `waiters` wait, less those that `stays`
+/// does not select.
 fn full(policy: Policy, waiters: u32, need: u32, stays: impl Fn(u32) -> bool) -> World {
     let mut world = World::new(TagSetConfig {
         tags: 64,

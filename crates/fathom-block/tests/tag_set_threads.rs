@@ -1,6 +1,5 @@
-//! The tag set under many orders in which threads can run. It is the program's own code, with
-//! shuttle's atomics and locks under it; a thread that is never woken is a deadlock, which shuttle
-//! reports together with the order that led there.
+//! The tag set under many thread schedules. It is the program's own code on shuttle's atomics and
+//! locks; a lost wake-up is a deadlock, which shuttle reports with the schedule that led to it.
 
 #![expect(
     unreachable_pub,
@@ -29,11 +28,11 @@ mod sync {
     pub(crate) use std::sync::PoisonError;
 }
 
-/// The set as threads use it: each sleeps at a place of its own.
+/// The tag set as threads use it: each sleeps on its own condition variable.
 struct Blocking {
     set: TagSet,
     beds: Vec<Bed>,
-    /// Which tags are in somebody's hands.
+    /// Tags held by a thread.
     taken: Vec<AtomicBool>,
 }
 
@@ -55,7 +54,8 @@ impl Blocking {
         }
     }
 
-    /// All the tags of a request of `need` pieces; pieces that came go out while others wait.
+    /// Takes the tags of a request of `need` pieces; pieces with a tag complete while others still
+    /// wait.
     fn one_request(&self, hint: &mut Hint, waiter: WaiterId, need: usize, tags: &mut Vec<Tag>) {
         let mut got = 0;
         while got < need {
@@ -94,7 +94,7 @@ impl Blocking {
     }
 }
 
-/// Threads with requests of `needs` pieces each, twice over.
+/// Runs one thread per entry of `needs`, each with two requests of that many pieces.
 fn check(tags: u32, policy: Policy, needs: &'static [usize]) {
     let run = move || {
         let waiters = u32::try_from(needs.len()).expect("few");
@@ -157,5 +157,5 @@ fn elastic_forgets_nobody() {
     check(3, Policy::Elastic, &[3, 3, 3, 3]);
 }
 
-/// Number of orders of each kind to try; more find nothing new in minutes.
+/// Schedules to try of each kind; more found nothing new in minutes.
 const ORDERS: usize = 400;

@@ -1,5 +1,5 @@
-//! Syncs and trims that an engine does not queue: in batches with other ops they go alone, and
-//! what comes after one waits for it.
+//! Syncs and trims that an engine cannot queue: in batches with other ops they are submitted alone,
+//! and later ops wait for them.
 #![expect(
     clippy::unwrap_used,
     reason = "the whole file is a test, its helpers too"
@@ -10,7 +10,7 @@ mod common;
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// Engines with a queue of their own, and those that workers give one to.
+/// Asynchronous engines, and synchronous ones that offload workers make asynchronous.
 const ENGINES: [&str; 5] = [
     "libaio",
     "io_uring",
@@ -19,8 +19,8 @@ const ENGINES: [&str; 5] = [
     "io_uring --io_submit_mode=offload --offload_kick=each",
 ];
 
-/// The job's part of the report, or why the kernel has no such engine. A run that does not end is
-/// ended.
+/// Runs a job and returns its part of the report, or why the kernel lacks the engine. Kills a run
+/// that does not end.
 fn job(folder: &Folder, words: &str) -> Result<Value, String> {
     let words = format!(
         "-s KILL 60 {} run --name=t --filename=data --output-format=json {words}",

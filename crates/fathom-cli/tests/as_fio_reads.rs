@@ -1,4 +1,4 @@
-//! The places of the note that a text was read as fio reads it.
+//! Reports and streams in which the note on fio's reading of a value appears.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

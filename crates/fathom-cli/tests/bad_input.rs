@@ -1,4 +1,4 @@
-//! Plans that make little sense: what each name of the program says and ends with.
+//! Invalid plans: messages and exit codes under both names of the program.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,7 +6,7 @@ mod common;
 
 use common::Folder;
 
-/// Words, and what `fathom` and `fio` end with; a part of what is said on either stream.
+/// Command line, exit code as `fathom` and as `fio`, and a part of the message on either stream.
 const CASES: &[(&str, i32, i32, &str)] = &[
     // fio ends with 0; as `fathom` the failure is told by the exit code.
     ("--exec_prerun=false", 1, 0, "exec_prerun `false` failed"),

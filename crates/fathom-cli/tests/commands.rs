@@ -1,10 +1,10 @@
-//! A job's own commands, and what becomes of their failures, in whole runs.
+//! `exec_prerun` and `exec_postrun` in whole runs, and the effects of their failures.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder of its own, removed in the end.
+/// Scratch directory, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -100,7 +100,7 @@ fn no_exec_refuses_commands() {
     assert!(!folder.0.join("made").exists());
 }
 
-/// A job of some seconds.
+/// Options of a job that runs for some seconds.
 const SLOW: [&str; 6] = [
     "--name=t",
     "--ioengine=null",

@@ -1,4 +1,4 @@
-//! The command lines of tools that call fio, as their sources have them, and what they look for.
+//! Command lines of tools that call fio, taken from their sources, and the output they look for.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

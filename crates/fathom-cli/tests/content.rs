@@ -1,5 +1,5 @@
-//! Written data compress and repeat as configured: measured with zstd and by
-//! counting blocks that are the same.
+//! Compressibility and duplication of written data are as configured: measured with zstd and by
+//! counting equal blocks.
 #![expect(clippy::print_stderr, reason = "says why nothing was measured")]
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The bytes that a job of 4 MiB with these options writes.
+/// Returns the bytes that a 4 MiB job with these options writes.
 #[track_caller]
 fn written(name: &str, options: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("content-{name}"));
@@ -30,7 +30,7 @@ fn written(name: &str, options: &str) -> Vec<u8> {
     bytes
 }
 
-/// Bytes left when zstd has compressed these; `None` without it.
+/// Returns the size after compression by zstd; `None` if zstd is not installed.
 fn compressed(bytes: &[u8]) -> Option<usize> {
     let zstd = Command::new("zstd")
         .args(["-q", "-c", "-3"])

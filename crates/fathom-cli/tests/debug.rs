@@ -1,4 +1,4 @@
-//! `--debug`: fio's lines where tools look for them, and nothing of it without.
+//! `--debug`: fio's lines where tools look for them, and none without the switch.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,7 +8,7 @@ use common::Folder;
 
 const JOB: &str = "--name=x --ioengine=null --size=8k --rw=randread";
 
-/// The lines of a kind, without kind and process.
+/// Returns the debug lines of a category, without category and process.
 fn of_kind(kind: &str, text: &str) -> Vec<String> {
     let head = format!("{kind:<8} ");
     let lines = text.lines().filter_map(|line| line.strip_prefix(&head));
@@ -59,7 +59,7 @@ fn debug_writes_seeds_and_options_to_the_output_file() {
     );
 }
 
-/// As in fio's published test of steady states, there need be no job.
+/// As in fio's own steady-state test, which has no job.
 #[test]
 fn debug_prints_the_steady_state_rule_without_a_run() {
     let folder = Folder::new();

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Folder, Run};
 
-/// The error and the number of reads of each job.
+/// Returns the error and the number of reads of each job.
 fn ends(run: &Run) -> Vec<(u64, u64)> {
     let jobs = run.json()["jobs"].as_array().unwrap().clone();
     let ends = jobs.iter().map(|job| {

@@ -1,4 +1,4 @@
-//! Files that are special, and file systems that are full, small or no place for data.
+//! Special files, and file systems that are full, small, or not meant for data.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use common::{Folder, Run};
 
-/// Ops and bytes of a report's first job, over all directions.
+/// Returns ops and bytes of a report's first job, over all directions.
 fn moved(run: &Run) -> (u64, u64) {
     let job = &run.json()["jobs"][0];
     let sum = |name: &str| {
@@ -32,8 +32,8 @@ fn make(folder: &Folder, name: &str, length: u64) {
     file.set_len(length).unwrap();
 }
 
-/// The program where a tmpfs of so many KiB is mounted on the folder `small`; nothing of it is left
-/// when the program has ended. `None` where this may not be.
+/// Runs the program in a mount namespace with a tmpfs of `kib` KiB on the directory `small`;
+/// nothing of it remains when the program has ended. `None` where mounting is not permitted.
 fn on_small_disk(folder: &Folder, kib: u32, before: &str, words: &str) -> Option<Run> {
     fs::create_dir_all(folder.path().join("small")).unwrap();
     let program = env!("CARGO_BIN_EXE_fathom");

@@ -11,7 +11,8 @@ use std::process::Command;
 
 use common::Folder;
 
-/// The system calls of a run that begin like one of `calls`, without times; `None` without strace.
+/// Returns the system calls of a run whose names start with one of `calls`, without times; `None`
+/// if strace is not installed.
 fn calls(folder: &Folder, calls: &str, words: &str) -> Option<Vec<String>> {
     let trace = folder.path().join("trace");
     let run = Command::new("strace")
@@ -33,7 +34,7 @@ fn calls(folder: &Folder, calls: &str, words: &str) -> Option<Vec<String>> {
     Some(text.lines().filter_map(of_call).filter(own).collect())
 }
 
-/// As seen of fio 3.33: the smallest range that holds what was written since the last one.
+/// As observed of fio 3.33: the smallest range that covers the writes since the last call.
 #[test]
 fn the_range_that_is_synced_is_what_was_written_since() {
     let folder = Folder::new();
@@ -127,7 +128,7 @@ fn jobs_take_turns_on_a_file_that_they_lock() {
     }
 }
 
-/// The lock is held around each op, so ops of two jobs never overlap in time.
+/// The lock is held for the duration of each op, so ops of two jobs never overlap in time.
 #[test]
 fn no_two_ops_overlap_under_an_exclusive_lock() {
     let folder = Folder::new();
@@ -190,8 +191,8 @@ fn ops_of_libaio_can_be_vectors() {
     assert!(own.contains("vectors"), "{own}");
 }
 
-/// As seen of fio 3.33: files and clones are named after the section, the first clone's reports and
-/// logs after the `name` inside it.
+/// As observed of fio 3.33: files and clones are named after the section, the first clone's reports
+/// and logs after the `name` inside it.
 #[test]
 fn files_are_named_after_the_section() {
     let job = "[job-1]\nname=wal\nrw=write\nsize=8k\nnumjobs=2\nwrite_bw_log\n\

@@ -31,7 +31,7 @@ use std::time::Duration;
 use common::Folder;
 use serde_json::Value;
 
-/// Kinds of runs: name, words, bytes that the jobs move. The first is the plainest.
+/// Kinds of runs: name, arguments, bytes that the jobs move. The first is the simplest.
 const RUNS: [(&str, &str, u64); 16] = [
     ("psync", "--rw=randrw", 64 << 10),
     ("sync", "--rw=write --fsync=4 --end_fsync=1", 64 << 10),
@@ -94,12 +94,12 @@ const RUNS: [(&str, &str, u64); 16] = [
 /// Expected effect of a call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// The run does all that it was to do, and ends with 0.
+    /// The run completes and exits with 0.
     Harmless,
-    /// Ends with another code.
+    /// The run exits with another code.
     Failed,
-    /// It is the loader's, the allocator's or the standard library's, which end the process by a
-    /// signal or a panic of their own.
+    /// The call is the loader's, the allocator's or the standard library's, which end the process
+    /// by a signal or a panic of their own.
     Runtime,
     /// One of the first two.
     Either,
@@ -107,7 +107,7 @@ enum Expected {
 
 use Expected::{Either, Failed, Harmless, Runtime};
 
-/// The first row that fits counts: calls, errnos (none: all), what is expected.
+/// Calls, errnos (none: all), and the expected effect; the first matching row applies.
 const EXPECTED: &[(&str, &str, Expected)] = &[
     // Signals break off what is begun again.
     (
@@ -145,14 +145,14 @@ const EXPECTED: &[(&str, &str, Expected)] = &[
     ),
 ];
 
-/// Calls that nothing is injected into: of a process and its threads, which nothing is left to
-/// test without; waiting among threads, whose only errors are ours; numbers, which cannot fail, and
-/// whose negated errno would be taken for another process's number.
+/// Calls exempt from injection: those without which nothing is left to test (process and thread
+/// control), waiting between threads, whose only errors would be bugs of ours, and calls that
+/// cannot fail, whose negated errno would pass for another process's number.
 const LEFT_OUT: &str = "execve exit exit_group rt_sigreturn set_tid_address set_robust_list rseq \
                         brk clone clone3 fork vfork restart_syscall futex \
                         gettid getpid getppid getuid geteuid getgid getegid";
 
-/// In a usual run, and those that are added in a long one.
+/// Errnos injected in a usual run, and those that a long one adds.
 const ERRNOS: [&str; 3] = ["EIO", "EINTR", "EAGAIN"];
 const MORE_ERRNOS: [&str; 5] = ["ENOMEM", "ENOSPC", "EPERM", "EMFILE", "EINVAL"];
 
@@ -166,16 +166,16 @@ struct Injection {
     number: u32,
 }
 
-/// End of such a run.
+/// Outcome of a run with an injected error.
 #[derive(Debug)]
 struct Outcome {
-    /// An exit code, or 128 and a signal.
+    /// Exit code, or 128 plus the signal.
     code: i32,
     out: String,
     err: String,
-    /// The trace has the mark of an injected error.
+    /// The trace shows the injected error.
     was_injected: bool,
-    /// Files beside those that are the user's.
+    /// Files left behind that are not the user's.
     left: Vec<String>,
     seconds: f64,
 }
@@ -262,7 +262,7 @@ fn has_strace() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// All that is to be tried.
+/// Returns all injections to try.
 fn injections(all: bool) -> Vec<Injection> {
     let left_out: BTreeSet<&str> = LEFT_OUT.split_whitespace().collect();
     let loader = most(&counted(&["--version"]));
@@ -340,7 +340,7 @@ fn counted(words: &[impl AsRef<str>]) -> BTreeMap<String, BTreeMap<String, u32>>
     counts
 }
 
-/// The words of a run; `@` is a name of its own.
+/// Returns the arguments of a run; `@` becomes a unique name.
 fn words(run: usize, name: &str) -> Vec<String> {
     let name = format!("{}-{name}", std::process::id());
     let own = RUNS[run].1.replace('@', &name);
@@ -349,7 +349,7 @@ fn words(run: usize, name: &str) -> Vec<String> {
     words.split_whitespace().map(String::from).collect()
 }
 
-/// Runs with an error; `None` if it does not end.
+/// Runs with an injected error; `None` if the run does not end.
 fn run(injection: &Injection, turn: &str) -> Option<Outcome> {
     let (folder, beside) = (Folder::new(), Folder::new());
     let Injection {
@@ -419,7 +419,7 @@ fn run(injection: &Injection, turn: &str) -> Option<Outcome> {
     })
 }
 
-/// Removes a control group, once the kernel has seen that its last thread is gone.
+/// Removes a control group once the kernel has released its last thread.
 fn remove(group: &str) {
     for _ in 0..500 {
         match fs::remove_dir(group) {
@@ -432,7 +432,7 @@ fn remove(group: &str) {
     panic!("{group} is in use");
 }
 
-/// Files that are neither whole data nor what the user asked for.
+/// Returns files that are neither complete data files nor requested outputs.
 fn left_in(folder: &Folder) -> Vec<String> {
     let mut left = folder.names();
     left.retain(|name| match name.as_str() {
@@ -443,7 +443,7 @@ fn left_in(folder: &Folder) -> Vec<String> {
     left
 }
 
-/// Returns the fault in how a run ended, if any.
+/// Returns what is wrong with the outcome of a run, if anything.
 fn wrong_with(injection: &Injection, outcome: &Outcome) -> Option<String> {
     // Runs differ in how often their threads look around.
     if !outcome.was_injected {
@@ -520,13 +520,13 @@ fn expected(injection: &Injection) -> Expected {
     rows.next().map_or(Either, |row| row.2)
 }
 
-/// Seconds of the machine's clock.
+/// Returns the time in seconds.
 fn now() -> f64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap();
     uptime.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// A run that takes longer does not end, however busy the machine is.
+/// A run that takes longer is considered hung, however busy the machine.
 const LIMIT_S: f64 = 30.0;
 /// Longest duration of a run on an idle machine.
 const IDLE_LIMIT_S: f64 = 3.0;

@@ -1,4 +1,4 @@
-//! Runs that are stopped while they wait for something other than their ops.
+//! Runs interrupted while they wait for something other than their ops.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use common::{Folder, Run};
 
-/// Looks every now and then whether something has come about; false after a minute.
+/// Polls a condition; returns false if it does not hold within a minute.
 fn comes_about(mut there: impl FnMut() -> bool) -> bool {
     (0..3000).any(|_| {
         let there = there();
@@ -28,7 +28,7 @@ fn comes_about(mut there: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// The program, killed when the test ends.
+/// Child process, killed on drop.
 struct Running(Option<Child>);
 
 impl Running {
@@ -43,7 +43,7 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// Its outcome, if it ends within a minute.
+    /// Waits for the outcome, which must come within a minute.
     #[track_caller]
     fn outcome(mut self) -> Run {
         let child = self.0.as_mut().unwrap();
@@ -62,7 +62,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for the number of a process that a command writes to a file.
+/// Waits for the PID that a command writes to a file.
 fn number(path: &Path) -> u32 {
     let mut number = None;
     let read = || -> Option<u32> { fs::read_to_string(path).ok()?.trim().parse().ok() };
@@ -88,7 +88,7 @@ fn ends(process: u32) -> bool {
     ended
 }
 
-/// A job whose command starts a process of its own, its number in `number`.
+/// Returns a run whose hook command starts a process and writes its PID to the file `number`.
 fn job_with(folder: &Folder, option: &str) -> Command {
     folder.write(
         "command",
@@ -135,8 +135,7 @@ fn a_second_interrupt_ends_exec_postrun() {
     assert_eq!(run.code, None, "{run:#?}");
 }
 
-/// A control group that holds the disk below a file to so many reads a second; `None` where that
-/// cannot be done.
+/// Control group that limits reads of the disk below a file; `None` where that is not possible.
 struct Held(std::path::PathBuf);
 
 impl Held {
@@ -159,8 +158,8 @@ impl Drop for Held {
     }
 }
 
-/// The kernel tears libaio's queue down when the device has done what is in it, and not before: the
-/// user is told at once.
+/// The kernel tears down libaio's queue only when the device has completed its ops; the user is
+/// told so at once.
 #[test]
 fn waiting_for_a_slow_disk_is_reported() {
     let folder = Folder::new();
@@ -231,7 +230,7 @@ fn a_trigger_does_not_keep_the_user_waiting() {
     assert!(ends(process), "it is an orphan: {run:#?}");
 }
 
-/// Files of tables in these folders.
+/// Returns the files of `fathom table` in these directories.
 fn tables_files(folders: &[&Path]) -> Vec<std::path::PathBuf> {
     let entries = folders
         .iter()
@@ -277,8 +276,8 @@ fn leftovers_of_a_killed_table_are_removed_by_the_next() {
     assert_eq!(new(), Vec::<std::path::PathBuf>::new(), "{run:#?}");
 }
 
-/// A library that sets the time of day back by 1000 s once a file is there, and then says that it
-/// was asked for the time; `None` where there is no C compiler.
+/// Builds a library, for LD_PRELOAD, that sets the time of day back by 1000 s once a file exists
+/// and records that it was asked for the time; `None` without a C compiler.
 fn time_of_day(folder: &Folder) -> Option<std::path::PathBuf> {
     let source = folder.write(
         "time.c",
@@ -313,7 +312,7 @@ fn time_of_day(folder: &Folder) -> Option<std::path::PathBuf> {
     made.then_some(library)
 }
 
-/// A run on that clock, which is set back once the run has begun.
+/// Runs the program on that clock, which is set back once the run has begun.
 fn set_back(folder: &Folder, library: &Path, words: &str) -> Running {
     let words = format!(
         "run --name=t --ioengine=null --rw=read --size=1g --clocksource=gettimeofday \

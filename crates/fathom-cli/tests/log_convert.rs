@@ -7,7 +7,7 @@ use std::fs;
 
 use common::Folder;
 
-/// Logs of one run; as text, `more` says how.
+/// Runs a job that writes latency logs, with the options `more`.
 fn logged(folder: &Folder, more: &str) {
     let words = format!(
         "run --name=t --ioengine=null --rw=randrw --bs=4k --size=4m --rate_iops=4000 \

@@ -1,5 +1,4 @@
-//! I/O logs on real files: what they are called, what stands in them, and what happens when they
-//! cannot be written.
+//! I/O logs on real files: names, contents, and failures to write them.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
@@ -10,7 +9,7 @@ use common::Folder;
 
 const NULL: &str = "--name=t --ioengine=null --rw=randread --bs=4k --iodepth=8";
 
-/// Lines of a file of the folder.
+/// Returns the lines of a file in the directory.
 fn lines(folder: &Folder, name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
     text.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! `fathom run --machine`: whole runs on machines that are not there.
+//! `fathom run --machine`: whole runs on modelled machines.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +20,7 @@ latency_us = 100
 const JOB: &str = "--name=j --ioengine=libaio --direct=1 --filename=/dev/modelled --rw=randread \
                    --bs=4k --iodepth=8 --number_ios=1000";
 
-/// A folder with this machine file.
+/// Creates a directory with this machine file.
 fn with(machine: &str) -> Folder {
     let folder = Folder::new();
     folder.write("m.toml", machine);
@@ -137,7 +137,7 @@ fn equal_runs_give_equal_bytes() {
     }
 }
 
-/// Three centuries of virtual time, and the report of what ran of them.
+/// An interrupted run of three centuries of virtual time reports what it did.
 #[test]
 fn an_interrupted_long_run_ends_with_a_report() {
     let folder = with(MACHINE);
@@ -204,7 +204,7 @@ fn errors_in_machine_files_have_their_position() {
     check_refused("", JOB, &["the machine has no device"]);
 }
 
-/// A device of this model with these tables.
+/// Returns a machine file with one device of this model and these tables.
 fn of(model: &str, tables: &str) -> String {
     format!(
         "[[device]]\nnames = [\"*\"]\nmodel = \"{model}\"\ncapacity_gib = 1\n{tables}\n\

@@ -116,7 +116,7 @@ fn a_full_device_fails_the_op_that_met_it() {
     }
 }
 
-/// In any moment of a run: nothing is left of it but the file that it works on.
+/// A run killed at any moment leaves nothing but its data file.
 #[test]
 fn runs_killed_at_random_leave_nothing_behind() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! `io_submit_mode=offload` where something goes wrong: a disk that stalls, calls that are
-//! interrupted, users who may not do much.
+//! `io_submit_mode=offload` under adverse conditions: a stalling disk, interrupted system calls, an
+//! unprivileged user.
 #![expect(
     clippy::unwrap_used,
     reason = "the whole file is a test, its helpers too"
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use common::Folder;
 use serde_json::Value;
 
-/// Runs a line of shell; whether it succeeded.
+/// Runs a line of shell and returns whether it succeeded.
 fn shell(script: &str) -> bool {
     Command::new("sh")
         .args(["-c", script])
@@ -27,7 +27,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// The program in this folder, its report in JSON.
+/// Starts the program in this directory, with a JSON report.
 fn started(folder: &Folder, words: &str) -> Child {
     let words = format!("run --name=t --io_submit_mode=offload --output-format=json {words}");
     folder
@@ -38,7 +38,7 @@ fn started(folder: &Folder, words: &str) -> Child {
         .unwrap()
 }
 
-/// Its exit code, its report's first job, and all that it said.
+/// Returns the exit code, the report's first job, and everything on both streams.
 fn ended(child: Child) -> (Option<i32>, Value, String) {
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -47,7 +47,7 @@ fn ended(child: Child) -> (Option<i32>, Value, String) {
     (output.status.code(), report["jobs"][0].clone(), said)
 }
 
-/// A control group that holds the disk below a file to some reads a second.
+/// Control group that limits reads of the disk below a file.
 struct Held(PathBuf);
 
 impl Held {
@@ -70,7 +70,7 @@ impl Drop for Held {
     }
 }
 
-/// Four reads a second: the job and its workers wait for the disk nearly all the time.
+/// At four reads per second the job and its workers wait for the disk nearly all the time.
 #[test]
 fn a_disk_that_stalls_does_not_hold_up_an_interrupt() {
     for engine in ["psync", "libaio", "io_uring"] {
@@ -105,7 +105,7 @@ fn a_disk_that_stalls_does_not_hold_up_an_interrupt() {
     }
 }
 
-/// A stop and a continuation break off the calls in which workers wait (EINTR).
+/// SIGSTOP and SIGCONT interrupt the calls in which workers wait (EINTR).
 #[test]
 fn calls_that_are_interrupted_fail_no_op() {
     for engine in ["psync", "pvsync2", "libaio", "io_uring"] {
@@ -145,7 +145,7 @@ fn threads(pid: u32, ask: impl Fn(u32) -> Option<String>) -> Vec<(String, String
     .collect()
 }
 
-/// Each worker is who the job is, and as urgent.
+/// Each worker has the job's credentials and priority.
 #[test]
 fn workers_have_the_credentials_and_the_priority_of_their_job() {
     let folder = Folder::new();
@@ -199,7 +199,7 @@ fn workers_have_the_credentials_and_the_priority_of_their_job() {
     );
 }
 
-/// Without any right but to read and write its own file.
+/// A user with no privileges but access to its own file.
 #[test]
 fn an_ordinary_user_needs_nothing_special() {
     let folder = Folder::new();

@@ -19,14 +19,14 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// A line of shell in this folder.
+/// Runs a line of shell in this directory.
 fn shell(folder: &Folder, script: &str) -> Run {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(folder.path());
     Run::of(command)
 }
 
-/// A control group of so many threads at most.
+/// Control group with a limit on the number of threads.
 struct Few(PathBuf);
 
 impl Few {
@@ -46,7 +46,7 @@ impl Drop for Few {
     }
 }
 
-/// A job that wants a second worker as soon as the first has something to do.
+/// Returns a job that asks for a second worker as soon as the first is busy.
 fn job(folder: &Folder, engine: &str) -> String {
     format!(
         "{FATHOM} run --name=t --io_submit_mode=offload --ioengine={engine} --rw=randread \
@@ -55,8 +55,8 @@ fn job(folder: &Folder, engine: &str) -> String {
     )
 }
 
-/// Two threads are the program's and the job's. A worker that there is does all the work; where
-/// there is none the job cannot be.
+/// Two threads are the program's and the job's. If a worker can start, it does all the work; if
+/// none can, the job fails.
 #[track_caller]
 fn check(run: Run, engine: &str, threads: u32) {
     let has_a_worker = threads > 2;
@@ -102,7 +102,7 @@ fn a_pids_limit_of_a_cgroup_is_reported_and_not_fatal() {
     }
 }
 
-/// The limit holds for all that a user runs: so it is one who runs nothing else.
+/// The limit counts all processes of a user, so the test uses one that runs nothing else.
 #[test]
 fn a_thread_limit_of_the_user_is_reported_and_not_fatal() {
     let folder = Folder::new();
@@ -178,8 +178,8 @@ fn workers_told(run: &Run) -> u32 {
     after.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// A worker that cannot open the job's files takes no op, and so fails none: where a job can be
-/// done at all, it is done with any more files that the process may open.
+/// A worker that cannot open the job's files takes no op, and so fails none: a job that can run at
+/// all runs with any number of further files that the process may open.
 #[test]
 fn a_limit_on_open_files_is_reported_and_not_fatal() {
     for engine in ["psync", "io_uring"] {
@@ -223,7 +223,8 @@ fn a_limit_on_open_files_is_reported_and_not_fatal() {
     }
 }
 
-/// One that begins late has its files since the start: the others' workers leave it those.
+/// A job that starts late has its descriptors reserved from the start: workers of other jobs leave
+/// them free.
 #[test]
 fn the_first_worker_of_a_job_has_its_files_before_any_other_job_begins() {
     let folder = Folder::new();

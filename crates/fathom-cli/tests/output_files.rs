@@ -1,5 +1,5 @@
-//! Files that the program writes at its user's word: nothing but regular files is replaced, nothing
-//! is touched before the plan can run, and no result is lost.
+//! Output files named by the user: only regular files are replaced, nothing is touched before the
+//! plan can run, and no result is lost.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -26,7 +26,7 @@ fn text(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.path().join(name)).unwrap()
 }
 
-/// Makes a FIFO, where one can be made.
+/// Creates a FIFO; returns whether that was possible.
 fn fifo(folder: &Folder, name: &str) -> bool {
     let made = Command::new("mkfifo")
         .arg(folder.path().join(name))
@@ -38,8 +38,8 @@ fn fifo(folder: &Folder, name: &str) -> bool {
     true
 }
 
-/// Starts the program, waits until `begun` is there, interrupts it once, and gives what it left.
-/// Kills it, and fails the test, if it has not ended by a generous deadline.
+/// Starts the program, waits until the file `begun` exists, interrupts the program once, and
+/// returns the files it left. Kills it, and fails the test, if it misses a generous deadline.
 fn interrupted(folder: &Folder, words: &str, begun: &str) -> Run {
     let mut command = folder.command(FATHOM, words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,7 +67,7 @@ fn interrupted(folder: &Folder, words: &str, begun: &str) -> Run {
     }
 }
 
-/// A child that does not outlive a failed test.
+/// Child process, killed if the test fails.
 struct Guard(Option<Child>);
 
 impl Drop for Guard {
@@ -226,7 +226,7 @@ fn report_that_cannot_be_written_goes_to_standard_output() {
     assert!(folder.path().join("full").is_symlink());
 }
 
-/// Neither what else cannot be saved is a reason to lose the report.
+/// A report is not lost because another output cannot be saved.
 #[test]
 fn the_report_is_written_though_another_file_fails() {
     let folder = Folder::new();
@@ -429,8 +429,8 @@ fn many_logs_are_opened_up_to_the_hard_limit() {
     assert_eq!(folder.names().len(), 32 * 4 + 1);
 }
 
-/// fio writes its errors into the file that `--output` names, unless it comes behind the first
-/// error; here a refused command line leaves no such file but where fio does.
+/// fio writes errors to the file of `--output`, unless the switch follows the first error; a
+/// refused command line leaves such a file only where fio does.
 #[test]
 fn refused_command_line_leaves_no_report() {
     let folder = Folder::new();
@@ -484,7 +484,7 @@ fn refused_command_line_leaves_no_report() {
     assert_eq!(text(&folder, "report"), "earlier");
 }
 
-/// As in fio; its JSON has no error there, ours the job's.
+/// As in fio, except that fio's JSON shows no error, and ours the job's.
 #[test]
 fn job_whose_file_must_not_be_made_fails_alone_under_fio_s_name() {
     let folder = Folder::new();

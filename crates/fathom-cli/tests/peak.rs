@@ -8,14 +8,14 @@ mod common;
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// A file of 1 MiB, so that every block of it is found.
+/// Creates a directory with a file of 1 MiB, few enough blocks that every one is read.
 fn with_file() -> Folder {
     let folder = Folder::new();
     folder.write("data", vec![7_u8; 1 << 20]);
     folder
 }
 
-/// The one point of a measurement; `None` where this kernel has no such engine.
+/// Returns the only point of a measurement; `None` if this kernel lacks the engine.
 #[track_caller]
 fn point(folder: &Folder, words: &str) -> Option<Value> {
     let run = folder.fathom(&format!("peak --json --seconds 1 {words}"));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use common::Folder;
 use serde_json::Value;
 
-/// The file that names a disk's scheduler; has its text back when the test ends, however it ends.
+/// Scheduler setting of a disk, restored on drop.
 struct Scheduler {
     file: PathBuf,
     before: String,
@@ -66,7 +66,7 @@ impl Drop for Scheduler {
     }
 }
 
-/// One run: the mean clat of the urgent reads over that of the others.
+/// Runs the jobs once and returns the mean clat of the urgent reads divided by that of the others.
 fn ratio(folder: &Folder) -> f64 {
     let run = folder
         .fathom(
@@ -86,7 +86,7 @@ fn ratio(folder: &Folder) -> f64 {
     urgent / others
 }
 
-/// The load average, if more wants to run than there are processors.
+/// Returns the load average if it exceeds the number of CPUs.
 fn busy() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Bad input: each is refused with a message, exit code 2, and nothing created.
+//! Bad input is refused with a message and exit code 2, and nothing is created.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -6,7 +6,7 @@ mod common;
 
 use common::Folder;
 
-/// The words, and what the message must contain.
+/// Command lines, and what the message must contain.
 const LINES: &[(&str, &[&str])] = &[
     ("run", &["no job"]),
     ("run --name=t --rw=randread", &["size="]),
@@ -92,7 +92,7 @@ fn command_lines() {
     }
 }
 
-/// The job file, and what the message must contain beside the file's name.
+/// Job files, and what the message must contain besides the file's name.
 const FILES: &[(&[u8], &[&str])] = &[
     (b"", &["no sections"]),
     (b"\x7fELF\x02\x01\x01\0\0\0\xff\xfe", &[]),

@@ -1,4 +1,4 @@
-//! `fathom run --save-distribution`: what one run took, drawn again by another.
+//! `fathom run --save-distribution`: latencies of one run, drawn again by another.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -22,7 +22,7 @@ seek_linear_ms = 3
 looks_at = 1
 ";
 
-/// A direction's clat in a report: percentiles, ns.
+/// Returns percentiles of a direction's clat in a report, ns.
 fn percentiles(report: &Value, direction: &str) -> [f64; 4] {
     let clat = &report["jobs"][0][direction]["clat_ns"];
     let at = |percent: &str| clat["percentile"][percent].as_f64().unwrap();

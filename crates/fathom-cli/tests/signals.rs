@@ -1,4 +1,4 @@
-//! Runs that are disturbed from outside: told to stop, or stopped for a while.
+//! Runs that receive signals: interrupted, terminated, or stopped for a while.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// The program in the background, and the shell that disturbs it; `$PID` is the program's number.
+/// Runs the program in the background of a shell script that sends it signals; `$PID` is its PID.
 fn disturbed(folder: &Folder, program: &str, words: &str, script: &str) -> Run {
     let mut command = folder.command(program, words);
     let child = command
@@ -61,8 +61,8 @@ fn one_interrupt_stops_reaps_and_reports() {
     }
 }
 
-/// A script's shell has what runs behind `&` ignore the interrupt; whoever takes it over, as fio
-/// does, can be stopped by one all the same.
+/// A shell script makes its background jobs ignore SIGINT; a program that installs a handler, as
+/// fio does, can be interrupted all the same.
 #[test]
 fn a_background_run_of_a_script_stops_on_sigint() {
     let folder = Folder::new();
@@ -84,9 +84,10 @@ fn a_second_interrupt_exits_at_once() {
     assert!(matches!(run.code, None | Some(2)), "{run:#?}");
 }
 
-/// Stops the program for a second once it has done a thousand ops. Each moment is looked at, so
-/// that the stop is known to lie between bounds however late the shell is; `waits` are what the
-/// program's threads waited for a processor, in nanoseconds, while stopped and a second later.
+/// Stops the program for a second once it has done a thousand ops. The script records the time of
+/// each step, so that the length of the stop is known within bounds however late the shell runs;
+/// `waits` is the time in ns that the program's threads waited for a CPU, while stopped and a
+/// second later.
 const STALL: &str = "
     ops() { while read name count; do [ $name = syscr: ] && echo $count; done < /proc/$PID/io; }
     for i in $(seq 100); do [ $(ops) -gt 1000 ] && break; sleep 0.05; done
@@ -99,8 +100,8 @@ const STALL: &str = "
     sleep 1
     waits after";
 
-/// Time the program was stopped: at least, and at most with what it then waited for a processor. In
-/// nanoseconds.
+/// Returns bounds of the time that the program was stopped, ns: the upper one includes its wait for
+/// a CPU afterwards.
 fn stalled(folder: &Folder) -> (u64, u64) {
     let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let number = |text: &str| text.parse::<u64>().unwrap();

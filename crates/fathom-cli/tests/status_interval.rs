@@ -1,4 +1,4 @@
-//! `--status-interval`: whole reports while the jobs run, in every format.
+//! `--status-interval`: complete reports while the jobs run, in every format.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::Folder;
 use serde_json::{Deserializer, Value};
 
-/// A job of a good second at a hundred ops a second, with a report three times a second.
+/// Job of somewhat over a second at 100 IOPS, with three reports per second.
 const JOB: &str = "--name=t --ioengine=null --rw=read --size=1g --rate_iops=100 --runtime=1200ms \
                    --time_based --status-interval=300ms --eta=never";
 
@@ -105,7 +105,7 @@ fn number(document: &Value, pointer: &str) -> u64 {
         .unwrap_or_else(|| panic!("{pointer}"))
 }
 
-/// Large blocks from memory: nearly all of the time is the workers'.
+/// Large blocks in memory: nearly all of the CPU time is the workers'.
 #[test]
 fn an_interim_report_includes_cpu_time_of_workers() {
     for engine in ["psync", "io_uring"] {

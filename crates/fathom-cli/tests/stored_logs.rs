@@ -113,7 +113,7 @@ fn fio_inflates_ours_and_we_inflate_fios() {
     }
 }
 
-/// The command that takes fio's words.
+/// Returns the command that takes fio's arguments.
 fn own(name: &str) -> Vec<&str> {
     match name {
         "fio" => vec!["fio"],

@@ -121,7 +121,8 @@ fn a_report_goes_to_a_file() {
     assert!(run.err.contains("missing/report"), "{run:#?}");
 }
 
-/// A link, a file mounted by itself, one that only its owner reads: none may become another file.
+/// A link, a bind-mounted file, and a file readable by its owner alone: none may be replaced by
+/// another file.
 #[test]
 fn a_file_that_was_there_is_written_where_it_is() {
     use std::fs;
@@ -158,7 +159,7 @@ fn a_file_that_was_there_is_written_where_it_is() {
     );
 }
 
-/// Reports that come while the jobs run reach who listens at a pipe.
+/// Interim reports reach the reader of a pipe while the jobs run.
 #[test]
 fn a_pipe_gets_each_report_once() {
     let folder = Folder::new();
@@ -346,7 +347,7 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
-/// fio's reports keep 127 bytes of a name; its logs and files are called by all of it.
+/// fio's reports keep 127 bytes of a name; its logs and files use all of it.
 #[test]
 fn a_long_name_is_complete_in_every_report() {
     let folder = Folder::new();

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use common::{Folder, Run};
 
-/// Runs a job with these options, whose prerun says what `look` prints; gives that, or why the
-/// machine does not have it.
+/// Runs a job with these options whose prerun command is `look`, and returns what that printed, or
+/// why the machine lacks the feature.
 fn seen(options: &str, look: &str) -> Result<String, String> {
     let folder = Folder::new();
     let lines = options.replace(' ', "\n");

@@ -1,4 +1,4 @@
-//! fio's own tools, as Debian's package installs them, on what this program leaves behind.
+//! fio's own tools, as Debian's package installs them, on output files of this program.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stderr, reason = "says why nothing was tried")]
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::Folder;
 
-/// Runs a tool in the folder; `None` where it is not installed.
+/// Runs a tool in the directory; `None` if it is not installed.
 fn tool(folder: &Folder, name: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(name)
         .args(words)

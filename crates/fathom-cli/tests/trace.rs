@@ -1,5 +1,5 @@
-//! `fathom trace`, the whole program: on the disk under the build's folder, as far as this user
-//! may.
+//! `fathom trace`, the whole program, on the disk under the build directory, as far as this user
+//! may trace it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -14,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// A trace that goes on while something else is done.
+/// Trace running in the background.
 struct Tracing {
     child: Child,
     errors: BufReader<std::process::ChildStderr>,
 }
 
 impl Tracing {
-    /// Begun; or why it cannot be here.
+    /// Starts a trace; returns why if that is not possible here.
     fn begin(folder: &Folder, words: &str) -> Result<Self, String> {
         let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &format!("trace {words}"));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,7 +38,7 @@ impl Tracing {
         Err(line)
     }
 
-    /// Tells it to stop, and waits for its report.
+    /// Stops the trace and waits for its report.
     fn end(mut self) -> Run {
         let pid = self.child.id();
         let killed = Command::new("kill")
@@ -60,7 +60,7 @@ fn instance(pid: u32) -> bool {
     Path::new("/sys/kernel/tracing").join(name).exists()
 }
 
-/// The block device under a folder, or why there is none.
+/// Returns the block device under a directory, or why there is none.
 fn device_under(folder: &Folder) -> Result<String, String> {
     let number = fs::metadata(folder.path()).unwrap().dev();
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff);

@@ -1,8 +1,7 @@
-//! Validity statements of the binary where the storage, or what the run may use of it, is not what
-//! it seems: files in memory, loop devices over a page cache, limits of control groups.
-//!
-//! Mounts end with the mount namespace that each run has of its own, loop devices with the last
-//! process that has them open, control groups on drop.
+//! Validity statements where the storage, or the share of it that a run may use, is not what it
+//! seems: files in memory, loop devices over a page cache, limits of control groups. Mounts end
+//! with the mount namespace of each run, loop devices with the last process that has them open,
+//! control groups on drop.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "a test says what it skips")]
@@ -17,8 +16,8 @@ use std::process::Command;
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// Runs the program in a mount namespace after a script of the shell; `None`, with the reason
-/// printed, where the machine does not allow what the script does.
+/// Runs the program in a mount namespace after a shell script; `None`, with the reason printed,
+/// where the machine does not permit the script.
 fn in_namespace(folder: &Folder, script: &str, words: &str) -> Option<Value> {
     let script = format!(
         "{{ {script}; }} >&2 || exit {UNABLE}\nexec '{}' run --output-format=json --name=t {words}",
@@ -39,7 +38,7 @@ fn in_namespace(folder: &Folder, script: &str, words: &str) -> Option<Value> {
     Some(run.expect(0).json())
 }
 
-/// The statement of a check; all of them in the message where there is none.
+/// Returns the statement of a check; fails with all statements if there is none.
 #[track_caller]
 fn statement<'a>(report: &'a Value, check: &str) -> &'a Value {
     let all = report["fathom"]["validity"].as_array().unwrap();
@@ -55,11 +54,11 @@ fn doubts(report: &Value, check: &str, words: &str) {
     assert!(sentence.contains(words), "{sentence}");
 }
 
-/// A small file system in memory at `memory`.
+/// Mounts a small tmpfs at `memory`.
 const TMPFS: &str = "mkdir memory && mount -t tmpfs -o size=8m fathom memory";
 
-/// A loop device over `image`, as `$device`. Descriptor 3 keeps it for the program: it is detached
-/// already, and gone when the program is.
+/// Attaches a loop device over `image`, named by `$device`. Descriptor 3 keeps it for the program:
+/// it is marked for detachment, and gone when the program ends.
 const LOOP: &str = "device=$(losetup --find --show image) && exec 3<$device && \
                     losetup --detach $device";
 
@@ -113,11 +112,11 @@ fn a_loop_device_over_a_file_in_memory_is_no_disk() {
     doubts(&report, "storage", "in memory");
 }
 
-/// A control group of its own, removed on drop.
+/// Control group, removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group that has this controller, in the hierarchy of either version; `None`, with the
+    /// Creates a group with this controller, in the hierarchy of either version; `None`, with the
     /// reason printed, where that is not possible.
     fn new(hierarchy: &Path, name: &str) -> Option<Self> {
         let path = hierarchy.join(format!("fathom-validity-{name}-{}", std::process::id()));
@@ -161,7 +160,7 @@ impl Group {
         written.inspect_err(said).ok()
     }
 
-    /// Runs the program as a member.
+    /// Runs the program in the group.
     fn run(&self, folder: &Folder, words: &str) -> Run {
         let script = format!(
             "echo $$ > '{}' && exec '{}' run --output-format=json --name=t {words}",
@@ -181,7 +180,7 @@ impl Drop for Group {
     }
 }
 
-/// The device that the folder lies on, as control groups name it; `None` for none.
+/// Returns the device under a directory, as control groups name it; `None` if there is none.
 fn device(folder: &Folder) -> Option<String> {
     let raw = fs::metadata(folder.path()).unwrap().dev();
     let (major, minor) = (raw >> 8 & 0xfff, raw & 0xff | raw >> 12 & 0xf_ff00);
@@ -194,7 +193,7 @@ fn device(folder: &Folder) -> Option<String> {
     is_whole.then(|| format!("{major}:{minor}"))
 }
 
-/// Far above what the run moves: it is the limit's being there that is to be told.
+/// Far above what the run moves: the existence of the limit alone must be reported.
 const BYTES_PER_SECOND: u64 = 1 << 30;
 
 const BUSY: &str = "--ioengine=null --rw=read --size=1g --bs=512";
@@ -277,5 +276,5 @@ fn a_limit_of_memory_counts_for_buffers_and_the_working_set() {
     }
 }
 
-/// The exit code of a script that could not do its part; none of the program's.
+/// Exit code of a script that could not do its part; the program has no such code.
 const UNABLE: i32 = 77;

@@ -1,4 +1,4 @@
-//! The block map does what a `HashSet` of block numbers does.
+//! The block map against a `HashSet` of block numbers.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The completion list does what a queue behind a lock does.
+//! The completion list against a queue behind a lock.
 
 use std::collections::VecDeque;
 

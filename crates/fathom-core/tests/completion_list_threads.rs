@@ -1,5 +1,5 @@
-//! The completion list under every order in which threads can run, and every value that the memory
-//! model lets them read. The list is the program's own file, with loom's atomics under it.
+//! The completion list under every thread schedule and every value that the memory model permits.
+//! It is the program's own file, on loom's atomics.
 
 #![expect(
     unreachable_pub,
@@ -21,9 +21,9 @@ mod sync {
     pub(crate) use loom::sync::atomic;
 }
 
-/// Two threads push, each its own slots in ascending order, so many at once; a third drains in
-/// batches of `limit` and sleeps when there is nothing. A lost wake-up is a deadlock, which loom
-/// reports.
+/// Runs two threads that push their own slots in ascending order, `batch` at a time, and a third
+/// that drains in batches of `limit` and sleeps when the list is empty. A lost wake-up is a
+/// deadlock, which loom reports.
 fn check(pushed: [&'static [u32]; 2], limit: u32, batch: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);
@@ -111,6 +111,6 @@ fn a_slot_goes_round() {
     });
 }
 
-/// Number of preemptions of a thread. Two find each weakened ordering and each wrong edge that was
+/// Preemptions per thread. Two find every weakened ordering and every wrong transition that was
 /// tried, in seconds instead of minutes.
 const PREEMPTIONS: usize = 2;

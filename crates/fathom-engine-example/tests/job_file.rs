@@ -1,4 +1,4 @@
-//! The engine from a job file to the record, and what the job language says of its option.
+//! The engine from a job file to the record, and the job language's handling of its option.
 
 use std::io;
 
@@ -111,7 +111,7 @@ fn a_run_without_the_engine_refuses_the_plan() {
     assert!(error.to_string().contains("`delay`"), "{error}");
 }
 
-/// The places and codes of what is wrong with a job file.
+/// Checks the places and codes of the errors in a job file.
 #[track_caller]
 fn check_refused(job_file: &'static str, want: &[&str]) {
     let refusal = Host::with(job_file).parse("j.fio").expect_err(job_file);

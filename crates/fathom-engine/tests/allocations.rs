@@ -1,4 +1,4 @@
-//! No engine takes memory from the heap while ops run.
+//! No engine allocates while ops run.
 #![expect(clippy::unwrap_used, reason = "the whole file is a test")]
 
 use fathom_core::{Completion, Direction, FileIndex, Op, OpKind, Slot};
@@ -41,7 +41,7 @@ fn ops_run_without_the_heap() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// 10,000 reads and writes of a full queue that is reaped in parts.
+/// Runs 10,000 reads and writes at full depth, reaping in parts.
 fn run(name: &str, engine: &mut AnyEngine) {
     let engine = engine.as_dyn();
     engine.open(FileIndex::new(0)).unwrap();

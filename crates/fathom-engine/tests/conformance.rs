@@ -1,4 +1,4 @@
-//! One suite over all engines: what the contract promises, and what a worker relies on.
+//! Conformance suite of all engines: the guarantees of the contract on which a worker relies.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -10,7 +10,7 @@ use fathom_sys::clock::Clock;
 
 const BLOCK: u32 = 4096;
 
-/// An engine with workers on some files, all open.
+/// Creates an offloaded engine with these files open.
 fn engine(name: &str, paths: &[&str]) -> AnyEngine {
     let file = |path: &&str| EngineFile {
         path: (*path).into(),
@@ -45,7 +45,7 @@ fn read(slot: u32, file: u32, offset: u64) -> Op {
     }
 }
 
-/// Results by slot, once all of `count` ops have completed.
+/// Returns the results by slot once `count` ops have completed.
 fn results(engine: &mut AnyEngine, count: usize) -> Vec<(u32, i32)> {
     let engine = engine.as_dyn();
     let mut results = Vec::new();
@@ -60,7 +60,7 @@ fn results(engine: &mut AnyEngine, count: usize) -> Vec<(u32, i32)> {
     results
 }
 
-/// Nothing is mapped at the beginning of a process's memory: its reader gets EIO.
+/// Address 0 of a process's memory is unmapped, so reading it gives EIO.
 #[test]
 fn an_error_of_a_worker_is_its_ops_and_nobody_elses() {
     for name in ["psync", "sync", "vsync", "pvsync", "pvsync2"] {

@@ -1,5 +1,5 @@
-//! The run list and the parked workers under every order in which threads can run, and every value
-//! that the memory model lets them read. Both are the program's own files, on loom's atomics.
+//! The run list and the parked workers under every thread schedule and every value that the memory
+//! model permits. Both are the program's own files, on loom's atomics.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -34,7 +34,7 @@ impl Queues {
     }
 }
 
-/// One worker as in the pool: takes its share, wakes the next if anything is left, sleeps.
+/// Runs one worker as the pool does: takes its share, wakes the next if work is left, sleeps.
 fn work(shared: &Queues, number: u32, wake: &dyn Fn(&Queues), owner: &thread::Thread) {
     let mut batch = Vec::with_capacity(SLOTS);
     loop {
@@ -59,8 +59,8 @@ fn work(shared: &Queues, number: u32, wake: &dyn Fn(&Queues), owner: &thread::Th
     }
 }
 
-/// Batches are laid down by one thread and taken by workers. A lost wake-up is a deadlock, which
-/// loom reports. Nobody is woken while `deadline` of the workers are awake.
+/// Runs a thread that queues batches and workers that take them. A lost wake-up is a deadlock,
+/// which loom reports. No worker is woken while `deadline` of them are awake.
 fn check(workers: u32, deadline: u32, batches: &'static [&'static [u32]]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS);
@@ -146,9 +146,9 @@ fn two_workers_share_a_batch() {
 }
 
 const SLOTS: usize = 2;
-/// Never deadline: whoever sleeps is woken.
+/// Every sleeping worker is woken.
 const ALL: u32 = u32::MAX;
 
-/// Number of preemptions of a thread: with two each weakened ordering that was tried is found, in
-/// seconds instead of hours.
+/// Preemptions per thread: two find every weakened ordering that was tried, in seconds instead of
+/// hours.
 const PREEMPTIONS: usize = 2;

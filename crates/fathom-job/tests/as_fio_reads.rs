@@ -8,7 +8,7 @@ use fathom_job::{
 };
 use world::{World, file};
 
-/// A text, a documented one that means what fio takes it for, and the code of what is wrong.
+/// Undocumented text, a documented text with fio's reading of it, and the code of the error.
 const READINGS: &[(&str, &str, &str)] = &[
     // Numbers.
     ("--iodepth=4q", "--iodepth=4", "bad-suffix"),
@@ -259,7 +259,7 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--eta=none", "", "bad-value"),
 ];
 
-/// Laws that have no documented text: the reading is the number itself.
+/// Rules without a documented spelling: the reading is the number itself.
 #[test]
 fn an_exponent_of_0_or_less_is_taken_as_it_is() {
     for (theta, told) in [("0", "equal shares"), ("-1.5", "a larger share")] {
@@ -413,7 +413,8 @@ fn what_fio_refuses_stays_refused() {
     }
 }
 
-/// fio looks at a job as a whole when it is to run, not for `--parse-only` and `--showcmd`.
+/// fio checks a job as a whole only when it is about to run, not for `--parse-only` and
+/// `--showcmd`.
 #[test]
 fn jobs_as_a_whole_are_judged_when_they_run() {
     for text in [

@@ -9,7 +9,7 @@ use fathom_core::{Direction, PerDirection};
 use fathom_job::BlockSize;
 use world::{World, file};
 
-/// Runs fio in a folder of its own; `None` where it is not installed.
+/// Runs fio in a scratch directory; `None` if it is not installed.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn fio(args: &[&str], job_file: &str) -> Option<Output> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -28,7 +28,7 @@ fn fio(args: &[&str], job_file: &str) -> Option<Output> {
     output.ok()
 }
 
-/// The sizes of ops in fio's header line: `bs=(R) 4096B-8192B, (W) …`.
+/// Returns the op sizes in fio's header line: `bs=(R) 4096B-8192B, (W) …`.
 fn header_sizes(line: &str) -> Vec<u64> {
     let sizes = line.split("bs=(R) ").nth(1).unwrap_or_default();
     let sizes = sizes.split(", ioengine").next().unwrap_or_default();
@@ -56,7 +56,8 @@ fn our_sizes(sizes: &PerDirection<BlockSize>) -> Vec<u64> {
     Direction::ALL.into_iter().flat_map(ends).collect()
 }
 
-/// Ranges with their ends in either order, with everything between and behind them that fio takes.
+/// Returns ranges with their ends in either order, and all separators and suffixes that fio
+/// accepts.
 fn ranges() -> impl Iterator<Item = String> {
     let low = ["1k", "512", "4kb"];
     let between = ["-", ":", "k-"];
@@ -68,7 +69,7 @@ fn ranges() -> impl Iterator<Item = String> {
     })
 }
 
-/// Two sizes with everything behind them that fio takes for a percentage.
+/// Returns pairs of sizes with all suffixes that fio reads as a percentage.
 fn splits() -> impl Iterator<Item = String> {
     let shares = ["", "/", "/30", "/30.5", "/x", "/30x"];
     let between = [":", ",", ",2k/100,"];
@@ -257,7 +258,7 @@ fn read_by_us(option: &str, value: &str) -> Option<String> {
     }
 }
 
-/// The option's number among those that fio reads, and its unit.
+/// Position of the option's value among the numbers that fio reads, and its unit.
 #[derive(Clone, Copy)]
 enum Value {
     First(&'static str),
@@ -267,7 +268,7 @@ enum Value {
 }
 
 impl Value {
-    /// The number that counts, as a documented text.
+    /// Returns the value in use, as a documented text.
     fn of(self, text: &str, numbers: &[u64]) -> Option<String> {
         let digit = |letter: char| letter.is_ascii_digit();
         match self {
@@ -280,7 +281,7 @@ impl Value {
     }
 }
 
-/// Digits with everything behind them that people write.
+/// Returns numbers with common and uncommon suffixes.
 fn number_texts() -> Vec<String> {
     let heads = ["4", "1", "0", "10", "0x10", "1.5", "-4", "+8", "010"];
     let tails = [
@@ -367,7 +368,7 @@ fn hundreds_of_texts_are_read_as_fio_reads_them() {
     assert!(different.is_empty(), "{different:#?}");
 }
 
-/// Words of the options that take one, each with what people write behind it.
+/// Returns option words with common and uncommon suffixes.
 fn word_texts(words: &[&str]) -> Vec<String> {
     let tails = [
         "", "x", ":", ":1", ",1", ",", "=", "/2", " 5", ":x", ":-1", ":1:2",
@@ -383,7 +384,7 @@ fn word_texts(words: &[&str]) -> Vec<String> {
     all.collect()
 }
 
-/// Numbers with a fraction, alone and in lists.
+/// Returns numbers with a fraction, alone and in lists.
 fn float_texts() -> Vec<String> {
     let numbers = [
         "50", "99.9", "0", "100", ".5", "5.", "1e1", "101", "-1", "x", "50x", "50%", "0x10", "+5",
@@ -401,7 +402,7 @@ fn float_texts() -> Vec<String> {
     texts.chain([long(20), long(21)]).collect()
 }
 
-/// Two numbers, with what stands between and behind them.
+/// Returns pairs of numbers with separators and suffixes.
 fn range_texts() -> Vec<String> {
     let low = ["4k", "8", "0x10", "4k "];
     let rest = [
@@ -416,7 +417,7 @@ fn some(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Options that take words, lists or ranges, each with texts.
+/// Returns options that take words, lists or ranges, each with texts to try.
 fn word_options() -> Vec<(&'static str, Vec<String>)> {
     vec![
         ("rw", word_texts(&["read", "randwrite", "trimwrite"])),

@@ -29,7 +29,7 @@ fn settings(line: &str) -> Settings {
     }
 }
 
-/// There may be more jobs than threads where there are no threads.
+/// Virtual time starts no threads, so there may be more jobs than their limit.
 #[test]
 fn virtual_time_has_room_for_more_jobs() {
     for line in [

@@ -230,7 +230,7 @@ fn what_globals_say_again_is_kept_once() {
     assert_eq!(job.place(&["nothing"]).line, 10);
 }
 
-/// Sections enough that copying what came before for each of them would take minutes.
+/// Enough sections that copying everything inherited for each would take minutes.
 #[test]
 fn many_global_sections_that_name_a_file_each_are_read_at_once() {
     const MANY: usize = 40_000;

@@ -5,7 +5,7 @@ mod world;
 use fathom_job::{LogFull, LogOptions, LogValue};
 use world::{file, job, refuse};
 
-/// A job with these options has what `has` looks for.
+/// Checks a job with these options.
 #[track_caller]
 fn check(options: &str, has: impl FnOnce(&LogOptions) -> bool) {
     let logs = job(options).options.logs;

@@ -1,4 +1,4 @@
-//! The parser answers any input without a panic.
+//! No input makes the parser panic.
 
 mod world;
 
@@ -7,7 +7,7 @@ use fathom_job::{Dialect, option_examples, parse};
 use proptest::prelude::*;
 use world::{World, file};
 
-/// Pieces that job files and command lines are made of.
+/// Generates pieces of job files and command lines.
 fn piece() -> impl Strategy<Value = String> {
     let words: Vec<&str> = option_examples(Registry::built_in().infos())
         .chain(PIECES.lines())

@@ -6,7 +6,7 @@ use fathom_record::{
 };
 use fathom_stats::Latency;
 
-/// A record in which nothing has its default value that must survive.
+/// Returns a record in which no field that must survive has its default value.
 fn record() -> Record {
     let mut record = Record {
         version: RECORD_VERSION,
@@ -75,8 +75,8 @@ fn json_round_trip_keeps_a_record() {
     assert_eq!(read.machine.unwrap().storage[0].path, "/data/x");
 }
 
-/// A decimal parser that rounds in `f64` reads this as its neighbour: a saved result would differ
-/// from the measured one.
+/// A decimal parser that rounds in `f64` reads this as the adjacent number, and a saved result
+/// would differ from the measured one.
 #[test]
 fn a_fraction_is_read_back_to_the_last_bit() {
     let value = -48_069_744.959_225_56;

@@ -1,6 +1,6 @@
-//! Random plans on real engines: every sum of the record, of the report and of the logs is exactly
-//! what the ops make it. `FATHOM_PLANS` says how many; a plan that fails is printed as a job file
-//! with its seed, and `FATHOM_PLAN_SEED` runs that one alone.
+//! Random plans on real engines: every sum in the record, the report and the logs equals the sum
+//! over the ops. `FATHOM_PLANS` sets their number; a plan that fails is printed as a job file with
+//! its seed, and `FATHOM_PLAN_SEED` runs that one alone.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -74,7 +74,7 @@ fn check(sections: &[Section], folder: &Path) {
     report(&record);
 }
 
-/// Latencies count every op once, and their parts add up.
+/// Checks that latencies count every op once, and that their parts add up.
 fn latencies(of: &str, section: &Section, direction: &DirectionRecord, asynchronous: bool) {
     let ios = direction.ios;
     let ramped = section.has("ramp_time");
@@ -113,7 +113,7 @@ fn latencies(of: &str, section: &Section, direction: &DirectionRecord, asynchron
     }
 }
 
-/// Bytes and ops of all directions.
+/// Checks bytes and ops of all directions.
 fn totals(section: &Section, job: &JobRecord) {
     let name = &job.name;
     let each = job.directions.each();
@@ -135,7 +135,7 @@ fn totals(section: &Section, job: &JobRecord) {
     }
 }
 
-/// Lines of single ops add up to the record.
+/// Checks that log lines of single ops add up to the record.
 fn logs(section: &Section, job: &JobRecord, folder: &Path) {
     let Some(log) = job.log else { return };
     // As in fio this leaves nothing to be logged.
@@ -184,7 +184,7 @@ fn logs(section: &Section, job: &JobRecord, folder: &Path) {
     assert_eq!(log.lines_kept, lines, "{}: lines kept", job.name);
 }
 
-/// The JSON's jobs, be they groups or unified, add up to the record's.
+/// Checks that the jobs in JSON, grouped or unified, add up to the record's.
 fn report(record: &Record) {
     let json = render(record, OutputFormat::JsonPlus, 0);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -314,9 +314,9 @@ impl Drop for Folder {
 struct Section {
     name: String,
     options: Vec<(&'static str, String)>,
-    /// All ops are of this size.
+    /// Size of all ops, if they have one size.
     fixed_bytes: Option<u64>,
-    /// All that each clone does.
+    /// Bytes that each clone moves, if known.
     expected_bytes: Option<u64>,
 }
 
@@ -325,7 +325,7 @@ impl Section {
         self.options.iter().any(|(known, _)| *known == option)
     }
 
-    /// Has a latency left out, now and then.
+    /// Disables a latency in some plans.
     fn disable(&mut self, dice: &mut Dice) {
         let options = ["disable_slat", "disable_clat", "disable_lat", "gtod_reduce"];
         if let Some(option) = options.get(usize::try_from(dice.below(30)).unwrap()) {
@@ -424,7 +424,8 @@ impl Dice {
         }
     }
 
-    /// Sizes of ops and files: the one size of all ops, if there is one, and what a job goes over.
+    /// Draws sizes of ops and files; returns the size of all ops, if they have one, and the bytes
+    /// of a pass.
     fn sizes(&mut self, options: &mut Vec<(&'static str, String)>) -> (Option<u64>, u64) {
         // Each of four files has room for the largest op.
         let kib = 32 * (1 + self.below(8));

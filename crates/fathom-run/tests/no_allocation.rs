@@ -18,8 +18,8 @@ static COUNTING: CountingAllocator = CountingAllocator;
 
 const OPS: u64 = 100_000;
 const FILE_BYTES: u64 = 4 << 20;
-/// A job starts a worker itself when nobody else can: some allocations for the thread, and at most
-/// 16 threads. One for each op would be 100,000.
+/// A job starts a worker itself when no worker can: some allocations for the thread, and at most 16
+/// threads. One per op would be 100,000.
 const WORKER_ALLOCATIONS_MAX: u64 = 16 * 10;
 
 fn job(depth: u32) -> WorkerConfig {
@@ -108,7 +108,7 @@ fn check_with(name: &str, config: WorkerConfig, log: Option<JobLog>, offload: Op
     }
 }
 
-/// Ops done and allocations made meanwhile.
+/// Returns the ops completed and the allocations made meanwhile.
 fn count(engine: AnyEngine, config: (WorkerConfig, Option<JobLog>), clock: Clock) -> (u64, u64) {
     match engine {
         AnyEngine::Null(engine) => drive(engine, config, clock),
@@ -209,7 +209,7 @@ fn logs_allocate_nothing() {
     }
 }
 
-/// Says why an engine was not tried.
+/// Prints why an engine was not tried.
 #[expect(clippy::print_stdout, reason = "a test that did not run says so")]
 fn skipped(why: &str) {
     println!("skipped: {why}");

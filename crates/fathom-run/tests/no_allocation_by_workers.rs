@@ -12,11 +12,11 @@ static COUNTING: CountingAllocator = CountingAllocator;
 const DEPTH: u32 = 8;
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 256;
-/// First, so that the workers are there and have their engines and files.
+/// Ops before counting, so that workers have started and opened their files.
 const WARM_UP: u64 = 20_000;
 const OPS: u64 = 100_000;
-/// A machine that holds workers up has more of them started: some allocations for each thread and
-/// its engine, and at most one for each slot. One for each op would be 100,000.
+/// A busy machine starts more workers: some allocations for each thread and its engine, and at most
+/// one thread per slot. One allocation per op would be 100,000.
 const THREAD_ALLOCATIONS_MAX: u64 = DEPTH as u64 * 100;
 
 #[test]
@@ -48,7 +48,7 @@ fn no_thread_allocates_for_ops() {
     std::fs::remove_file(&path).expect("the temporary file");
 }
 
-/// The whole process is counted while ops run, from the moment on when all is warm.
+/// Counts the allocations of the whole process while ops run, after the warm-up.
 #[track_caller]
 fn check(name: &str, mut engine: AnyEngine, kick: Kick) {
     // What wakes for each op is slow, and no different later.
@@ -66,7 +66,7 @@ fn check(name: &str, mut engine: AnyEngine, kick: Kick) {
     );
 }
 
-/// So many reads and writes, four handed over at once.
+/// Runs reads and writes, submitted four at a time.
 fn run(engine: &mut dyn fathom_core::Engine, free: &mut Vec<Slot>, ops: u64) {
     let mut out = [Completion::default(); DEPTH as usize];
     let (mut issued, mut done) = (0, 0);
@@ -98,7 +98,7 @@ fn run(engine: &mut dyn fathom_core::Engine, free: &mut Vec<Slot>, ops: u64) {
     }
 }
 
-/// Says why an engine was not tried.
+/// Prints why an engine was not tried.
 #[expect(clippy::print_stdout, reason = "a test that did not run says so")]
 fn skipped(why: &str) {
     println!("skipped: {why}");

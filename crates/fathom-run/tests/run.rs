@@ -17,7 +17,7 @@ fn run_of(words: &str) -> (Plan, Settings) {
     fixture::run_of(words, Registry::built_in().infos())
 }
 
-/// Runs a command line; the texts say which events came.
+/// Runs a command line and returns the result and the names of the events.
 fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
     let (plan, settings) = run_of(line);
     let mut events = Vec::new();

@@ -1,4 +1,5 @@
-//! The array: every byte goes where a naive count of chunks says, and members work side by side.
+//! The striped array: every byte goes where a naive count of chunks says, and members work in
+//! parallel.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ fn command(tag: u32, offset: u64, length: u32) -> Command {
     }
 }
 
-/// Which bytes a member was given, and what came of it: all of it, or this errno.
+/// Range of a member's command, and its result: all bytes, or this errno.
 #[derive(Debug)]
 struct Noting {
     bytes: Rc<RefCell<Vec<u64>>>,
@@ -50,7 +51,7 @@ impl BlockDevice for Noting {
     }
 }
 
-/// Commands of one array at random places; each byte beside chunk and member counted by hand.
+/// Checks commands at random places of an array against chunk and member counted by hand.
 #[track_caller]
 fn check_split(members: u64, chunk: u64, seed: u64) {
     let mut random = Xoshiro256::new(seed);
@@ -104,7 +105,7 @@ fn an_error_of_one_member_fails_the_command() {
     }
 }
 
-/// A disk that turns once in 10 ms, on which a chunk takes 1 ms.
+/// Returns a disk with revolutions of 10 ms, on which a chunk takes 1 ms.
 fn disk() -> Hdd {
     Hdd::new(HddConfig {
         platter: PlatterConfig {

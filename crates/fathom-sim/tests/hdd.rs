@@ -3,7 +3,7 @@
 use fathom_core::{BlockDevice, Command, Direction, Nanos, OpKind, SyncKind, Tick};
 use fathom_sim::{Hdd, HddConfig, PlatterConfig, WriteCache, Zone};
 
-/// A turn is 8 ms, a track 1 MB, a seek 1 ms however far.
+/// Returns a disk with revolutions of 8 ms, tracks of 1 MB, and seeks of 1 ms over any distance.
 fn disk(reorder_window: u32, write_cache: bool) -> Hdd {
     Hdd::new(HddConfig {
         platter: PlatterConfig {
@@ -31,7 +31,8 @@ fn disk(reorder_window: u32, write_cache: bool) -> Hdd {
 const WRITE: OpKind = OpKind::Data(Direction::Write);
 const READ: OpKind = OpKind::Data(Direction::Read);
 
-/// Commands of 125 kB at parts of an eighth of a track, all at 0; tags and µs of their ends.
+/// Starts commands of 125 kB, an eighth of a track, at time 0, and checks the order of their tags
+/// and their completion times, µs.
 #[track_caller]
 fn check(mut disk: Hdd, commands: &[(OpKind, u64)], want: &[(u32, u64)]) {
     for (tag, &(kind, eighth)) in (0..).zip(commands) {

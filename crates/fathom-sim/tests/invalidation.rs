@@ -17,7 +17,7 @@ fn check(what: &str, change: impl Fn(&mut WorkerConfig), want: u32) {
     assert_eq!(engine.invalidations, want, "{what}");
 }
 
-/// As fio 3.33: random jobs without a map are never through with their files.
+/// As in fio 3.33, random jobs without a map never finish a pass.
 #[test]
 fn jobs_that_never_finish_a_file_keep_its_page_cache() {
     let going_on = |config: &mut WorkerConfig| {

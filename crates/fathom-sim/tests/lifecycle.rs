@@ -1,4 +1,4 @@
-//! Start, end and passes of a job, and what is counted.
+//! Start, end and passes of a job, and which ops are counted.
 
 mod common;
 
@@ -147,7 +147,7 @@ fn thinktime_iotime_pauses_after_io_time() {
     assert_eq!(ms(results.directions.read.runtime), 25 + 2 * 5);
 }
 
-/// Runs sixteen writes a pass and gives the kinds of the syncs; all of them were counted.
+/// Runs sixteen writes per pass and returns the kinds of the syncs, all of which must be counted.
 #[track_caller]
 fn syncs_of(full_every: u32, data_every: u32, change: impl FnOnce(&mut WorkerConfig)) -> String {
     let mut config = job();

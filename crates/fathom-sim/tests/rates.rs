@@ -1,4 +1,4 @@
-//! Paces, due times, and the truth after a stall.
+//! Rates, due times, and response times after a stall.
 
 mod common;
 
@@ -64,8 +64,8 @@ fn an_unreachable_rate_shows_as_lag() {
     assert_eq!(ms(Nanos::new(lag.summary.max())), 499);
 }
 
-/// A stall of D in a run at R ops/s that the device otherwise serves in L: the ops due within the
-/// stall wait for what is left of it, then are served one after the other.
+/// Returns the results of a run at R ops/s with a stall of length D on a device of latency L: ops
+/// due within the stall wait for its rest, then are served one after the other.
 fn stalled() -> fathom_workload::Results {
     let mut config = job();
     config.time_based = true;

@@ -1,4 +1,4 @@
-//! The flash drive beside closed forms: what dies, channels, buffer and cleaning allow.
+//! The flash drive against closed forms: limits by dies, channels, buffer and garbage collection.
 
 use fathom_core::{BlockDevice, Command, Direction, Nanos, OpKind, SyncKind, Tick, Xoshiro256};
 use fathom_sim::{Ssd, SsdConfig};
@@ -7,8 +7,8 @@ const READ: OpKind = OpKind::Data(Direction::Read);
 const WRITE: OpKind = OpKind::Data(Direction::Write);
 const TRIM: OpKind = OpKind::Data(Direction::Trim);
 
-/// One die with pages of 4 KiB that reads in 50 µs and programs in 200 µs; whatever else there is
-/// takes no time worth counting.
+/// Returns a drive of one die with 4 KiB pages that reads in 50 µs and programs in 200 µs;
+/// everything else takes negligible time.
 fn drive() -> SsdConfig {
     SsdConfig {
         capacity: 64 << 20,
@@ -30,7 +30,7 @@ fn drive() -> SsdConfig {
     }
 }
 
-/// A drive with so many commands in flight all the time.
+/// Drive with a constant number of commands in flight.
 struct Loop {
     ssd: Ssd,
     now: Tick,
@@ -46,7 +46,7 @@ impl Loop {
         }
     }
 
-    /// One more command, as soon as there is room for it.
+    /// Starts a command as soon as the depth permits.
     fn go(&mut self, kind: OpKind, offset: u64, length: u32) {
         while self.free.is_empty() {
             self.step();
@@ -61,14 +61,14 @@ impl Loop {
         self.ssd.start(&command, &mut None, self.now);
     }
 
-    /// Until nothing is in flight.
+    /// Waits until nothing is in flight.
     fn drain(&mut self) {
         while self.ssd.next().is_some() {
             self.step();
         }
     }
 
-    /// On to the next moment in which something happens.
+    /// Advances to the next event.
     fn step(&mut self) {
         self.now = self.ssd.next().expect("something is in flight");
         while let Some(finished) = self.ssd.completed(self.now) {
@@ -78,7 +78,7 @@ impl Loop {
         }
     }
 
-    /// 4 KiB commands at the places that `place` gives: how many a second.
+    /// Returns the IOPS of `count` 4 KiB commands at the offsets that `place` returns.
     fn rate(&mut self, kind: OpKind, count: u32, mut place: impl FnMut(u32) -> u64) -> f64 {
         let begun = self.now;
         for number in 0..count {
@@ -182,8 +182,7 @@ fn one_slow_die_delays_striped_reads() {
     check_close(rate, 4.0 * 1e6 / 500.0, 0.05);
 }
 
-/// Returns the write amplification in the long run: pages that are read
-/// and moved take no time but that of a program.
+/// Returns the steady-state write amplification; a moved page costs one program operation.
 fn write_amplification(config: SsdConfig, trimmed: bool) -> f64 {
     let units = config.capacity / 4096;
     let dies = config.channels * config.dies_per_channel;
@@ -292,5 +291,5 @@ fn every_command_ends_once_while_the_drive_cleans() {
     }
 }
 
-/// So fast that it takes no time that anything here is long enough to see.
+/// Fast enough to take no visible time.
 const FAST: u64 = 1 << 50;

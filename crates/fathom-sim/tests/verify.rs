@@ -1,4 +1,4 @@
-//! Writing, reading back, and what is found then.
+//! Writing, reading back, and the mismatches found.
 
 mod common;
 
@@ -10,7 +10,7 @@ use fathom_workload::{
     VerifyMethod, WorkerConfig,
 };
 
-/// 4 KiB writes over 64 KiB, read back.
+/// Returns the verification method of a checksum.
 fn by(checksum: &str) -> VerifyMethod {
     VerifyMethod::Checksum(Checksum::find(checksum).expect(checksum))
 }
@@ -134,8 +134,8 @@ fn faulty(number: u64, kind: FaultKind) -> Rig {
     }
 }
 
-/// The second pass's write of one block does nothing: the block holds what the first pass wrote,
-/// good in itself.
+/// The second pass's write of one block is lost: the block holds the first pass's data, which are
+/// valid by themselves.
 #[test]
 fn a_lost_write_over_an_older_one_is_found() {
     let mut config = verifying(by("crc32c"), false, 1);

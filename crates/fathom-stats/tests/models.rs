@@ -1,4 +1,4 @@
-//! Histogram, summary and latency against naive twins that keep every value.
+//! Histogram, summary and latency against naive versions that keep every value.
 
 use fathom_stats::{Histogram, Latency, Summary};
 use proptest::prelude::*;

@@ -1,18 +1,18 @@
-//! Response times where ops come as they like and are served one at a time, against the closed
-//! form of such a queue: Poisson arrivals, ops that all take as long (M/D/1).
+//! Response times of a queue with Poisson arrivals and constant service time (M/D/1), against the
+//! closed form.
 
 mod common;
 
 use common::on;
 
-/// Every op takes 100 µs, one at a time.
+/// Device of 100 µs per op that serves one at a time.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
                        [device.constant]\nlatency_us = 100\n\
                        [device.queue]\nscheduler = \"mq-deadline\"\nqueue_depth = 1\n\
                        nr_requests = 4096\n";
 const OP_US: f64 = 100.0;
 
-/// The mean response time of all jobs, in µs, and how many ops a second there were.
+/// Returns the mean response time of all jobs, µs, and the IOPS.
 #[track_caller]
 fn responses(words: &str) -> (f64, f64) {
     let record = on(
@@ -33,8 +33,8 @@ fn responses(words: &str) -> (f64, f64) {
     (sum / ops / 1000.0, ops / 40.0)
 }
 
-/// At so many ops a second the device is busy for `load` of the time, and who comes waits for
-/// `load / (2 · (1 − load))` of an op on average.
+/// Checks the mean response time at utilisation `load`: an op waits for `load / (2 · (1 − load))`
+/// of a service time on average.
 #[track_caller]
 fn check(words: &str, per_second: f64) {
     let (got, came) = responses(&format!("{words} --rate_process=poisson"));

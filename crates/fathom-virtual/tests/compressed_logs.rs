@@ -11,7 +11,7 @@ use fathom_virtual::simulate_logged;
 
 use common::plan;
 
-/// Each file's name without `.fz`, and its text.
+/// Returns each file's name without `.fz`, and its text.
 fn texts(words: &str) -> BTreeMap<String, String> {
     let device = Constant::new(Nanos::from_micros(70));
     let (_, files) = simulate_logged(&plan(words), &device).expect(words);

@@ -1,5 +1,5 @@
-//! Ops that fail, are lost, or wait too long, by the faults of a machine file: what ends the job,
-//! what it goes past, and who ends with it.
+//! Ops that fail, are lost, or take too long by the faults of a machine file: what ends the job,
+//! what it tolerates, and which other jobs end.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use common::on;
 use fathom_record::{JobRecord, Record};
 
-/// Every op takes 100 µs; these faults.
+/// Runs WORDS on a device of 100 µs per op with these faults.
 fn run(faults: &str, words: &str) -> Record {
     let machine = format!(
         "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
@@ -19,7 +19,7 @@ fn run(faults: &str, words: &str) -> Record {
 
 const JOB: &str = "--name=t --filename=/dev/m --direct=1 --bs=4k --size=40m --ioengine=psync";
 
-/// Ops done, errors gone past, the job's error of a job of 10,240 ops.
+/// Checks the completed ops, tolerated errors and final error of a job of 10,240 ops.
 #[track_caller]
 fn check(
     faults: &str,
@@ -60,8 +60,8 @@ fn an_error_ends_a_job_that_does_not_go_past_it() {
     check(tenth, &format!("{all}=none"), 0..=100, 0..=0, EIO);
 }
 
-/// As in fio only errors of the device itself are gone past; another one ends the job, and is
-/// counted where errors of its kind were to be gone past.
+/// As in fio, only errors of the device itself are tolerated; another one ends the job, and is
+/// counted if errors of its direction are tolerated.
 #[test]
 fn only_errors_of_the_device_are_gone_past() {
     let odd = "read_errors_ppm = 100000\nerrno = 121";
@@ -122,8 +122,8 @@ fn errors_that_are_named_are_ignored() {
     );
 }
 
-/// A completion that never comes: the host gives up on the op after its time-out, and nothing
-/// waits for longer, whether the job has time left or not.
+/// A completion that never comes: the host times the op out, and the run waits no longer than that,
+/// whether or not the job has time left.
 #[test]
 fn a_lost_completion_is_an_error_after_its_timeout() {
     let all_lost = "[device.faults]\nlost_ppm = 1000000\ntimeout_ms = 2500";
@@ -148,7 +148,7 @@ fn a_lost_completion_is_an_error_after_its_timeout() {
     }
 }
 
-/// A stall of half a second, a second after the start.
+/// Stall of half a second, one second after the start.
 #[test]
 fn an_op_that_waits_for_too_long_ends_the_job() {
     let stall = "[[device.stall]]\nat_ms = 1000\nfor_ms = 500";
@@ -167,7 +167,7 @@ fn an_op_that_waits_for_too_long_ends_the_job() {
     }
 }
 
-/// Of two jobs the reading one fails; ms that the writing one ran.
+/// Runs a reading job that fails beside a writing one, and returns the runtime of the latter, ms.
 #[test]
 fn an_error_ends_others_where_that_is_asked_for() {
     let half = "[device.faults]\nread_errors_ppm = 500000";
@@ -189,7 +189,7 @@ fn an_error_ends_others_where_that_is_asked_for() {
     }
 }
 
-/// Parts of an op that were moved are moved once, whatever else goes wrong.
+/// Each part of an op is moved once, whatever else goes wrong.
 #[test]
 fn short_transfers_are_gone_on_with() {
     let words = "--name=t --filename=/dev/m --direct=1 --bs=64k --size=64m --rw=randwrite \

@@ -1,12 +1,11 @@
-//! Faults that a machine file gives to a device: each of them on each model, with a request queue
-//! and without one.
+//! Faults in a machine file: each on every model, with and without a request queue.
 
 mod common;
 
 use common::on;
 use fathom_record::JobRecord;
 
-/// Tables of each model: one device under any name.
+/// Name and machine file of each model.
 const MODELS: [(&str, &str); 5] = [
     ("constant", "[device.constant]\nlatency_us = 100"),
     (
@@ -31,7 +30,7 @@ const ARRAY: &str = "[device.array]\nmembers = 3\nchunk_kib = 64\nmodel = \"ssd\
                      buffer_kib = 1024\nspare_percent = 7";
 const QUEUE: &str = "[device.queue]\nscheduler = \"mq-deadline\"\nqueue_depth = 4";
 
-/// The only job of 2000 random reads of 64 KiB, on a model with these faults.
+/// Runs 2000 random reads of 64 KiB on a model with these faults and returns the job.
 #[track_caller]
 fn job(model: &str, tables: &str, words: &str) -> JobRecord {
     let text =
@@ -44,7 +43,7 @@ fn job(model: &str, tables: &str, words: &str) -> JobRecord {
     record.jobs.into_iter().next().expect("one job")
 }
 
-/// The job on each model, with a queue and without one, free of faults and with these.
+/// Runs the job on each model, with and without a queue, without and with these faults.
 fn on_each(faults: &str, words: &str, check: &dyn Fn(&str, &JobRecord, &JobRecord)) {
     for (model, tables) in MODELS {
         for queue in ["", QUEUE] {

@@ -18,7 +18,7 @@ fn machine(layers: &str) -> String {
     )
 }
 
-/// The only job, with these words more, on a device of 100 µs with these layers.
+/// Runs a job with these options on a device of 100 µs with these layers, and returns it.
 #[track_caller]
 fn job(layers: &str, words: &str) -> JobRecord {
     let record = on(&machine(layers), &format!("{JOB} {words}"));

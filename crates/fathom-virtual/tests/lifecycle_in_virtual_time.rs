@@ -7,7 +7,7 @@ use fathom_record::{JobRecord, Record};
 
 use common::record;
 
-/// When the first op of a job began to be measured, ms.
+/// Returns the start of a job's measured ops, ms.
 fn start(record: &Record, job: usize) -> u64 {
     record.jobs[job].start_ms
 }
@@ -50,8 +50,8 @@ fn a_delay_counts_from_the_start_of_the_run() {
     );
 }
 
-/// Runs three jobs, of 1 s, 3 s and 3 s, the last in a group of its own, and one behind a
-/// stonewall; reads of each, in thousands.
+/// Runs jobs of 1 s, 3 s and 3 s, the last in a separate group, and one behind a stonewall; returns
+/// the reads of each, in thousands.
 #[track_caller]
 fn check_ends(words: &str, want: [u64; 4]) {
     let words = format!(
@@ -93,12 +93,12 @@ fn an_error_ends_the_others_where_the_job_says_so() {
     check(words("", "--exitall_on_error"), 9_000);
 }
 
-/// Ops of each job.
+/// Returns the reads of each job.
 fn all_reads(record: &Record) -> Vec<u64> {
     record.jobs.iter().map(reads).collect()
 }
 
-/// As fio 3.33: of several passes each moves the size, and there are as many as `io_size` takes.
+/// As in fio 3.33, each pass moves `size`, and there are as many passes as `io_size` requires.
 #[test]
 fn io_size_over_several_passes() {
     let check = |words: &str, want: u64| {
@@ -220,7 +220,7 @@ fn a_latency_target_finds_a_depth() {
     check("--latency_target=99 --latency_percentile=0", 16, 0, 500);
 }
 
-/// Runs a job of 10,000 reads a second and says when it ended, and whether it was steady.
+/// Runs a job at 10,000 IOPS and returns its end time and whether it was steady.
 #[track_caller]
 fn check_steady(words: &str, ms: u64, attained: bool) {
     let words = format!("--rw=read --size=4m --time_based --runtime=20 {words}");

@@ -1,4 +1,4 @@
-//! I/O logs against the record of the same run: they agree, and nobody sees that there is a log.
+//! I/O logs against the record of the same run: they agree, and logging changes no result.
 
 mod common;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use common::plan;
 
-/// The record, and the rows of each file as numbers.
+/// Record, and the rows of each log file as numbers.
 struct Logged {
     record: Record,
     files: BTreeMap<String, Vec<Vec<u64>>>,
@@ -118,7 +118,7 @@ fn empty_windows_are_zeros_on_the_grid() {
     assert_eq!(rows[..8], want);
 }
 
-/// A job: what it does, its rate, its windows and the device's pace.
+/// Generates jobs with their rates and windows, and the device's latency.
 fn jobs() -> impl Strategy<Value = (String, u64)> {
     let rw = prop::sample::select(vec!["randread", "randwrite", "randrw", "rw"]);
     let bs = prop::sample::select(vec!["bs=4k", "bs=8k,16k", "bsrange=4k-32k"]);

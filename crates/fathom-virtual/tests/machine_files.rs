@@ -1,5 +1,5 @@
-//! Machine files as somebody might write them by mistake: the examples with a value, a line or a
-//! letter changed. Each is refused with a place, or gives a machine on which a job ends.
+//! Machine files with mistakes: the examples with a value, a line or a letter changed. Each is
+//! refused with a place, or gives a machine on which a job ends.
 
 mod common;
 
@@ -51,7 +51,7 @@ const VALUES: [&str; 15] = [
     "[18446744073709551615, 1]",
 ];
 
-/// The text with one thing changed.
+/// Returns the text with one change.
 fn changed(text: &str, random: &mut Xoshiro256) -> String {
     let mut pick = |count: usize| usize::try_from(random.below(count as u64)).expect("small");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! Options that leave out what need not be measured: which numbers stay, and which logs have lines.
-//! Each row is as fio 3.33 does it.
+//! Options that disable measurements: which numbers remain, and which logs have lines. Each row
+//! matches fio 3.33.
 
 mod common;
 
@@ -9,10 +9,10 @@ use fathom_virtual::simulate_logged;
 
 use common::{plan, record};
 
-/// A rate of 1000 op/s, for 1.2 s.
+/// Job at 1000 IOPS for 1.2 s.
 const JOB: &str = "--name=t --rw=read --size=8m --rate_iops=1000 --time_based --runtime=1200ms";
 
-/// Presence of slat, clat and lat; samples of the bandwidth are recorded in any case.
+/// Presence of slat, clat and lat; bandwidth samples are always recorded.
 #[test]
 fn what_is_disabled_is_not_measured_but_sampled_it_is() {
     let check = |words: &str, [slat, clat, lat]: [bool; 3]| {
@@ -34,7 +34,7 @@ fn what_is_disabled_is_not_measured_but_sampled_it_is() {
     check("--gtod_reduce=0 --disable_bw=1", [true; 3]);
 }
 
-/// The files, and whether there is anything in them.
+/// Log files, and whether they have lines.
 #[test]
 fn logs_of_what_is_not_measured_are_empty_or_missing() {
     let logs = "--write_bw_log=x --write_iops_log=x --write_lat_log=x --write_hist_log=x \

@@ -9,7 +9,7 @@ use fathom_record::{DirectionRecord, JobRecord};
 
 use common::record;
 
-/// Runs `--name=t --size=1m WORDS` and holds what came of the first job against the ranges.
+/// Runs `--name=t --size=1m WORDS` and checks the results of the first job against the ranges.
 #[track_caller]
 fn check(words: &str, wants: &[(&str, RangeInclusive<u64>)]) {
     let words = format!("--name=t --size=1m {words}");
@@ -22,7 +22,7 @@ fn check(words: &str, wants: &[(&str, RangeInclusive<u64>)]) {
     );
 }
 
-/// Runs WORDS and holds what came of the jobs, by number, against the ranges.
+/// Runs WORDS and checks the results of the jobs, by number, against the ranges.
 #[track_caller]
 fn check_all(words: &str, wants: &[(usize, &str, RangeInclusive<u64>)]) {
     let record = record(words);
@@ -94,7 +94,7 @@ fn of_direction(direction: &DirectionRecord, name: &str) -> u64 {
     }
 }
 
-/// Exactly this.
+/// Returns the range of one value.
 const fn is(value: u64) -> RangeInclusive<u64> {
     value..=value
 }

@@ -1,4 +1,4 @@
-//! Where ops go and which syncs come between them, seen in what the jobs log and record.
+//! Order of offsets and syncs, as seen in logs and records.
 
 mod common;
 
@@ -8,7 +8,7 @@ use fathom_virtual::simulate_logged;
 
 use common::{plan, record};
 
-/// The blocks of 4 KiB that the reads of a job of 12 of them go to, in their order.
+/// Runs a job of 12 reads of 4 KiB and returns their block numbers in order.
 fn blocks(words: &str) -> Vec<u64> {
     let log = "--write_iops_log=x --log_offset=1 --per_job_logs=0";
     let words = format!("--name=t --rw=randread --size=48k {log} {words}");
@@ -48,8 +48,8 @@ fn blocks_come_in_the_order_that_is_given() {
     assert_eq!(all, (0..12).collect::<Vec<_>>());
 }
 
-/// As fio 3.33: each direction has a position, and a pass ends when one of them is through, not
-/// after as many bytes as the range has.
+/// As in fio 3.33, each direction has its own position, and a pass ends when one of them reaches
+/// the end, not after as many bytes as the range has.
 #[test]
 fn passes_of_a_sequential_mix_go_through_the_whole_range() {
     let check = |words: &str, ops: std::ops::RangeInclusive<usize>| {
@@ -78,7 +78,7 @@ fn blocks_that_repeat_take_io_size_in_every_loop() {
     assert_eq!(count("--loops=2 --io_size=144k"), 36);
 }
 
-/// Writes and counted syncs.
+/// Checks the numbers of writes and counted syncs.
 #[track_caller]
 fn check(words: &str, writes: u64, syncs: u64) {
     let record = record(&format!("--name=t --rw=write --size=64k {words}"));
@@ -90,7 +90,7 @@ fn check(words: &str, writes: u64, syncs: u64) {
     );
 }
 
-/// As fio 3.33 makes them, seen from outside it.
+/// As observed of fio 3.33.
 #[test]
 fn a_part_of_the_file_is_synced_after_so_many_writes_but_the_last() {
     check("--sync_file_range=write:4", 16, 3);
@@ -122,7 +122,7 @@ fn a_pattern_may_hold_the_blocks_offset() {
     }
 }
 
-/// The queue sinks to `iodepth_low` while it is read back as well, and may be empty on the way.
+/// The queue drains to `iodepth_low` during the read-back, too, and may become empty.
 #[test]
 fn a_queue_that_was_read_back_to_its_end_is_filled_again() {
     let words = "--name=t --rw=randwrite --size=64k --bs=4k --ioengine=libaio --verify=crc32c";
@@ -132,7 +132,7 @@ fn a_queue_that_was_read_back_to_its_end_is_filled_again() {
     assert_eq!((job.error, ios), (0, (32, 32)));
 }
 
-/// Zones of a device are for devices that have them.
+/// `zonemode=zbd` requires a zoned device.
 #[test]
 fn zones_of_a_device_are_refused_where_there_is_none() {
     let zoned = plan("--name=t --size=1m --zonemode=zbd --zonesize=64k --filename=x");

@@ -1,5 +1,5 @@
-//! Least rates, pauses and ramps as the job language has them, as a table: a job, and how long it
-//! ran, what it did and how it ended on a device that takes 100 µs for every op.
+//! Table of minimum rates, pauses and ramps: a job, and its duration, ops and end on a device of
+//! 100 µs per op.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn check(words: &str, ms: RangeInclusive<u64>, ios: RangeInclusive<u64>, error: 
 
 const EIO: u32 = 5;
 
-/// 10 ops in 11 ms: some 909 a second.
+/// 10 ops in 11 ms: about 909 IOPS.
 const SLOW: &str = "--thinktime=10ms --thinktime_blocks=10 --time_based --runtime=6";
 
 #[test]
@@ -59,7 +59,7 @@ fn a_job_below_its_least_rate_fails_once_it_had_time_to_settle() {
     );
 }
 
-/// Each pass takes 282 ms: what is looked at goes on over them.
+/// Each pass takes 282 ms; the check interval spans several.
 #[test]
 fn a_least_rate_is_kept_over_the_passes_of_a_job() {
     let passes = "--thinktime=1ms --loops=20 --fsync_on_close=1 --rw=write";
@@ -95,7 +95,7 @@ fn a_least_rate_is_that_of_the_direction() {
     );
 }
 
-/// A pause of a second and a half every four seconds.
+/// Options for a pause of 1.5 s every 4 s.
 #[test]
 fn the_cycle_is_what_a_least_rate_is_looked_at_over() {
     let gaps = "--thinktime=1500ms --thinktime_blocks=25000 --time_based --runtime=12";
@@ -115,7 +115,7 @@ fn the_cycle_is_what_a_least_rate_is_looked_at_over() {
     );
 }
 
-/// As many as fio 3.33 takes, give or take two, by its runtimes: 94, 23, 19, 19, 13, 10 and 4.
+/// The numbers of fio 3.33, by its runtimes, within two: 94, 23, 19, 19, 13, 10 and 4.
 #[test]
 fn ops_that_complete_while_the_queue_drains_count_towards_the_next_pause() {
     let deep = "--size=400k --ioengine=libaio --iodepth=8 --thinktime=10ms";

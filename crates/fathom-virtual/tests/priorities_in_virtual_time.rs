@@ -1,5 +1,5 @@
-//! I/O priorities of single ops, and what is told of them, in virtual time: a device that takes
-//! 100 µs for every op, whatever its priority.
+//! I/O priorities of single ops, and their statistics, on a device of 100 µs per op, whatever its
+//! priority.
 
 mod common;
 
@@ -9,7 +9,7 @@ use fathom_report::render;
 
 use common::record;
 
-/// `class/level/hint:ops` of each priority that was kept.
+/// Returns `class/level/hint:ops` of each priority with statistics.
 fn spelled(direction: &DirectionRecord) -> Vec<(String, u64)> {
     let entries = direction.priorities.iter().map(|entry| {
         let IoPriority { class, level, hint } = IoPriority::from_raw(entry.priority);
@@ -19,7 +19,7 @@ fn spelled(direction: &DirectionRecord) -> Vec<(String, u64)> {
     entries.collect()
 }
 
-/// Runs 4096 ops of `WORDS`; each priority must have been given to about so many of a direction.
+/// Runs 4096 ops of `WORDS` and checks the approximate number of ops with each priority.
 #[track_caller]
 fn check_direction(
     words: &str,

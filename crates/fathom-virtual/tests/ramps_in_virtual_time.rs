@@ -1,14 +1,14 @@
-//! Results of ops that are long compared with ramp and runtime.
+//! Results when single ops are long compared with ramp and runtime.
 
 mod common;
 
 use common::on;
 
-/// Every op takes 2.5 s.
+/// Device of 2.5 s per op.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
                        [device.constant]\nlatency_us = 2500000\n";
 
-/// Ops, bytes in blocks, milliseconds measured, and milliseconds of all.
+/// Checks ops, blocks, measured milliseconds, and milliseconds in total.
 #[track_caller]
 fn check(words: &str, ops: u64, ms: u64, elapsed_ms: u64) {
     let words = format!(
@@ -27,8 +27,8 @@ fn check(words: &str, ops: u64, ms: u64, elapsed_ms: u64) {
     assert_eq!(clat.summary.count(), ops, "{words}");
 }
 
-/// As fio 3.33 with calls of that length: measuring begins when the call returns in which the ramp
-/// ended, and what that call moved is the ramp's.
+/// As in fio 3.33 with calls of that length, measuring begins when the call returns during which
+/// the ramp ended; the bytes of that call belong to the ramp.
 #[test]
 fn a_job_in_a_call_sees_the_end_of_its_ramp_when_that_returns() {
     for engine in ["psync", "pvsync2"] {
@@ -49,7 +49,7 @@ fn a_job_in_a_call_sees_the_end_of_its_ramp_when_that_returns() {
     );
 }
 
-/// Four at a time that end together: a full queue too sees the end of its ramp when it wakes.
+/// With four ops that end together, a full queue notices the end of its ramp when it wakes.
 #[test]
 fn a_full_queue_sees_the_end_of_its_ramp_when_an_op_completes() {
     let queue = "--ioengine=libaio --iodepth=4 --runtime=5";
@@ -59,8 +59,8 @@ fn a_full_queue_sees_the_end_of_its_ramp_when_an_op_completes() {
     check(&format!("{queue} --ramp_time=4"), 8, 5000, 10_000);
 }
 
-/// A queue with room is awake: what is in flight when its ramp ends counts whole when it completes,
-/// as in fio.
+/// A queue with free slots does not sleep: ops in flight at the end of the ramp count in full when
+/// they complete, as in fio.
 #[test]
 fn a_queue_with_room_counts_what_completes() {
     // One is due each second, and takes two and a half.
@@ -69,7 +69,7 @@ fn a_queue_with_room_counts_what_completes() {
     check(&format!("{queue} --ramp_time=5"), 12, 11_500, 16_500);
 }
 
-/// Beside long runs the ends do not matter: every way of measuring gives the device's rate.
+/// In long runs the edges do not matter: every way of measuring gives the device's rate.
 #[test]
 fn the_bandwidth_of_a_long_run_is_that_of_the_device() {
     for (engine, depth) in [

@@ -1,6 +1,6 @@
 //! Random plans on random machines with random faults, some ended early: each ends, accounts for
-//! every op once, and repeats exactly. `FATHOM_SIM_SEEDS` says how many; a seed that fails prints
-//! all it expands to.
+//! every op once, and repeats exactly. `FATHOM_SIM_SEEDS` sets their number; a seed that fails
+//! prints its expansion.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -52,15 +52,15 @@ fn check(machine: &str, words: &str, looks: u64) {
     assert_eq!(first, again);
 }
 
-/// A run that is told to stop when it has looked around so often.
+/// Runs a plan that is told to stop after a number of checks.
 fn run(machine: &str, words: &str, looks: u64) -> Record {
     let looked = Cell::new(0);
     let stops = || u32::from(looked.replace(looked.get() + 1) >= looks);
     on_watched(machine, words, &mut |_| {}, &stops)
 }
 
-/// That an op completes once, and that none is left, the simulation itself asserts; here: what was
-/// issued is what is reported, done or failed.
+/// Checks that the ops issued are those reported, done or failed. The simulation itself asserts
+/// that each completes once.
 fn accounts(job: &JobRecord, ramped: bool) {
     let done: u64 = job.directions.each().iter().map(|each| each.ios).sum();
     let tolerated = job.tolerated.map_or(0, |tolerated| tolerated.total);

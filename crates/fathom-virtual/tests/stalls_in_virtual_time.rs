@@ -1,5 +1,5 @@
-//! A device that stands still for a while, under a rate: what ops waited is in their response
-//! times, to the percentile, and a run can be ended meanwhile.
+//! A device that stalls under a rate: response times include the wait, to the percentile, and a run
+//! can be ended during the stall.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use common::{on, on_watched};
 
-/// Every op takes 30 µs, but for a stall at two seconds.
+/// Returns a machine of 30 µs per op that stalls after two seconds.
 fn machine(stall_ms: u64, queue: &str) -> String {
     format!(
         "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
@@ -17,22 +17,23 @@ fn machine(stall_ms: u64, queue: &str) -> String {
 }
 
 const OP_NS: u64 = 30_000;
-/// A thousand ops a second are due.
+/// Interval between due times at 1000 IOPS.
 const DUE_NS: u64 = 1_000_000;
 
-/// One after the other: op `k` of those due since the stall began ends when it and all `k` before
-/// it were served after the stall.
+/// Returns the end of op `k` after the stall, served one after the other behind all earlier ones,
+/// ns.
 fn one_by_one(k: u64) -> u64 {
     (k + 1) * OP_NS
 }
 
-/// 64 at a time: all that were taken in the stall end together, then the next 64.
+/// Returns the end of op `k` after the stall at a depth of 64: those submitted during the stall end
+/// together, then the next 64.
 fn by_sixty_four(k: u64) -> u64 {
     (k / 64 + 1) * OP_NS
 }
 
-/// Runs for `seconds` at a thousand ops a second; op `k` of those due since the stall began ends
-/// `served(k)` after the end of the stall, if that is not earlier than an op takes.
+/// Runs for `seconds` at 1000 IOPS and checks the response times: op `k` due since the stall began
+/// ends `served(k)` after the end of the stall, if that is not less than an op takes.
 #[track_caller]
 fn check(words: &str, queue: &str, stall_ms: u64, seconds: u64, served: fn(u64) -> u64) {
     let words = format!(
@@ -66,7 +67,7 @@ fn check(words: &str, queue: &str, stall_ms: u64, seconds: u64, served: fn(u64) 
     assert_eq!(resp.summary.max(), want[want.len() - 1], "{words}: max");
 }
 
-/// The middle op of the short runs waited too.
+/// In the short runs the median op waited, too.
 #[test]
 fn response_times_are_those_of_the_closed_form() {
     let shallow = "[device.queue]\nscheduler = \"none\"\nnr_requests = 64\nqueue_depth = 1";
@@ -78,7 +79,7 @@ fn response_times_are_those_of_the_closed_form() {
     }
 }
 
-/// Without due times an op that waited out the stall is one slow op, whatever was not done.
+/// Without due times a stall is one slow op, however many were not issued meanwhile.
 #[test]
 fn completion_times_hide_a_stall() {
     let words = "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --ioengine=psync \
@@ -90,7 +91,7 @@ fn completion_times_hide_a_stall() {
     assert_eq!(clat.summary.max(), 1_000_000_000 + OP_NS);
 }
 
-/// The stall is over some thirty years later: what is in flight is waited for in no time at all.
+/// The stall ends some thirty years later in virtual time, so draining takes no real time.
 #[test]
 fn a_run_on_a_device_that_stands_still_is_ended() {
     let words = "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --ioengine=libaio \

@@ -1,4 +1,4 @@
-//! Jobs that share the tags of a modelled device's queue: by which policy, and how many jobs.
+//! Jobs that share the tags of a modelled device's queue, by policy and number of jobs.
 
 mod common;
 
@@ -7,7 +7,7 @@ use fathom_record::Record;
 
 const POLICIES: [&str; 4] = ["plain", "fair", "fair-roundrobin", "elastic"];
 
-/// Every op takes 100 µs; so many requests and commands at a time.
+/// Returns a machine of 100 µs per op with these limits on requests and commands.
 fn machine(policy: &str, nr_requests: u32, queue_depth: u32) -> String {
     format!(
         "[[device]]\nnames = [\"*\"]\ncapacity_gib = 64\nmodel = \"constant\"\n\
@@ -44,7 +44,8 @@ fn four_jobs_share_one_tag() {
     }
 }
 
-/// More jobs than there can be threads: each has its turn, and the device is never idle.
+/// With more jobs than a machine could have threads, each has its turn, and the device is never
+/// idle.
 #[test]
 fn ten_thousand_jobs_end() {
     let words = "--machine=m --name=t --direct=1 --rw=randread --bs=4k --ioengine=psync \
@@ -61,7 +62,7 @@ fn ten_thousand_jobs_end() {
     }
 }
 
-/// The hard disk of the published test, from its file, under a policy; MiB/s.
+/// Returns the bandwidth of the published test's hard disk under a policy, MiB/s.
 fn published(policy: &str, jobs: u32) -> f64 {
     let file = include_str!("../../../examples/machines/hdd.toml");
     let machine = file.replace("policy = \"plain\"", &format!("policy = \"{policy}\""));

@@ -1,5 +1,4 @@
-//! A run in virtual time as its user follows it: reports on the way, an early end; nothing that is
-//! looked at is changed by looking.
+//! Interim reports and early end of a run in virtual time; observing a run does not change it.
 
 mod common;
 
@@ -9,16 +8,16 @@ use common::{on, on_watched};
 use fathom_record::Record;
 use fathom_setup::Event;
 
-/// Every op takes 100 µs.
+/// Device of 100 µs per op.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
                        [device.constant]\nlatency_us = 100\n";
 const JOB: &str = "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --ioengine=psync \
                    --time_based";
-/// A second job of the kind.
+/// Options of a second job.
 const OTHER: &str = "--name=b --filename=/dev/m --direct=1 --rw=randread --bs=4k --ioengine=psync \
                      --time_based";
 
-/// Events of a run that is stopped after a number of looks.
+/// Events of a run that is stopped after a number of checks.
 #[derive(Default)]
 struct Told {
     interim: Vec<Record>,

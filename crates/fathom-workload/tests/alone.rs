@@ -1,5 +1,5 @@
-//! An op that an engine cannot queue has it to itself: nothing is beside it, whatever is submitted
-//! together, and nothing comes before it has completed.
+//! An op that an engine cannot queue runs alone: nothing else is in flight, however ops are
+//! batched, and nothing starts before it has completed.
 
 mod common;
 
@@ -50,7 +50,7 @@ proptest! {
 
 const OPS: u64 = 64;
 
-/// The engine after the job's end.
+/// Runs a job and returns its engine.
 fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {
     let mut engine = Unqueued {
         latencies,
@@ -75,7 +75,7 @@ fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {
     panic!("the job does not end");
 }
 
-/// Ops complete in order, each some time after the one before.
+/// Engine whose ops complete in order, each some time after the one before.
 struct Unqueued {
     latencies: Vec<u64>,
     now: u64,

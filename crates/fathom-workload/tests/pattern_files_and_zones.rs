@@ -1,6 +1,5 @@
-//! Which file comes next, zones, and parts of a range with shares of their own.
-//!
-//! Sequences that are written out are those of fio 3.33's `write_iolog`.
+//! File selection, zones, and parts of a range with shares of their own. Sequences that are written
+//! out are those of fio 3.33's `write_iolog`.
 
 mod common;
 
@@ -181,8 +180,8 @@ fn zones_are_visited_in_order_and_repeat() {
     );
 }
 
-/// While a zone is worked on, no place of it comes twice before all have come, with a map and
-/// with a shift register; and nothing comes from outside of it.
+/// Within a zone, no block repeats before all have come, with a map and with a shift register, and
+/// no block outside of it comes.
 #[test]
 fn random_ops_visit_each_block_of_their_zone_once() {
     for (size, range, skip) in [
@@ -224,8 +223,8 @@ fn random_ops_visit_each_block_of_their_zone_once() {
     }
 }
 
-/// The last zone has a place for one op, which the distribution would never draw: the draw once
-/// went on for ever.
+/// The last zone has space for one op, at a block that the distribution would never draw; the draw
+/// once looped forever.
 #[test]
 fn a_skewed_draw_fits_into_a_short_last_zone() {
     let peak_beyond = Distribution::Normal {

@@ -129,7 +129,7 @@ const MIXES: [Mix; 5] = [
     Mix::TrimWrite,
 ];
 
-/// All ops of a pass that draws its directions, and the numbers that they have in a shared map.
+/// Returns all ops of a pass that draws its directions, and their numbers in a shared map.
 fn shared_pass(config: &PatternConfig) -> (Vec<Target>, HashSet<u64>) {
     let targets = pass(
         &mut Pattern::new(config.clone()).expect("a pattern that makes sense"),
@@ -276,7 +276,7 @@ proptest! {
         }
     }
 
-    /// One file or several, a loop of its own or the general one: the draws are the same.
+    /// One file or several, the special loop or the general one: the draws are the same.
     #[test]
     fn a_file_too_small_for_any_op_changes_nothing(
         mix in 0usize..4,

@@ -1,4 +1,4 @@
-//! Random orders: the same for ever, and spread as they should be.
+//! Random orders: fixed for all versions, and distributed as configured.
 
 mod common;
 
@@ -116,7 +116,7 @@ fn the_order_of_a_skewed_distribution_is_stable() {
 
 // The distributions against their closed forms.
 
-/// The share of ops that go to the most popular `blocks` blocks, for each of the given numbers.
+/// Returns the share of ops on the most popular blocks, for each of these numbers of blocks.
 fn popularity(distribution: Distribution, counts: &[usize]) -> Vec<f64> {
     let ops = 200_000;
     let mut pattern = Pattern::new(PatternConfig {

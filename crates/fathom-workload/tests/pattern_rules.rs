@@ -1,4 +1,4 @@
-//! Rules of patterns, as in fio, each in a line or two.
+//! Rules of patterns, as in fio.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the program run in it.
+//! Scratch directory of a test, and the program run in it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Folder {
         path
     }
 
-    /// Names in it, sorted.
+    /// Returns the names in the directory, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries
@@ -41,12 +41,12 @@ impl Folder {
         names
     }
 
-    /// The program with these words (split at blanks), in this folder.
+    /// Runs the program with these arguments, split at blanks, in this directory.
     pub(crate) fn fathom(&self, words: &str) -> Run {
         Run::of(self.command(env!("CARGO_BIN_EXE_fathom"), words))
     }
 
-    /// The program called by the name `fio`.
+    /// Runs the program under the name `fio`.
     pub(crate) fn fio(&self, words: &str) -> Run {
         let bin = self.0.join("bin");
         std::fs::create_dir_all(&bin).unwrap();

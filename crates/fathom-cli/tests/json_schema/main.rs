@@ -1,4 +1,4 @@
-//! The published schema of what Fathom adds to fio's JSON, held against real documents.
+//! The published schema of Fathom's additions to fio's JSON, checked against real documents.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -25,7 +25,7 @@ const RUNS: &[&str] = &[
     "--machine=m.toml --seeks --name=t --rw=randread --size=64k --direct=1",
 ];
 
-/// For the one of them that runs on it.
+/// Machine file of the run that is simulated.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
                        [device.constant]\nlatency_us = 100\n";
 
@@ -61,7 +61,7 @@ fn every_document_is_as_published() {
     }
 }
 
-/// The paths of everything below a key `fathom`.
+/// Collects the paths of everything below a key `fathom`.
 fn gather(value: &Value, path: &str, ours: bool, seen: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! One run of the program against one target, judged.
+//! One run of the program against one target, and its verdict.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use crate::snapshot::changes;
 use crate::table::{COLUMNS, Want, rows, want};
 use crate::tools;
 
-/// Runs the whole table; every cell that is not as it must be is told.
+/// Runs the whole table and reports every cell whose outcome differs.
 pub(crate) fn run_all(machine: &Machine) {
     let (mut wrong, mut cells) = (Vec::new(), 0);
     for (name, words) in rows() {
@@ -107,7 +107,7 @@ fn fathom(machine: &Machine, words: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The second section's device is mounted by the first.
+/// The first section mounts the device of the second.
 pub(crate) fn mounted_meanwhile(machine: &Machine) {
     let target = match machine.target("beneath mounted") {
         Ok(target) => target,

@@ -1,4 +1,4 @@
-//! The machine on which the targets are: files, file systems, devices, and a /dev of its own.
+//! The machine with the targets: files, file systems, devices, and a private /dev.
 
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
@@ -31,7 +31,7 @@ pub(crate) struct Machine {
 /// One target.
 pub(crate) struct Target {
     pub(crate) path: PathBuf,
-    /// The names whose content is the target's.
+    /// Names whose content may change because it is the target's.
     pub(crate) may_change: Vec<PathBuf>,
     made: Made,
 }
@@ -41,7 +41,7 @@ enum Made {
     File,
     /// A link, and the file that it leads to.
     Link(PathBuf),
-    /// A link, and the name that nothing has.
+    /// A link to a name that does not exist.
     Dangling(PathBuf),
     Folder,
     Pipe,
@@ -81,14 +81,14 @@ impl Machine {
         self.folder.join(name)
     }
 
-    /// A target by its name in the table; or why this machine does not have it.
+    /// Returns a target by its name in the table, or why this machine lacks it.
     pub(crate) fn target(&self, name: &str) -> Result<&Target, &str> {
         let found = self.targets.iter().find(|(one, _)| *one == name);
         let (_, target) = found.unwrap_or_else(|| panic!("no target is called `{name}`"));
         target.as_ref().map_err(String::as_str)
     }
 
-    /// Files, and what else a file system holds.
+    /// Returns files and other entries of a file system.
     fn files(&self) -> Vec<(&'static str, Result<Target, String>)> {
         let at = |name: &str| self.path(name);
         let target = |path: &str, made| Target::new(at(path), &[], made);
@@ -150,7 +150,7 @@ impl Machine {
         ))
     }
 
-    /// Block devices, and the files behind them.
+    /// Returns block devices and the files behind them.
     fn devices(&self) -> Vec<(&'static str, Result<Target, String>)> {
         let mut targets = vec![];
         let free = self
@@ -184,7 +184,7 @@ impl Machine {
         targets
     }
 
-    /// A mounted device, and all ways to its data.
+    /// Returns a mounted device and all ways to its data.
     fn mounted(&self) -> Vec<(&'static str, Result<Target, String>)> {
         let names = [
             "mounted",
@@ -214,7 +214,7 @@ impl Machine {
         }
     }
 
-    /// The disk beneath a mounted loop device that was made through another node.
+    /// Returns the disk below a mounted loop device that was attached through another node.
     fn beneath(&self) -> Vec<(&'static str, Result<Target, String>)> {
         let build = || {
             let disk = self.attach(&self.image("disk/beneath")?)?;
@@ -260,7 +260,7 @@ impl Machine {
         Ok(Target::once(path, &[]))
     }
 
-    /// A device of compressed memory.
+    /// Creates a zram device.
     fn zram(&self) -> Result<PathBuf, String> {
         if self.loops.borrow().is_empty() {
             return Err("no loop devices either".into());
@@ -295,8 +295,8 @@ impl Machine {
             .map_err(|error| format!("{name}: {error}"))
     }
 
-    /// A loop device of its own, which the kernel takes back when this process ends: it is
-    /// detached while it is open.
+    /// Attaches a loop device that the kernel releases when this process ends: it is marked for
+    /// detachment while open.
     fn attach(&self, file: &Path) -> Result<PathBuf, String> {
         let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         if users.split_whitespace().nth(2) != Some("4294967295") {
@@ -333,7 +333,7 @@ impl Machine {
         tools::run(&[&"sync", &"--file-system", &self.path(name)]).map(|_| ())
     }
 
-    /// A /dev of its own, so that nothing of the machine's can be lost.
+    /// Mounts a private /dev, so that no device of the machine can be overwritten.
     fn own_devices(&self) {
         let own = self.path("dev");
         fs::create_dir(&own).unwrap();
@@ -368,7 +368,7 @@ impl Machine {
         Ok(Target::once(Path::new("/dev").join(name), &[]))
     }
 
-    /// Makes a target as it is at the beginning of each cell.
+    /// Restores a target to its state before each cell.
     pub(crate) fn make(&self, target: &Target) {
         let path = &target.path;
         let content = [7; FILE_BYTES];
@@ -403,7 +403,7 @@ impl Machine {
         }
     }
 
-    /// Everything that a run could reach; what devices have not written yet is written first.
+    /// Returns everything that a run could reach, after flushing devices.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let loops = self.loops.borrow();
         if !loops.is_empty() {
@@ -446,7 +446,7 @@ impl Target {
     }
 }
 
-/// A node of the same number as another.
+/// Creates a device node with the same number as another.
 fn make_node(path: &Path, like: &Path, kind: &str) -> Result<(), String> {
     let raw = fs::metadata(like)
         .map_err(|error| format!("{}: {error}", like.display()))?
@@ -456,7 +456,7 @@ fn make_node(path: &Path, like: &Path, kind: &str) -> Result<(), String> {
     tools::run(&[&"mknod", &path, &kind, &major, &minor]).map(|_| ())
 }
 
-/// A file of procfs that takes few values, so that random bytes do no harm.
+/// Returns a file of procfs that accepts few values, so that random bytes do no harm.
 fn proc_file() -> PathBuf {
     PathBuf::from(format!("/proc/{}/oom_score_adj", std::process::id()))
 }

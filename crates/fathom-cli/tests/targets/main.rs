@@ -40,7 +40,7 @@ fn a_device_that_is_mounted_while_a_run_goes_on() {
     );
 }
 
-/// The second program: nothing by itself.
+/// Body of the second program; does nothing when run as a test.
 #[test]
 #[ignore = "the other tests run it in namespaces"]
 fn inside() {

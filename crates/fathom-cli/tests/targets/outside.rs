@@ -1,4 +1,4 @@
-//! The test that starts the second program, and what it undoes.
+//! The test that starts the second program, and its clean-up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use crate::tools;
 pub(crate) const FOLDER: &str = "FATHOM_TARGETS_FOLDER";
 pub(crate) const SUBJECT: &str = "FATHOM_TARGETS_SUBJECT";
 
-/// A folder in which the second program works. Mounts go with its namespaces; swap, loop devices
-/// and compressed memory are undone when this goes.
+/// Directory in which the second program works. Mounts end with its namespaces; swap, loop devices
+/// and zram are undone on drop.
 pub(crate) struct Outside(PathBuf);
 
 impl Outside {
@@ -78,7 +78,7 @@ impl Drop for Outside {
     }
 }
 
-/// Loop devices that are attached, each with the file behind it.
+/// Returns the attached loop devices, each with its backing file.
 fn loops() -> Vec<(PathBuf, String)> {
     let devices = fs::read_dir("/sys/class/block").into_iter().flatten();
     let attached = devices.filter_map(|entry| {
@@ -90,15 +90,15 @@ fn loops() -> Vec<(PathBuf, String)> {
     attached.collect()
 }
 
-/// Removes a device of compressed memory by its number.
+/// Removes a zram device by its number.
 pub(crate) fn remove_zram(number: &str) {
     let _was_empty = fs::write(format!("/sys/block/zram{number}/reset"), "1");
     let _undone = fs::write("/sys/class/zram-control/hot_remove", number);
 }
 
-/// File in the folder that is swapped to.
+/// Swap file in the directory.
 pub(crate) const SWAP_FILE: &str = "disk/swap-file";
 /// File in the folder with the numbers of the zram devices that were added.
 pub(crate) const ZRAM: &str = "zram";
-/// A hundred times what it takes on a machine that does nothing else.
+/// A hundred times the duration on an idle machine.
 const SECONDS: u32 = 300;

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Names, each with what it stands for.
+/// Names, each with its entry.
 pub(crate) type Snapshot = BTreeMap<PathBuf, Entry>;
 
 /// One name.
@@ -19,8 +19,8 @@ pub(crate) struct Entry {
     content: Vec<u8>,
 }
 
-/// Takes down what is below these folders. Only the first page of what is swapped to is: the
-/// kernel may use the rest at any time.
+/// Records everything below these directories. Of swap areas only the first page: the kernel may
+/// use the rest at any time.
 pub(crate) fn take(roots: &[&Path], swaps: &[PathBuf]) -> Snapshot {
     let mut snapshot = Snapshot::new();
     let mut folders: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();

@@ -5,13 +5,13 @@
 pub(crate) enum Want {
     /// The run succeeds, and changes nothing but the target.
     Ok,
-    /// The run is begun, fails with a message, and changes nothing.
+    /// The run starts, fails with a message, and changes nothing.
     Fails,
     /// The run is refused with this text before anything happens.
     Refused(&'static str),
 }
 
-/// The columns, and what a run in each is asked for beside a job's name; `T` is the target.
+/// Columns, and the options of a run in each besides the job's name; `T` is the target.
 pub(crate) const COLUMNS: &[(&str, &str)] = &[
     ("read", "--filename=T --rw=read --size=64k"),
     ("write", "--filename=T --rw=write --size=64k"),
@@ -67,7 +67,7 @@ file of swap     ok     used   used   used   used   used   used   used   used
 zram as swap     ok     used   used   used   ok     used   block  block  ok
 ";
 
-/// The expectation that a word of the table stands for.
+/// Returns the expectation that a word of the table stands for.
 pub(crate) fn want(word: &str) -> Want {
     Want::Refused(match word {
         "ok" => return Want::Ok,
@@ -84,7 +84,7 @@ pub(crate) fn want(word: &str) -> Want {
     })
 }
 
-/// The rows: name, and a word for each column.
+/// Returns the rows: name, and a word for each column.
 pub(crate) fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let rows = TABLE.lines().filter(|line| !line.is_empty()).skip(1);
     rows.map(|line| {
@@ -95,7 +95,7 @@ pub(crate) fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> 
     })
 }
 
-/// The width of the first column.
+/// Width of the first column.
 const NAME: usize = 17;
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-/// Runs a program; gives what it printed, or why it failed.
+/// Runs a program and returns its output, or why it failed.
 pub(crate) fn run(words: &[&dyn AsRef<OsStr>]) -> Result<String, String> {
     let name = words[0].as_ref().to_string_lossy().into_owned();
     let output = command(20, words)
@@ -16,7 +16,7 @@ pub(crate) fn run(words: &[&dyn AsRef<OsStr>]) -> Result<String, String> {
     }
 }
 
-/// A command that is killed after so many seconds, with everything that it started.
+/// Returns a command that is killed after `seconds`, with everything that it started.
 pub(crate) fn command(seconds: u32, words: &[&dyn AsRef<OsStr>]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=2", &seconds.to_string()]);

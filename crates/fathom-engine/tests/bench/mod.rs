@@ -1,4 +1,4 @@
-//! A workbench for one engine: a file with known content, and an account of every op.
+//! Test bench of one engine: a file with known content, and an account of every op.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,7 +24,7 @@ use fathom_sys::clock::Clock;
 /// Bytes of an op.
 const BLOCK: u32 = 4096;
 
-/// Which engine, and how.
+/// Engine under test, and its configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) name: &'static str,
@@ -51,7 +51,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Every engine with depth 1 and 16, and the engines' own options one by one.
+    /// Returns every engine at depths 1 and 16, and with each option of its own.
     pub(crate) fn all(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
         for name in names() {
@@ -97,7 +97,7 @@ impl Setup {
         all
     }
 
-    /// Every engine's ops done by workers.
+    /// Returns every engine with offload workers.
     fn offloaded(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
         for name in names() {
@@ -120,7 +120,7 @@ impl Setup {
         all
     }
 
-    /// Ops that wait for locks.
+    /// Returns engines whose ops wait for file locks.
     fn locked(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
         for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
@@ -142,7 +142,7 @@ impl Setup {
     }
 }
 
-/// An engine, its file, and what is in flight.
+/// Engine, its file, and the ops in flight.
 pub(crate) struct Bench {
     title: String,
     engine: AnyEngine,
@@ -161,7 +161,7 @@ impl Drop for Bench {
     }
 }
 
-/// The bytes of a block: a different run for each.
+/// Returns the content of a block, different for each.
 fn content(block: u32) -> impl Iterator<Item = u8> {
     (0..BLOCK).map(move |at| ((block + 1) * 37 + at / 8 + at % 8 * 3).to_le_bytes()[0])
 }
@@ -187,13 +187,13 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
     }
 }
 
-/// All built-in engines.
+/// Returns the names of all built-in engines.
 fn names() -> Vec<&'static str> {
     let registry = Registry::built_in();
     registry.infos().iter().map(|info| info.name).collect()
 }
 
-/// Opening what is not there under /dev fails, and makes nothing.
+/// Checks that opening a missing name under /dev fails and creates nothing.
 pub(crate) fn missing_file(setup: &Setup, path: &str) {
     let Ok(mut engine) = start(config(setup, path, Clock::monotonic())) else {
         return;
@@ -211,7 +211,7 @@ pub(crate) fn missing_file(setup: &Setup, path: &str) {
 }
 
 impl Bench {
-    /// An engine over a file of 64 blocks of known content; says why not where the kernel lacks
+    /// Creates a bench over a file of 64 blocks of known content; prints why if the kernel lacks
     /// something.
     pub(crate) fn new(setup: &Setup) -> Option<Self> {
         // The file is there from the start: some engines map it when it is opened.
@@ -219,7 +219,7 @@ impl Bench {
         Self::over(setup, |path| fs::write(path, blocks).unwrap())
     }
 
-    /// An engine over a named pipe.
+    /// Creates a bench over a named pipe.
     pub(crate) fn over_pipe(setup: &Setup) -> Option<Self> {
         Self::over(setup, |path| {
             let made = Command::new("mkfifo").arg(path).status().unwrap();
@@ -282,7 +282,7 @@ impl Bench {
         BLOCK
     }
 
-    /// Result of a whole op.
+    /// Returns the result of a complete op.
     pub(crate) fn block_bytes(&self) -> i32 {
         BLOCK.cast_signed()
     }
@@ -312,12 +312,12 @@ impl Bench {
         fs::write(&self.path, data).unwrap();
     }
 
-    /// Five milliseconds from now.
+    /// Returns the time five milliseconds from now.
     pub(crate) fn in_a_moment(&self) -> Tick {
         self.clock.now() + Nanos::from_millis(5)
     }
 
-    /// Time enough for anything.
+    /// Returns a time late enough for anything to complete.
     pub(crate) fn in_a_while(&self) -> Tick {
         self.clock.now() + Nanos::from_secs(20)
     }
@@ -367,14 +367,14 @@ impl Bench {
         }
     }
 
-    /// Puts a block's content into a slot's buffer.
+    /// Copies a block's content into a slot's buffer.
     pub(crate) fn fill(&mut self, slot: u32, block: u32) {
         for (byte, value) in self.buffer(slot).iter_mut().zip(content(block)) {
             *byte = value;
         }
     }
 
-    /// The slot's buffer holds the block's content.
+    /// Checks that the slot's buffer holds the block's content.
     #[track_caller]
     pub(crate) fn check(&mut self, slot: u32, block: u32) {
         self.check_part(slot, block, 0..BLOCK as usize);
@@ -390,7 +390,7 @@ impl Bench {
         }
     }
 
-    /// The file itself holds at `block` the content of `want`.
+    /// Checks that the file itself holds the content of block `want` at `block`.
     #[track_caller]
     pub(crate) fn check_file_holds(&self, block: u32, want: u32) {
         if self.data {
@@ -406,7 +406,7 @@ impl Bench {
         }
     }
 
-    /// Lays down reads of these blocks together, one for each slot from 0 on.
+    /// Prepares reads of these blocks, one for each slot from 0.
     pub(crate) fn prepare_reads(&mut self, blocks: &[u32]) {
         let op = self.read(0, 0);
         let slots: Vec<Slot> = (0..).map(Slot::new).take(blocks.len()).collect();
@@ -450,7 +450,7 @@ impl Bench {
         self.engine.as_dyn().wait(min, until).unwrap();
     }
 
-    /// At most so many completions, each of an op that is in flight.
+    /// Reaps up to a number of completions, each of which must be of an op in flight.
     #[track_caller]
     pub(crate) fn reap(&mut self, most: u32) -> Vec<Completion> {
         let mut out = vec![Completion::default(); most as usize];
@@ -463,7 +463,7 @@ impl Bench {
         out
     }
 
-    /// All that is in flight and submitted.
+    /// Collects the completions of all ops in flight.
     #[track_caller]
     pub(crate) fn collect(&mut self) -> Vec<Completion> {
         let mut all = Vec::new();
@@ -475,7 +475,7 @@ impl Bench {
         all
     }
 
-    /// As `collect`; each must be whole.
+    /// Collects as `collect`; each op must have moved all its bytes.
     #[track_caller]
     pub(crate) fn finish_all(&mut self) {
         for completion in self.collect() {
@@ -484,7 +484,7 @@ impl Bench {
         }
     }
 
-    /// One op by itself.
+    /// Runs a single op.
     #[track_caller]
     pub(crate) fn run(&mut self, op: Op) -> Completion {
         self.prepare(op);
@@ -492,14 +492,14 @@ impl Bench {
         self.collect().remove(0)
     }
 
-    /// One op by itself, which must be whole.
+    /// Runs a single op, which must move all its bytes.
     #[track_caller]
     pub(crate) fn run_one(&mut self, op: Op) {
         let completion = self.run(op);
         assert_eq!(completion.result, self.block_bytes(), "{}", self.title);
     }
 
-    /// The end of a case: nothing is left over.
+    /// Ends a case and checks that nothing is left in flight.
     #[track_caller]
     pub(crate) fn finish(mut self) {
         assert!(self.in_flight.is_empty(), "{}: ops left over", self.title);

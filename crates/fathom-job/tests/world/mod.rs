@@ -1,4 +1,4 @@
-//! A made-up machine with made-up files.
+//! Environment of invented files and machine facts.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
@@ -9,7 +9,7 @@ use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, parse};
 
-/// Files and variables as a test wants them; 4 processors, 8 GiB.
+/// Files and variables set by the test; 4 CPUs, 8 GiB of memory.
 pub(crate) struct World {
     engines: Registry,
     files: HashMap<String, Vec<u8>>,
@@ -39,7 +39,7 @@ impl World {
         self
     }
 
-    /// Texts that only fio reads are read as fio reads them: else they are errors.
+    /// Accepts texts that only fio accepts, with fio's reading, instead of refusing them.
     pub(crate) fn lenient(mut self) -> Self {
         self.lenient = true;
         self
@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// The codes and places of everything that is wrong.
+    /// Returns the codes and places of all errors.
     #[track_caller]
     pub(crate) fn errors(&self, line: &str) -> Vec<String> {
         match self.parse(line) {
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// The codes and places of the notes.
+    /// Returns the codes and places of all notes.
     #[track_caller]
     pub(crate) fn notes(&self, line: &str) -> Vec<String> {
         match self.parse(line) {
@@ -88,18 +88,18 @@ fn codes(diagnostics: &Diagnostics) -> Vec<String> {
     diagnostics.iter().map(code).collect()
 }
 
-/// A job file called `j.fio`.
+/// Returns an environment with a job file called `j.fio`.
 pub(crate) fn file(text: &str) -> World {
     World::default().with_file("j.fio", text)
 }
 
-/// The jobs of one job file.
+/// Returns the jobs of a job file.
 #[track_caller]
 pub(crate) fn jobs(text: &str) -> Vec<Job> {
     file(text).plan("j.fio").jobs
 }
 
-/// The only job of a command line that has these options besides a name.
+/// Returns the job of a command line with a name and these options.
 #[track_caller]
 pub(crate) fn job(options: &str) -> Job {
     let mut plan = World::default().plan(&format!("--name=x {options}"));
@@ -107,14 +107,14 @@ pub(crate) fn job(options: &str) -> Job {
     plan.jobs.remove(0)
 }
 
-/// A job with these options has what `has` looks for.
+/// Checks a job with these options.
 #[track_caller]
 pub(crate) fn check(options: &str, has: impl FnOnce(&Options) -> bool) {
     let job = job(options);
     assert!(has(&job.options), "{options}: {:?}", job.options);
 }
 
-/// The options are refused, for this reason.
+/// Checks that the options are refused with this code.
 #[track_caller]
 pub(crate) fn refuse(options: &str, code: &str) {
     let errors = World::default().errors(&format!("--name=x {options}"));
@@ -158,7 +158,7 @@ impl Environment for World {
     }
 }
 
-/// The options are accepted, with this note.
+/// Checks that the options are accepted with this note.
 #[track_caller]
 pub(crate) fn note(options: &str, code: &str) {
     let notes = World::default().notes(&format!("--name=x {options}"));

@@ -38,7 +38,7 @@ fn controller(subsystem: Subsystem, keep_alive_ms: u32) -> Controller {
     Controller::new(5, Arc::new(subsystem), LIMITS, host, Tick::ZERO)
 }
 
-/// The completion's result, or its status code type and code.
+/// Runs a command and returns its result, or its status code type and code.
 #[track_caller]
 fn result_of(controller: &mut Controller, command: Command) -> Result<u64, (u8, u8)> {
     match controller.admin(&command, &[], Tick::ZERO) {
@@ -85,14 +85,14 @@ fn identify(cns: u32, nsid: u32) -> Command {
         .with_dword(10, cns)
 }
 
-/// An enabled controller.
+/// Returns an enabled controller.
 fn enabled() -> Controller {
     let mut controller = controller(subsystem(), 5000);
     assert_eq!(result_of(&mut controller, set_cc(0x46_0001)), Ok(0));
     controller
 }
 
-/// The order in which Linux 6.1 connects, from a trace, with the values it then read.
+/// The command sequence of a Linux 6.1 host, from a trace, with the values it read.
 #[test]
 fn linux_connects() {
     let mut controller = controller(subsystem(), 5000);

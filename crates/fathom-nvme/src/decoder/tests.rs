@@ -10,7 +10,7 @@ const LIMITS: Limits = Limits {
     data_bytes: 131_072,
 };
 
-/// An owned event, with the data of a PDU in one piece.
+/// Decoded PDU with its data in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Decoded {
     pdu: Pdu,
@@ -28,7 +28,7 @@ fn established(receiver: Side, framing: Framing) -> Decoder {
     decoder
 }
 
-/// The bytes of a PDU with its data and digest.
+/// Returns the bytes of a PDU with its data and digest.
 fn wire(pdu: &Pdu, data: &[u8], framing: Framing) -> Vec<u8> {
     let length = u32::try_from(data.len()).expect("little data");
     let encoded: Encoded = pdu.encode(framing, length);
@@ -77,7 +77,7 @@ fn any_data_pdu(length: u32) -> impl Strategy<Value = DataPdu> {
     )
 }
 
-/// PDUs to a controller with their data.
+/// Generates PDUs to a controller, with their data.
 fn any_from_host() -> impl Strategy<Value = (Pdu, Vec<u8>)> {
     let bytes = || proptest::collection::vec(any::<u8>(), 1..600);
     let command = (any::<u16>(), any::<u32>(), any::<u64>()).prop_map(|(cid, nsid, block)| {
@@ -95,7 +95,7 @@ fn any_from_host() -> impl Strategy<Value = (Pdu, Vec<u8>)> {
     ]
 }
 
-/// PDUs to a host with their data.
+/// Generates PDUs to a host, with their data.
 fn any_from_controller() -> impl Strategy<Value = (Pdu, Vec<u8>)> {
     let completion = (any::<u64>(), any::<u16>(), any::<u16>()).prop_map(|(result, cid, head)| {
         Pdu::Response(Completion {

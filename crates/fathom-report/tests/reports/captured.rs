@@ -10,7 +10,7 @@ pub(crate) struct Captured {
     pub(crate) json: String,
     /// The text behind it.
     pub(crate) text: String,
-    /// A record that both could have been printed from.
+    /// Record from which both could have been printed.
     pub(crate) record: Record,
 }
 
@@ -188,7 +188,7 @@ fn direction(shown: &Value) -> DirectionRecord {
     }
 }
 
-/// The sums that would give the printed mean and deviation.
+/// Returns sums that give the printed mean and deviation.
 fn latency(shown: &Value) -> Latency {
     let count = uint(shown, "N");
     let n = u128::from(count.max(1));
@@ -244,7 +244,7 @@ fn disk(shown: &Value) -> DiskRecord {
     }
 }
 
-/// The counts that would give the printed shares of `total`.
+/// Returns counts that give the printed shares of `total`.
 fn counts(shares: &Value, total: u64) -> [u64; 7] {
     let shares: Vec<f64> = shares
         .as_object()
@@ -276,5 +276,5 @@ pub(crate) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
         .0
 }
 
-/// Submissions and reapings: enough to keep six decimals of their shares.
+/// Submissions and reaps: enough for six decimals of their shares.
 const BATCHES: u64 = 100_000_000;

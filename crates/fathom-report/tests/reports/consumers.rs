@@ -1,14 +1,13 @@
-//! The tools that read fio's reports, each by what its source looks for.
-//!
-//! The record has everything of ours in it (response times, lag, doubts, warnings), so that these
-//! tests show that none of it stands in those tools' way.
+//! Tools that read fio's reports, each reduced to what its source looks for. The record has all of
+//! Fathom's additions (response times, lag, caveats, warnings), to show that none of them breaks a
+//! tool.
 
 use crate::captured::{Captured, between};
 use fathom_record::{Machine, Record, Storage, Validity, Warning};
 use fathom_stats::Latency;
 use serde_json::Value;
 
-/// A mixed job with all that fio has not.
+/// Returns a mixed job with all of Fathom's additions.
 fn record() -> Record {
     let captured = Captured::read(include_str!("../data/fio-3.33-null-randrw.txt"));
     let mut record = captured.record;
@@ -39,7 +38,7 @@ fn record() -> Record {
     record
 }
 
-/// Mixed output, in the order in which fio prints its parts.
+/// Returns all formats, in the order in which fio prints them.
 fn stdout(record: &Record) -> String {
     let header = fathom_report::job_header(&record.jobs[0], 1);
     let starting = fathom_report::starting_line(1, 0);

@@ -1,7 +1,6 @@
-//! Reports held against fio's own, line by line: the words, blanks, order and kinds of number.
-//!
-//! The captured outputs are of fio 3.33; this program prints the form of 3.42, which differs in
-//! what `as_3_42` and `NEW_KEYS` list (seen in published outputs of fio 3.42).
+//! Reports compared with fio's own, line by line: words, blanks, order and kinds of number. The
+//! captured outputs are of fio 3.33; this program prints the form of 3.42, which differs in what
+//! `as_3_42` and `NEW_KEYS` list (seen in published outputs of fio 3.42).
 
 use crate::captured::Captured;
 
@@ -63,7 +62,7 @@ fn check(output: &str) {
     assert!(!plain.contains("bins"));
 }
 
-/// A line of fio 3.33's text as 3.42 prints it.
+/// Converts a line of fio 3.33's text to the form of 3.42.
 fn as_3_42(line: &str) -> String {
     let line = line.replace("; 0 zone resets", "");
     let line = line.replace("target=0, window=0,", "target=0.00ns, window=0.00ns,");
@@ -80,7 +79,7 @@ const NEW_KEYS: [&str; 5] = [
     "write_sectors",
 ];
 
-/// The lines of a document without new keys, ours, and the commas that depend on them.
+/// Returns the lines of a document without new keys, Fathom's, and the commas that depend on them.
 fn without_new_keys(document: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut ours_until = None;
@@ -157,7 +156,7 @@ fn same(got: &str, want: &str, slack: f64) -> bool {
         })
 }
 
-/// A line cut into numbers and what stands between them.
+/// Splits a line into numbers and the text between them.
 fn pieces(line: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut numeric = None;

@@ -1,4 +1,4 @@
-//! Reports held against fio's own outputs, the tools that read them, and records out of the way.
+//! Reports compared with fio's own outputs, read by tools, and made from odd records.
 #![expect(
     clippy::unwrap_used,
     reason = "whatever is odd in a captured output or a report fails the test"

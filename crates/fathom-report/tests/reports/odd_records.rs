@@ -1,4 +1,4 @@
-//! Records that no run should leave behind still make a report.
+//! Records that no run should produce still render.
 
 use fathom_record::{DirectionRecord, DiskRecord, JobRecord, Record, SyncRecord, Warning};
 use fathom_stats::{Latency, SampleStats};

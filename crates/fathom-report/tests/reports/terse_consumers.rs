@@ -1,12 +1,11 @@
-//! The tools that read fio's terse report, each by the numbers of the fields that it takes.
-//!
-//! The expected fields come from the JSON report of the same record.
+//! Tools that read fio's terse report, each reduced to the field numbers that it uses. The expected
+//! fields come from the JSON report of the same record.
 
 use crate::captured::Captured;
 use fathom_record::{DiskRecord, Record};
 use serde_json::Value;
 
-/// Reads and writes, and a disk.
+/// Returns a record with reads, writes and a disk.
 fn record() -> Record {
     let captured = Captured::read(include_str!("../data/fio-3.33-null-randrw.txt"));
     let mut record = captured.record;
@@ -17,7 +16,7 @@ fn record() -> Record {
     record
 }
 
-/// The first job's line, at its semicolons; the first field is number 0.
+/// Returns the fields of the first job's line, counted from 0.
 fn fields(layout: u32) -> Vec<String> {
     let text = crate::terse(&record(), layout);
     assert_eq!(text.lines().count(), record().jobs.len(), "one line only");
@@ -30,7 +29,7 @@ fn job() -> Value {
     document["jobs"][0].clone()
 }
 
-/// The fields hold what the JSON report has at these places, counted from `first`.
+/// Checks that the fields from `first` equal these places of the JSON report.
 #[track_caller]
 fn check(layout: u32, first: usize, places: &[(usize, &str)]) {
     let (fields, job) = (fields(layout), job());

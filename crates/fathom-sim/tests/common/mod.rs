@@ -1,4 +1,4 @@
-//! A job and a device to change one thing of.
+//! Job and device of which tests change single properties.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use fathom_block::{Faults, Faulty, SparseBytes, Stall};
@@ -8,12 +8,12 @@ use fathom_sim::{
 };
 use fathom_workload::{Mix, Results, Worker, WorkerConfig, fixture};
 
-/// 4 KiB reads in order over 1 MiB, one at a time.
+/// Returns a job of sequential 4 KiB reads over 1 MiB at depth 1.
 pub(crate) fn job() -> WorkerConfig {
     fixture::job(fixture::pattern(Mix::Read, false, 4096, 1 << 20))
 }
 
-/// The same with `depth` slots.
+/// Returns the same job at this depth.
 pub(crate) fn deep_job(depth: u32) -> WorkerConfig {
     let mut config = job();
     config.depth = depth;
@@ -21,7 +21,7 @@ pub(crate) fn deep_job(depth: u32) -> WorkerConfig {
     config
 }
 
-/// A device, with faults on order.
+/// Device of fixed latency with injected faults.
 #[derive(Clone)]
 pub(crate) struct Rig {
     pub(crate) latency: Nanos,
@@ -30,7 +30,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// The same device as the jobs see it.
+    /// Returns the device as the jobs see it.
     fn storage(self) -> Direct<Faulty<Constant>> {
         let faults = Faults {
             stalls: self.stalls,
@@ -41,7 +41,7 @@ impl Rig {
     }
 }
 
-/// 100 µs an op.
+/// Returns a device of 100 µs per op.
 pub(crate) fn device() -> Rig {
     Rig {
         latency: Nanos::from_micros(100),
@@ -69,7 +69,7 @@ pub(crate) fn run_on(
     (results, engine, files)
 }
 
-/// One job alone, about to begin.
+/// Returns a simulation of one job, not yet started.
 #[track_caller]
 pub(crate) fn alone(
     config: WorkerConfig,
@@ -92,7 +92,7 @@ pub(crate) fn alone(
     simulation
 }
 
-/// A file that begins with `bytes`.
+/// Returns a file that begins with `bytes`.
 pub(crate) fn file_of(bytes: &[u8]) -> ModelFile {
     ModelFile {
         content: Some(SparseBytes::of(bytes)),
@@ -109,7 +109,7 @@ pub(crate) fn bytes_of(file: &ModelFile, offset: u64, length: usize) -> Vec<u8> 
     bytes
 }
 
-/// Milliseconds of a span.
+/// Returns whole milliseconds.
 pub(crate) fn ms(span: Nanos) -> u64 {
     span.get() / 1_000_000
 }

@@ -4,7 +4,7 @@ use fathom_core::FileIndex;
 
 use super::*;
 
-/// A ring of ops that do nothing; `None` where the kernel has no io_uring.
+/// Returns a ring whose ops are no-ops; `None` if the kernel has no io_uring.
 fn ring() -> Option<Ring> {
     let config = RingConfig {
         slots: 4,
@@ -36,7 +36,7 @@ fn push(ring: &mut Ring, slot: u32) {
     ring.push(&op, || None);
 }
 
-/// A drop that counted them as the kernel's would wait for them for 30 s.
+/// If entries that the kernel never took counted as in flight, the drop would wait 30 s for them.
 #[test]
 fn ops_that_the_kernel_never_took_are_not_waited_for() {
     let Some(mut ring) = ring() else { return };
@@ -51,7 +51,7 @@ fn ops_that_the_kernel_never_took_are_not_waited_for() {
     assert_eq!(ring.calls(), calls);
 }
 
-/// Those before the error are the kernel's, and are waited for.
+/// Ops submitted before the error are in flight, and the drop waits for them.
 #[test]
 fn ops_that_the_kernel_took_before_an_error_come_back() {
     let Some(mut ring) = ring() else { return };

@@ -37,7 +37,7 @@ pub fn on(machine: &str, words: &str) -> Record {
     on_watched(machine, words, &mut |_| {}, &|| 0)
 }
 
-/// The same; `tell` hears what happens, and the run ends when `stops` says 1.
+/// Runs WORDS on a machine; passes events to `tell` and ends early when `stops` returns 1.
 #[track_caller]
 pub fn on_watched(
     machine: &str,

@@ -1,4 +1,4 @@
-//! A log hands over what it was told, or counts what it could not.
+//! A log passes on every entry, or counts it as dropped.
 
 use fathom_core::{FileIndex, Op, OpKind, Slot};
 
@@ -249,7 +249,7 @@ fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<Item> {
     taken(&channel).0
 }
 
-/// End and value of each window of a series.
+/// Returns the end and value of each window of a series.
 fn lines(entries: &[Item], wanted: Series) -> Vec<(u64, u64)> {
     let own = entries.iter().filter_map(|item| match *item {
         Item::Window {

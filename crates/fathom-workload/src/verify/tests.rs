@@ -4,7 +4,7 @@ use fathom_checksum::CHECKSUMS;
 
 use super::*;
 
-/// A checksum that no table lists: the verifier needs nothing but a row.
+/// Checksum that no table lists: the verifier needs only a row.
 static SUM: Checksum = Checksum {
     name: "sum",
     aliases: &[],
@@ -35,14 +35,14 @@ fn by(checksum: &str) -> VerifyMethod {
     VerifyMethod::Checksum(Checksum::find(checksum).expect(checksum))
 }
 
-/// Every method, and one with a checksum of this test.
+/// Returns every method, and one with the checksum of this test.
 fn methods() -> impl Iterator<Item = VerifyMethod> {
     let rows = CHECKSUMS.iter().chain([&SUM]);
     rows.map(VerifyMethod::Checksum)
         .chain([VerifyMethod::Pattern])
 }
 
-/// Two blocks, written by the job's write number 7 at 12 KiB.
+/// Returns two blocks stamped as write number 7 at 12 KiB.
 fn written(verifier: &Verifier) -> Vec<u8> {
     let mut buffer = vec![0xff; 8192];
     let stamp = Stamp {

@@ -1,4 +1,4 @@
-//! Configurations to begin with, and targets as text.
+//! Default configurations, and targets as text.
 #![allow(dead_code, reason = "each test program uses some of it")]
 #![allow(unreachable_pub, reason = "shared between test programs")]
 
@@ -19,7 +19,7 @@ pub fn config(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig {
     }
 }
 
-/// A job that goes through its pattern once, at depth 1, and measures latencies.
+/// Returns a job that makes one pass over its pattern at depth 1 and measures latencies.
 pub fn job(pattern: PatternConfig) -> WorkerConfig {
     WorkerConfig {
         measure: Measure {
@@ -43,7 +43,7 @@ pub fn range(min: u32, max: u32) -> PerDirection<SizeChoice> {
     PerDirection::all(SizeChoice::Range { min, max })
 }
 
-/// The rest of the pass, but no more than `limit` ops.
+/// Returns the rest of the pass, at most `limit` ops.
 pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<Target> {
     std::iter::from_fn(|| {
         let direction = pattern.draw_direction();
@@ -53,7 +53,8 @@ pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<Target> {
     .collect()
 }
 
-/// `r0+4` is a read of 4 KiB at 0; `1:` before it says that the file is not the first.
+/// Formats targets: `r0+4` is a read of 4 KiB at 0, and `1:` before it names a file other than the
+/// first.
 pub fn text(targets: &[Target]) -> String {
     let one = |t: &Target| {
         let file = if t.file.get() > 0 {

@@ -25,7 +25,7 @@ pub(crate) struct Job {
     pub(crate) loops: u32,
     pub(crate) runtime_ns: Option<u64>,
     pub(crate) ramp_ns: u64,
-    /// Of each direction.
+    /// Rate of reads and of writes.
     pub(crate) rates: [Option<Rate>; 2],
     pub(crate) files: u64,
     pub(crate) logged: bool,
@@ -83,7 +83,7 @@ pub(crate) fn job() -> impl Strategy<Value = Job> {
     )
 }
 
-/// Mix, random or sequential, distribution, map and sizes.
+/// Generates mix, order, distribution, map and sizes.
 fn pattern() -> impl Strategy<Value = (Mix, bool, Distribution, MapMode, SizeChoice)> {
     let mix = prop_oneof![
         Just(Mix::Read),
@@ -101,7 +101,7 @@ fn pattern() -> impl Strategy<Value = (Mix, bool, Distribution, MapMode, SizeCho
     (mix, any::<bool>(), distribution(), map, sizes)
 }
 
-/// The rates of reads and writes: of neither, of reads alone, or of both, where the two may race.
+/// Generates rates of neither direction, of reads alone, or of both, which then compete.
 fn rates() -> impl Strategy<Value = [Option<Rate>; 2]> {
     let pace = prop_oneof![
         (1_000..3_000_000_u64).prop_map(Pace::Ops),

@@ -40,7 +40,7 @@ proptest! {
     }
 }
 
-/// All that a job did.
+/// Everything that a job did.
 struct Ran {
     ops: Vec<Seen>,
     logged: Vec<Item>,
@@ -78,7 +78,7 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
     panic!("the job does not end");
 }
 
-/// Every op, its offset, and averages over windows.
+/// Returns a log of every op with its offset, and averages over windows.
 fn log_config() -> LogConfig {
     LogConfig {
         used: PerDirection::new(true, true, false),

@@ -1,4 +1,4 @@
-//! A device that is not there: latencies from a list, data in memory.
+//! Modelled device: latencies from a list, data in memory.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::job::Job;
 
-/// Latencies of ops in turn, and which of them fall short or fail.
+/// Latencies of successive ops, and which of them are short or fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub(crate) latencies: Vec<u64>,
@@ -49,17 +49,17 @@ const OP_BYTES: usize = 16 << 10;
 /// Bytes of a file.
 const FILE_BYTES: usize = 1 << 20;
 
-/// The engine over that device.
+/// Engine over that device.
 pub(crate) struct Model {
     device: Device,
     pub(crate) now: u64,
     prepared: Vec<Op>,
-    /// In the order of their ends.
+    /// Ops in flight, in order of completion.
     in_flight: VecDeque<(u64, Completion)>,
     pub(crate) seen: Vec<Seen>,
-    /// By slot; empty where no data are moved.
+    /// Buffers by slot; empty if the job moves no data.
     buffers: Vec<Vec<u8>>,
-    /// By file; empty where no data are moved.
+    /// Contents by file; empty if the job moves no data.
     files: Vec<Vec<u8>>,
 }
 
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// Passes time until to when `min` ops are done, or until `until`.
+    /// Advances the time until `min` ops have completed, or to `until`.
     pub(crate) fn pass_time(&mut self, min: u32, until: Option<Tick>) {
         let done = (min as usize)
             .checked_sub(1)
