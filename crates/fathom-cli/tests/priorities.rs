@@ -149,7 +149,7 @@ fn a_scheduler_that_is_not_there_is_refused(folder: &Folder, scheduler: &Schedul
     let words = "run --name=t --filename=new --size=1m --rw=write --ioscheduler=mq-deadlin";
     let run = folder.fathom(words).expect(2);
     assert!(
-        run.err.contains("no I/O scheduler `mq-deadlin`"),
+        run.err.contains("not offer the I/O scheduler `mq-deadlin`"),
         "{}",
         run.err
     );
