@@ -8,11 +8,11 @@ use fathom_core::{Finished, Tick};
 /// Completions by time, and by a given order among those of one time.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBack {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<HeldCompletion>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct HeldCompletion {
     order: u64,
     finished: Finished,
 }
@@ -20,49 +20,49 @@ struct Entry {
 impl HeldBack {
     /// Holds a completion back until its time.
     pub(crate) fn push(&mut self, order: u64, finished: Finished) {
-        self.heap.push(Entry { order, finished });
+        self.heap.push(HeldCompletion { order, finished });
     }
 
     /// Returns the time of the earliest one.
     pub(crate) fn next(&self) -> Option<Tick> {
-        self.heap.peek().map(|entry| entry.finished.at)
+        self.heap.peek().map(|held| held.finished.at)
     }
 
-    /// Takes the earliest one out, if its time has come.
+    /// Removes and returns the earliest one, if its time has come.
     pub(crate) fn pop(&mut self, now: Tick) -> Option<Finished> {
         if self.next()? > now {
             return None;
         }
-        self.heap.pop().map(|entry| entry.finished)
+        self.heap.pop().map(|held| held.finished)
     }
 }
 
-impl Entry {
+impl HeldCompletion {
     const fn key(&self) -> (Tick, u64) {
         (self.finished.at, self.order)
     }
 }
 
-impl Ord for Entry {
+impl Ord for HeldCompletion {
     /// The earliest is the greatest: the heap has it on top.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for HeldCompletion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for HeldCompletion {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for HeldCompletion {}
 
 #[cfg(test)]
 mod tests {

@@ -18,9 +18,9 @@ use crate::wire::u32_at;
 /// received straight into their place and reported to [`received`](Self::received).
 ///
 /// # Limits
-/// Lengths are judged as soon as the common header of 8 bytes is there, before anything is
+/// Lengths are checked as soon as the common header of 8 bytes is there, before anything is
 /// allocated for them, against [`Limits`]. The decoder itself keeps one header of at most 132
-/// bytes. It judges the form of a PDU; what depends on commands in flight is the state machine's.
+/// bytes. It checks the form of a PDU; checks against commands in flight are the state machine's.
 ///
 /// # Errors
 /// A [`TermReq`] is final: the peer is told of it with the [header at fault](Self::header), and the

@@ -359,7 +359,7 @@ impl Pdu {
         }
     }
 
-    /// Decodes a complete header of a known type. The fields are not judged.
+    /// Decodes a complete header of a known type. The fields are not checked.
     pub(crate) fn decode(kind: PduType, header: &[u8]) -> Option<Self> {
         let pdu = match kind {
             PduType::IC_REQ => Self::IcReq(IcReq {

@@ -1,4 +1,4 @@
-//! Configurations for tests: a plain job, of which a test changes what it is about.
+//! Default configurations for tests, which change single fields of them.
 
 use fathom_core::{Nanos, PerDirection};
 

@@ -55,16 +55,13 @@ fn check_again(pdu: &Pdu, data: u32, framing: Framing, established: bool) -> Res
         None => return Err(format!("{pdu:?} of nobody")),
     };
     let mut decoder = Decoder::new(receiver, LIMITS);
-    let initializes = matches!(pdu, Pdu::IcReq(_) | Pdu::IcResp(_));
-    if !initializes && established {
-        decoder.establish(framing);
-    } else if !initializes {
-        decoder.establish(Framing::PLAIN);
-    }
     let framing = match established {
         true => framing,
         false => Framing::PLAIN,
     };
+    if !matches!(pdu, Pdu::IcReq(_) | Pdu::IcResp(_)) {
+        decoder.establish(framing);
+    }
     let encoded = pdu.encode(framing, data);
     match decoder.next(&mut encoded.as_bytes()) {
         Ok(Some(Event::Pdu(again, length))) if (again, length) == (*pdu, data) => Ok(()),

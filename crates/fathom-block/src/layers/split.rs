@@ -31,7 +31,7 @@ pub fn split<D: BlockDevice>(device: D, parts: &[Range<u64>]) -> Vec<Part<D>> {
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     let in_flight_max = geometry.in_flight_max / count.max(1);
     assert!(in_flight_max > 0, "each part has commands in flight");
-    let shared = Rc::new(RefCell::new(Shared {
+    let shared = Rc::new(RefCell::new(SharedDevice {
         device,
         owners: Vec::new(),
         free: Vec::new(),
@@ -59,7 +59,7 @@ pub fn split<D: BlockDevice>(device: D, parts: &[Range<u64>]) -> Vec<Part<D>> {
 /// A command costs a queue operation and a table entry more than the device's own.
 #[derive(Debug)]
 pub struct Part<D> {
-    shared: Rc<RefCell<Shared<D>>>,
+    shared: Rc<RefCell<SharedDevice<D>>>,
     number: usize,
     from: u64,
     geometry: Geometry,
@@ -67,7 +67,7 @@ pub struct Part<D> {
 
 /// Device that parts share.
 #[derive(Debug)]
-struct Shared<D> {
+struct SharedDevice<D> {
     device: D,
     /// Part and its own tag of the command with this tag of the device.
     owners: Vec<(usize, u32)>,
