@@ -53,11 +53,20 @@ impl Lease {
                 0 => format!("{prefix}{own}"),
                 attempt => format!("{prefix}{own}-{attempt}"),
             });
-            match make(&path).and_then(|()| Self::take(&path)) {
+            match make(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    refused = error;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            match Self::take(&path) {
                 Ok(Some(lease)) => return Ok(lease),
-                // Another process cleaned it up before we locked it.
+                // Another process took it for abandoned before we locked it, and may have removed
+                // it already.
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
@@ -203,6 +212,25 @@ mod tests {
         assert!(Lease::take(&path).unwrap().is_some());
         std::os::unix::fs::symlink("/dev/null", parent.0.join("y")).unwrap();
         assert!(Lease::take(&parent.0.join("y")).is_err());
+    }
+
+    #[test]
+    fn what_others_clean_up_before_it_is_locked_is_created_anew() {
+        let parent = Folder::new("cleaned");
+        let attempts = std::cell::Cell::new(0);
+        let lease = Lease::make(&parent.0, "a-", &|path| {
+            fs::write(path, "")?;
+            attempts.set(attempts.get() + 1);
+            if attempts.get() == 1 {
+                fs::remove_file(path)?;
+            }
+            Ok(())
+        });
+        assert!(lease.unwrap().path().exists());
+        assert_eq!(attempts.get(), 2);
+        let nowhere = parent.0.join("nothing");
+        let error = Lease::new_file(&nowhere, "a-").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
