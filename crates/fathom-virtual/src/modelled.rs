@@ -1,6 +1,5 @@
 //! Modelled machines: machine files, and the placement of a plan's files on their devices.
 
-mod fields;
 mod lookup;
 mod machine_file;
 mod place;

@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-stats", &["core"]),
@@ -131,6 +131,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("fathom-workload", &["core", "checksum", "stats"]),
     ("fathom-block", &["core"]),
     ("fathom-nvme", &["core"]),
+    ("fathom-toml", &["core", "block", "job"]),
     ("fathom-record", &["core", "stats"]),
     ("fathom-report", &["record", "core", "stats"]),
     ("fathom-sys", &["core"]),
@@ -161,6 +162,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         "fathom-virtual",
         &[
             "core", "stats", "job", "workload", "block", "record", "host", "setup", "log", "sim",
+            "toml",
         ],
     ),
     (

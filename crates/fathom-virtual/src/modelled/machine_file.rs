@@ -15,11 +15,10 @@ use std::sync::Arc;
 use fathom_block::{Faults, LAYERS, Layer, Parameters, QueueConfig, layer};
 use fathom_core::{BlockDevice, Tick};
 use fathom_job::Origin;
-use fathom_setup::{ProblemKind, RunError};
+use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{Direct, HostConfig, Model, Stack, Storage, read_model};
-use toml::de::DeTable;
+use fathom_toml::{Fields, FileKind, Source, TomlProblem, TomlProblemKind};
 
-use super::fields::{Fields, Source};
 use super::queues;
 
 /// A machine: modelled devices under the names that jobs use.
@@ -54,18 +53,11 @@ impl Machine {
     /// # Errors
     /// Everything that is wrong with it, each with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, RunError> {
-        let source = Source::new(file, text);
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let at = error.span().unwrap_or(0..0);
-            let why = format!("this is no TOML: {}", error.message());
-            let hint = "the files in examples/machines show how one is written";
-            source.problem(&at, ProblemKind::MachineNotToml, why, hint);
-        }
+        let source = Source::new(file, text, MACHINE_FILE);
         let mut devices = Vec::new();
         let mut host = HostConfig::default();
-        if !source.has_problems() {
-            let top = Fields::new(&source, document.get_ref(), 0..0, "");
+        if let Some(document) = source.parse() {
+            let top = source.top(&document);
             let tables = top.tables("device");
             if tables.is_empty() {
                 let hint = "describe one: `[[device]]`, with `names`, `model` and `capacity_gib`";
@@ -75,7 +67,7 @@ impl Machine {
             host = queues::host(&top);
             top.finish();
         }
-        let problems = source.into_problems();
+        let problems: Vec<_> = source.into_problems().into_iter().map(problem).collect();
         if !problems.is_empty() {
             return Err(RunError { problems });
         }
@@ -144,7 +136,7 @@ fn device(source: &Source<'_>, fields: Fields<'_>) -> Option<ModelledDevice> {
     let model = read_model(parameters, capacity_bytes);
     let (names_of_layers, layers) = layers(parameters, &mut capacity_bytes);
     let queue = queues::queue(&fields);
-    let span: Range<usize> = fields.span.clone();
+    let span = fields.span();
     fields.finish();
     let origin_of = |(name, span): (&str, Range<usize>)| (name.to_owned(), source.origin(&span));
     let (model_name, model) = model?;
@@ -194,6 +186,28 @@ fn layers(device: &dyn Parameters, bytes: &mut u64) -> (String, Vec<Arc<dyn Laye
     }
     (names, layers)
 }
+
+fn problem(found: TomlProblem) -> RunProblem {
+    let kind = match found.kind {
+        TomlProblemKind::NotToml => ProblemKind::MachineNotToml,
+        TomlProblemKind::MissingKey => ProblemKind::MachineMissingKey,
+        TomlProblemKind::UnknownKey => ProblemKind::MachineUnknownKey,
+        TomlProblemKind::BadValue => ProblemKind::MachineBadValue,
+        TomlProblemKind::MakesNoSense => ProblemKind::MachineMakesNoSense,
+    };
+    let mut problem = RunProblem::new(kind, found.message);
+    problem.origin = found.origin;
+    match found.hint.as_str() {
+        "" => problem,
+        hint => problem.hint(hint),
+    }
+}
+
+const MACHINE_FILE: FileKind = FileKind {
+    noun: "a machine file",
+    document: "docs/MACHINE_FILES.md",
+    examples: "examples/machines",
+};
 
 #[cfg(test)]
 mod tests {

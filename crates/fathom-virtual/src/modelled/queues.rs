@@ -3,8 +3,7 @@
 use fathom_block::{DeadlineConfig, Limits, Policy, QueueConfig, SchedulerConfig};
 use fathom_core::Nanos;
 use fathom_sim::HostConfig;
-
-use super::fields::Fields;
+use fathom_toml::Fields;
 
 /// `[device.queue]`; `None` where there is none.
 pub(super) fn queue(device: &Fields<'_>) -> Option<QueueConfig> {

@@ -1,77 +1,28 @@
-//! A machine file's tables, read key by key: each value within its bounds, each key known, and
-//! whatever is wrong told with its place.
+//! Table of a file, read key by key.
 
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 
 use fathom_block::Parameters;
 use fathom_core::Nanos;
-use fathom_job::{Origin, closest};
-use fathom_setup::{ProblemKind, RunProblem};
+use fathom_job::closest;
 use toml::de::{DeTable, DeValue};
 
-/// A machine file and what was found wrong with it.
-pub(super) struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-    /// With where each stands.
-    problems: RefCell<Vec<(usize, RunProblem)>>,
-}
+use crate::{Source, TomlProblemKind};
 
-impl<'a> Source<'a> {
-    pub(super) const fn new(file: &'a str, text: &'a str) -> Self {
-        Self {
-            file,
-            text,
-            problems: RefCell::new(Vec::new()),
-        }
-    }
-
-    /// Something is wrong at these bytes.
-    pub(super) fn problem(
-        &self,
-        at: &Range<usize>,
-        kind: ProblemKind,
-        why: impl Into<String>,
-        hint: impl Into<String>,
-    ) {
-        let mut problem = RunProblem::new(kind, why);
-        problem.origin = self.origin(at);
-        let hint = hint.into();
-        if !hint.is_empty() {
-            problem = problem.hint(hint);
-        }
-        self.problems.borrow_mut().push((at.start, problem));
-    }
-
-    pub(super) fn origin(&self, at: &Range<usize>) -> Origin {
-        Origin::in_text(self.file, self.text, at.clone())
-    }
-
-    pub(super) fn has_problems(&self) -> bool {
-        !self.problems.borrow().is_empty()
-    }
-
-    /// All that is wrong, from top to bottom.
-    pub(super) fn into_problems(self) -> Vec<RunProblem> {
-        let mut problems = self.problems.into_inner();
-        problems.sort_by_key(|(at, _)| *at);
-        problems.into_iter().map(|(_, problem)| problem).collect()
-    }
-}
-
-/// One table. Keys are told as known by being asked for; [`Fields::finish`] refuses the others.
-pub(super) struct Fields<'a> {
+/// Table of a file. A key is known by being asked for; [`Fields::finish`] refuses the others.
+#[derive(Debug)]
+pub struct Fields<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
-    /// Where it stands, and how it is called: `device.ssd`.
-    pub(super) span: Range<usize>,
+    span: Range<usize>,
+    /// Path, as in `device.ssd`.
     name: String,
     known: RefCell<Vec<&'static str>>,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         source: &'a Source<'a>,
         table: &'a DeTable<'a>,
         span: Range<usize>,
@@ -86,8 +37,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number; `default` where the key may be left out.
-    pub(super) fn whole(
+    /// Returns the place of the table.
+    #[must_use]
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// Returns a whole number; `default` where the key may be left out.
+    pub fn whole(
         &self,
         key: &'static str,
         bounds: RangeInclusive<u64>,
@@ -113,8 +70,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The same, for what is counted in 32 bits.
-    pub(super) fn count(
+    /// Returns a whole number of 32 bits.
+    pub fn count(
         &self,
         key: &'static str,
         bounds: RangeInclusive<u32>,
@@ -124,8 +81,8 @@ impl<'a> Fields<'a> {
         parameters.count(key, bounds, default)
     }
 
-    /// A number with or without a fraction.
-    pub(super) fn number(
+    /// Returns a number with or without a fraction.
+    pub fn number(
         &self,
         key: &'static str,
         bounds: RangeInclusive<f64>,
@@ -149,8 +106,8 @@ impl<'a> Fields<'a> {
             })
     }
 
-    /// A time that is written in units of `unit`.
-    pub(super) fn time(
+    /// Returns a time that is written in units of `unit`.
+    pub fn time(
         &self,
         key: &'static str,
         unit: Nanos,
@@ -161,8 +118,8 @@ impl<'a> Fields<'a> {
         parameters.time(key, unit, bounds, default)
     }
 
-    /// Yes or no.
-    pub(super) fn flag(&self, key: &'static str, default: bool) -> bool {
+    /// Returns true or false.
+    pub fn flag(&self, key: &'static str, default: bool) -> bool {
         match self.find(key, true) {
             None => default,
             Some((DeValue::Boolean(flag), _)) => *flag,
@@ -173,8 +130,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of several words; the first where the key may be left out.
-    pub(super) fn choice(
+    /// Returns one of several words; the first where the key may be left out.
+    pub fn choice(
         &self,
         key: &'static str,
         words: &[&'static str],
@@ -190,12 +147,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A text, with where it stands.
-    pub(super) fn text(
-        &self,
-        key: &'static str,
-        optional: bool,
-    ) -> Option<(&'a str, Range<usize>)> {
+    /// Returns a text with its place.
+    pub fn text(&self, key: &'static str, optional: bool) -> Option<(&'a str, Range<usize>)> {
         let (value, span) = self.find(key, optional)?;
         match value {
             DeValue::String(text) => Some((text, span)),
@@ -206,8 +159,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts that is not empty, with where each stands.
-    pub(super) fn texts(&self, key: &'static str) -> Vec<(&'a str, Range<usize>)> {
+    /// Returns a list of texts that is not empty, each with its place.
+    pub fn texts(&self, key: &'static str) -> Vec<(&'a str, Range<usize>)> {
         let Some((value, span)) = self.find(key, false) else {
             return Vec::new();
         };
@@ -222,8 +175,55 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// A list of whole numbers; `None` if it is something else, which is told.
-    pub(super) fn wholes(&self, key: &'static str) -> Option<Vec<u64>> {
+    /// Returns a value that is written as a text or a whole number and that `read` understands;
+    /// `None` if it is left out, or refused as not `wanted`.
+    pub fn parsed<T>(
+        &self,
+        key: &'static str,
+        optional: bool,
+        wanted: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let (value, span) = self.find(key, optional)?;
+        let read = written(value).and_then(read);
+        if read.is_none() {
+            self.out_of_bounds(key, &span, wanted);
+        }
+        read
+    }
+
+    /// Returns a list of values as of [`parsed`](Self::parsed), each with its place; a single value
+    /// is a list of one. `None` if the key is left out; values that are refused are missing.
+    pub fn list<T>(
+        &self,
+        key: &'static str,
+        optional: bool,
+        wanted: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<Vec<(T, Range<usize>)>> {
+        let (value, span) = self.find(key, optional)?;
+        let items: Vec<_> = match value.as_array() {
+            Some(items) => items
+                .iter()
+                .map(|item| (item.get_ref(), item.span()))
+                .collect(),
+            None => vec![(value, span.clone())],
+        };
+        if items.is_empty() {
+            self.out_of_bounds(key, &span, &format!("{wanted}, or a list of some"));
+        }
+        let mut list = Vec::new();
+        for (item, span) in items {
+            match written(item).and_then(&read) {
+                Some(value) => list.push((value, span)),
+                None => self.out_of_bounds(key, &span, wanted),
+            }
+        }
+        Some(list)
+    }
+
+    /// Returns a list of whole numbers; `None` if it is something else, which is noted.
+    pub fn wholes(&self, key: &'static str) -> Option<Vec<u64>> {
         let (value, span) = self.find(key, false)?;
         let number = |value: &DeValue<'_>| value.as_integer()?.as_str().parse().ok();
         let items = value.as_array().into_iter().flatten();
@@ -235,14 +235,15 @@ impl<'a> Fields<'a> {
         Some(numbers)
     }
 
-    /// A table in this one.
-    pub(super) fn table(&self, key: &'static str, optional: bool) -> Option<Self> {
+    /// Returns a table inside this one.
+    pub fn table(&self, key: &'static str, optional: bool) -> Option<Self> {
         let name = self.name_of(key);
         if !optional && !self.has(key) {
+            let document = self.source.kind().document;
             let why = format!("{} has no table `{key}`", self.name_of_table());
-            let hint = format!("write `[{name}]`; docs/MACHINE_FILES.md says what stands in it");
+            let hint = format!("write `[{name}]`; {document} says what stands in it");
             self.source
-                .problem(&self.span, ProblemKind::MachineMissingKey, why, hint);
+                .problem(&self.span, TomlProblemKind::MissingKey, why, hint);
         }
         let (value, span) = self.find(key, true)?;
         match value {
@@ -254,8 +255,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of tables in this one; empty where there is none.
-    pub(super) fn tables(&self, key: &'static str) -> Vec<Self> {
+    /// Returns a list of tables inside this one; empty where there is none.
+    pub fn tables(&self, key: &'static str) -> Vec<Self> {
         let Some((value, span)) = self.find(key, true) else {
             return Vec::new();
         };
@@ -274,20 +275,26 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns true if a key is present, known or not.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.keys().any(|name| name.get_ref() == key)
     }
 
-    /// Something is wrong with the value of `key`, or with the table where it has none.
-    pub(super) fn refuse(&self, key: &'static str, why: impl Into<String>, hint: &str) {
+    /// Notes that the value of `key` makes no sense, or the table where it has none.
+    pub fn refuse(&self, key: &'static str, why: impl Into<String>, hint: &str) {
         let found = self.find(key, true).map(|(_, span)| span);
         let span = found.unwrap_or_else(|| self.span.clone());
         self.source
-            .problem(&span, ProblemKind::MachineMakesNoSense, why, hint);
+            .problem(&span, TomlProblemKind::MakesNoSense, why, hint);
     }
 
-    /// Refuses the keys that nobody asked for.
-    pub(super) fn finish(&self) {
+    /// Notes that the value at `span` makes no sense.
+    pub fn refuse_at(&self, span: &Range<usize>, why: impl Into<String>, hint: impl Into<String>) {
+        self.source
+            .problem(span, TomlProblemKind::MakesNoSense, why, hint);
+    }
+
+    /// Notes the keys that were not asked for.
+    pub fn finish(&self) {
         let known = self.known.borrow();
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
@@ -300,7 +307,7 @@ impl<'a> Fields<'a> {
             };
             let why = format!("`{name}` is no key of {}", self.name_of_table());
             self.source
-                .problem(&key.span(), ProblemKind::MachineUnknownKey, why, hint);
+                .problem(&key.span(), TomlProblemKind::UnknownKey, why, hint);
         }
     }
 
@@ -315,18 +322,21 @@ impl<'a> Fields<'a> {
         }
         if !optional {
             let why = format!("{} has no `{key}`", self.name_of_table());
-            let hint = "write it; docs/MACHINE_FILES.md says what it means";
+            let hint = format!(
+                "write it; {} says what it means",
+                self.source.kind().document
+            );
             self.source
-                .problem(&self.span, ProblemKind::MachineMissingKey, why, hint);
+                .problem(&self.span, TomlProblemKind::MissingKey, why, hint);
         }
         None
     }
 
     fn out_of_bounds(&self, key: &str, span: &Range<usize>, wanted: &str) {
         let why = format!("`{key}` must be {wanted}");
-        let hint = "docs/MACHINE_FILES.md says what it means";
+        let hint = format!("{} says what it means", self.source.kind().document);
         self.source
-            .problem(span, ProblemKind::MachineBadValue, why, hint);
+            .problem(span, TomlProblemKind::BadValue, why, hint);
     }
 
     fn name_of(&self, key: &str) -> String {
@@ -338,53 +348,17 @@ impl<'a> Fields<'a> {
 
     fn name_of_table(&self) -> String {
         match self.name.as_str() {
-            "" => "a machine file".to_owned(),
+            "" => self.source.kind().noun.to_owned(),
             name => format!("`{name}`"),
         }
     }
 }
 
-/// The same for models and layers, which read their own keys.
-impl Parameters for Fields<'_> {
-    fn whole(&self, key: &'static str, bounds: RangeInclusive<u64>, default: Option<u64>) -> u64 {
-        self.whole(key, bounds, default)
-    }
-
-    fn number(&self, key: &'static str, bounds: RangeInclusive<f64>, default: Option<f64>) -> f64 {
-        self.number(key, bounds, default)
-    }
-
-    fn flag(&self, key: &'static str, default: bool) -> bool {
-        self.flag(key, default)
-    }
-
-    fn text(&self, key: &'static str) -> Option<&str> {
-        self.text(key, false).map(|(text, _)| text)
-    }
-
-    fn wholes(&self, key: &'static str) -> Option<Vec<u64>> {
-        self.wholes(key)
-    }
-
-    fn table(&self, key: &'static str, optional: bool) -> Option<Box<dyn Parameters + '_>> {
-        let table = self.table(key, optional)?;
-        Some(Box::new(table))
-    }
-
-    fn tables(&self, key: &'static str) -> Vec<Box<dyn Parameters + '_>> {
-        let tables = self.tables(key).into_iter();
-        tables.map(|table| Box::new(table) as _).collect()
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.has(key)
-    }
-
-    fn refuse(&self, key: &'static str, why: &str, hint: &str) {
-        self.refuse(key, why, hint);
-    }
-
-    fn finish(&self) {
-        self.finish();
+/// Returns a text, or a whole number as it is written.
+fn written<'a>(value: &'a DeValue<'_>) -> Option<&'a str> {
+    match value {
+        DeValue::String(text) => Some(text),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
+        _ => None,
     }
 }
