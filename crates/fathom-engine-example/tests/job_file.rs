@@ -1,89 +1,18 @@
 //! The engine from a job file to the record, and the job language's handling of its option.
 
-use std::io;
+mod host;
 
-use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 use fathom_engine_example::ENGINE;
-use fathom_job::{Dialect, Environment, Invocation, Refusal, parse};
-use fathom_record::Record;
-use fathom_run::run;
-use fathom_setup::{RunError, Session};
+use fathom_job::Invocation;
 
-/// A host with one job file and the registry of a program that brings the engine along.
-struct Host {
-    job_file: &'static str,
-    engines: Registry,
-}
-
-impl Host {
-    fn with(job_file: &'static str) -> Self {
-        Self {
-            job_file,
-            engines: Registry::built_in().with(ENGINE),
-        }
-    }
-
-    fn parse(&self, words: &str) -> Result<Invocation, Box<Refusal>> {
-        let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
-        parse(&words, Dialect::Fathom, self)
-    }
-}
-
-impl Environment for Host {
-    fn engines(&self) -> &[&'static EngineInfo] {
-        self.engines.infos()
-    }
-
-    fn read_file(&self, _path: &str) -> io::Result<Vec<u8>> {
-        Ok(self.job_file.into())
-    }
-
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-
-    fn cpus(&self) -> u32 {
-        2
-    }
-
-    fn page_size(&self) -> u64 {
-        4096
-    }
-
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-}
-
-/// Runs a command line with these engines.
-#[track_caller]
-fn run_with(host: &Host, engines: &Registry, words: &str) -> Result<Record, RunError> {
-    let (plan, settings) = match host.parse(words) {
-        Ok(Invocation::Run { plan, settings, .. }) => (plan, settings),
-        Ok(other) => panic!("{words}: {other:?}"),
-        Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),
-    };
-    let mut session = Session {
-        tell: &mut |_| {},
-        stops: &|| 0,
-        progress: None,
-        report_every: None,
-        reports_asked: &|| 0,
-        jobs_fail_alone: false,
-    };
-    run(&plan, &settings, engines, &mut session)
-}
+use host::{Host, run_with};
 
 const JOB: &str = "[slow]\nioengine=delay\ndelay_us=200\nrw=randread\nbs=4k\nsize=64k\niodepth=4\n";
 
 #[test]
 fn a_job_file_runs_on_the_engine_and_leaves_no_file() {
-    let host = Host::with(JOB);
+    let host = Host::with(JOB, ENGINE);
     let record = run_with(&host, &host.engines, "j.fio").expect("a record");
     let job = &record.jobs[0];
     assert_eq!((job.engine.as_str(), job.error), ("delay", 0));
@@ -97,7 +26,7 @@ fn a_job_file_runs_on_the_engine_and_leaves_no_file() {
 
 #[test]
 fn workers_submit_to_it_like_to_any_other() {
-    let host = Host::with(JOB);
+    let host = Host::with(JOB, ENGINE);
     let words = "--name=x --ioengine=delay --delay_us=1 --rw=write --size=64k --iodepth=4 \
                  --io_submit_mode=offload";
     let record = run_with(&host, &host.engines, words).expect("a record");
@@ -106,7 +35,7 @@ fn workers_submit_to_it_like_to_any_other() {
 
 #[test]
 fn a_run_without_the_engine_refuses_the_plan() {
-    let host = Host::with(JOB);
+    let host = Host::with(JOB, ENGINE);
     let error = run_with(&host, &Registry::built_in(), "j.fio").expect_err("no such engine");
     assert!(error.to_string().contains("`delay`"), "{error}");
 }
@@ -114,7 +43,9 @@ fn a_run_without_the_engine_refuses_the_plan() {
 /// Checks the places and codes of the errors in a job file.
 #[track_caller]
 fn check_refused(job_file: &'static str, want: &[&str]) {
-    let refusal = Host::with(job_file).parse("j.fio").expect_err(job_file);
+    let refusal = Host::with(job_file, ENGINE)
+        .parse("j.fio")
+        .expect_err(job_file);
     let errors = refusal.diagnostics.iter().map(|error| {
         let origin = &error.origin;
         format!("{}:{} {}", origin.line, origin.column, error.code)
@@ -137,7 +68,7 @@ fn its_option_is_checked_like_those_of_the_table() {
 /// Returns the output of a command line.
 #[track_caller]
 fn printed(words: &str) -> String {
-    match Host::with(JOB).parse(words) {
+    match Host::with(JOB, ENGINE).parse(words) {
         Ok(Invocation::Print(text)) => text,
         Ok(other) => panic!("{words}: {other:?}"),
         Err(refusal) => panic!("{words}: {}", refusal.diagnostics.render("fathom", false)),

@@ -12,14 +12,15 @@
 //! while they block, the list is split among the parked workers and more are started, up to one per
 //! slot. Completions come back over a lock-free list.
 //!
-//! Buffers change owner with their ops. The submitter opens the files, so that errors are reported
-//! by `open`; each worker opens them again for its own engine before it takes an op.
+//! Buffers change owner with their ops. The submitter opens local files, so that `open` reports
+//! their errors; each worker opens all files for its own engine before it takes an op.
 
 mod adaptive_spin;
 mod cell;
 mod parked_workers;
 mod pool;
 mod run_list;
+mod submitter_files;
 mod worker;
 
 use std::cell::RefCell;
@@ -38,10 +39,10 @@ use fathom_sys::thread::Usage;
 
 use crate::EngineConfig;
 use crate::error::no_memory;
-use crate::files::Files;
 
 use adaptive_spin::WakeSource;
 use pool::Pool;
+use submitter_files::SubmitterFiles;
 
 /// Synchronisation primitives of the run list and the parked workers, replaceable by a model
 /// checker.
@@ -109,7 +110,7 @@ pub struct Offload {
     capabilities: Capabilities,
     kick: Kick,
     clock: Clock,
-    files: Files,
+    files: SubmitterFiles,
     buffers: Buffers,
     /// `None` after a file was closed: workers must not keep files open longer than the submitter.
     pool: Option<Pool>,
@@ -138,7 +139,7 @@ impl Offload {
         };
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(&config, &error))?;
-        let files = Files::new(&config);
+        let files = SubmitterFiles::new(&config);
         // Only the submitter creates files: workers would race, or recreate a file in use.
         for file in &mut config.files {
             file.create = false;
@@ -299,7 +300,7 @@ impl Engine for Offload {
         );
         if self.capabilities.moves_data {
             self.buffers.release(op.slot);
-            if self.files.descriptor(op.file).is_none() {
+            if !self.files.is_open(op.file) {
                 // The submitter has no such file open, so no worker may open it.
                 return self.ready.push(op.slot, Errno::EBADF.result());
             }
@@ -388,7 +389,7 @@ impl Drop for Offload {
 /// Refuses an engine whose buffers cannot change owner with their ops.
 fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     let info = config.engine.info;
-    if info.storage == Storage::None || info.storage == Storage::LocalFiles && info.shares_buffers {
+    if info.storage == Storage::None || info.shares_buffers {
         return Ok(());
     }
     Err(EngineError {

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 use fathom_core::{
-    Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot, Submitted, Tick,
+    Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot, Storage,
+    Submitted, Tick,
 };
 use fathom_sys::thread::{self, Usage};
 
@@ -254,11 +255,14 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
 
     /// Opens all files before any op is taken: a worker that cannot (out of descriptors, or a file
     /// was removed) does not start, so it fails no op. The first worker, which the job cannot do
-    /// without, fails only for lack of descriptors; other errors become errors of ops.
+    /// without, fails for lack of descriptors, or if nobody else has opened the files; other errors
+    /// become errors of ops.
     fn open_all(&mut self) -> Result<(), EngineError> {
+        let optional = self.number > 0;
+        let local = self.shared.config().engine.info.storage == Storage::LocalFiles;
         for file in (0..).take(self.opened.len()).map(FileIndex::new) {
             match self.open(file) {
-                Err(error) if self.number > 0 || is_out_of_files(&error) => {
+                Err(error) if optional || !local || is_out_of_files(&error) => {
                     return Err(error);
                 }
                 Ok(()) | Err(_) => {}

@@ -1,0 +1,70 @@
+//! Files of the thread that submits for an offloaded job, by index.
+
+use fathom_core::{EngineError, FileIndex, Storage};
+
+use crate::EngineConfig;
+use crate::files::Files;
+
+/// The submitter's view of the job's files: which ones it has opened, so that workers may use them.
+///
+/// A local file is opened here too, so that `open` reports its errors, creates it, and keeps it in
+/// use while no worker runs. A file of an engine without local files has a name that only the
+/// engine understands: the workers' engines open it, and a pool whose first worker cannot does not
+/// start.
+#[derive(Debug)]
+pub(super) enum SubmitterFiles {
+    Local(Files),
+    /// Files of an engine without local files: true for those that are open.
+    Named(Vec<bool>),
+}
+
+impl SubmitterFiles {
+    pub(super) fn new(config: &EngineConfig) -> Self {
+        match config.engine.info.storage {
+            Storage::LocalFiles => Self::Local(Files::new(config)),
+            Storage::Remote | Storage::None => Self::Named(vec![false; config.files.len()]),
+        }
+    }
+
+    pub(super) fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        match self {
+            Self::Local(files) => files.open(file)?,
+            Self::Named(open) => open[file.index()] = true,
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        match self {
+            Self::Local(files) => files.close(file)?,
+            Self::Named(open) => open[file.index()] = false,
+        }
+        Ok(())
+    }
+
+    /// Drops the file's clean pages from this machine's page cache, which holds none of a file
+    /// that is elsewhere.
+    pub(super) fn invalidate(&self, file: FileIndex) -> Result<(), EngineError> {
+        match self {
+            Self::Local(files) => files.invalidate(file),
+            Self::Named(_) => Ok(()),
+        }
+    }
+
+    /// Returns true if the file is open.
+    #[inline]
+    pub(super) fn is_open(&self, file: FileIndex) -> bool {
+        match self {
+            Self::Local(files) => files.descriptor(file).is_some(),
+            Self::Named(open) => open[file.index()],
+        }
+    }
+
+    /// Returns true if all files are open.
+    pub(super) fn are_open(&self) -> bool {
+        match self {
+            Self::Local(files) => files.are_open(),
+            Self::Named(open) => open.iter().all(|&open| open),
+        }
+    }
+}
