@@ -5,7 +5,9 @@
 //! serves threads that park and jobs of a simulation.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod bio;
+mod buffer_pool;
 mod deadline;
 mod held_back;
 mod layers;
@@ -19,6 +21,7 @@ mod seeks;
 mod sparse_bytes;
 mod tag_set;
 mod tag_words;
+mod thread_buffers;
 mod wait_queues;
 
 /// Atomics of the types shared between threads, replaceable by a model checker's.
@@ -28,7 +31,9 @@ mod sync {
 }
 
 // Public items, listed once.
+pub use admission::{Admission, AdmissionClass, AdmissionStatistics, PacingConfig, Wanted};
 pub use bio::{Bio, Class, Limits};
+pub use buffer_pool::{BufferConfig, BufferPool, Sharing};
 pub use deadline::DeadlineConfig;
 pub use layers::{
     Delay, DelayConfig, DelayTime, Faults, Faulty, LAYERS, Layer, LayerInfo, Part, Stall, layer,
