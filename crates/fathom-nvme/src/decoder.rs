@@ -33,6 +33,8 @@ pub struct Decoder {
     is_established: bool,
     header: [u8; HEADER_BYTES_MAX],
     filled: usize,
+    /// Length of the last header that was complete; it stays there until the next one begins.
+    complete: usize,
     state: State,
 }
 
@@ -92,6 +94,7 @@ impl Decoder {
             is_established: false,
             header: [0; HEADER_BYTES_MAX],
             filled: 0,
+            complete: 0,
             state: State::Header(COMMON_BYTES),
         }
     }
@@ -165,11 +168,15 @@ impl Decoder {
         }
     }
 
-    /// Returns the part of the current PDU's header that has arrived, at most 128 bytes: after an
-    /// error the data of the termination request.
+    /// Returns the part of the current PDU's header that has arrived, or that of the last PDU
+    /// between two, at most 128 bytes: after an error the data of the termination request.
     #[must_use]
     pub fn header(&self) -> &[u8] {
-        &self.header[..self.filled.min(TERM_DATA_BYTES_MAX as usize)]
+        let arrived = match self.filled {
+            0 => self.complete,
+            filled => filled,
+        };
+        &self.header[..arrived.min(TERM_DATA_BYTES_MAX as usize)]
     }
 
     /// Returns the number of bytes of data that are still to come; 0 outside data.
@@ -178,6 +185,16 @@ impl Decoder {
         match self.state {
             State::Data { left, .. } => left,
             _ => 0,
+        }
+    }
+
+    /// Returns whether a PDU has begun and not ended.
+    #[must_use]
+    pub const fn is_amid(&self) -> bool {
+        match self.state {
+            State::Header(_) => self.filled > 0,
+            State::Padding { .. } | State::Data { .. } | State::Digest { .. } | State::End => true,
+            State::Initializing | State::Refused => false,
         }
     }
 
@@ -219,6 +236,7 @@ impl Decoder {
         };
         let data = self.data_bytes();
         self.check_lengths(&pdu, data)?;
+        self.complete = wanted;
         if matches!(pdu, Pdu::IcReq(_) | Pdu::IcResp(_)) {
             self.state = State::Initializing;
         } else if data == 0 {

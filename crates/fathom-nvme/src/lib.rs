@@ -15,9 +15,11 @@ mod decoder;
 mod digest;
 mod fabrics;
 mod identify;
+mod io_command;
 mod log_pages;
 mod pdu;
 mod subsystem;
+mod target_queue;
 mod text;
 mod wire;
 
@@ -33,6 +35,7 @@ pub use identify::{
     IDENTIFY_BYTES, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
     namespace_descriptors,
 };
+pub use io_command::{IoAction, IoCommand, IoData, IoNamespace, Range, ranges};
 pub use log_pages::{
     DiscoveryEntry, GetLogPage, Health, LogPage, discovery_page, effects_page, firmware_page,
 };
@@ -41,3 +44,7 @@ pub use pdu::{
     Side, TermReq,
 };
 pub use subsystem::{Discovery, Subsystem};
+pub use target_queue::{
+    ADMIN_CAPSULE_BYTES, Arrival, Place, QUEUE_ENTRIES_MAX, TargetQueue, TargetQueueConfig,
+    UNCONNECTED_ENTRIES,
+};

@@ -131,6 +131,12 @@ impl Framing {
         Some(Self { digests, alignment })
     }
 
+    /// Returns the digests.
+    #[must_use]
+    pub const fn digests(self) -> Digests {
+        self.digests
+    }
+
     /// Returns the offset of data behind a header of this type.
     pub(crate) fn data_offset(self, kind: PduType) -> usize {
         let header = kind.header_bytes() + self.header_digest_bytes(kind);
