@@ -9,6 +9,7 @@ pub mod allocation_counter;
 pub mod calendar;
 pub mod child;
 pub mod clock;
+pub mod epoll;
 mod errno;
 pub mod file_io;
 pub mod files;
