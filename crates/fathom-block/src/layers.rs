@@ -69,6 +69,33 @@ pub const LAYERS: &[LayerInfo] = &[
     },
 ];
 
+/// Reads the layers of a device, the lowest first, from each `[[…layer]]` of its table. `bytes` is
+/// the size of the device before, and that of the topmost layer after.
+pub fn read_layers(device: &dyn Parameters, bytes: &mut u64) -> Vec<NamedLayer> {
+    let mut layers = Vec::new();
+    for fields in device.tables("layer") {
+        let Some(kind) = fields.text("kind") else {
+            continue;
+        };
+        let Some(info) = layer(kind) else {
+            let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
+            let why = format!("there is no layer `{kind}`");
+            fields.refuse("kind", &why, &format!("layers: {}", names.join(", ")));
+            continue;
+        };
+        let layer = (info.read)(&*fields, *bytes);
+        fields.finish();
+        if let Some(layer) = layer {
+            *bytes = layer.bytes(*bytes);
+            layers.push((info.name, layer));
+        }
+    }
+    layers
+}
+
+/// Layer with its name in files.
+pub type NamedLayer = (&'static str, Arc<dyn Layer>);
+
 /// Looks up a layer by its name.
 #[must_use]
 pub fn layer(name: &str) -> Option<&'static LayerInfo> {

@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use fathom_block::{Faults, LAYERS, Layer, Parameters, QueueConfig, layer};
+use fathom_block::{Faults, Layer, Parameters, QueueConfig, read_layers};
 use fathom_core::{BlockDevice, Tick};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -165,24 +165,10 @@ fn layers(device: &dyn Parameters, bytes: &mut u64) -> (String, Vec<Arc<dyn Laye
     if !faults.is_empty() {
         layers.push(Arc::new(faults));
     }
-    for fields in device.tables("layer") {
-        let Some(kind) = fields.text("kind") else {
-            continue;
-        };
-        let Some(info) = layer(kind) else {
-            let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
-            let why = format!("there is no layer `{kind}`");
-            fields.refuse("kind", &why, &format!("layers: {}", names.join(", ")));
-            continue;
-        };
-        let layer = (info.read)(&*fields, *bytes);
-        fields.finish();
-        if let Some(layer) = layer {
-            *bytes = layer.bytes(*bytes);
-            names.push_str(" + ");
-            names.push_str(info.name);
-            layers.push(layer);
-        }
+    for (name, layer) in read_layers(device, bytes) {
+        names.push_str(" + ");
+        names.push_str(name);
+        layers.push(layer);
     }
     (names, layers)
 }
