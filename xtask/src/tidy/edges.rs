@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-stats", &["core"]),
@@ -174,6 +174,12 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
             "host", "setup", "log",
+        ],
+    ),
+    (
+        "fathom-target",
+        &[
+            "core", "job", "toml", "sys", "host", "block", "engine", "sim", "nvme", "net",
         ],
     ),
     (

@@ -1,0 +1,27 @@
+//! Targets as users describe them: files, devices, names.
+#![forbid(unsafe_code)]
+
+mod devices;
+mod error;
+mod file;
+mod host;
+mod names;
+mod pacing;
+mod plan;
+mod problem;
+mod sizes;
+mod subsystems;
+
+// Public items, listed once.
+pub use devices::{DEVICES, Device, DeviceInfo, FileDevice, MemoryDevice, NullDevice, Storage};
+pub use error::DeviceError;
+pub use file::{read_address, read_cpus};
+pub use host::{Host, Obstacle, ThisHost};
+pub use names::{check_nqn, default_nguid, default_serial, read_identifier};
+pub use pacing::{POLICIES, PolicyInfo, read_buffer_size};
+pub use plan::{
+    AllowedHosts, DEFAULT_BUFFERS, DEFAULT_LISTEN, DEFAULT_MODEL, LimitsPlan, NamespacePlan, PORT,
+    SubsystemPlan, TargetPlan, is_loopback,
+};
+pub use problem::TargetFileError;
+pub use sizes::{read_size, show_size};

@@ -1,0 +1,152 @@
+//! Plan of a target: what a file or a command line asks for, checked.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use fathom_block::{BufferConfig, PacingConfig};
+use fathom_job::Origin;
+
+use crate::devices::Device;
+
+/// Target to be started.
+#[derive(Clone, Debug)]
+pub struct TargetPlan {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
+    /// Threads, each with its own connections.
+    pub threads: u32,
+    /// CPU of each thread; empty: wherever the kernel likes.
+    pub cpus: Vec<u32>,
+    /// Poll instead of sleeping.
+    pub busy_poll: bool,
+    /// Data buffers. Their size is the largest transfer, too.
+    pub buffers: BufferConfig,
+    /// Policy for requests that wait for buffers.
+    pub pacing: PacingConfig,
+    /// Limits for hosts.
+    pub limits: LimitsPlan,
+    /// Address of the Prometheus endpoint.
+    pub metrics: Option<SocketAddr>,
+    /// Path of the statistics socket; `None`: the default one.
+    pub socket: Option<PathBuf>,
+    /// Subsystems; at least one.
+    pub subsystems: Vec<SubsystemPlan>,
+}
+
+/// Limits for hosts; `None`: that of the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsPlan {
+    /// Entries of an I/O queue.
+    pub queue_entries: Option<u16>,
+    /// I/O queues of a controller.
+    pub queues: Option<u16>,
+    /// Bytes of data in a capsule.
+    pub in_capsule_bytes: Option<u32>,
+    /// Connections at once.
+    pub connections: Option<u32>,
+    /// Connections at once from one address.
+    pub connections_per_address: Option<u32>,
+    /// Seconds that a peer may take from connecting to its Connect command.
+    pub initialization_timeout_s: Option<u32>,
+}
+
+/// Subsystem with its namespaces.
+#[derive(Clone, Debug)]
+pub struct SubsystemPlan {
+    /// NQN.
+    pub nqn: String,
+    /// Serial number, at most 20 bytes.
+    pub serial: String,
+    /// Model number, at most 40 bytes.
+    pub model: String,
+    /// Hosts that may connect.
+    pub hosts: AllowedHosts,
+    /// Namespaces, ascending by identifier.
+    pub namespaces: Vec<NamespacePlan>,
+    /// Place in the file.
+    pub origin: Origin,
+}
+
+/// Hosts that may connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedHosts {
+    /// Any that reaches the loopback address; more was not asked for.
+    Local,
+    /// Any.
+    Any,
+    /// Those of these NQNs.
+    Listed(Vec<String>),
+}
+
+/// Namespace.
+#[derive(Clone, Debug)]
+pub struct NamespacePlan {
+    /// Identifier, from 1.
+    pub nsid: u32,
+    /// Globally unique identifier.
+    pub nguid: [u8; 16],
+    /// Device with its layers.
+    pub device: Device,
+}
+
+impl TargetPlan {
+    /// Creates a plan of one subsystem on the loopback address, with defaults for all else.
+    #[must_use]
+    pub fn new(subsystems: Vec<SubsystemPlan>) -> Self {
+        Self {
+            listen: vec![DEFAULT_LISTEN],
+            threads: 1,
+            cpus: Vec::new(),
+            busy_poll: false,
+            buffers: DEFAULT_BUFFERS,
+            pacing: PacingConfig::None,
+            limits: LimitsPlan::default(),
+            metrics: None,
+            socket: None,
+            subsystems,
+        }
+    }
+
+    /// Returns the subsystems that hosts of other machines would reach although nobody said so: the
+    /// target listens beyond the loopback address, and they name neither hosts nor `any`.
+    pub fn exposed(&self) -> impl Iterator<Item = (&SubsystemPlan, SocketAddr)> {
+        let mut open = self
+            .listen
+            .iter()
+            .filter(|address| !is_loopback(address.ip()));
+        let open = open.next().copied();
+        let local = self
+            .subsystems
+            .iter()
+            .filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
+        local.filter_map(move |subsystem| Some((subsystem, open?)))
+    }
+}
+
+/// Returns whether only this machine reaches the address.
+#[must_use]
+pub fn is_loopback(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_loopback()
+                || address
+                    .to_ipv4_mapped()
+                    .is_some_and(|four| four.is_loopback())
+        }
+    }
+}
+
+/// Buffers of a target that was given none: as many as are asked for, of 128 KiB.
+pub const DEFAULT_BUFFERS: BufferConfig = BufferConfig {
+    count: None,
+    bytes: 128 << 10,
+    cache: 16,
+};
+/// The port assigned to NVMe/TCP, on this machine alone.
+pub const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), PORT);
+/// The port assigned to NVMe/TCP.
+pub const PORT: u16 = 4420;
+/// Model number of a subsystem that was given none.
+pub const DEFAULT_MODEL: &str = "Fathom";
