@@ -10,6 +10,7 @@ mod peak;
 mod record;
 mod seeks;
 mod stored;
+mod target;
 mod trace;
 
 // Public items, listed once.
@@ -23,6 +24,10 @@ pub use record::{
 };
 pub use seeks::{SeekDistances, SeekRecord};
 pub use stored::RecordError;
+pub use target::{
+    BuffersRecord, CommandsRecord, ConnectionRecord, EventsRecord, NamespaceRecord, PacerRecord,
+    TARGET_VERSION, TargetRecord, ThreadRecord,
+};
 pub use trace::{
     TRACE_VERSION, TraceRecord, TracedDirection, UringBatches, UringTraceRecord, UringWork,
 };

@@ -129,7 +129,7 @@ fn change(before: f64, now: f64) -> String {
 }
 
 /// Formats three or four digits and a decimal prefix.
-fn short(number: f64) -> String {
+pub(crate) fn short(number: f64) -> String {
     match number {
         number if number >= 99_950_000.0 => format!("{:.1}M", number / 1e6),
         number if number >= 999_500.0 => format!("{:.2}M", number / 1e6),

@@ -1,0 +1,329 @@
+//! State of a target in the text format of Prometheus, version 0.0.4.
+
+use std::fmt::Write as _;
+
+use fathom_record::{CommandsRecord, TargetRecord};
+
+/// Formats the state of a target for a scrape.
+#[must_use]
+pub fn prometheus(record: &TargetRecord) -> String {
+    let mut page = Page::default();
+    page.gauge("uptime_seconds", "Time since the start", |add| {
+        add(&[], seconds(record.uptime_ns));
+    });
+    events(&mut page, record);
+    buffers(&mut page, record);
+    threads(&mut page, record);
+    namespaces(&mut page, record);
+    connections(&mut page, record);
+    page.text
+}
+
+fn events(page: &mut Page, record: &TargetRecord) {
+    let events = record.events;
+    let counted = [
+        ("accepted", events.accepted),
+        ("turned_away", events.turned_away),
+        ("connected", events.connected),
+        ("refused", events.refused),
+        ("expired", events.expired),
+        ("terminated", events.terminated),
+    ];
+    page.counter("connection_events_total", "Events of connections", |add| {
+        for (event, count) in counted {
+            add(&[("event", event)], count.to_string());
+        }
+    });
+}
+
+fn buffers(page: &mut Page, record: &TargetRecord) {
+    let buffers = &record.buffers;
+    if let Some(count) = buffers.count {
+        page.gauge("buffers", "Data buffers", |add| add(&[], count.to_string()));
+    }
+    page.gauge("buffer_bytes", "Size of a data buffer", |add| {
+        add(&[], buffers.buffer_bytes.to_string());
+    });
+}
+
+/// Number of a thread by name, and its value.
+type OfThread = fn(&fathom_record::ThreadRecord) -> Option<u64>;
+
+fn threads(page: &mut Page, record: &TargetRecord) {
+    for &(name, help, kind, value) in THREAD_METRICS {
+        page.family(name, help, kind, |add| {
+            for thread in &record.threads {
+                if let Some(value) = value(thread) {
+                    add(&[("thread", &thread.thread.to_string())], value.to_string());
+                }
+            }
+        });
+    }
+}
+
+fn namespaces(page: &mut Page, record: &TargetRecord) {
+    for &(name, help, values) in NAMESPACE_METRICS {
+        page.counter(name, help, |add| {
+            for namespace in &record.namespaces {
+                let nsid = namespace.nsid.to_string();
+                for (kind, value) in values(&namespace.commands) {
+                    let labels = [
+                        ("subsystem", namespace.nqn.as_str()),
+                        ("namespace", nsid.as_str()),
+                        ("kind", kind),
+                    ];
+                    // Errors have no kind.
+                    let labels = if kind.is_empty() {
+                        &labels[..2]
+                    } else {
+                        &labels[..]
+                    };
+                    add(labels, value.to_string());
+                }
+            }
+        });
+    }
+}
+
+/// Connections by subsystem, host and state: a label per connection would grow without bound.
+fn connections(page: &mut Page, record: &TargetRecord) {
+    let mut groups = std::collections::BTreeMap::<_, (u64, u64)>::new();
+    for connection in &record.connections {
+        let group = (&connection.nqn, &connection.host_nqn, &connection.state);
+        let (count, in_flight) = groups.entry(group).or_default();
+        *count += 1;
+        *in_flight += u64::from(connection.in_flight);
+    }
+    let mut family = |name, help, value: fn(&(u64, u64)) -> u64| {
+        page.gauge(name, help, |add| {
+            for ((nqn, host, state), found) in &groups {
+                let labels = [
+                    ("subsystem", nqn.as_str()),
+                    ("host", host.as_str()),
+                    ("state", state.as_str()),
+                ];
+                add(&labels, value(found).to_string());
+            }
+        });
+    };
+    family("connections", "Connections", |(count, _)| *count);
+    family(
+        "requests_in_flight",
+        "Requests in flight",
+        |(_, in_flight)| *in_flight,
+    );
+}
+
+/// Page under construction.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn counter(&mut self, name: &str, help: &str, each: impl FnOnce(&mut Add<'_>)) {
+        self.family(name, help, "counter", each);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, each: impl FnOnce(&mut Add<'_>)) {
+        self.family(name, help, "gauge", each);
+    }
+
+    /// Adds a family of samples; nothing if there are none.
+    fn family(&mut self, name: &str, help: &str, kind: &str, each: impl FnOnce(&mut Add<'_>)) {
+        let mut samples = String::new();
+        each(&mut |labels, value| {
+            let labels: Vec<String> = labels.iter().map(label).collect();
+            let labels = match labels.as_slice() {
+                [] => String::new(),
+                labels => format!("{{{}}}", labels.join(",")),
+            };
+            let _infallible = writeln!(samples, "{PREFIX}{name}{labels} {value}");
+        });
+        if !samples.is_empty() {
+            let head = format!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n");
+            self.text.push_str(&head);
+            self.text.push_str(&samples);
+        }
+    }
+}
+
+/// Adds a sample: its labels and its value.
+type Add<'a> = dyn FnMut(&[(&str, &str)], String) + 'a;
+
+/// Formats a label; names of hosts are a peer's.
+fn label((name, value): &(&str, &str)) -> String {
+    let mut text = format!("{name}=\"");
+    for one in value.chars() {
+        match one {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a time is not exact to 2⁻⁵³")]
+fn seconds(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e9)
+}
+
+const PREFIX: &str = "fathom_target_";
+
+const THREAD_METRICS: &[(&str, &str, &str, OfThread)] = &[
+    (
+        "thread_turns_total",
+        "Turns of the thread's loop",
+        "counter",
+        |one| Some(one.turns),
+    ),
+    (
+        "buffers_in_use",
+        "Data buffers that requests hold",
+        "gauge",
+        |one| Some(one.buffers_in_use.into()),
+    ),
+    (
+        "bytes_in_flight",
+        "Bytes that these requests move",
+        "gauge",
+        |one| Some(one.in_use_bytes),
+    ),
+    (
+        "buffers_cached",
+        "Data buffers in the thread's cache",
+        "gauge",
+        |one| Some(one.buffers_cached.into()),
+    ),
+    (
+        "requests_pending",
+        "Requests that wait for a buffer or the pacer",
+        "gauge",
+        |one| Some(one.pending.into()),
+    ),
+    (
+        "requests_waited_total",
+        "Requests that had to wait",
+        "counter",
+        |one| Some(one.pending_total),
+    ),
+    (
+        "buffers_from_cache_total",
+        "Buffers taken from the thread's cache",
+        "counter",
+        |one| Some(one.cache_hits),
+    ),
+    (
+        "buffers_from_pool_total",
+        "Buffers taken from the shared pool",
+        "counter",
+        |one| Some(one.pool_hits),
+    ),
+    (
+        "pacer_polls_total",
+        "Calls of the pacer",
+        "counter",
+        |one| Some(one.pacer.as_ref()?.polls),
+    ),
+    (
+        "pacer_periods_total",
+        "Periods of the pacer",
+        "counter",
+        |one| Some(one.pacer.as_ref()?.periods),
+    ),
+    (
+        "pacer_grants_total",
+        "Requests let go by the pacer",
+        "counter",
+        |one| Some(one.pacer.as_ref()?.grants),
+    ),
+    (
+        "pacer_granted_bytes_total",
+        "Bytes let go by the pacer",
+        "counter",
+        |one| Some(one.pacer.as_ref()?.granted_bytes),
+    ),
+    (
+        "pacer_period_nanoseconds",
+        "Period in force",
+        "gauge",
+        |one| Some(one.pacer.as_ref()?.period_ns),
+    ),
+    (
+        "pacer_buffers_max",
+        "Buffers in flight that the pacer allows",
+        "gauge",
+        |one| one.pacer.as_ref()?.buffers_max.map(u64::from),
+    ),
+];
+
+/// Values of a namespace by kind of command.
+type OfNamespace = fn(&CommandsRecord) -> Vec<(&'static str, u64)>;
+
+const NAMESPACE_METRICS: &[(&str, &str, OfNamespace)] = &[
+    ("commands_total", "Commands completed", |one| {
+        vec![
+            ("read", one.reads),
+            ("write", one.writes),
+            ("other", one.others),
+        ]
+    }),
+    ("command_bytes_total", "Bytes moved", |one| {
+        vec![("read", one.read_bytes), ("write", one.written_bytes)]
+    }),
+    (
+        "command_errors_total",
+        "Commands completed with an error status",
+        |one| vec![("", one.errors)],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::tests::example;
+
+    #[test]
+    fn every_line_is_a_comment_or_a_sample() {
+        let text = prometheus(&example());
+        for line in text.lines() {
+            let is_comment = line.starts_with("# HELP fathom_target_")
+                || line.starts_with("# TYPE fathom_target_");
+            let value = line
+                .rsplit(' ')
+                .next()
+                .and_then(|value| value.parse::<f64>().ok());
+            let is_sample = line.starts_with("fathom_target_") && value.is_some();
+            assert!(is_comment || is_sample, "{line}");
+        }
+        for wanted in [
+            "fathom_target_uptime_seconds 2.000\n",
+            "fathom_target_connection_events_total{event=\"refused\"} 2\n",
+            "fathom_target_buffers 32\n",
+            "fathom_target_buffers_in_use{thread=\"0\"} 3\n",
+            "fathom_target_pacer_buffers_max{thread=\"0\"} 24\n",
+            "fathom_target_commands_total{subsystem=\"nqn.2026-01.org.example:a\",namespace=\"1\",\
+             kind=\"read\"} 4000\n",
+            "fathom_target_command_errors_total{subsystem=\"nqn.2026-01.org.example:a\",\
+             namespace=\"1\"} 2\n",
+            "host=\"\",state=\"io\"} 1\n",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_peers_cannot_forge_samples() {
+        let mut record = example();
+        record.connections[0].host_nqn = "a\"} 1\nfathom_target_x 2\\".into();
+        let text = prometheus(&record);
+        assert!(
+            text.contains(r#"host="a\"} 1\nfathom_target_x 2\\","#),
+            "{text}"
+        );
+        assert!(!text.contains("\nfathom_target_x"), "{text}");
+    }
+}
