@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fathom_core::{DataBuffer, Tick};
 
 use crate::buffer_pool::BufferPool;
+use crate::pacer::{Load, Pacer, PacingConfig, RateStatistics};
 use crate::thread_buffers::ThreadBuffers;
 
 /// Decides which requests of a thread get a data buffer, and when.
@@ -27,21 +28,18 @@ use crate::thread_buffers::ThreadBuffers;
 /// waiting requests; no clock and, in steady state, no lock.
 #[derive(Debug)]
 pub struct Admission {
+    pool: Arc<BufferPool>,
     buffers: ThreadBuffers,
+    pacer: Pacer,
+    /// Requests in flight are counted per device.
+    counts_devices: bool,
     unpaced: VecDeque<Wanted>,
     /// Requests that the pacer has let go, and that wait for a buffer.
     ready: VecDeque<Wanted>,
     wakes: Vec<u32>,
     pending_total: u64,
     in_use_bytes: u64,
-}
-
-/// Policy for requests beside the limit of the pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PacingConfig {
-    /// None: the pool is the only limit, if it has one.
-    #[default]
-    None,
+    bytes: u64,
 }
 
 /// Request for a buffer.
@@ -85,6 +83,10 @@ pub struct AdmissionStatistics {
     pub pool_hits: u64,
     /// Buffers allocated for an unlimited pool, so far.
     pub allocated: u64,
+    /// Bytes of requests that got a buffer, so far.
+    pub bytes: u64,
+    /// Counters of rate pacing, if that is the policy.
+    pub rate: Option<RateStatistics>,
 }
 
 impl Admission {
@@ -94,25 +96,43 @@ impl Admission {
     /// If the pool is not shared by that many threads.
     #[must_use]
     pub fn new(pool: Arc<BufferPool>, pacing: &PacingConfig, thread: u32) -> Self {
-        let PacingConfig::None = pacing;
+        let pacer = Pacer::new(pacing, &pool);
         Self {
-            buffers: ThreadBuffers::new(pool, thread),
+            buffers: ThreadBuffers::new(Arc::clone(&pool), thread),
+            pool,
+            counts_devices: pacer.counts_devices(),
+            pacer,
             unpaced: VecDeque::new(),
             ready: VecDeque::new(),
             wakes: Vec::new(),
             pending_total: 0,
             in_use_bytes: 0,
+            bytes: 0,
         }
     }
 
     /// Asks for a buffer. Without one the request waits, and [`granted`](Self::granted) returns it.
     #[inline]
-    pub fn request(&mut self, wanted: Wanted, _now: Tick) -> Option<Box<DataBuffer>> {
-        let must_queue = match wanted.class {
-            AdmissionClass::Unpaced => !self.unpaced.is_empty(),
-            AdmissionClass::Paced => self.pending() > 0,
+    pub fn request(&mut self, wanted: Wanted, now: Tick) -> Option<Box<DataBuffer>> {
+        let (is_first, is_held) = match wanted.class {
+            AdmissionClass::Unpaced => (self.unpaced.is_empty(), false),
+            AdmissionClass::Paced => (self.is_ready_empty(), self.pacer.hold(wanted, now)),
         };
-        if !must_queue && let Some(buffer) = self.take(&wanted, self.pending() + 1) {
+        let wanted = if is_held {
+            // Not it, if the pacer serves another one first.
+            match self.pass(now) {
+                Some(passed) if passed.id == wanted.id => passed,
+                passed => {
+                    self.ready.extend(passed);
+                    self.pending_total += 1;
+                    return None;
+                }
+            }
+        } else {
+            self.begin(&wanted);
+            wanted
+        };
+        if is_first && let Some(buffer) = self.take(&wanted, self.waiting() + 1) {
             return Some(buffer);
         }
         self.pending_total += 1;
@@ -125,13 +145,18 @@ impl Admission {
 
     /// Returns the next waiting request that may go on, with its buffer.
     pub fn granted(&mut self, now: Tick) -> Option<(u64, Box<DataBuffer>)> {
+        if self.is_ready_empty()
+            && let Some(wanted) = self.pass(now)
+        {
+            self.ready.push_back(wanted);
+        }
         let first = self.unpaced.front().or_else(|| self.ready.front());
         let Some(&wanted) = first else {
             self.buffers.free_idle(now);
             self.buffers.settle(&mut self.wakes);
             return None;
         };
-        let buffer = self.take(&wanted, self.pending())?;
+        let buffer = self.take(&wanted, self.waiting())?;
         if self.unpaced.pop_front().is_none() {
             self.ready.pop_front();
         }
@@ -140,17 +165,25 @@ impl Admission {
 
     /// Takes the buffer of a request back that moved `bytes` of `device`.
     #[inline]
-    pub fn release(&mut self, buffer: Box<DataBuffer>, _device: u32, bytes: u32, _now: Tick) {
+    pub fn release(&mut self, buffer: Box<DataBuffer>, device: u32, bytes: u32, _now: Tick) {
         self.in_use_bytes -= u64::from(bytes);
-        let pending = self.pending();
-        self.buffers.put(buffer, pending, &mut self.wakes);
+        self.end(device);
+        let waiting = self.waiting();
+        self.buffers.put(buffer, waiting, &mut self.wakes);
     }
 
     /// Forgets a waiting request.
-    pub fn withdraw(&mut self, id: u64, _now: Tick) {
-        self.unpaced.retain(|wanted| wanted.id != id);
-        self.ready.retain(|wanted| wanted.id != id);
-        if self.pending() == 0 {
+    pub fn withdraw(&mut self, id: u64, now: Tick) {
+        self.pacer.withdraw(id, now);
+        for queue in [&mut self.unpaced, &mut self.ready] {
+            if let Some(place) = queue.iter().position(|wanted| wanted.id == id)
+                && let Some(wanted) = queue.remove(place)
+                && self.counts_devices
+            {
+                self.pool.end(wanted.device);
+            }
+        }
+        if self.waiting() == 0 {
             self.buffers.settle(&mut self.wakes);
         }
     }
@@ -164,33 +197,69 @@ impl Admission {
     /// Returns the time of the next call of `granted`, if one is due without a release.
     #[must_use]
     pub fn next(&self) -> Option<Tick> {
-        self.buffers.next()
+        // What waits for a buffer is granted by a release, and not earlier by the pacer.
+        let pacer = self.pacer.next().filter(|_| self.is_ready_empty());
+        pacer.into_iter().chain(self.buffers.next()).min()
     }
 
     /// Returns the counters.
     #[must_use]
     pub fn statistics(&self) -> AdmissionStatistics {
         let counts = self.buffers.counts();
+        let held = u32::try_from(self.pacer.held()).unwrap_or(u32::MAX);
         AdmissionStatistics {
             in_use: self.buffers.in_use(),
             in_use_bytes: self.in_use_bytes,
             cached: u32::try_from(self.buffers.cached()).unwrap_or(u32::MAX),
-            pending: self.pending(),
+            pending: self.waiting() + held,
             pending_total: self.pending_total,
             cache_hits: counts.cache_hits,
             pool_hits: counts.pool_hits,
             allocated: counts.allocated,
+            bytes: self.bytes,
+            rate: self.pacer.rate_statistics(),
+        }
+    }
+
+    /// Takes a request from the pacer.
+    fn pass(&mut self, now: Tick) -> Option<Wanted> {
+        let load = Load {
+            pool: &self.pool,
+            in_use_bytes: self.in_use_bytes,
+        };
+        let passed = self.pacer.pass(&load, now)?;
+        self.begin(&passed);
+        Some(passed)
+    }
+
+    #[inline]
+    fn take(&mut self, wanted: &Wanted, waiting: u32) -> Option<Box<DataBuffer>> {
+        let buffer = self.buffers.take(waiting)?;
+        self.in_use_bytes += u64::from(wanted.bytes);
+        self.bytes += u64::from(wanted.bytes);
+        Some(buffer)
+    }
+
+    #[inline]
+    fn begin(&self, wanted: &Wanted) {
+        if self.counts_devices {
+            self.pool.begin(wanted.device);
         }
     }
 
     #[inline]
-    fn take(&mut self, wanted: &Wanted, pending: u32) -> Option<Box<DataBuffer>> {
-        let buffer = self.buffers.take(pending)?;
-        self.in_use_bytes += u64::from(wanted.bytes);
-        Some(buffer)
+    fn end(&self, device: u32) {
+        if self.counts_devices {
+            self.pool.end(device);
+        }
     }
 
-    fn pending(&self) -> u32 {
+    /// Returns the number of requests that wait for a buffer, not for the pacer.
+    fn waiting(&self) -> u32 {
         u32::try_from(self.unpaced.len() + self.ready.len()).unwrap_or(u32::MAX)
+    }
+
+    fn is_ready_empty(&self) -> bool {
+        self.unpaced.is_empty() && self.ready.is_empty()
     }
 }

@@ -57,6 +57,8 @@ pub struct BufferPool {
     /// Fewest buffers held by a waiting thread; [`NOBODY`] if none waits.
     neediest: AtomicU32,
     threads: Box<[Counters]>,
+    /// Requests in flight per device, where a pacer wants to know.
+    in_flight: Box<[AtomicU32]>,
 }
 
 /// Counters of a thread, on a cache line of their own.
@@ -128,6 +130,7 @@ impl BufferPool {
             }),
             neediest: AtomicU32::new(NOBODY),
             threads: (0..sharing.threads).map(|_| Counters::default()).collect(),
+            in_flight: (0..sharing.devices).map(|_| AtomicU32::new(0)).collect(),
         })
     }
 
@@ -160,6 +163,23 @@ impl BufferPool {
     /// Returns the number of buffers that a thread may cache.
     pub(crate) const fn cache(&self) -> u32 {
         self.cache
+    }
+
+    /// Returns the number of a device's requests in flight, over all threads.
+    pub(crate) fn in_flight(&self, device: u32) -> u32 {
+        // Relaxed, as the changes: a limit that is checked before may be passed by as many requests
+        // as there are threads, for a moment.
+        self.in_flight[device as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts a request of a device that begins.
+    pub(crate) fn begin(&self, device: u32) {
+        self.in_flight[device as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request of a device that ends.
+    pub(crate) fn end(&self, device: u32) {
+        self.in_flight[device as usize].fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Publishes the number of buffers that the requests of a thread hold.

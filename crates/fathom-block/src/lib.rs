@@ -9,16 +9,20 @@ mod admission;
 mod bio;
 mod buffer_pool;
 mod deadline;
+mod device_queues;
+mod exchange;
 mod held_back;
 mod layers;
 mod memory;
 mod null;
+mod pacer;
 mod parameters;
 mod pieces;
 mod recorded;
 mod request_queue;
 mod scheduler;
 mod seeks;
+mod shared_memory;
 mod sparse_bytes;
 mod tag_set;
 mod tag_words;
@@ -32,21 +36,24 @@ mod sync {
 }
 
 // Public items, listed once.
-pub use admission::{Admission, AdmissionClass, AdmissionStatistics, PacingConfig, Wanted};
+pub use admission::{Admission, AdmissionClass, AdmissionStatistics, Wanted};
 pub use bio::{Bio, Class, Limits};
 pub use buffer_pool::{BufferConfig, BufferPool, Sharing};
 pub use deadline::DeadlineConfig;
+pub use exchange::{Exchange, HomeDevice, RemoteDevice, Rouse};
 pub use layers::{
     Delay, DelayConfig, DelayTime, Faults, Faulty, LAYERS, Layer, LayerInfo, NamedLayer, Part,
     Stall, layer, read_layers, split,
 };
 pub use memory::Memory;
 pub use null::Null;
+pub use pacer::{PacingConfig, RateConfig, RateStatistics, Tuner, TunerConfig};
 pub use parameters::Parameters;
 pub use recorded::Recorded;
 pub use request_queue::{DonePiece, Progress, QueueConfig, RequestQueue};
 pub use scheduler::SchedulerConfig;
 pub use seeks::{SeekBucket, SeekCounts, moves_data};
+pub use shared_memory::SharedMemory;
 pub use sparse_bytes::SparseBytes;
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};
