@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, compat, fuzz, process, readme, tidy};
+use crate::{bench, compat, fuzz, process, qemu, readme, tidy};
 
 /// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     step("compat", || compat::run(&[]))?;
+    step("qemu", || qemu::run(&[]))?;
     if long {
         step("parquet", || parquet(&root))?;
         step("bench", || {

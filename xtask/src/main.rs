@@ -13,8 +13,10 @@ mod fuzz;
 mod miri;
 mod pauses;
 mod process;
+mod qemu;
 mod readme;
 mod tidy;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::run(rest),
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
+        "qemu" => qemu::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -78,6 +81,10 @@ cargo xtask compat   compare cases, examples and random plans with an installed 
     --fathom FILE    test this program instead of building one
     --keep           keep the directories of the cases
     --list           list the cases and exit
+cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
+    --only NAME      only the tests whose name contains NAME
+    --fathom FILE    test this program instead of building one
+    --list           list the tests and exit
 cargo xtask pauses   show the tasks that preempt a job with I/O logs (root, perf)
     --runs N         runs without and with a log (default 10)
     --fathom FILE    trace this program instead of target/release/fathom

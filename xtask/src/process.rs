@@ -30,6 +30,19 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Returns a command whose process is killed when the calling thread ends, however that ends, where
+/// util-linux is installed.
+pub(crate) fn tied(program: &str) -> Command {
+    match find("setpriv") {
+        None => Command::new(program),
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", program]);
+            command
+        }
+    }
+}
+
 /// Returns the workspace's root directory.
 pub(crate) fn root() -> Result<PathBuf> {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")

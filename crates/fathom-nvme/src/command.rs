@@ -94,6 +94,14 @@ impl Command {
         }
     }
 
+    /// Sets the command identifier.
+    #[must_use]
+    #[inline]
+    pub fn with_cid(mut self, cid: u16) -> Self {
+        put(&mut self.0, CID, cid.to_le_bytes());
+        self
+    }
+
     /// Sets the namespace identifier.
     #[must_use]
     pub fn with_nsid(mut self, nsid: u32) -> Self {

@@ -14,10 +14,14 @@ mod controller;
 mod decoder;
 mod digest;
 mod fabrics;
+mod host_controller;
+mod host_queue;
 mod identify;
 mod io_command;
 mod log_pages;
 mod pdu;
+mod send_queue;
+mod status_text;
 mod subsystem;
 mod target_queue;
 mod text;
@@ -30,6 +34,10 @@ pub use controller::{Answer, Controller, ControllerLimits};
 pub use decoder::{Decoder, Event, Limits};
 pub use digest::Digest;
 pub use fabrics::{Connect, ConnectField, DISCOVERY_NQN, FabricsType, Property, PropertyAccess};
+pub use host_controller::{
+    AdminCommand, ControllerError, ControllerFacts, HostConfig, HostController,
+};
+pub use host_queue::{CommandData, HostEvent, HostQueue, HostQueueConfig, QueueError, Wanted};
 pub use identify::{
     ABORTS, ASYNC_EVENT_REQUESTS, ControllerIdentity, ControllerKind, ERROR_ENTRIES,
     IDENTIFY_BYTES, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
@@ -43,6 +51,7 @@ pub use pdu::{
     DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
     Side, TermReq,
 };
+pub use send_queue::{Piece, SendQueue};
 pub use subsystem::{Discovery, Subsystem};
 pub use target_queue::{
     ADMIN_CAPSULE_BYTES, Arrival, Place, QUEUE_ENTRIES_MAX, TargetQueue, TargetQueueConfig,

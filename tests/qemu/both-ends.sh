@@ -1,0 +1,30 @@
+# The kernel's own target and host in one guest: proves that the harness, the packages and the
+# script functions work, without Fathom.
+. /guest.sh
+. /nvmet.sh
+
+nqn=nqn.2026-01.io.fathom:both-ends
+
+step 'target'
+nvmet_start "$nqn" 127.0.0.1
+
+step 'discover'
+nvme discover -t tcp -a 127.0.0.1 -s 4420 | grep -q "$nqn" || fail 'the subsystem is not listed'
+
+for digests in '' '--hdr-digest --data-digest'; do
+    step "connect $digests"
+    # shellcheck disable=SC2086
+    nvme connect -t tcp -a 127.0.0.1 -s 4420 -n "$nqn" -i 4 $digests
+    controller=$(controller_of "$nqn")
+    within 10 test -b "/dev/${controller}n1"
+    nvme id-ctrl "/dev/$controller" | grep '^subnqn'
+    write_and_verify "/dev/${controller}n1" 32
+    nvme disconnect -n "$nqn"
+done
+
+step 'requests to the harness'
+[ "$(outside run "printf 'one  space\\n'")" = 'one  space' ] || fail 'the answer is not the output'
+outside start sleeper "sh -c 'echo here; sleep 100'" | grep -q here || fail 'nothing was started'
+if outside stop sleeper; then fail 'sleep does not exit with 0'; fi
+if outside run false; then fail 'false has succeeded'; fi
+outside port | grep -q '[0-9]'

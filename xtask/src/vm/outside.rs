@@ -1,0 +1,130 @@
+//! Commands that a guest has run on the machine around it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::console::Lines;
+use crate::process;
+
+/// Processes started for a guest, and the folder in which they run. All end when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    folder: PathBuf,
+    /// Port of this machine that leads to the guest's.
+    port: u16,
+    started: BTreeMap<String, (Child, Lines)>,
+}
+
+impl Outside {
+    /// Creates a folder in which `fathom` is the program under test.
+    pub(crate) fn new(parent: &Path, fathom: &Path, port: u16) -> Result<Self> {
+        let folder = parent.join(format!("run-{}", std::process::id()));
+        fs::create_dir_all(folder.join("bin"))?;
+        symlink(fathom.canonicalize()?, folder.join("bin/fathom"))?;
+        Ok(Self {
+            folder,
+            port,
+            started: BTreeMap::new(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Does what the guest asks for and returns the lines of the answer.
+    pub(crate) fn request(&mut self, words: &str, deadline: Instant) -> Result<Vec<String>> {
+        let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+        match verb {
+            "run" => self.run(rest),
+            "start" => {
+                let (name, command) = rest.split_once(' ').context("start NAME COMMAND")?;
+                self.start(name, command, deadline)
+            }
+            "stop" => self.stop(rest),
+            "port" => Ok(vec![self.port.to_string()]),
+            other => bail!("the guest asks for `{other}`: run, start, stop or port"),
+        }
+    }
+
+    fn run(&self, line: &str) -> Result<Vec<String>> {
+        let text = process::capture(&mut self.shell(line)?)?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    fn start(&mut self, name: &str, line: &str, deadline: Instant) -> Result<Vec<String>> {
+        if self.started.contains_key(name) {
+            bail!("`{name}` has been started");
+        }
+        let mut command = self.shell(line)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start `{line}`"))?;
+        let output = child.stdout.take().context("no pipe")?;
+        let lines = Lines::of(output);
+        let (_, lines) = self
+            .started
+            .entry(name.to_owned())
+            .or_insert((child, lines));
+        let first = lines.next(deadline.min(process::now() + START_LIMIT))?;
+        Ok(vec![
+            first.with_context(|| format!("`{line}` ended at once"))?,
+        ])
+    }
+
+    /// Ends a process by its id and requires that it exits with 0.
+    fn stop(&mut self, name: &str) -> Result<Vec<String>> {
+        let started = self.started.remove(name);
+        let (mut child, _) = started.with_context(|| format!("`{name}` has not been started"))?;
+        let id = child.id().to_string();
+        process::run(Command::new("kill").args(["-TERM", &id]))?;
+        let limit = process::now() + STOP_LIMIT;
+        while process::now() < limit {
+            if let Some(status) = child.try_wait()? {
+                if !status.success() {
+                    bail!("`{name}` ended with {status}");
+                }
+                return Ok(Vec::new());
+            }
+            process::pause(POLL_INTERVAL);
+        }
+        child.kill()?;
+        child.wait()?;
+        bail!("`{name}` did not end after SIGTERM")
+    }
+
+    /// Returns a shell that is replaced by the command, so that its id is that of the command.
+    fn shell(&self, line: &str) -> Result<Command> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.folder.join("bin").canonicalize()?;
+        let mut command = process::tied("sh");
+        command
+            .args(["-c", &format!("exec {line}")])
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .current_dir(&self.folder);
+        Ok(command)
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        for (child, _) in self.started.values_mut() {
+            let _has_ended = child.kill();
+            let _status = child.wait();
+        }
+        let _left_behind = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Time for a process to print its first line.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// Time for a process to end after SIGTERM.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
