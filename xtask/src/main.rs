@@ -66,6 +66,7 @@ cargo xtask fuzz     fuzz the decoders, guided by coverage (needs a C++ compiler
     --self-test      check that a planted bug is found
 cargo xtask miri     run the tests of fathom-sys that need no kernel under Miri (needs nightly)
 cargo xtask bench    compare Fathom's cost with an installed fio
+    nvme             compare the target and the initiator of NVMe/TCP with bare loops instead
     --pairs N        pairs of runs per row (default 15)
     --seconds S      measured seconds of each run (default 1)
     --only NAME      only the rows whose name contains NAME

@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
-//! alternating.
+//! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -13,6 +13,7 @@ mod baseline;
 mod callgrind;
 mod data;
 mod machine;
+mod nvme;
 mod outcome;
 mod pairs;
 pub(crate) mod programs;
@@ -34,13 +35,13 @@ use pairs::Bench;
 pub(crate) use pairs::LogFolder;
 use programs::Programs;
 use row::{Method, On, Row};
-use rows::ROWS;
 use zram::Zram;
 
 /// Runs `cargo xtask bench`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
-    let rows: Vec<&Row> = ROWS.iter().filter(|row| options.wants(row)).collect();
+    let all = options.group.rows();
+    let rows: Vec<&Row> = all.iter().filter(|row| options.wants(row)).collect();
     if rows.is_empty() {
         bail!(
             "no row's name contains `{}`: --list shows them",
@@ -70,7 +71,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         bench.baseline.write()?;
     }
     if options.write {
-        table::write(&outcomes, &bench.programs, &options.shown(), &folder)?;
+        let command = options.shown();
+        table::write(&outcomes, &bench.programs, options.group, &command, &folder)?;
     }
     let counts = |outcome: &&Outcome<'_>| !options.growth || outcome.is_growth();
     let failed = outcomes
@@ -101,7 +103,7 @@ fn list(rows: &[&Row]) {
 /// dropped.
 fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     let needs = |on: &[On]| rows.iter().any(|row| on.contains(&row.on));
-    let programs = Programs::find(options.fathom.as_deref())?;
+    let programs = Programs::find(options.fathom.as_deref(), options.group == Group::Nvme)?;
     let file = needs(&[On::File, On::CachedFile]).then(|| TestFile::make(folder));
     let zram = (needs(&[On::Zram]) && Zram::obstacle().is_none()).then(Zram::set_up);
     // `--keep` replaces the baseline, so it may be missing.
@@ -116,6 +118,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
         zram: zram.transpose()?,
         baseline,
         keep: options.keep,
+        best: nvme::Choice::default(),
     })
 }
 
@@ -161,17 +164,46 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
         Method::RingLoop(..) => programs.ring_loop.is_none().then_some(
             "no t_io_uring in the path (build it with `make t/io_uring` in fio's sources)",
         ),
-        Method::With(_) if !programs.can_pin() => Some("no taskset"),
-        Method::With(_) => (programs.cores.len() < 2).then_some("needs two cores"),
+        Method::With(_) | Method::Nvme(_) if !programs.can_pin() => Some("no taskset"),
+        Method::With(_) | Method::Nvme(_) => {
+            (programs.cores.len() < 2).then_some("needs two cores")
+        }
         Method::HalfRate | Method::Peak(_) | Method::Modelled(_) => None,
     };
     let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);
     missing.map(str::to_owned).or_else(|| no_zram().flatten())
 }
 
+/// Rows that are measured and published together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Jobs beside fio.
+    Job,
+    /// Target and initiator of NVMe/TCP beside bare loops.
+    Nvme,
+}
+
+impl Group {
+    fn rows(self) -> &'static [Row] {
+        match self {
+            Self::Job => rows::ROWS,
+            Self::Nvme => nvme::ROWS,
+        }
+    }
+
+    /// Lines of `docs/BENCHMARKS.md` around the table.
+    fn marks(self) -> [&'static str; 2] {
+        match self {
+            Self::Job => ["<!-- bench: begin -->", "<!-- bench: end -->"],
+            Self::Nvme => ["<!-- bench nvme: begin -->", "<!-- bench nvme: end -->"],
+        }
+    }
+}
+
 /// Options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
+    group: Group,
     /// Pairs of runs per row.
     pairs: usize,
     /// Measured seconds of each run.
@@ -191,6 +223,7 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self {
+            group: Group::Job,
             pairs: DEFAULT_PAIRS,
             seconds: DEFAULT_SECONDS,
             only: None,
@@ -205,6 +238,7 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
             match arg.as_str() {
+                "nvme" => options.group = Group::Nvme,
                 "--pairs" => options.pairs = number(arg, value()?)?,
                 "--seconds" => options.seconds = number(arg, value()?)?,
                 "--only" => options.only = Some(value()?.clone()),
@@ -243,8 +277,12 @@ impl Options {
 
     /// Returns the command that repeats this benchmark.
     fn shown(&self) -> String {
+        let group = match self.group {
+            Group::Job => "",
+            Group::Nvme => " nvme",
+        };
         format!(
-            "cargo xtask bench --pairs {} --seconds {}",
+            "cargo xtask bench{group} --pairs {} --seconds {}",
             self.pairs, self.seconds
         )
     }
@@ -278,7 +316,8 @@ mod tests {
     fn options_are_read_and_nonsense_refused() {
         let options = parse("--pairs 7 --seconds 2 --only null").expect("good options");
         assert_eq!((options.pairs, options.seconds), (7, 2));
-        assert!(ROWS.iter().any(|row| options.wants(row)));
+        assert!(rows::ROWS.iter().any(|row| options.wants(row)));
+        assert_eq!(parse("nvme --list").expect("a group").group, Group::Nvme);
         for bad in [
             "--pairs",
             "--pairs 0",

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use super::baseline::Baseline;
 use super::callgrind;
 use super::data::{self, TestFile};
+use super::nvme::{self, Core};
 use super::programs::{self, Program, Programs};
 use super::row::{MANY_JOBS, Measure, Method, On, Row};
 use super::run_report::{self, RunReport};
@@ -36,6 +37,8 @@ pub(crate) struct Bench {
     pub(crate) baseline: Baseline,
     /// Replace the baseline's counts with those measured.
     pub(crate) keep: bool,
+    /// Best fixed settings of targets, found on the way.
+    pub(crate) best: nvme::Choice,
 }
 
 impl Bench {
@@ -92,6 +95,7 @@ impl Bench {
                 let rate = self.modelled(row, machine)?;
                 one(Ok((rate, rate)))
             }
+            Method::Nvme(method) => nvme::sample(self, row, method, fathom_first),
             Method::Counted => self.counted(row),
             Method::CountedWith(words) => {
                 let more = [row.job, words].concat();
@@ -198,6 +202,16 @@ impl Bench {
         let seconds = self.seconds * VIRTUAL_SECONDS;
         let mut command = self.job(Program::FathomRun, row, self.one_core(), seconds)?;
         wall_iops(command.arg("--machine").arg(machine))
+    }
+
+    /// Builds the start of a command line, pinned to the core of one end of a connection.
+    pub(crate) fn pinned(&self, program: Program, core: Core) -> Result<Command> {
+        let [target, host] = self.two_cores()?;
+        let core = match core {
+            Core::Target => target,
+            Core::Host => host,
+        };
+        self.programs.command(program, &[core])
     }
 
     /// Returns the last two cores; the first serves most interrupts.
@@ -358,7 +372,7 @@ impl Drop for LogFolder {
 }
 
 /// Runs both sides, in either order.
-fn in_turn<T>(
+pub(crate) fn in_turn<T>(
     fathom_first: bool,
     other: impl FnOnce() -> Result<T>,
     fathom: impl FnOnce() -> Result<T>,

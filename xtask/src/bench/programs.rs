@@ -18,6 +18,8 @@ pub(crate) struct Programs {
     /// fio's `t/io_uring`, which no package ships: looked up in the path as `t_io_uring`.
     pub(crate) ring_loop: Option<PathBuf>,
     pub(crate) fathom: PathBuf,
+    /// Bare loops of NVMe/TCP, if a row needs them.
+    bare_nvme: Option<PathBuf>,
     taskset: Option<PathBuf>,
     /// Cores in this process's affinity mask, ascending.
     pub(crate) cores: Vec<u32>,
@@ -29,16 +31,20 @@ pub(crate) enum Program {
     Fio,
     FathomRun,
     FathomPeak,
+    FathomTarget,
     RingLoop,
+    BareNvme,
 }
 
 impl Programs {
-    /// Builds Fathom in release mode unless a program is given, and looks up the others.
-    pub(crate) fn find(fathom: Option<&Path>) -> Result<Self> {
+    /// Builds Fathom in release mode unless a program is given, and the bare loops of NVMe/TCP if
+    /// they are needed, and looks up the others.
+    pub(crate) fn find(fathom: Option<&Path>, needs_nvme: bool) -> Result<Self> {
         let fathom = match fathom {
             Some(path) => path.to_owned(),
             None => build()?,
         };
+        let bare_nvme = needs_nvme.then(|| release("xtask", "bare-nvme"));
         let taskset = process::find("taskset");
         if taskset.is_none() {
             println!("bench: not pinned: no taskset");
@@ -48,6 +54,7 @@ impl Programs {
             valgrind: process::find("valgrind"),
             ring_loop: process::find("t_io_uring"),
             fathom,
+            bare_nvme: bare_nvme.transpose()?,
             taskset,
             cores: machine::allowed_cores(),
         })
@@ -76,20 +83,30 @@ impl Programs {
     pub(crate) fn command(&self, program: Program, cores: &[u32]) -> Result<Command> {
         let path = match program {
             Program::Fio => self.fio.as_deref().context("no fio")?,
-            Program::FathomRun | Program::FathomPeak => &self.fathom,
+            Program::FathomRun | Program::FathomPeak | Program::FathomTarget => &self.fathom,
+            Program::BareNvme => self.bare_nvme.as_deref().context("no bare-nvme")?,
             Program::RingLoop => self.ring_loop.as_deref().context("no t_io_uring")?,
         };
         let mut command = match &self.taskset {
             Some(taskset) if !cores.is_empty() => {
                 let list: Vec<String> = cores.iter().map(u32::to_string).collect();
-                let mut command = Command::new(taskset);
+                // Servers do not end by themselves.
+                let mut command = match program {
+                    Program::FathomTarget | Program::BareNvme => {
+                        process::tied(&taskset.to_string_lossy())
+                    }
+                    _ => Command::new(taskset),
+                };
                 command.args(["--cpu-list", &list.join(",")]).arg(path);
                 command
             }
             _ => Command::new(path),
         };
         match program {
-            Program::Fio | Program::RingLoop => {}
+            Program::Fio | Program::RingLoop | Program::BareNvme => {}
+            Program::FathomTarget => {
+                command.arg("target");
+            }
             Program::FathomRun => {
                 command.arg("run");
             }
@@ -143,11 +160,15 @@ fn peak_rss_kib(child: &Child) -> Option<u64> {
 
 /// Builds Fathom in release mode and returns the path of the program.
 pub(crate) fn build() -> Result<PathBuf> {
+    release("fathom-cli", "fathom")
+}
+
+fn release(package: &str, program: &str) -> Result<PathBuf> {
     let mut command = process::cargo();
-    let package = ["--package", "fathom-cli", "--bin", "fathom"];
-    command.args(["build", "--release"]).args(package);
+    let program_of = ["--package", package, "--bin", program];
+    command.args(["build", "--release"]).args(program_of);
     process::run(command.current_dir(process::root()?))?;
-    Ok(target_folder()?.join("release/fathom"))
+    Ok(target_folder()?.join("release").join(program))
 }
 
 /// Returns cargo's target directory.

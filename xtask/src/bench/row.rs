@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::nvme::Nvme;
+
 /// One line of the table, or several if one run is compared with several figures.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -44,6 +46,8 @@ pub(crate) enum Method {
     Counted,
     /// Instructions of the job with these options added, compared with the job without them.
     CountedWith(&'static [&'static str]),
+    /// A target of NVMe/TCP; the row has no job of its own.
+    Nvme(Nvme),
 }
 
 /// Target of a job.
@@ -94,6 +98,16 @@ pub(crate) enum Measure {
     Clat,
     /// The 99.99th percentile of the reads' lag, ns, which shows pauses of the job.
     Lag,
+    /// Bytes per second of ops.
+    Bandwidth,
+    /// Mean of lat, µs.
+    MeanLatency,
+    /// Resident memory at one time, MiB, from /proc.
+    Resident,
+    /// Processor time, percent of a core.
+    Processor,
+    /// Time, ms, from the first packet of a new host to its first read.
+    Join,
 }
 
 impl Measure {
@@ -108,8 +122,11 @@ impl Measure {
             Self::Iops | Self::WallIops if value >= 1e6 => format!("{:.2} M IOPS", value / 1e6),
             Self::Iops | Self::WallIops => format!("{:.1} k IOPS", value / 1e3),
             Self::UserTime | Self::Clat | Self::Lag => format!("{value:.1} ns"),
-            Self::PeakMemory => format!("{value:.1} MiB"),
-            Self::WholeRun => format!("{value:.1} ms"),
+            Self::PeakMemory | Self::Resident => format!("{value:.1} MiB"),
+            Self::WholeRun | Self::Join => format!("{value:.1} ms"),
+            Self::Bandwidth => format!("{:.0} MiB/s ({:.2} GB/s)", value / MIB, value / 1e9),
+            Self::MeanLatency => format!("{value:.2} µs"),
+            Self::Processor => format!("{value:.2} %"),
             Self::Instructions => format!("{value:.1}"),
             Self::KeptLines => format!("{:.1} M lines/s", value / 1e6),
             Self::DroppedLines => format!("{value:.0} lines"),
@@ -119,7 +136,15 @@ impl Measure {
     /// Suffix of the row's description; empty for the plain case.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
-            Self::Iops | Self::WallIops | Self::PeakMemory | Self::WholeRun => "",
+            Self::Iops
+            | Self::WallIops
+            | Self::PeakMemory
+            | Self::WholeRun
+            | Self::Bandwidth
+            | Self::Join => "",
+            Self::MeanLatency => ": mean latency",
+            Self::Resident => ": resident memory",
+            Self::Processor => ": processor time",
             Self::UserTime => ": user CPU time per op",
             Self::Instructions => ": user-space instructions per op",
             Self::KeptLines => ": lines kept",
@@ -160,6 +185,8 @@ impl fmt::Display for Check {
 
 /// Jobs of `Method::ManyJobs`.
 pub(crate) const MANY_JOBS: u32 = 512;
+
+const MIB: f64 = 1024.0 * 1024.0;
 
 /// Name of the kept count, which instruction counts must not exceed.
 pub(crate) const KEPT: &str = "the kept count";

@@ -560,6 +560,7 @@ mod tests {
                             | Measure::Clat
                             | Measure::Lag
                     ),
+                    Method::Nvme(_) => false,
                     Method::Counted | Method::CountedWith(_) => {
                         check.measure == Measure::Instructions
                     }

@@ -20,6 +20,8 @@ pub(crate) struct RunReport {
     pub(crate) clat_ns: f64,
     /// 99.99th percentile of the reads' lag, the same.
     pub(crate) lag_ns: f64,
+    /// Mean of lat over all ops.
+    pub(crate) lat_ns_mean: f64,
 }
 
 impl RunReport {
@@ -37,6 +39,7 @@ impl RunReport {
             dropped_lines: 0.0,
             clat_ns: 0.0,
             lag_ns: 0.0,
+            lat_ns_mean: 0.0,
         };
         let mut user_ns = 0.0;
         for job in jobs {
@@ -44,7 +47,10 @@ impl RunReport {
                 bail!("a job ended with error {}", job["error"]);
             }
             for direction in ["read", "write"] {
-                sums.ops += number(&job[direction], "total_ios")?;
+                let ops = number(&job[direction], "total_ios")?;
+                sums.ops += ops;
+                let lat = job[direction]["lat_ns"]["mean"].as_f64();
+                sums.lat_ns_mean += lat.unwrap_or(0.0) * ops;
                 sums.iops += number(&job[direction], "iops")?;
             }
             let clat = &job["read"]["clat_ns"]["percentile"]["99.900000"];
@@ -64,6 +70,7 @@ impl RunReport {
             bail!("the report has no ops");
         }
         sums.user_ns_per_op = user_ns / sums.ops;
+        sums.lat_ns_mean /= sums.ops;
         Ok(sums)
     }
 }
@@ -136,6 +143,7 @@ mod tests {
             dropped_lines: 0.0,
             clat_ns: 0.0,
             lag_ns: 0.0,
+            lat_ns_mean: 0.0,
         };
         assert_eq!(RunReport::parse(&report(&[0, 0])).ok(), Some(want));
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::Group;
 use super::machine;
 use super::outcome::{Outcome, Skipped};
 use super::programs::Programs;
@@ -50,64 +51,67 @@ fn markdown(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// Writes table, machine and command between the marks of `docs/BENCHMARKS.md`.
+/// Writes table, machine and command between the group's marks of `docs/BENCHMARKS.md`.
 pub(crate) fn write(
     outcomes: &[Outcome<'_>],
     programs: &Programs,
+    group: Group,
     command: &str,
     folder: &Path,
 ) -> Result<()> {
     let path = process::root()?.join("docs/BENCHMARKS.md");
     let page =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let pinned = match programs.core() {
-        Some(core) => format!("pinned to core {core}"),
-        None => "not pinned".to_owned(),
+    let fathom = format!(
+        "fathom: {}, commit {}",
+        env!("CARGO_PKG_VERSION"),
+        machine::commit().unwrap_or_else(|| "unknown".into())
+    );
+    let programs = match group {
+        Group::Job => format!(
+            "- test file: {}\n- fio: {}; {fathom}\n- {}",
+            machine::storage(folder),
+            programs.fio_version()?,
+            match programs.core() {
+                Some(core) => format!("pinned to core {core}"),
+                None => "not pinned".to_owned(),
+            }
+        ),
+        Group::Nvme => format!("- {fathom}\n- target and host pinned to a core each"),
     };
     let body = format!(
-        "Command: `{command}`\n\n\
-         - machine: {}\n- test file: {}\n- fio: {}; fathom: {}, commit {}\n- {pinned}\n\n{}",
+        "Command: `{command}`\n\n- machine: {}\n{programs}\n\n{}",
         machine::describe(),
-        machine::storage(folder),
-        programs.fio_version()?,
-        env!("CARGO_PKG_VERSION"),
-        machine::commit().unwrap_or_else(|| "unknown".into()),
         markdown(outcomes),
     );
-    let page = between_marks(&page, &body).with_context(|| {
-        format!(
-            "{} has no marks `bench: begin` and `bench: end`",
-            path.display()
-        )
-    })?;
+    let [begin, end] = group.marks();
+    let page = between_marks(&page, &body, begin, end)
+        .with_context(|| format!("{} has no marks `{begin}` and `{end}`", path.display()))?;
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     println!("bench: wrote {}", path.display());
     Ok(())
 }
 
 /// Returns the page with `body` between its marks; `None` if a mark is missing.
-fn between_marks(page: &str, body: &str) -> Option<String> {
-    let begin = page.find(BEGIN)? + BEGIN.len();
-    let end = begin + page[begin..].find(END)?;
-    Some(format!("{}\n\n{body}\n{}", &page[..begin], &page[end..]))
+fn between_marks(page: &str, body: &str, begin: &str, end: &str) -> Option<String> {
+    let from = page.find(begin)? + begin.len();
+    let to = from + page[from..].find(end)?;
+    Some(format!("{}\n\n{body}\n{}", &page[..from], &page[to..]))
 }
-
-const BEGIN: &str = "<!-- bench: begin -->";
-const END: &str = "<!-- bench: end -->";
 
 #[cfg(test)]
 mod tests {
     use super::super::outcome::Measured;
     use super::super::pairs::Pair;
-    use super::super::rows::ROWS;
+    use super::super::{nvme, rows};
     use super::*;
 
     #[test]
     fn the_page_keeps_what_stands_around_its_marks() {
-        let page = format!("a\n{BEGIN}\nold\n{END}\nz\n");
-        let want = format!("a\n{BEGIN}\n\nnew\n{END}\nz\n");
-        assert_eq!(between_marks(&page, "new"), Some(want));
-        assert_eq!(between_marks("no marks", "new"), None);
+        let page = "a\n<b>\nold\n<e>\nz\n";
+        let want = "a\n<b>\n\nnew\n<e>\nz\n".to_owned();
+        assert_eq!(between_marks(page, "new", "<b>", "<e>"), Some(want));
+        assert_eq!(between_marks("no marks", "new", "<b>", "<e>"), None);
     }
 
     #[test]
@@ -117,7 +121,9 @@ mod tests {
             fathom: 2.0,
         };
         let checks = || {
-            ROWS.iter()
+            rows::ROWS
+                .iter()
+                .chain(nvme::ROWS)
                 .flat_map(|row| row.checks.iter().map(move |check| (row, check)))
         };
         let mut outcomes: Vec<_> = checks()
