@@ -5,11 +5,14 @@ mod devices;
 mod error;
 mod file;
 mod host;
+mod metrics;
 mod names;
 mod pacing;
 mod plan;
 mod problem;
+mod service;
 mod sizes;
+mod stats_socket;
 mod subsystems;
 
 // Public items, listed once.
@@ -17,6 +20,7 @@ pub use devices::{DEVICES, Device, DeviceInfo, FileDevice, MemoryDevice, NullDev
 pub use error::DeviceError;
 pub use file::{read_address, read_cpus};
 pub use host::{Host, Obstacle, ThisHost};
+pub use metrics::Metrics;
 pub use names::{check_nqn, default_nguid, default_serial, read_identifier};
 pub use pacing::{POLICIES, PolicyInfo, read_buffer_size};
 pub use plan::{
@@ -24,4 +28,6 @@ pub use plan::{
     SubsystemPlan, TargetPlan, is_loopback,
 };
 pub use problem::TargetFileError;
+pub use service::Snapshot;
 pub use sizes::{read_size, show_size};
+pub use stats_socket::{StatsError, StatsSocket, find_target, read_stats};

@@ -180,6 +180,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
         "fathom-target",
         &[
             "core", "job", "toml", "sys", "host", "block", "engine", "sim", "nvme", "net",
+            "record", "report",
         ],
     ),
     (

@@ -1,0 +1,148 @@
+//! Small servers beside the target: one thread each, one client at a time, limits on time and size.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use fathom_core::{Nanos, Tick};
+use fathom_record::TargetRecord;
+use fathom_sys::clock::Clock;
+use fathom_sys::epoll::{Epoll, Events, Interest, Waker};
+use fathom_sys::files::{wait_readable, wait_writable};
+use fathom_sys::{signals, thread};
+
+/// Takes a snapshot of the target.
+pub type Snapshot = Arc<dyn Fn() -> TargetRecord + Send + Sync>;
+
+/// Thread that answers the clients of a listener. Dropping it ends the thread; a client that is
+/// being answered may delay that by [`CLIENT_TIME_MAX`].
+#[derive(Debug)]
+pub(crate) struct Service {
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Service {
+    /// Starts a thread that calls `answer` when a client may be accepted.
+    ///
+    /// # Errors
+    /// The error of a system call.
+    pub(crate) fn start<L: AsFd + Send + 'static>(
+        name: &'static str,
+        listener: L,
+        mut answer: impl FnMut(&L) + Send + 'static,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        let waker = Arc::new(Waker::new()?);
+        epoll.add(&listener, LISTENER, Interest::Readable)?;
+        epoll.add(&*waker, STOP, Interest::Readable)?;
+        let run = move || {
+            // Best effort: a name is for people, and a signal would only end a wait early.
+            let _unnamed = thread::set_name(name);
+            let _unblocked = signals::block_in_this_thread();
+            let mut events = Events::new(2);
+            while epoll.wait(&mut events, None).is_ok() {
+                if events.iter().any(|event| event.token == STOP) {
+                    return;
+                }
+                if events.iter().any(|event| event.token == LISTENER) {
+                    answer(&listener);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().spawn(run)?;
+        Ok(Self {
+            waker,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported by the hook.
+            let _reported = thread.join();
+        }
+    }
+}
+
+/// Client of a service, with the time that it has left.
+pub(crate) struct Client<S> {
+    stream: S,
+    clock: Clock,
+    until: Tick,
+}
+
+impl<S: Read + Write + AsFd> Client<S> {
+    /// Creates a client on a stream that does not block.
+    pub(crate) fn new(stream: S) -> Self {
+        let clock = Clock::monotonic();
+        Self {
+            stream,
+            until: clock.now() + CLIENT_TIME_MAX,
+            clock,
+        }
+    }
+
+    /// Reads until `is_whole` holds for what was read, or the client closes its end, or `bytes_max`
+    /// are there.
+    ///
+    /// # Errors
+    /// That of the system call; `TimedOut` if the client's time is up.
+    pub(crate) fn read_until(
+        &mut self,
+        bytes_max: usize,
+        is_whole: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        let mut piece = [0; 1024];
+        while read.len() < bytes_max && !is_whole(&read) {
+            match self.stream.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => read.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = self.left()?;
+                    wait_readable(&self.stream, left)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(read)
+    }
+
+    /// Writes everything.
+    ///
+    /// # Errors
+    /// As [`read_until`](Self::read_until).
+    pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = self.left()?;
+                    wait_writable(&self.stream, left)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> io::Result<Nanos> {
+        let now = self.clock.now();
+        match now < self.until {
+            true => Ok(self.until - now),
+            false => Err(ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// Time in which a client is answered: one that is slower blocks those behind it.
+pub(crate) const CLIENT_TIME_MAX: Nanos = Nanos::from_millis(1000);
+const LISTENER: u64 = 0;
+const STOP: u64 = 1;
