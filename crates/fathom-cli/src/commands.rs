@@ -14,6 +14,7 @@ use crate::output::{self, StandardStream};
 use crate::peak::{self, PeakArguments};
 use crate::run_command;
 use crate::table::{self, TableArguments};
+use crate::target::{self, TargetArguments};
 use crate::trace::{self, TraceArguments};
 
 /// Measure storage: fio's jobs, honest latency
@@ -67,6 +68,8 @@ enum Command {
     Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
+    /// Serve block devices over NVMe/TCP
+    Target(TargetArguments),
     /// Micro-benchmark the completion list and the tag set
     Micro(MicroArguments),
 }
@@ -119,6 +122,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
         Ok(Arguments {
             command: Command::Log(arguments),
         }) => log::run(&arguments),
+        Ok(Arguments {
+            command: Command::Target(arguments),
+        }) => target::run(&arguments),
         Ok(Arguments {
             command: Command::Micro(arguments),
         }) => micro::run(&arguments),

@@ -22,6 +22,7 @@ mod simulate;
 mod status;
 mod table;
 mod table_hdd;
+mod target;
 mod trace;
 mod words;
 

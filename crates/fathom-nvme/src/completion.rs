@@ -84,6 +84,8 @@ impl Status {
     pub const TRANSIENT_TRANSPORT_ERROR: Self = Self::generic(0x22);
     /// Blocks beyond the end of the namespace.
     pub const LBA_OUT_OF_RANGE: Self = Self::generic(0x80);
+    /// No space left.
+    pub const CAPACITY_EXCEEDED: Self = Self::generic(0x81);
     /// Namespace that is not ready.
     pub const NAMESPACE_NOT_READY: Self = Self::generic(0x82);
     /// Queue identifier that is in use or out of range.

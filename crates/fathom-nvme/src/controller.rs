@@ -183,6 +183,13 @@ impl Controller {
         self.configuration & CC_ENABLE != 0
     }
 
+    /// Returns whether I/O queues may connect: the controller is enabled, and the host has set the
+    /// sizes of queue entries that fabrics have.
+    #[must_use]
+    pub const fn accepts_queues(&self) -> bool {
+        self.is_enabled() && self.configuration & CC_ENTRY_SIZES == ENTRY_SIZES
+    }
+
     /// Returns whether the host has shut the controller down: it will close the connection.
     #[must_use]
     pub const fn is_shut_down(&self) -> bool {
@@ -431,6 +438,9 @@ fn timeout(ms: u32) -> Option<Nanos> {
 // CC and CSTS.
 const CC_ENABLE: u32 = 1;
 const CC_SHUTDOWN: u32 = 3 << 14;
+/// IOCQES and IOSQES: entries of 16 and 64 bytes, as powers of two.
+const CC_ENTRY_SIZES: u32 = 0xff << 16;
+const ENTRY_SIZES: u32 = 0x46 << 16;
 const CSTS_READY: u32 = 1;
 const CSTS_SHUTDOWN_COMPLETE: u32 = 2 << 2;
 

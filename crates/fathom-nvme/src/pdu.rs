@@ -5,6 +5,8 @@
 //! | type | flags | hlen | pdo | plen   | type-specific | [digest] | [padding] data [digest] |
 //! ```
 
+use std::fmt;
+
 use crate::command::Command;
 use crate::completion::Completion;
 use crate::digest::{DIGEST_BYTES, Digest};
@@ -232,6 +234,21 @@ impl FatalStatus {
     pub const LIMIT_EXCEEDED: Self = Self(5);
     /// Parameter that is not supported.
     pub const UNSUPPORTED_PARAMETER: Self = Self(6);
+}
+
+impl fmt::Display for FatalStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match *self {
+            Self::INVALID_HEADER => "invalid header field",
+            Self::SEQUENCE => "PDU sequence error",
+            Self::HEADER_DIGEST => "header digest error",
+            Self::OUT_OF_RANGE => "data transfer out of range",
+            Self::LIMIT_EXCEEDED => "limit exceeded",
+            Self::UNSUPPORTED_PARAMETER => "unsupported parameter",
+            Self(other) => return write!(f, "fatal status {other:#x}"),
+        };
+        f.write_str(text)
+    }
 }
 
 /// Header of a PDU with data.

@@ -51,7 +51,9 @@ impl Tree {
             };
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                let ours = name != ".git" && name != "target" && !name.starts_with("target-");
+                // A crate may have a module `target`.
+                let is_built = name == "target" || name.starts_with("target-");
+                let ours = name != ".git" && !(is_built && folder.is_empty());
                 if ours {
                     self.read_folder(root, &path)?;
                     self.paths.push(path);

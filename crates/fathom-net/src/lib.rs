@@ -1,0 +1,4 @@
+//! NVMe/TCP over sockets.
+#![forbid(unsafe_code)]
+
+pub mod target;

@@ -1,0 +1,291 @@
+//! Connect, and the commands of the admin queue.
+
+use std::sync::Arc;
+
+use fathom_nvme::{
+    ADMIN_CAPSULE_BYTES, Answer, Command, Completion, Connect, ConnectField, Controller,
+    DISCOVERY_NQN, DataPointer, Digest, FabricsType, Opcode, Status,
+};
+
+use super::connection::{AdminRole, Connection, IoRole, Role, State};
+use super::flight::{FlightState, Payload};
+use super::log::{Ended, Refusal, TargetEvent};
+use super::mailbox::{ConnectionId, Message};
+use super::poll_group::Work;
+use super::send_queue::Source;
+use super::subsystem::Served;
+
+impl Connection {
+    /// Starts a command of the admin queue, or the Connect of any queue.
+    pub(crate) fn start_admin(
+        &mut self,
+        slot: u16,
+        command: &Command,
+        in_capsule: u32,
+        work: &mut Work,
+    ) {
+        self.counters.admin_commands += 1;
+        let flight = self.flights.open(slot);
+        flight.admin = Some(Box::new(*command));
+        flight.payload = Payload::None;
+        flight.state = FlightState::Capsule;
+        if in_capsule > 0 {
+            // At most 8 KiB, which the queue has checked.
+            flight.payload = Payload::Page(vec![0; in_capsule as usize]);
+            return;
+        }
+        match requested_bytes(command) {
+            0 => self.run_admin(slot, work),
+            length @ 1..=ADMIN_CAPSULE_BYTES => {
+                flight.payload = Payload::Page(vec![0; length as usize]);
+                flight.state = FlightState::Transfer;
+                let request = self.queue.request_data(slot, length);
+                self.push(&request, None, work);
+            }
+            _ => self.fail(slot, Status::INVALID_FIELD.do_not_retry(), work),
+        }
+    }
+
+    /// Runs a command of the admin queue whose data are there.
+    pub(crate) fn run_admin(&mut self, slot: u16, work: &mut Work) {
+        let flight = self.flights.get(slot);
+        let payload = std::mem::take(&mut flight.payload);
+        let Some(command) = flight.admin.take() else {
+            return;
+        };
+        match &mut self.role {
+            Role::Connecting => self.connect(slot, &command, payload.bytes(), work),
+            Role::Admin(admin) => {
+                let answer = admin.controller.admin(&command, payload.bytes(), work.now);
+                self.answer(slot, answer, work);
+                self.publish_controller(work);
+            }
+            Role::Io(_) => {}
+        }
+    }
+
+    fn answer(&mut self, slot: u16, answer: Answer, work: &mut Work) {
+        match answer {
+            Answer::Complete(completion) => self.complete(slot, completion, work),
+            Answer::Data(data, completion) => self.send_page(slot, data, completion, work),
+            // The controller keeps the command's identifier; its slot is free.
+            Answer::Held => {
+                self.flights.get(slot).state = FlightState::Free;
+                self.queue.release(slot);
+            }
+        }
+    }
+
+    /// Sends a page and the response.
+    fn send_page(&mut self, slot: u16, data: Vec<u8>, completion: Completion, work: &mut Work) {
+        // Cannot truncate: pages have at most 128 KiB.
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let digest = (self.queue.has_data_digest()).then(|| Digest::of(&data).to_bytes());
+        let header = self.queue.data(slot, length, false);
+        let encoded = self.queue.encode(&header, length);
+        self.flights.get(slot).payload = Payload::Page(data);
+        let source = (Source::Payload(slot), length);
+        (self.out).push_data(encoded.as_bytes(), source, digest, None);
+        self.complete(slot, completion, work);
+    }
+
+    /// Handles the first command of a queue, which must be a Connect.
+    fn connect(&mut self, slot: u16, command: &Command, data: &[u8], work: &mut Work) {
+        let kind = FabricsType(command.fabrics_type());
+        if command.opcode() != Opcode::FABRICS || kind != FabricsType::CONNECT {
+            return self.fail(slot, Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), work);
+        }
+        let Some(data) = data.first_chunk() else {
+            return self.fail(slot, Status::DATA_SGL_LENGTH_INVALID.do_not_retry(), work);
+        };
+        let connect = Connect::decode(command, data);
+        let completion = match self.try_connect(&connect, command.cid(), work) {
+            Ok(cntlid) => {
+                work.shared.log.event(&TargetEvent::Connected {
+                    peer: self.peer,
+                    host_nqn: &connect.host_nqn,
+                    subsystem_nqn: &connect.subsystem_nqn,
+                    cntlid,
+                    qid: connect.qid,
+                    thread: work.thread,
+                });
+                Completion {
+                    cid: command.cid(),
+                    result: cntlid.into(),
+                    ..Completion::default()
+                }
+            }
+            Err(refusal) => {
+                work.counters.refused_connects += 1;
+                work.shared.log.event(&TargetEvent::Refused {
+                    peer: self.peer,
+                    refusal: Refusal::Connect {
+                        status: refusal.status,
+                        host_nqn: &connect.host_nqn,
+                        subsystem_nqn: &connect.subsystem_nqn,
+                    },
+                });
+                refusal
+            }
+        };
+        self.complete(slot, completion, work);
+    }
+
+    /// Connects the queue; returns the controller's identifier.
+    fn try_connect(
+        &mut self,
+        connect: &Connect,
+        cid: u16,
+        work: &mut Work,
+    ) -> Result<u16, Completion> {
+        if connect.record_format != 0 {
+            let status = Status::CONNECT_INCOMPATIBLE_FORMAT;
+            return Err(refuse(status, cid));
+        }
+        let queue_entries = work.shared.config.limits.queue_entries;
+        let entries_max = match connect.qid {
+            0 => queue_entries.max(ADMIN_ENTRIES_MIN),
+            _ => queue_entries,
+        };
+        if connect.sq_size == 0 || connect.sq_size >= entries_max {
+            return Err(ConnectField::SqSize.refusal(cid));
+        }
+        let cntlid = match connect.qid {
+            0 => self.connect_admin(connect, cid, work)?,
+            _ => self.connect_io(connect, cid, work)?,
+        };
+        self.queue.connected(connect.qid, connect.sq_size + 1);
+        Ok(cntlid)
+    }
+
+    fn connect_admin(
+        &mut self,
+        connect: &Connect,
+        cid: u16,
+        work: &mut Work,
+    ) -> Result<u16, Completion> {
+        if connect.cntlid != Connect::ANY_CONTROLLER {
+            return Err(ConnectField::Cntlid.refusal(cid));
+        }
+        let served = self.find(connect, work);
+        let served = served.ok_or_else(|| ConnectField::SubsystemNqn.refusal(cid))?;
+        if !served.subsystem.allows(&connect.host_nqn) {
+            return Err(refuse(Status::CONNECT_INVALID_HOST, cid));
+        }
+        let added = work.shared.registry.add(&served, &connect.host_nqn);
+        let cntlid = added.ok_or_else(|| refuse(Status::CONNECT_CONTROLLER_BUSY, cid))?;
+        let host = (connect.host_id, connect.keep_alive_ms);
+        let subsystem = Arc::clone(&served.subsystem);
+        let controller = Controller::new(cntlid, subsystem, served.limits, host, work.now);
+        self.role = Role::Admin(Box::new(AdminRole {
+            controller,
+            host_nqn: connect.host_nqn.clone(),
+            queues_published: 0,
+        }));
+        work.shared.mailboxes[work.thread as usize].subtract_load();
+        Ok(cntlid)
+    }
+
+    fn connect_io(
+        &mut self,
+        connect: &Connect,
+        cid: u16,
+        work: &mut Work,
+    ) -> Result<u16, Completion> {
+        let served = work.shared.registry.connect(connect, cid, self.id)?;
+        self.role = Role::Io(Box::new(IoRole {
+            cntlid: connect.cntlid,
+            qid: connect.qid,
+            host_nqn: connect.host_nqn.clone(),
+            served,
+        }));
+        Ok(connect.cntlid)
+    }
+
+    /// Finds the subsystem that a host asks for.
+    fn find(&self, connect: &Connect, work: &Work) -> Option<Arc<Served>> {
+        let shared = &work.shared;
+        if connect.subsystem_nqn == DISCOVERY_NQN {
+            let local = self.stream.local_addr().ok()?;
+            let addresses = (&shared.addresses[..], local);
+            let (host, limits) = (&connect.host_nqn, &shared.config.limits);
+            let discovery = Served::discovery(&shared.subsystems, addresses, host, limits);
+            return Some(Arc::new(discovery));
+        }
+        let mut subsystems = shared.subsystems.iter();
+        subsystems
+            .find(|served| served.subsystem.nqn == connect.subsystem_nqn)
+            .cloned()
+    }
+
+    /// Tells other threads of a change of the controller: I/O queues may connect once it is
+    /// enabled, and end with a reset.
+    fn publish_controller(&mut self, work: &mut Work) {
+        let Role::Admin(admin) = &mut self.role else {
+            return;
+        };
+        let queues = match admin.controller.accepts_queues() {
+            true => admin.controller.qid_max(),
+            false => 0,
+        };
+        if queues == admin.queues_published {
+            return;
+        }
+        admin.queues_published = queues;
+        let cntlid = admin.controller.cntlid();
+        close_all(work.shared.registry.set_queues(cntlid, queues), work);
+    }
+
+    /// Ends what the connection is to its controller: an admin queue takes all queues with it, an
+    /// I/O queue nothing.
+    pub(crate) fn leave_controller(&mut self, work: &mut Work) {
+        debug_assert_eq!(self.state, State::Closed, "ends once");
+        let mailbox = &work.shared.mailboxes[work.thread as usize];
+        match &self.role {
+            Role::Connecting => mailbox.subtract_load(),
+            Role::Io(io) => {
+                mailbox.subtract_load();
+                work.shared.registry.disconnect(io.cntlid, io.qid);
+            }
+            Role::Admin(admin) => {
+                let queues = work.shared.registry.remove(admin.controller.cntlid());
+                close_all(queues, work);
+            }
+        }
+    }
+}
+
+/// Closes the queues of a controller, on all threads.
+fn close_all(queues: Vec<ConnectionId>, work: &Work) {
+    for queue in queues {
+        let message = Message::Close(queue, Ended::ControllerEnded);
+        work.shared.post(queue.thread, message);
+    }
+}
+
+/// Returns the bytes that a command has for the controller outside its capsule.
+fn requested_bytes(command: &Command) -> u32 {
+    let kind = match command.opcode() {
+        Opcode::FABRICS => command.fabrics_type(),
+        Opcode(opcode) => opcode,
+    };
+    match command.data_pointer() {
+        DataPointer::Transport { length } if kind & TRANSFER == FROM_HOST => length,
+        _ => 0,
+    }
+}
+
+fn refuse(status: Status, cid: u16) -> Completion {
+    Completion {
+        cid,
+        status: status.do_not_retry(),
+        ..Completion::default()
+    }
+}
+
+/// Entries of an admin queue that any host may ask for; hosts ask for 32.
+const ADMIN_ENTRIES_MIN: u16 = 128;
+
+/// Direction of the data, in an opcode or the type of a fabrics command.
+const TRANSFER: u8 = 3;
+const FROM_HOST: u8 = 1;

@@ -1,0 +1,178 @@
+//! Devices of one thread, and the commands that are in flight on them.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use fathom_core::{BlockDevice, Command, CommandData, Finished, OpKind, Tick};
+
+/// Devices of one thread, each with its tags.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    queues: Vec<DeviceQueue>,
+    /// Devices with commands in flight.
+    busy: Vec<u32>,
+    /// Requests that wait for a tag, of any device.
+    waiting: usize,
+}
+
+/// Device, the owners of its commands, and the commands that wait for one of its tags.
+#[derive(Debug)]
+struct DeviceQueue {
+    device: Box<dyn BlockDevice>,
+    in_flight_max: u32,
+    /// By tag.
+    owners: Vec<Owner>,
+    free: Vec<u32>,
+    waiting: VecDeque<Owner>,
+    is_busy: bool,
+}
+
+/// Request of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) connection: u32,
+    pub(crate) slot: u16,
+}
+
+/// Command without its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceOp {
+    pub(crate) kind: OpKind,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+}
+
+impl Devices {
+    pub(crate) fn new(devices: Vec<Box<dyn BlockDevice>>) -> Self {
+        let queue = |device: Box<dyn BlockDevice>| DeviceQueue {
+            in_flight_max: device.geometry().in_flight_max,
+            device,
+            owners: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            is_busy: false,
+        };
+        Self {
+            busy: Vec::with_capacity(devices.len()),
+            waiting: 0,
+            queues: devices.into_iter().map(queue).collect(),
+        }
+    }
+
+    /// Starts a command. Returns `false` if the device has as many as it takes: `owner` is returned
+    /// by [`retry`](Self::retry) when there is room.
+    #[inline]
+    pub(crate) fn start(
+        &mut self,
+        device: u32,
+        owner: Owner,
+        op: &DeviceOp,
+        data: &mut CommandData,
+        now: Tick,
+    ) -> bool {
+        let queue = &mut self.queues[device as usize];
+        let Some(tag) = queue.take(owner) else {
+            queue.waiting.push_back(owner);
+            self.waiting += 1;
+            return false;
+        };
+        let command = Command {
+            tag,
+            kind: op.kind,
+            offset: op.offset,
+            length: op.length,
+        };
+        queue.device.start(&command, data, now);
+        if !queue.is_busy {
+            queue.is_busy = true;
+            self.busy.push(device);
+        }
+        true
+    }
+
+    /// Returns the next command that has completed.
+    #[inline]
+    pub(crate) fn completed(&mut self, now: Tick) -> Option<(Owner, Finished)> {
+        let mut place = self.busy.len();
+        while place > 0 {
+            place -= 1;
+            let queue = &mut self.queues[self.busy[place] as usize];
+            if let Some(finished) = queue.device.completed(now) {
+                queue.free.push(finished.tag);
+                return Some((queue.owners[finished.tag as usize], finished));
+            }
+            if queue.free.len() == queue.owners.len() {
+                queue.is_busy = false;
+                self.busy.swap_remove(place);
+            }
+        }
+        None
+    }
+
+    /// Returns a request that waited for a tag, of a device that has one now.
+    pub(crate) fn retry(&mut self) -> Option<Owner> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let mut queues = self.queues.iter_mut();
+        let owner = queues.find_map(|queue| match queue.has_room() {
+            true => queue.waiting.pop_front(),
+            false => None,
+        })?;
+        self.waiting -= 1;
+        Some(owner)
+    }
+
+    /// Forgets the requests of a connection that wait for a tag, and returns their slots.
+    pub(crate) fn withdraw(&mut self, connection: u32) -> Vec<u16> {
+        let mut slots = Vec::new();
+        if self.waiting == 0 {
+            return slots;
+        }
+        for queue in &mut self.queues {
+            queue.waiting.retain(|owner| {
+                let stays = owner.connection != connection;
+                slots.extend((!stays).then_some(owner.slot));
+                stays
+            });
+        }
+        self.waiting -= slots.len();
+        slots
+    }
+
+    /// Returns the latest time of the next call of `completed`.
+    pub(crate) fn next(&self) -> Option<Tick> {
+        let busy = self.busy.iter();
+        busy.filter_map(|&device| self.queues[device as usize].device.next())
+            .min()
+    }
+
+    /// Passes `add` the descriptors of the devices.
+    pub(crate) fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {
+        for queue in &self.queues {
+            queue.device.descriptors(add);
+        }
+    }
+}
+
+impl DeviceQueue {
+    #[inline]
+    fn take(&mut self, owner: Owner) -> Option<u32> {
+        if let Some(tag) = self.free.pop() {
+            self.owners[tag as usize] = owner;
+            return Some(tag);
+        }
+        let tag = u32::try_from(self.owners.len()).ok()?;
+        if tag >= self.in_flight_max {
+            return None;
+        }
+        self.owners.push(owner);
+        // Room for all, so that completions do not allocate.
+        self.free.reserve(self.owners.len());
+        Some(tag)
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() || (self.owners.len() as u64) < u64::from(self.in_flight_max)
+    }
+}

@@ -1,0 +1,477 @@
+//! Poll group: the loop of one thread over its connections, devices and buffers.
+
+use std::io;
+use std::sync::Arc;
+
+use fathom_block::Admission;
+use fathom_core::{Nanos, Tick};
+use fathom_nvme::{Digest, TargetQueueConfig};
+use fathom_sys::clock::Clock;
+use fathom_sys::epoll::{Epoll, Events, Interest, Readiness};
+
+use super::connection::Connection;
+use super::devices::Devices;
+use super::listener::Listener;
+use super::log::Ended;
+use super::mailbox::{ConnectionId, Message};
+use super::running::Shared;
+use super::statistics::{IoCounters, ThreadStatistics};
+use super::timers::Timers;
+
+/// One thread of a target.
+///
+/// A turn serves all that is ready: receives and starts commands, reaps devices, sends responses.
+/// Each connection may do a bounded amount of work in a turn, so that a busy one delays neither
+/// others nor new ones. Between turns the thread sleeps until a socket, device, message or timer
+/// asks for it.
+#[derive(Debug)]
+pub(crate) struct PollGroup {
+    epoll: Epoll,
+    events: Events,
+    clock: Clock,
+    /// Listening sockets, on the first thread.
+    listener: Option<Listener>,
+    connections: Connections,
+    timers: Timers,
+    work: Work,
+    /// Buffers came back in the last round, for which requests may wait.
+    has_grants: bool,
+    stops_at: Option<Tick>,
+}
+
+/// Connections by index.
+#[derive(Debug, Default)]
+struct Connections {
+    list: Vec<Option<Box<Connection>>>,
+    free: Vec<u32>,
+    serial: u64,
+    /// Connections and those that are over but for commands of devices.
+    count: usize,
+}
+
+/// Parts of a thread that its connections share.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) thread: u32,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) devices: Devices,
+    pub(crate) admission: Admission,
+    /// Receive buffer.
+    pub(crate) scratch: Box<[u8]>,
+    /// Data of devices that have none. Never written: the pages of all threads are the kernel's
+    /// one page of zeros.
+    pub(crate) zeros: Box<[u8]>,
+    /// Digest of so many zeros.
+    zeros_digest: (u32, [u8; 4]),
+    /// Bytes of a buffer.
+    pub(crate) buffer_bytes: u32,
+    /// Bytes of in-capsule data that wait without a buffer.
+    pub(crate) aside_bytes: u64,
+    pub(crate) now: Tick,
+    /// Connections with input.
+    active: Vec<u32>,
+    /// Connections with output.
+    pub(crate) dirty: Vec<u32>,
+    /// Connections that have closed, or that their devices have left then.
+    pub(crate) ended: Vec<u32>,
+    pub(crate) counters: Counters,
+    /// By device.
+    pub(crate) namespaces: Vec<IoCounters>,
+}
+
+/// Counters of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) turns: u64,
+    pub(crate) idle_turns: u64,
+    pub(crate) receives: u64,
+    pub(crate) sends: u64,
+    pub(crate) accepted: u64,
+    pub(crate) turned_away: u64,
+    pub(crate) refused_connects: u64,
+}
+
+impl PollGroup {
+    /// Creates the group of the calling thread.
+    pub(crate) fn new(
+        thread: u32,
+        shared: &Arc<Shared>,
+        listener: Option<Listener>,
+        (devices, admission): (Devices, Admission),
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        let waker = shared.config.wakers.of(thread);
+        epoll.add(waker, WAKER, Interest::Readable)?;
+        for socket in listener.iter().flat_map(Listener::sockets) {
+            epoll.add(socket, LISTENER, Interest::Changes)?;
+        }
+        let mut failed = Ok(());
+        devices.descriptors(&mut |fd| {
+            if let Err(error) = epoll.add(fd, DEVICE, Interest::Readable) {
+                failed = Err(error);
+            }
+        });
+        failed?;
+        let limits = &shared.config.limits;
+        let clock = shared.clock;
+        let namespaces = shared.device_count();
+        Ok(Self {
+            epoll,
+            events: Events::new(EVENTS),
+            clock,
+            listener,
+            connections: Connections::default(),
+            timers: Timers::new(limits),
+            work: Work {
+                thread,
+                shared: Arc::clone(shared),
+                devices,
+                admission,
+                scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+                zeros: vec![0; limits.io_bytes_max as usize].into_boxed_slice(),
+                zeros_digest: (0, [0; 4]),
+                buffer_bytes: shared.config.buffers.bytes,
+                aside_bytes: 0,
+                now: clock.now(),
+                active: Vec::new(),
+                dirty: Vec::new(),
+                ended: Vec::new(),
+                counters: Counters::default(),
+                namespaces: vec![IoCounters::default(); namespaces],
+            },
+            has_grants: false,
+            stops_at: None,
+        })
+    }
+
+    /// Serves until the target stops; returns the counters then.
+    pub(crate) fn run(mut self) -> io::Result<ThreadStatistics> {
+        loop {
+            let timeout = self.timeout();
+            self.epoll.wait(&mut self.events, timeout)?;
+            self.work.now = self.clock.now();
+            self.work.counters.turns += 1;
+            self.take_events();
+            self.serve();
+            if self.timers.is_due(self.work.now) {
+                self.check_timers();
+            }
+            self.remove_ended();
+            while let Some(thread) = self.work.admission.wake() {
+                self.work.shared.config.wakers.wake(thread);
+            }
+            if self.has_stopped() {
+                return Ok(self.statistics());
+            }
+        }
+    }
+
+    /// Returns the longest time to sleep.
+    fn timeout(&self) -> Option<Nanos> {
+        let work = &self.work;
+        let is_busy = !work.active.is_empty() || !work.dirty.is_empty() || self.has_grants;
+        if is_busy || work.shared.config.busy_poll {
+            return Some(Nanos::ZERO);
+        }
+        let listener = self.listener.as_ref().and_then(Listener::next);
+        let times = [
+            work.devices.next(),
+            work.admission.next(),
+            listener,
+            self.stops_at,
+            self.timers.next(self.connections.count > 0),
+        ];
+        let next = times.into_iter().flatten().min()?;
+        Some(next.since(self.clock.now()))
+    }
+
+    fn take_events(&mut self) {
+        let mut has_mail = false;
+        let mut has_arrivals = false;
+        let mut is_idle = true;
+        for event in self.events.iter() {
+            is_idle = false;
+            match event.token {
+                WAKER => has_mail = true,
+                LISTENER => has_arrivals = true,
+                DEVICE => {}
+                _ => self.connections.set_ready(event, &mut self.work),
+            }
+        }
+        self.work.counters.idle_turns += u64::from(is_idle);
+        if has_mail {
+            self.take_messages();
+        }
+        let now = self.work.now;
+        if let Some(listener) = &mut self.listener
+            && (has_arrivals || listener.next().is_some_and(|next| next <= now))
+        {
+            listener.accept(&mut self.work);
+            self.take_messages();
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let shared = Arc::clone(&self.work.shared);
+        let mailbox = &shared.mailboxes[self.work.thread as usize];
+        shared.config.wakers.of(self.work.thread).clear();
+        for message in mailbox.take() {
+            match message {
+                Message::Accepted(stream, peer) => {
+                    let added = self
+                        .connections
+                        .add((stream, peer), &self.epoll, &mut self.work);
+                    if added.is_err() {
+                        shared.forget(peer);
+                        mailbox.subtract_load();
+                    }
+                }
+                Message::Close(id, reason) => {
+                    if let Some(connection) = self.connections.find(id) {
+                        connection.close(reason, &mut self.work);
+                    }
+                }
+                Message::Count(reply) => {
+                    // Fails where the caller has gone.
+                    let _gone = reply.send(self.statistics());
+                }
+                Message::Stop => self.stop(),
+            }
+        }
+    }
+
+    /// Handles all input and output that is ready.
+    fn serve(&mut self) {
+        let active = std::mem::take(&mut self.work.active);
+        for &index in &active {
+            if let Some(connection) = self.connections.get(index) {
+                connection.is_active = false;
+                connection.receive(&mut self.work);
+            }
+        }
+        // Keeps its memory, without the order: those that go on were added behind the others.
+        let again = std::mem::replace(&mut self.work.active, active);
+        self.work.active.clear();
+        self.work.active.extend(again);
+        self.has_grants = false;
+        for _ in 0..ROUNDS {
+            self.settle();
+            if self.work.dirty.is_empty() {
+                return;
+            }
+            self.flush();
+        }
+        // What became free in the last round is for the next turn.
+        self.has_grants = true;
+    }
+
+    /// Reaps devices and passes buffers on until nothing moves any more.
+    fn settle(&mut self) {
+        let (connections, work) = (&mut self.connections, &mut self.work);
+        loop {
+            let mut is_done = true;
+            while let Some((owner, finished)) = work.devices.completed(work.now) {
+                if let Some(connection) = connections.get(owner.connection) {
+                    connection.handle_finished(owner.slot, finished, work);
+                }
+                is_done = false;
+            }
+            while let Some(owner) = work.devices.retry() {
+                if let Some(connection) = connections.get(owner.connection) {
+                    connection.issue_again(owner.slot, work);
+                }
+                is_done = false;
+            }
+            while let Some((ticket, buffer)) = work.admission.granted(work.now) {
+                let (connection, slot) = owner_of(ticket);
+                if let Some(connection) = connections.get(connection) {
+                    connection.granted(slot, buffer, work);
+                }
+                is_done = false;
+            }
+            if is_done {
+                return;
+            }
+        }
+    }
+
+    /// Sends what connections have queued.
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.work.dirty);
+        for &index in &dirty {
+            if let Some(connection) = self.connections.get(index) {
+                connection.flush(&mut self.work);
+            }
+        }
+        dirty.clear();
+        // A send adds nothing to send.
+        std::mem::swap(&mut self.work.dirty, &mut dirty);
+        self.work.dirty.extend(dirty);
+    }
+
+    fn check_timers(&mut self) {
+        let limits = self.work.shared.config.limits;
+        let now = self.work.now;
+        self.timers.begin(now);
+        for connection in self.connections.list.iter_mut().flatten() {
+            match connection.deadline(&limits) {
+                Some((deadline, reason)) if deadline <= now => {
+                    connection.close(reason, &mut self.work);
+                }
+                Some((deadline, _)) => self.timers.add(deadline),
+                None => {}
+            }
+        }
+    }
+
+    /// Drops connections that are over.
+    fn remove_ended(&mut self) {
+        for index in std::mem::take(&mut self.work.ended) {
+            if self.connections.get(index).is_some_and(|one| one.is_over()) {
+                let peer = self.connections.remove(index);
+                self.work.shared.forget(peer);
+            }
+        }
+    }
+
+    /// Ends all connections; devices finish what they have.
+    fn stop(&mut self) {
+        self.listener = None;
+        self.stops_at = Some(self.work.now + STOP_MAX);
+        for connection in self.connections.list.iter_mut().flatten() {
+            connection.flush(&mut self.work);
+            connection.close(Ended::Stopped, &mut self.work);
+        }
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.stops_at
+            .is_some_and(|stops_at| self.connections.count == 0 || stops_at <= self.work.now)
+    }
+
+    fn statistics(&self) -> ThreadStatistics {
+        let work = &self.work;
+        let connections = self.connections.list.iter().flatten();
+        ThreadStatistics {
+            thread: work.thread,
+            turns: work.counters.turns,
+            idle_turns: work.counters.idle_turns,
+            receives: work.counters.receives,
+            sends: work.counters.sends,
+            accepted: work.counters.accepted,
+            turned_away: work.counters.turned_away,
+            refused_connects: work.counters.refused_connects,
+            admission: work.admission.statistics(),
+            namespaces: work.namespaces.clone(),
+            connections: connections.map(|one| one.statistics()).collect(),
+        }
+    }
+}
+
+impl Connections {
+    fn add(
+        &mut self,
+        (stream, peer): (std::net::TcpStream, std::net::SocketAddr),
+        epoll: &Epoll,
+        work: &mut Work,
+    ) -> io::Result<()> {
+        let index = match self.free.last() {
+            Some(&index) => index,
+            None => u32::try_from(self.list.len()).unwrap_or(u32::MAX),
+        };
+        epoll.add(&stream, u64::from(index), Interest::Changes)?;
+        if self.free.pop().is_none() {
+            self.list.push(None);
+        }
+        self.serial += 1;
+        self.count += 1;
+        let id = ConnectionId {
+            thread: work.thread,
+            index,
+            serial: self.serial,
+        };
+        let config = &work.shared.config;
+        let queue = TargetQueueConfig {
+            in_capsule_bytes: config.limits.in_capsule_bytes,
+            h2c_data_bytes_max: config.limits.io_bytes_max,
+            digests: config.digests,
+        };
+        let mut connection = Box::new(Connection::new(id, (stream, peer), queue, work.now));
+        work.activate(&mut connection);
+        self.list[index as usize] = Some(connection);
+        Ok(())
+    }
+
+    fn remove(&mut self, index: u32) -> std::net::SocketAddr {
+        let removed = self.list[index as usize].take();
+        self.free.push(index);
+        self.count -= 1;
+        removed.map_or_else(|| panic!("removed once"), |connection| connection.peer)
+    }
+
+    #[inline]
+    fn get(&mut self, index: u32) -> Option<&mut Connection> {
+        self.list.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.get(id.index).filter(|connection| connection.id == id)
+    }
+
+    #[inline]
+    fn set_ready(&mut self, event: Readiness, work: &mut Work) {
+        let index = u32::try_from(event.token).unwrap_or(u32::MAX);
+        // An event may outlive its connection by a turn.
+        let Some(connection) = self.get(index) else {
+            return;
+        };
+        connection.set_ready(event.is_readable, event.is_writable, event.is_closed);
+        if connection.has_input() {
+            work.activate(connection);
+        }
+        if event.is_writable && !connection.out.is_empty() {
+            connection.mark_dirty(work);
+        }
+    }
+}
+
+impl Work {
+    /// Notes that a connection has input.
+    #[inline]
+    pub(crate) fn activate(&mut self, connection: &mut Connection) {
+        if !connection.is_active {
+            connection.is_active = true;
+            self.active.push(connection.id.index);
+        }
+    }
+
+    /// Returns the digest of zeros: the same lengths recur.
+    pub(crate) fn zeros_digest(&mut self, length: u32) -> [u8; 4] {
+        if self.zeros_digest.0 != length {
+            let digest = Digest::of(&self.zeros[..length as usize]);
+            self.zeros_digest = (length, digest.to_bytes());
+        }
+        self.zeros_digest.1
+    }
+}
+
+/// Returns the connection and the slot of a ticket.
+fn owner_of(ticket: u64) -> (u32, u16) {
+    let connection = u32::try_from(ticket >> 16).unwrap_or(u32::MAX);
+    // Cannot truncate: 16 bits.
+    let slot = u16::try_from(ticket & 0xffff).unwrap_or(u16::MAX);
+    (connection, slot)
+}
+
+const WAKER: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+const DEVICE: u64 = u64::MAX - 2;
+
+/// Events of one wait: some more than are ready at a time.
+const EVENTS: u16 = 256;
+/// Receive buffer: the commands of a deep queue with their data, and within a second-level cache.
+const SCRATCH_BYTES: usize = 256 << 10;
+/// Rounds of sending and passing buffers on before sockets have their turn again.
+const ROUNDS: u32 = 4;
+/// Longest wait for devices when the target stops.
+const STOP_MAX: Nanos = Nanos::from_secs(2);
