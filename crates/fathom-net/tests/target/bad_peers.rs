@@ -1,0 +1,195 @@
+//! Peers that break the protocol.
+
+use std::sync::Arc;
+
+use fathom_nvme::{DataPdu, FatalStatus, Opcode, Pdu, Side, Status, TermReq};
+
+use crate::bare_host::{BOTH, BareHost, NO_DIGESTS, h2c, inside, transfer};
+use crate::setup::{config, connections, memory, null, start, wait_for};
+
+/// Expects to be told of a fatal error, and the end of the connection once the host closes.
+#[track_caller]
+fn expect_termination(mut host: BareHost, status: FatalStatus) {
+    loop {
+        match host.receive().expect("a termination request").pdu {
+            Pdu::TermReq(Side::Controller, reason) => {
+                assert_eq!(reason.status, status, "{reason:?}");
+                return;
+            }
+            Pdu::R2t(_) | Pdu::Response(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Each header field of a command capsule, of data and of the initialization set wrong in turn.
+#[test]
+fn wrong_header_fields_end_the_connection_with_their_reason() {
+    let (target, address, log) = start(config(memory(1 << 20), 2));
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let command = [4, 0, 72, 0, 72, 0, 0, 0];
+    let invalid = FatalStatus::INVALID_HEADER;
+    let mut qid = 0;
+    for (place, value, want) in [
+        (0, 1, invalid),    // a PDU of the controller
+        (0, 0xff, invalid), // unknown
+        (0, 0, FatalStatus::SEQUENCE),
+        (1, 1, invalid), // a digest that was not agreed
+        (2, 71, invalid),
+        (4, 71, invalid),
+        (5, 0xff, invalid), // a length whose data are nowhere
+        (7, 0xff, invalid),
+    ] {
+        qid += 1;
+        let mut queue = admin.io(address, qid, NO_DIGESTS);
+        let mut header = command;
+        header[place] = value;
+        queue.send_bytes(&header);
+        expect_termination(queue, want);
+    }
+    let mut queue = admin.io(address, 20, NO_DIGESTS);
+    queue.send_bytes(&[4, 0, 72, 72, 0, 0, 1, 0]);
+    expect_termination(queue, FatalStatus::LIMIT_EXCEEDED);
+    for (place, value) in [(0, 4), (2, 127), (4, 127), (8, 1), (10, 32)] {
+        let mut host = BareHost::raw(address);
+        let mut request = [0; 128];
+        (request[2], request[4]) = (128, 128);
+        request[place] = value;
+        host.send_bytes(&request);
+        let want = if place == 0 {
+            FatalStatus::SEQUENCE
+        } else {
+            invalid
+        };
+        expect_termination(host, want);
+    }
+    wait_for(&target, |statistics| connections(statistics) == 1);
+    assert!(log.contain("Terminated(Controller"));
+}
+
+#[test]
+fn data_for_tags_that_the_host_does_not_own_end_the_connection() {
+    let (target, address, _) = start(config(memory(1 << 20), 1));
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut qid = 0;
+    let mut check = |change: &dyn Fn(&mut DataPdu), status| {
+        qid += 1;
+        let mut queue = admin.io(address, qid, NO_DIGESTS);
+        queue.send(&Pdu::Command(transfer(Opcode::WRITE, 7, 0, 8192)), &[]);
+        let Pdu::R2t(ready) = queue.receive().unwrap().pdu else {
+            panic!("no R2T");
+        };
+        let Pdu::H2cData(mut header) = h2c(7, ready.ttag, 8192) else {
+            return;
+        };
+        change(&mut header);
+        let data = vec![0; header.length as usize];
+        queue.send(&Pdu::H2cData(header), &data);
+        expect_termination(queue, status);
+    };
+    check(&|header| header.ttag += 1, FatalStatus::INVALID_HEADER);
+    check(&|header| header.ttag = 0, FatalStatus::INVALID_HEADER);
+    check(&|header| header.cid = 8, FatalStatus::INVALID_HEADER);
+    check(&|header| header.offset = 4096, FatalStatus::SEQUENCE);
+    check(&|header| header.length = 12_288, FatalStatus::OUT_OF_RANGE);
+    check(&|header| header.length = 4096, FatalStatus::INVALID_HEADER);
+    wait_for(&target, |statistics| {
+        connections(statistics) == 1 && statistics.buffers_in_use == 0
+    });
+}
+
+#[test]
+fn a_wrong_data_digest_fails_its_command_only() {
+    let (_target, address, _) = start(config(memory(1 << 20), 1));
+    let admin = BareHost::admin(address, BOTH);
+    let mut queue = admin.io(address, 1, BOTH);
+    let command = transfer(Opcode::WRITE, 7, 0, 4096).with_data(inside(4096));
+    let framing = fathom_nvme::Framing::new(BOTH, 0).unwrap();
+    let mut bytes = Pdu::Command(command)
+        .encode(framing, 4096)
+        .as_bytes()
+        .to_vec();
+    bytes.extend_from_slice(&[1; 4096]);
+    bytes.extend_from_slice(&[0; 4]);
+    queue.send_bytes(&bytes);
+    let Pdu::Response(completion) = queue.receive().unwrap().pdu else {
+        panic!("no response");
+    };
+    assert_eq!(completion.status, Status::TRANSIENT_TRANSPORT_ERROR);
+    let read = queue.succeed(transfer(Opcode::READ, 8, 0, 4096), &[]);
+    assert_eq!(read, [0; 4096], "nothing was written");
+}
+
+#[test]
+fn a_host_that_terminates_is_closed() {
+    let (target, address, log) = start(config(null(), 1));
+    let mut host = BareHost::open(address, NO_DIGESTS);
+    let reason = TermReq {
+        status: FatalStatus::OUT_OF_RANGE,
+        information: 3,
+    };
+    host.send(&Pdu::TermReq(Side::Host, reason), &[0; 24]);
+    host.wait_end();
+    wait_for(&target, |statistics| connections(statistics) == 0);
+    assert!(log.contain("Terminated(Host"));
+}
+
+/// Hosts that go in the middle of transfers, with every kind of request under way.
+#[test]
+fn buffers_come_back_when_hosts_are_killed() {
+    let mut config = config(memory(1 << 24), 2);
+    config.buffers.count = Some(6);
+    config.buffers.cache = 1;
+    let (target, address, _) = start(config);
+    for round in 0..20_u16 {
+        let admin = BareHost::admin(address, NO_DIGESTS);
+        let mut queues: Vec<_> = (1..=3)
+            .map(|qid| admin.io(address, qid, NO_DIGESTS))
+            .collect();
+        for queue in &mut queues {
+            for cid in 0..12 {
+                let read = transfer(Opcode::READ, cid, 0, 131_072);
+                let write = transfer(Opcode::WRITE, cid + 100, 0, 131_072);
+                queue.send(&Pdu::Command(read), &[]);
+                queue.send(&Pdu::Command(write), &[]);
+            }
+            let half = transfer(Opcode::WRITE, 200, 0, 4096).with_data(inside(4096));
+            let bytes = Pdu::Command(half).encode(fathom_nvme::Framing::PLAIN, 4096);
+            queue.send_bytes(bytes.as_bytes());
+            queue.send_bytes(&[0; 1000]);
+        }
+        if round % 2 == 0 {
+            // All at once, with unread data: the sockets are reset.
+            drop((queues, admin));
+        } else {
+            drop(admin);
+            for queue in &mut queues {
+                queue.wait_end();
+            }
+        }
+    }
+    wait_for(&target, |statistics| {
+        connections(statistics) == 0 && statistics.buffers_in_use == 0
+    });
+    let statistics = target.stop();
+    let pending = statistics
+        .threads
+        .iter()
+        .map(|thread| thread.admission.pending);
+    assert_eq!(pending.sum::<u32>(), 0);
+}
+
+#[test]
+fn a_target_ends_with_hosts_amid_transfers() {
+    let (target, address, _) = start(config(memory(1 << 24), 2));
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    for cid in 0..16 {
+        let write = transfer(Opcode::WRITE, cid, 0, 131_072);
+        queue.send(&Pdu::Command(write), &[]);
+    }
+    queue.receive().expect("an R2T");
+    let statistics = Arc::new(target.stop());
+    assert_eq!(statistics.buffers_in_use, 0);
+    queue.wait_end();
+}

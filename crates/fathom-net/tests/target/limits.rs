@@ -1,0 +1,127 @@
+//! Limits of time and number.
+
+use fathom_core::Nanos;
+use fathom_net::target::TargetConfig;
+use fathom_nvme::{Connect, Opcode, Pdu};
+
+use crate::bare_host::{BareHost, NO_DIGESTS, connect, inside, transfer};
+use crate::setup::{config, connections, memory, null, start, wait_for};
+
+const SHORT: Nanos = Nanos::from_millis(40);
+
+/// A target with short limits for transfers. The time to connect has its own test: a busy machine
+/// must not fail others.
+fn hasty() -> TargetConfig {
+    let mut config = config(memory(1 << 20), 2);
+    config.limits.transfer_timeout = SHORT;
+    config.limits.termination_timeout = SHORT;
+    config
+}
+
+#[test]
+fn a_host_must_connect_in_time() {
+    let mut config = config(null(), 2);
+    config.limits.initialization_timeout = SHORT;
+    let (_target, address, log) = start(config);
+    BareHost::raw(address).wait_end();
+    let mut half = BareHost::raw(address);
+    half.send_bytes(&[0, 0, 128, 0]);
+    half.wait_end();
+    assert!(log.contain("NotInitialized"));
+}
+
+#[test]
+fn silence_amid_a_pdu_ends_the_connection() {
+    let (target, address, log) = start(hasty());
+    let mut admin = BareHost::admin(address, NO_DIGESTS);
+    let mut header = admin.io(address, 1, NO_DIGESTS);
+    header.send_bytes(&[4, 0, 72]);
+    header.wait_end();
+    let mut data = admin.io(address, 2, NO_DIGESTS);
+    let command = transfer(Opcode::WRITE, 1, 0, 4096).with_data(inside(4096));
+    let encoded = Pdu::Command(command).encode(fathom_nvme::Framing::PLAIN, 4096);
+    data.send_bytes(encoded.as_bytes());
+    data.wait_end();
+    let mut requested = admin.io(address, 3, NO_DIGESTS);
+    requested.send(&Pdu::Command(transfer(Opcode::WRITE, 1, 0, 8192)), &[]);
+    requested.wait_end();
+    assert!(log.contain("Silent"));
+    // A queue without commands may be silent for as long as it likes.
+    let mut idle = admin.io(address, 4, NO_DIGESTS);
+    wait_for(&target, |statistics| {
+        connections(statistics) == 2 && statistics.buffers_in_use == 0
+    });
+    idle.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
+    admin.set_configuration(0x46_0001);
+}
+
+#[test]
+fn a_host_that_does_not_receive_loses_its_connection() {
+    let (target, address, log) = start(hasty());
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    for round in 0..64_u16 {
+        // Beyond what the sockets hold, without a queue longer than was agreed.
+        for cid in 0..32 {
+            let read = transfer(Opcode::READ, round * 32 + cid, 0, 131_072);
+            if queue.try_send(&Pdu::Command(read)).is_err() {
+                break;
+            }
+        }
+    }
+    wait_for(&target, |statistics| {
+        connections(statistics) == 1 && statistics.buffers_in_use == 0
+    });
+    assert!(log.contain("Stalled") || log.contain("Terminated(Controller"));
+}
+
+#[test]
+fn a_terminated_connection_is_closed_after_a_while() {
+    let (target, address, _) = start(hasty());
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    queue.send_bytes(&[0xff; 8]);
+    queue.wait_end();
+    wait_for(&target, |statistics| connections(statistics) == 1);
+}
+
+/// The granularity of the keep-alive timer is a second.
+#[test]
+fn a_host_that_does_not_keep_alive_loses_its_controller() {
+    let (target, address, log) = start(config(null(), 2));
+    let mut admin = BareHost::open(address, NO_DIGESTS);
+    let connect = Connect {
+        keep_alive_ms: 1,
+        ..connect(0, Connect::ANY_CONTROLLER)
+    };
+    admin.cntlid = u16::try_from(admin.connect(&connect).result).unwrap();
+    admin.set_configuration(0x46_0001);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    queue.wait_end();
+    admin.wait_end();
+    assert!(log.contain("KeepAliveExpired"));
+    wait_for(&target, |statistics| connections(statistics) == 0);
+}
+
+#[test]
+fn connections_beyond_the_limits_are_turned_away_and_the_others_go_on() {
+    for (total, of_address) in [(8, 100), (100, 8)] {
+        let mut config = config(null(), 2);
+        config.limits.connections_max = total;
+        config.limits.connections_per_address_max = of_address;
+        let (target, address, log) = start(config);
+        let admin = BareHost::admin(address, NO_DIGESTS);
+        let mut queue = admin.io(address, 1, NO_DIGESTS);
+        let mut crowd: Vec<_> = (0..50).map(|_| BareHost::raw(address)).collect();
+        for host in &mut crowd[6..] {
+            host.wait_end();
+        }
+        queue.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
+        wait_for(&target, |statistics| connections(statistics) == 8);
+        assert!(log.contain("TooMany"));
+        drop(crowd);
+        wait_for(&target, |statistics| connections(statistics) == 2);
+        let mut again = admin.io(address, 2, NO_DIGESTS);
+        again.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
+    }
+}
