@@ -168,6 +168,18 @@ impl Buffers {
         &mut self.get(slot)[offset as usize..][..length as usize]
     }
 
+    /// Returns a part of a slot's buffer for reading, several of which may be borrowed at a time.
+    ///
+    /// # Panics
+    /// If there is no such slot or it is too short.
+    #[inline]
+    pub fn peek(&self, slot: Slot, offset: u32, length: u32) -> &[u8] {
+        let start = self.address(slot, offset, length);
+        // SAFETY: `start` is the beginning of `length` bytes of the slot's buffer, mapped and zero
+        // from the kernel, so initialised; an exclusive reference would borrow `self` exclusively.
+        unsafe { std::slice::from_raw_parts(start, length as usize) }
+    }
+
     /// Returns the address of a part of a slot's buffer, for the kernel; valid as long as this
     /// value.
     ///

@@ -146,7 +146,8 @@ const ALLOWED: [(&str, &[&str]); 27] = [
         "fathom-peak",
         &["core", "stats", "sys", "host", "engine", "record"],
     ),
-    ("fathom-net", &["sys", "core", "nvme", "block"]),
+    // `engine`: an engine of another crate joins by its registry.
+    ("fathom-net", &["sys", "core", "nvme", "block", "engine"]),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (
         "fathom-setup",

@@ -1,0 +1,296 @@
+//! The engine.
+
+use std::sync::Arc;
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Nanos, Op, OpKind,
+    Slot, Submitted, Tick,
+};
+use fathom_engine::{AnyEngine, EngineConfig, Registration};
+use fathom_sys::clock::Clock;
+use fathom_sys::epoll::{Epoll, Events, Interest, Waker};
+use fathom_sys::memory::Buffers;
+
+use crate::initiator::address::NamespaceAddress;
+use crate::initiator::admin::{QueueNeeds, Terms};
+use crate::initiator::options::{INFO, Options};
+use crate::initiator::session::Session;
+use crate::initiator::slots::{Extent, Slots};
+
+/// The line by which a program gets the engine.
+pub const NVME_TCP: Registration = Registration::new(&INFO, |config| {
+    Ok(AnyEngine::Boxed(Box::new(Initiator::start(config)?)))
+});
+
+/// Engine whose files are namespaces of NVMe/TCP targets.
+#[derive(Debug)]
+struct Initiator {
+    clock: Clock,
+    busy_poll: bool,
+    /// Before `slots`: connections end before the buffers of their ops.
+    sessions: Vec<Session>,
+    files: Vec<File>,
+    slots: Slots,
+    epoll: Epoll,
+    events: Events,
+    /// Wakes the thread that waits in `epoll` for news of keepers.
+    waker: Arc<Waker>,
+}
+
+/// File of the job.
+#[derive(Clone, Copy, Debug)]
+struct File {
+    /// Index of its session.
+    session: usize,
+    /// Index of its namespace there.
+    namespace: usize,
+    /// Terms of its ops and its size, while it is open.
+    open: Option<(Extent, u64)>,
+}
+
+impl Initiator {
+    fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        let options = Options::resolve(&config.options).map_err(|why| EngineError {
+            what: "nvme_tcp",
+            target: why,
+            errno: None,
+            hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".into(),
+        })?;
+        let failed = |what| {
+            move |error| EngineError {
+                what,
+                target: "engine `nvme_tcp`".into(),
+                errno: Errno::of(&error),
+                hint: String::new(),
+            }
+        };
+        let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
+        let buffers = buffers.map_err(failed("map buffers"))?;
+        let epoll = Epoll::new().map_err(failed("epoll_create"))?;
+        let waker = Arc::new(Waker::new().map_err(failed("eventfd"))?);
+        let added = epoll.add(&*waker, WAKER, Interest::Readable);
+        added.map_err(failed("epoll_ctl"))?;
+        let busy_poll = options.busy_poll;
+        let (sessions, files) = sessions(config, &options)?;
+        Ok(Self {
+            clock: config.clock,
+            busy_poll,
+            sessions,
+            files,
+            slots: Slots::new(config.depth, buffers),
+            epoll,
+            events: Events::new(EVENTS),
+            waker,
+        })
+    }
+
+    /// Returns the bytes that an op moves, or its result if that is none.
+    #[inline]
+    fn admit(&self, op: &Op, file: File) -> Result<(Extent, u32), i32> {
+        let Some((extent, bytes)) = file.open else {
+            return Err(Errno::EBADF.result());
+        };
+        let OpKind::Data(direction) = op.kind else {
+            return Ok((extent, 0));
+        };
+        let odd = (op.offset | u64::from(op.length)) & ((1 << extent.block_shift) - 1);
+        if odd != 0 {
+            return Err(Errno::EINVAL.result());
+        }
+        if direction == Direction::Trim && !self.sessions[file.session].can_trim() {
+            return Err(Errno::EOPNOTSUPP.result());
+        }
+        // The end of a namespace is that of a block device.
+        let left = bytes.saturating_sub(op.offset).min(op.length.into());
+        match (u32::try_from(left).unwrap_or(op.length), direction) {
+            (0, Direction::Read) => Err(0),
+            (0, Direction::Write) => Err(Errno::ENOSPC.result()),
+            (0, Direction::Trim) => Err(Errno::EINVAL.result()),
+            (length, _) => Ok((extent, length)),
+        }
+    }
+
+    /// Handles what has arrived; looks at each socket if `is_forced`.
+    #[inline]
+    fn look(&mut self, is_forced: bool) {
+        for session in &mut self.sessions {
+            session.look(&self.epoll, &mut self.slots);
+            session.receive(&mut self.slots, is_forced);
+        }
+    }
+
+    /// Waits until so many ops can be reaped.
+    fn wait_for(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        self.look(self.busy_poll);
+        while self.slots.ready() < min as usize {
+            let timeout = match until {
+                None => None,
+                Some(until) => {
+                    let now = self.clock.now();
+                    Some(if until > now {
+                        until - now
+                    } else {
+                        Nanos::ZERO
+                    })
+                }
+            };
+            if self.busy_poll {
+                self.look(true);
+            } else {
+                self.sleep(timeout)?;
+                self.look(false);
+            }
+            if timeout.is_some_and(Nanos::is_zero) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a socket or a keeper has something to tell.
+    fn sleep(&mut self, timeout: Option<Nanos>) -> Result<(), EngineError> {
+        let waited = self.epoll.wait(&mut self.events, timeout);
+        waited.map_err(|error| EngineError {
+            what: "epoll_wait",
+            target: "engine `nvme_tcp`".into(),
+            errno: Errno::of(&error),
+            hint: String::new(),
+        })?;
+        for event in self.events.iter() {
+            if event.token == WAKER {
+                self.waker.clear();
+                continue;
+            }
+            let index = |number| usize::try_from(number).unwrap_or(usize::MAX);
+            let (path, session) = (index(event.token & PATH_MASK), index(event.token >> 32));
+            if let Some(session) = self.sessions.get_mut(session) {
+                session.changed(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine for Initiator {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: INFO.name,
+            synchronous: false,
+            moves_data: true,
+            // A Flush covers the writes completed before it, not those in flight.
+            queued_sync: false,
+            queued_trim: true,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let file = &mut self.files[file.index()];
+        assert!(file.open.is_none(), "the file is open");
+        let session = &mut self.sessions[file.session];
+        session.open(&self.epoll, &self.waker)?;
+        file.open = Some(session.extent(file.namespace));
+        Ok(())
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let file = &mut self.files[file.index()];
+        if file.open.take().is_some() {
+            self.sessions[file.session].close();
+        }
+        Ok(())
+    }
+
+    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
+        // No page cache on this side.
+        Ok(())
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.slots.buffer(slot)
+    }
+
+    #[inline]
+    fn prepare(&mut self, op: &Op) {
+        let file = self.files[op.file.index()];
+        match self.admit(op, file) {
+            Ok((extent, length)) => {
+                self.slots.take(op, extent, length);
+                self.sessions[file.session].begin(op.slot, &mut self.slots);
+            }
+            Err(result) => self.slots.finish(op.slot, result),
+        }
+    }
+
+    fn submit(&mut self, want: u32) -> Submitted {
+        for session in &mut self.sessions {
+            session.flush(&mut self.slots);
+        }
+        let now = self.clock.now();
+        if self.slots.ready() < want as usize {
+            // An error shows again in the `wait` that follows.
+            let _shows_again = self.wait_for(want, None);
+        }
+        Submitted::Issued { issue: now, now }
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        if self.slots.ready() == 0 {
+            self.look(true);
+        }
+        self.slots.reap(out)
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        self.wait_for(min, until)
+    }
+
+    fn release(&mut self, slot: Slot) {
+        self.slots.release(slot);
+    }
+}
+
+/// Returns the sessions that the job's files need, and the files.
+fn sessions(
+    config: &EngineConfig,
+    options: &Options,
+) -> Result<(Vec<Session>, Vec<File>), EngineError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    let mut files = Vec::with_capacity(config.files.len());
+    let needs = QueueNeeds {
+        queues: options.queues,
+        ops: config.depth.div_ceil(options.queues.into()),
+        op_bytes: config.buffer_bytes,
+    };
+    for file in &config.files {
+        let address = NamespaceAddress::parse(&file.path).map_err(|error| EngineError {
+            what: "filename",
+            target: format!("{}: {}", file.path, error.why),
+            errno: None,
+            hint: error.hint.into(),
+        })?;
+        let known = |session: &Session| session.terms().address == address.controller;
+        let session = sessions.iter().position(known).unwrap_or_else(|| {
+            let number = u32::try_from(sessions.len()).unwrap_or(u32::MAX);
+            let terms = Terms {
+                address: address.controller.clone(),
+                options: options.clone(),
+                namespaces: Vec::new(),
+                clock: config.clock,
+            };
+            sessions.push(Session::new(number, terms, needs));
+            sessions.len() - 1
+        });
+        files.push(File {
+            session,
+            namespace: sessions[session].add(address.nsid),
+            open: None,
+        });
+    }
+    Ok((sessions, files))
+}
+
+/// Token of the waker; those of sockets are a session and a path.
+const WAKER: u64 = u64::MAX;
+const PATH_MASK: u64 = u32::MAX as u64;
+/// Events taken per wait.
+const EVENTS: u16 = 64;

@@ -1,0 +1,469 @@
+//! The engine `nvme_tcp` against a target of its own: the guarantees of the engine contract, and
+//! faults of connections.
+#![expect(
+    clippy::unwrap_used,
+    reason = "the whole file is a test, its helpers too"
+)]
+
+mod bench;
+mod peer;
+
+use bench::{BLOCK, Bench, block_of};
+use fathom_core::{Direction, Errno, OpKind, SyncKind, Tick};
+use fathom_nvme::{ControllerLimits, OptionalCommands};
+use peer::{Peer, PeerConfig};
+
+/// Runs a case at depths 1 and 16, with digests, several queues, commands that are split, and all
+/// data on request.
+fn each(case: impl Fn(&mut Bench)) {
+    let tiny = ControllerLimits {
+        mdts: 0,
+        ..PeerConfig::default().limits
+    };
+    let no_capsules = ControllerLimits {
+        in_capsule_bytes: 0,
+        ..tiny
+    };
+    for (depth, options, limits, success_in_data) in [
+        (1, "", tiny, true),
+        (16, "", tiny, true),
+        (16, "", tiny, false),
+        (16, "hdgst ddgst", tiny, true),
+        (16, "queues=3", tiny, true),
+        (16, "hipri", tiny, true),
+        (16, "", no_capsules, true),
+        (5, "queues=2 ddgst", no_capsules, false),
+        (
+            16,
+            "keep_alive=0",
+            ControllerLimits {
+                queue_entries: 4,
+                ..tiny
+            },
+            true,
+        ),
+    ] {
+        let peer = Peer::start(PeerConfig {
+            limits,
+            success_in_data,
+            ..PeerConfig::default()
+        });
+        let mut bench = Bench::new(peer, depth, options);
+        bench.open();
+        case(&mut bench);
+        bench.finish();
+    }
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    each(|bench| {
+        for block in 0..64 {
+            bench.fill(0, block + 1);
+            bench.run_one(bench.write(0, block));
+        }
+        for block in (0..64).rev() {
+            assert_eq!(
+                bench.content(block),
+                block_of(block + 1),
+                "{}",
+                bench.title()
+            );
+            bench.run_one(bench.read(0, block));
+            bench.check(0, block + 1);
+        }
+    });
+}
+
+#[test]
+fn every_op_of_a_full_queue_completes_once() {
+    each(|bench| {
+        for round in 0..20 {
+            for slot in 0..bench.depth() {
+                let block = (round * 7 + slot * 5) % 64;
+                bench.fill(slot, block);
+                bench.prepare(bench.write(slot, block));
+            }
+            bench.submit(0);
+            bench.finish_all();
+        }
+        for slot in 0..bench.depth() {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(bench.depth());
+        assert_eq!(bench.reap(bench.depth()).len(), bench.depth() as usize);
+    });
+}
+
+#[test]
+fn a_queue_is_refilled_while_it_drains() {
+    each(|bench| {
+        let mut issued = 0;
+        let mut free: Vec<u32> = (0..bench.depth()).collect();
+        let mut block_of = vec![0; free.len()];
+        while issued < 500 || bench.in_flight() > 0 {
+            while let Some(slot) = free.pop().filter(|_| issued < 500) {
+                let block = issued * 13 % 64;
+                block_of[slot as usize] = block;
+                bench.prepare(bench.read(slot, block));
+                issued += 1;
+                if issued % 3 > 0 {
+                    bench.submit(0);
+                }
+            }
+            bench.submit(1);
+            for completion in bench.reap(2) {
+                assert_eq!(completion.result, BLOCK.cast_signed());
+                let slot = completion.slot.get();
+                bench.check(slot, block_of[slot as usize]);
+                free.push(slot);
+            }
+        }
+    });
+}
+
+#[test]
+fn wait_comes_back_with_completions_or_when_its_time_is_up() {
+    each(|bench| {
+        bench.prepare(bench.read(0, 3));
+        bench.submit(0);
+        bench.wait(1, Some(Tick::MAX));
+        assert_eq!(bench.reap(1).len(), 1);
+        bench.prepare(bench.read(0, 2));
+        bench.submit(0);
+        bench.wait(1, Some(Tick::ZERO));
+        bench.finish_all();
+        bench.wait(0, None);
+    });
+}
+
+#[test]
+fn completions_come_without_waiting_for_them() {
+    each(|bench| {
+        for slot in 0..bench.depth() {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(0);
+        while bench.in_flight() > 0 {
+            bench.reap(3);
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_namespace_is_that_of_a_block_device() {
+    each(|bench| {
+        let end = u64::from(BLOCK) * 64;
+        let mut across = bench.read(0, 63);
+        across.offset = end - 512;
+        assert_eq!(bench.run(across).result, 512);
+        across.offset = end;
+        assert_eq!(bench.run(across).result, 0);
+        across.offset = 1 << 63;
+        assert_eq!(bench.run(across).result, 0);
+        let mut past = bench.write(0, 63);
+        past.offset = end;
+        assert_eq!(bench.run(past).result, Errno::ENOSPC.result());
+    });
+}
+
+#[test]
+fn the_rest_of_a_short_transfer_goes_where_it_belongs() {
+    each(|bench| {
+        bench.fill(0, 9);
+        let mut op = bench.write(0, 1);
+        op.buffer_offset = 1024;
+        op.offset += 1024;
+        op.length -= 1024;
+        assert_eq!(bench.run(op).result, BLOCK.cast_signed() - 1024);
+        let content = bench.content(1);
+        assert_eq!(content[..1024], block_of(1)[..1024]);
+        assert_eq!(content[1024..], block_of(9)[1024..]);
+    });
+}
+
+#[test]
+fn one_bad_op_leaves_its_neighbours_alone() {
+    each(|bench| {
+        if bench.depth() < 4 {
+            return;
+        }
+        for slot in 0..4 {
+            let mut op = bench.read(slot, slot);
+            op.offset += u64::from(slot == 1);
+            bench.prepare(op);
+        }
+        bench.submit(0);
+        for completion in bench.collect() {
+            match completion.slot.get() {
+                1 => assert_eq!(completion.result, Errno::EINVAL.result()),
+                slot => {
+                    assert_eq!(completion.result, BLOCK.cast_signed());
+                    bench.check(slot, slot);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn syncs_and_trims_complete_like_any_op() {
+    each(|bench| {
+        bench.fill(0, 1);
+        bench.run_one(bench.write(0, 1));
+        for kind in [
+            SyncKind::Full,
+            SyncKind::Data,
+            SyncKind::Range(7),
+            SyncKind::FileSystem,
+        ] {
+            assert_eq!(bench.run(bench.sync(0, kind)).result, 0);
+        }
+        let mut trim = bench.read(0, 1);
+        trim.kind = OpKind::Data(Direction::Trim);
+        assert_eq!(bench.run(trim).result, BLOCK.cast_signed());
+        assert!(bench.content(1).iter().all(|&byte| byte == 0));
+        assert_eq!(bench.content(2), block_of(2));
+        bench.check(0, 1);
+    });
+}
+
+#[test]
+fn a_file_can_be_closed_and_opened_again() {
+    each(|bench| {
+        for count in 1..=3 {
+            bench.close();
+            assert_eq!(bench.peer().shutdowns(), count);
+            assert_eq!(bench.run(bench.read(0, 0)).result, Errno::EBADF.result());
+            bench.open();
+            bench.run_one(bench.read(0, 3));
+            bench.check(0, 3);
+        }
+    });
+}
+
+#[test]
+fn an_engine_may_be_dropped_with_ops_in_flight() {
+    let mut bench = Bench::new(Peer::start(PeerConfig::default()), 8, "");
+    bench.open();
+    for slot in 0..7 {
+        bench.prepare(bench.read(slot, slot));
+    }
+    bench.submit(0);
+    bench.reap(1);
+    bench.prepare(bench.write(7, 1));
+    drop(bench);
+}
+
+/// 128 KiB per command, 1 MiB per op: eight commands each, in a queue that has room for few.
+#[test]
+fn large_ops_are_split_into_commands() {
+    for (entries, options) in [(128, ""), (4, "ddgst hdgst"), (2, "queues=2")] {
+        let peer = Peer::start(PeerConfig {
+            limits: ControllerLimits {
+                queue_entries: entries,
+                ..PeerConfig::default().limits
+            },
+            bytes: 4 << 20,
+            ..PeerConfig::default()
+        });
+        let mut bench = Bench::with_bytes(peer, 3, options, 1 << 20);
+        bench.open();
+        let before = bench.peer().io_commands();
+        for slot in 0..3 {
+            let byte = u8::try_from(slot + 1).unwrap();
+            bench.buffer(slot).fill(byte);
+            let mut write = bench.write(slot, 0);
+            (write.offset, write.length) = (u64::from(slot) << 20, 1 << 20);
+            bench.prepare(write);
+        }
+        bench.submit(0);
+        for done in bench.collect() {
+            assert_eq!(done.result, 1 << 20);
+        }
+        assert_eq!(bench.peer().io_commands() - before, 24);
+        let mut read = bench.read(0, 0);
+        (read.offset, read.length) = (1 << 19, 1 << 20);
+        assert_eq!(bench.run(read).result, 1 << 20);
+        let (first, second) = bench.buffer(0).split_at(1 << 19);
+        assert!(first.iter().all(|&byte| byte == 1) && second.iter().all(|&byte| byte == 2));
+        bench.finish();
+    }
+}
+
+#[test]
+fn namespaces_of_a_subsystem_share_a_connection() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::new(peer, 4, "");
+    bench.open();
+    bench.open_second();
+    assert_eq!(bench.peer().connects(), 1);
+    bench.fill(0, 5);
+    let mut write = bench.write(0, 1);
+    write.file = bench::SECOND;
+    bench.run_one(write);
+    assert_eq!(
+        bench.content(1),
+        block_of(1),
+        "the first namespace is as it was"
+    );
+    let second = bench.peer().content(2);
+    assert_eq!(second[BLOCK as usize..][..BLOCK as usize], block_of(5));
+    bench.finish();
+}
+
+/// All connections are cut in mid-transfer, again and again: each op completes once, with its data.
+#[test]
+fn ops_in_flight_survive_a_lost_connection() {
+    for options in ["", "hdgst ddgst queues=3"] {
+        let peer = Peer::start(PeerConfig::default());
+        let mut bench = Bench::new(peer, 16, options);
+        bench.open();
+        for round in 0..8 {
+            bench.peer().cut_after(round * 3);
+            for slot in 0..16 {
+                let block = (round * 16 + slot) % 64;
+                bench.fill(slot, block + 100);
+                bench.prepare(bench.write(slot, block));
+            }
+            bench.submit(0);
+            bench.finish_all();
+        }
+        for block in 0..64 {
+            bench.run_one(bench.read(0, block));
+            bench.check(0, block + 100);
+        }
+        assert!(bench.peer().connects() > 5, "connections were cut");
+        bench.finish();
+    }
+}
+
+#[test]
+fn ops_fail_when_reconnecting_is_given_up() {
+    for options in ["reconnect=0", "reconnect=1 connect_timeout=1"] {
+        let peer = Peer::start(PeerConfig::default());
+        let mut bench = Bench::new(peer, 4, options);
+        bench.open();
+        bench.run_one(bench.read(0, 1));
+        bench.end_peer();
+        for slot in 0..4 {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(0);
+        for done in bench.collect() {
+            assert_eq!(done.result, Errno::ENOLINK.result());
+        }
+        assert_eq!(bench.run(bench.read(0, 0)).result, Errno::ENOLINK.result());
+    }
+}
+
+#[test]
+fn a_target_that_falls_silent_is_given_up_by_keep_alive() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::new(peer, 4, "keep_alive=1 connect_timeout=1 reconnect=20");
+    bench.open();
+    bench.peer().set_deaf(true);
+    for slot in 0..4 {
+        bench.prepare(bench.read(slot, slot));
+    }
+    bench.submit(0);
+    while bench.peer().accepted() < 3 {
+        bench.wait(4, Some(bench.in_a_moment()));
+    }
+    bench.peer().set_deaf(false);
+    bench.finish_all();
+    for slot in 0..4 {
+        bench.check(slot, slot);
+    }
+    bench.finish();
+}
+
+#[test]
+fn a_wrong_data_digest_fails_its_op_alone() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::new(peer, 4, "ddgst");
+    bench.open();
+    bench.peer().corrupt(1);
+    for slot in 0..4 {
+        bench.prepare(bench.read(slot, slot));
+    }
+    bench.submit(0);
+    let failed = Errno::EILSEQ.result();
+    let results: Vec<i32> = bench.collect().iter().map(|done| done.result).collect();
+    assert_eq!(
+        results.iter().filter(|&&result| result == failed).count(),
+        1
+    );
+    assert_eq!(bench.peer().connects(), 1);
+    bench.finish();
+}
+
+#[track_caller]
+fn check_refused(config: PeerConfig, options: &str, change: (&str, &str), want: [&str; 2]) {
+    let mut bench = Bench::renamed(Peer::start(config), options, change);
+    let error = bench.try_open().unwrap_err();
+    assert!(error.to_string().contains(want[0]), "{error}");
+    assert!(error.hint.contains(want[1]), "{}", error.hint);
+}
+
+#[test]
+fn refusals_name_the_status_and_a_remedy() {
+    let plain = PeerConfig::default;
+    check_refused(
+        plain(),
+        "",
+        ("io.fathom:peer", "io.fathom:other"),
+        [
+            "io.fathom:other: Connect: invalid parameters (status 1h/82h): subsystem NQN",
+            "nvme discover",
+        ],
+    );
+    let closed = PeerConfig {
+        allowed_hosts: Some(vec!["nqn.friend".into()]),
+        ..plain()
+    };
+    check_refused(
+        closed,
+        "hostnqn=nqn.stranger",
+        ("", ""),
+        ["host not allowed (status 1h/84h)", "nqn.stranger"],
+    );
+    check_refused(plain(), "", ("ns=1", "ns=7"), ["no namespace 7", "ns"]);
+    check_refused(
+        plain(),
+        "queues=9",
+        ("", ""),
+        ["grants 4 I/O queues of 9", "queues=4"],
+    );
+    let no_digests = PeerConfig {
+        digests: Default::default(),
+        ..plain()
+    };
+    check_refused(
+        no_digests,
+        "ddgst",
+        ("", ""),
+        ["does not support data digests", "ddgst"],
+    );
+    let mut bench = Bench::new(Peer::start(plain()), 1, "");
+    bench.end_peer();
+    let error = bench.try_open().unwrap_err();
+    assert_eq!(error.hint, "start the target, or check traddr and trsvcid");
+}
+
+#[test]
+fn trims_of_a_controller_without_them_fail() {
+    let peer = Peer::start(PeerConfig {
+        limits: ControllerLimits {
+            optional: OptionalCommands::default(),
+            ..PeerConfig::default().limits
+        },
+        ..PeerConfig::default()
+    });
+    let mut bench = Bench::new(peer, 1, "");
+    bench.open();
+    let mut trim = bench.read(0, 1);
+    trim.kind = OpKind::Data(Direction::Trim);
+    assert_eq!(bench.run(trim).result, Errno::EOPNOTSUPP.result());
+    bench.finish();
+}
