@@ -92,23 +92,37 @@ fn replace_keywords(format: &str, value: &dyn Fn(&str) -> Option<String>) -> Str
 const KEYWORDS: [&str; 4] = ["$jobname", "$jobnum", "$filenum", "$clientuid"];
 
 /// Splits a colon-separated list of names; `\:` is a colon in a name. Empty names are dropped.
+///
+/// An address of NVMe over fabrics (`trtype=…`) has colons in its NQN and in IPv6 addresses, so
+/// that it ends only where the next begins. fio requires them to be escaped, which works here, too.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
         let last = names.len() - 1;
+        let behind = &rest[letter.len_utf8()..];
+        let is_address = is_fabrics_address(&names[last]);
+        rest = behind;
         match letter {
-            '\\' if letters.peek() == Some(&':') => {
-                letters.next();
+            '\\' if behind.starts_with(':') => {
                 names[last].push(':');
+                rest = &behind[1..];
             }
-            ':' => names.push(String::new()),
+            ':' if !is_address || is_fabrics_address(behind) => names.push(String::new()),
             letter => names[last].push(letter),
         }
     }
     names.retain(|name| !name.is_empty());
     names
 }
+
+/// Returns whether a name begins like an address of NVMe over fabrics.
+fn is_fabrics_address(name: &str) -> bool {
+    let start = name.get(..FABRICS_KEY.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(FABRICS_KEY))
+}
+
+const FABRICS_KEY: &str = "trtype=";
 
 #[cfg(test)]
 mod tests {
@@ -189,5 +203,23 @@ mod tests {
         assert_eq!(under(Some("/"), "f"), "/f");
         assert_eq!(under(Some("d"), "-"), "-");
         assert_eq!(under(None, "/f"), "/f");
+    }
+
+    #[test]
+    fn addresses_of_fabrics_are_split_where_the_next_begins() {
+        let first = "trtype=tcp traddr=::1 subnqn=nqn.2014-08.org:x ns=1";
+        let second = "trtype=TCP traddr=127.0.0.1 subnqn=nqn.a:b:c ns=2";
+        assert_eq!(split_list(first), [first]);
+        assert_eq!(split_list(&format!("{first}:{second}")), [first, second]);
+        let escaped = "trtype=tcp subnqn=nqn.a\\:b ns=1:/dev/x";
+        assert_eq!(
+            split_list(escaped),
+            ["trtype=tcp subnqn=nqn.a:b ns=1:/dev/x"]
+        );
+        assert_eq!(
+            split_list("/dev/x:trtype=tcp a:b"),
+            ["/dev/x", "trtype=tcp a:b"]
+        );
+        assert_eq!(split_list("a\\:b:c::\\d"), ["a:b", "c", "\\d"]);
     }
 }
