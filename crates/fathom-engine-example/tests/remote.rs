@@ -175,6 +175,11 @@ fn check_verified(volumes: [&str; 2], words: &str) {
         (directions.write.bytes, directions.read.bytes),
         (64 << 10, 64 << 10)
     );
+    let sentences = record.validity.iter().map(|validity| &validity.sentence);
+    let denied: Vec<_> = sentences
+        .filter(|sentence| sentence.contains("no data"))
+        .collect();
+    assert!(denied.is_empty(), "{denied:?}");
     for name in volumes {
         assert!(!Path::new(name).exists(), "{name} is a local file");
         let volume = Arc::clone(&VOLUMES.lock().unwrap()[name]);

@@ -177,6 +177,12 @@ impl Options {
         matches!(self.engine.storage, Storage::LocalFiles)
     }
 
+    /// Returns whether the job's ops move data to or from storage, wherever it is.
+    #[must_use]
+    pub const fn moves_data(&self) -> bool {
+        !matches!(self.engine.storage, Storage::None)
+    }
+
     /// Resets engine options, which belong to the engine chosen before.
     pub(crate) fn reset_engine_options(&mut self) {
         let fresh = Self::default();

@@ -45,7 +45,7 @@ impl Facts {
         };
         let mounts = tree.mounts();
         let firsts = setups.iter().filter(|setup| setup.place.clone == 0);
-        for setup in firsts.filter(|setup| !setup.diskless) {
+        for setup in firsts.filter(|setup| setup.has_local_files()) {
             let files = setup.files.iter().take(FILES_EXAMINED_MAX);
             let files = files.map(|file| (Path::new(&file.path), file.bytes));
             let mut below = JobBacking::default();

@@ -41,7 +41,7 @@ fn ends_early(view: &JobView<'_>) -> Option<RuleMatch> {
     let runtime = worker.runtime?;
     // With an explicit amount of work, an early end is intended.
     let limited = options.io_size.is_some() || options.number_ios.is_some();
-    if worker.time_based || limited || options.fill_device || view.setup.diskless {
+    if worker.time_based || limited || options.fill_device || !view.options.moves_data() {
         return None;
     }
     let bytes = worker.bytes_in_all;
@@ -116,7 +116,7 @@ fn rate_out_of_reach(view: &JobView<'_>) -> Option<RuleMatch> {
     let most = depth
         .saturating_mul(1_000_000_000 / OP_NS_MIN)
         .min(SUBMIT_OPS_PER_S_MAX);
-    if view.setup.diskless || asked <= most {
+    if !view.options.moves_data() || asked <= most {
         return None;
     }
     let (smallest, _) = view.op_bytes();

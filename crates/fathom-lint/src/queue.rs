@@ -105,7 +105,7 @@ fn batch_above_depth(view: &JobView<'_>) -> Option<RuleMatch> {
 
 fn batched_completions(view: &JobView<'_>) -> Option<RuleMatch> {
     let least = view.setup.worker.batching.complete_min;
-    if least <= 1 || view.setup.diskless {
+    if least <= 1 || !view.options.moves_data() {
         return None;
     }
     RuleMatch::new(

@@ -36,8 +36,8 @@ fn shared_writes(view: &JobView<'_>) -> Option<RuleMatch> {
         return None;
     }
     let into_diagnostic = |theirs: &FileSetup, ours: &FileSetup| {
-        // A device has no inode lock: only overlapping content matters.
-        let is_file = ours.found.is_file_or_missing();
+        // Devices and storage elsewhere have no inode lock: only overlapping content matters.
+        let is_file = view.setup.has_local_files() && ours.found.is_file_or_missing();
         is_file || (verifies && overlap(theirs, ours))
     };
     let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
@@ -60,7 +60,7 @@ fn shared_writes(view: &JobView<'_>) -> Option<RuleMatch> {
 }
 
 fn same_region(view: &JobView<'_>) -> Option<RuleMatch> {
-    if view.options.random || view.setup.diskless {
+    if view.options.random || !view.options.moves_data() {
         return None;
     }
     let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {

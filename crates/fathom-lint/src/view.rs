@@ -52,7 +52,7 @@ impl<'a> JobView<'a> {
 
     /// Returns true if the files are on storage other than memory.
     pub(super) fn has_storage(&self) -> bool {
-        !self.setup.diskless && !self.storage_facts.in_memory()
+        self.setup.has_local_files() && !self.storage_facts.in_memory()
     }
 
     /// Returns true if the option was given, in the job or in a section that it inherits.
@@ -83,7 +83,7 @@ impl<'a> JobView<'a> {
     pub(super) fn is_asynchronous(&self) -> bool {
         let options = self.options;
         let no_queue = options.is_synchronous(2) || options.gathers();
-        !no_queue && !self.setup.diskless
+        !no_queue && self.options.moves_data()
     }
 
     pub(super) fn depth(&self) -> u32 {
@@ -123,8 +123,8 @@ impl<'a> JobView<'a> {
     ) -> impl Iterator<Item = (&'a JobSetup, &'a FileSetup, &'a FileSetup)> {
         let setup = self.setup;
         let others = self.setups.iter().filter(move |other| {
-            let same_time = other.place.wave == setup.place.wave && !other.diskless;
-            same_time && other.place.number != setup.place.number && !setup.diskless
+            let same_time = other.place.wave == setup.place.wave && other.job.options.moves_data();
+            same_time && other.place.number != setup.place.number && setup.job.options.moves_data()
         });
         others.flat_map(move |other| {
             let pairs = other.files.iter().take(FILES_COMPARED_MAX);

@@ -173,7 +173,7 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<JobBacking> {
     let mut known: HashMap<_, BackingStorage> = HashMap::new();
     let mut look = |setup: &JobSetup| {
         let mut below = JobBacking::default();
-        for file in setup.files.iter().filter(|_| !setup.diskless) {
+        for file in setup.files.iter().filter(|_| setup.has_local_files()) {
             let path = Path::new(&file.path);
             let Some(number) = number_under(path) else {
                 continue;
@@ -201,7 +201,7 @@ fn io_limits(groups: &ControlGroups, beneath: &[JobBacking]) -> Vec<String> {
 /// Returns every real file of the run, without duplicates.
 fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
     let mut seen = HashSet::new();
-    let real = setups.iter().filter(|setup| !setup.diskless);
+    let real = setups.iter().filter(|setup| setup.has_local_files());
     let files = real
         .flat_map(|setup| &setup.files)
         .map(|file| Path::new(&file.path));
@@ -212,7 +212,7 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
 fn buffered_files(setups: &[JobSetup]) -> HashSet<&str> {
     let buffered = setups.iter().filter(|setup| {
         let options = &setup.job.options;
-        !setup.diskless && (!options.direct || !options.engine.bypasses_cache)
+        setup.has_local_files() && (!options.direct || !options.engine.bypasses_cache)
     });
     buffered
         .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
@@ -221,7 +221,7 @@ fn buffered_files(setups: &[JobSetup]) -> HashSet<&str> {
 
 /// Returns true if the files of a clone are sampled.
 fn is_asked(setup: &JobSetup) -> bool {
-    !setup.diskless && setup.place.clone < CLONES_ASKED
+    setup.has_local_files() && setup.place.clone < CLONES_ASKED
 }
 
 /// Returns how many bytes of a job's files are in the page cache.

@@ -34,7 +34,7 @@ pub(crate) fn lay_out(
     let wanted = jobs.filter(|(job, setup)| {
         let options = &job.options;
         let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
-        let needs = setup.early_end.is_none() && !setup.diskless;
+        let needs = setup.early_end.is_none() && setup.has_local_files();
         needs && !options.create_on_open && !options.fills() && !fails
     });
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
@@ -112,7 +112,7 @@ fn problem(setups: &[JobSetup], error: &LayoutError) -> RunProblem {
 
 /// Reads the files of jobs with `pre_read=1` into the page cache.
 pub(crate) fn pre_read(setups: &[JobSetup], stops: &dyn Fn() -> u32) {
-    let wanted = |setup: &&JobSetup| !setup.diskless && setup.job.options.pre_read;
+    let wanted = |setup: &&JobSetup| setup.has_local_files() && setup.job.options.pre_read;
     let mut buffer = vec![0; PRE_READ_BYTES];
     for file in setups.iter().filter(wanted).flat_map(|setup| &setup.files) {
         // The job reports files that cannot be opened or read.
@@ -136,7 +136,7 @@ pub(crate) fn clear(setups: &[JobSetup]) -> Vec<Warning> {
     let mut kept = Vec::new();
     for setup in setups {
         let options = &setup.job.options;
-        if setup.diskless || !options.unlink {
+        if !setup.has_local_files() || !options.unlink {
             continue;
         }
         let files = setup.files.iter();

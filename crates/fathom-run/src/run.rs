@@ -311,7 +311,7 @@ fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec
         };
         let config = engine_config(job, setup, engine, &mut locks, clock);
         // A system call on a file needs nothing that the kernel could refuse beforehand.
-        let certain = !setup.diskless && job.options.is_synchronous(config.depth);
+        let certain = setup.has_local_files() && job.options.is_synchronous(config.depth);
         // Where the kernel can be asked, a trial would delay the first op for nothing: giving up
         // what it has started takes libaio longer than all else before the first op.
         if !tried.insert(setup.place.section) || certain || (engine.is_permitted)() {

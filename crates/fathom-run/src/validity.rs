@@ -158,7 +158,7 @@ fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Checks whether reads came from memory or writes stayed there.
 fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let options = &seen.job.options;
-    if options.direct || seen.setup.diskless || moved(seen) == 0 {
+    if options.direct || !seen.setup.has_local_files() || moved(seen) == 0 {
         return None;
     }
     if seen.below.is_memory() {
@@ -236,7 +236,7 @@ fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
 
 /// Checks that direct I/O did not fill the page cache.
 fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
-    if !seen.job.options.direct || seen.setup.diskless || moved(seen) == 0 {
+    if !seen.job.options.direct || !seen.setup.has_local_files() || moved(seen) == 0 {
         return None;
     }
     if !seen.job.options.engine.bypasses_cache {
@@ -305,7 +305,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Checks whether the files fit into memory, from where they would soon be read.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let memory = run.memory;
-    if seen.setup.diskless || memory.bytes == 0 || moved(seen) == 0 {
+    if !seen.setup.has_local_files() || memory.bytes == 0 || moved(seen) == 0 {
         return None;
     }
     let bytes: u64 = seen.setup.files.iter().map(|file| file.length).sum();
@@ -339,9 +339,11 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
         .is_some_and(|think| think.spin > Nanos::ZERO);
     let polls =
         seen.job.options.engine_values.is_on("hipri") || spins || worker.batching.complete_min == 0;
-    let ok = seen.setup.diskless || polls || busy < BUSY_PERCENT;
-    let sentence = if seen.setup.diskless {
-        "the null engine moves no data: the numbers show only the cost of fathom itself".to_owned()
+    let moves_data = seen.job.options.moves_data();
+    let ok = !moves_data || polls || busy < BUSY_PERCENT;
+    let sentence = if !moves_data {
+        let name = seen.job.options.engine.name;
+        format!("the {name} engine moves no data: the numbers show only the cost of fathom itself")
     } else if ok {
         format!("the job's thread was busy {busy:.0} % of the time")
     } else {
@@ -402,7 +404,7 @@ fn moved(seen: &JobEvidence<'_>) -> u64 {
 
 /// Returns the bytes that a job read with direct or buffered I/O.
 pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
-    let counts = !seen.setup.diskless && seen.job.options.direct == direct;
+    let counts = seen.setup.has_local_files() && seen.job.options.direct == direct;
     if counts {
         seen.record.directions.read.bytes
     } else {
@@ -412,7 +414,7 @@ pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
 
 /// Returns the bytes that a job wrote to storage other than memory.
 pub(crate) fn written_bytes(seen: &JobEvidence<'_>) -> u64 {
-    if seen.setup.diskless || seen.below.is_memory() {
+    if !seen.setup.has_local_files() || seen.below.is_memory() {
         0
     } else {
         seen.record.directions.write.bytes

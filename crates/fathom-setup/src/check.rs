@@ -37,7 +37,7 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
         let own = setups.iter().filter(|setup| setup.place.section == section);
         for setup in own.filter(|setup| setup.early_end.is_none()) {
             checker.setup(job, setup);
-            if settings.read_only && !setup.diskless {
+            if settings.read_only && setup.has_local_files() {
                 checker.problems.extend(to_lay_out(job, setup));
             }
         }
@@ -144,7 +144,7 @@ impl Checker {
                 RunProblem::new(ProblemKind::Contradiction, error.to_string()),
             );
         }
-        if setup.diskless {
+        if !setup.has_local_files() {
             return;
         }
         for file in &setup.files {

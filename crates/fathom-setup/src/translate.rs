@@ -49,14 +49,21 @@ pub struct JobSetup {
     pub files: Vec<FileSetup>,
     /// Buffer size per slot in bytes.
     pub buffer_bytes: u32,
-    /// Files are neither created nor opened (`ioengine=null`).
-    pub diskless: bool,
     /// `error_dump`: report the first tolerated error.
     pub tells_errors: bool,
     /// Clock ID of the job's start time in the report.
     pub start_clock: u32,
     /// Reason for which the job ends before its first op, if there is one.
     pub early_end: Option<EarlyEnd>,
+}
+
+impl JobSetup {
+    /// Returns true if the data are in files or devices of this machine, which are laid out,
+    /// checked and cached; false for an engine without data and for data elsewhere.
+    #[must_use]
+    pub fn has_local_files(&self) -> bool {
+        self.job.options.has_local_files()
+    }
 }
 
 /// Reason for which a job ends before its first op. Its setup has no files, and only a run in which
@@ -161,7 +168,7 @@ impl Planned<'_> {
     }
 
     fn add(&mut self, setup: &JobSetup) {
-        if setup.diskless {
+        if !setup.has_local_files() {
             return;
         }
         for file in setup
@@ -188,9 +195,8 @@ fn setup(
 ) -> Result<Translated, RunProblem> {
     let options = &job.options;
     let mut warnings = Warnings::of(job);
-    let diskless = !options.has_local_files();
     let depth = depth(options);
-    let ((files, sizes), problem) = match files::files(job, place, seed, diskless, planned) {
+    let ((files, sizes), problem) = match files::files(job, place, seed, planned) {
         Ok(found) => (found, None),
         Err(problem) if problem.kind.is_of_one_job() => (Default::default(), Some(problem)),
         Err(problem) => return Err(problem),
@@ -227,7 +233,7 @@ fn setup(
         think: pace::think(options, planned.probe.cycles_hz()),
         sync: content::sync_rules(options),
         sync_filesystems: file_systems(options, &files),
-        recreate_each_pass: options.files.unlink_each_loop && !diskless,
+        recreate_each_pass: options.files.unlink_each_loop && options.has_local_files(),
         tolerate: tolerate(options),
         verify,
         buffers: content::buffers(options, seed, bytes_of(&files)),
@@ -250,7 +256,6 @@ fn setup(
         worker,
         files,
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
-        diskless,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
         early_end,

@@ -24,7 +24,7 @@ impl SchedulerChange {
     /// Returns the change that `ioscheduler` requests, if any.
     pub fn of(job: &Job, setup: &JobSetup, tree: &BlockTree) -> Option<Self> {
         let name = job.options.ioscheduler.clone()?;
-        if setup.diskless {
+        if !setup.has_local_files() {
             return None; // ignored, as in fio
         }
         let paths = setup.files.iter().map(|file| Path::new(&file.path));

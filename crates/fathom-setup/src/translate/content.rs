@@ -104,7 +104,7 @@ pub fn verify_in(
     let at_option = |problem: RunProblem| problem.at(job, "verify");
     let verify = verify(&job.options, number).map_err(at_option)?;
     // An engine that moves no data has nothing to verify.
-    if let Some(verify) = verify.as_ref().filter(|_| job.options.has_local_files()) {
+    if let Some(verify) = verify.as_ref().filter(|_| job.options.moves_data()) {
         check_verify(verify, pattern).map_err(at_option)?;
     }
     Ok(verify)

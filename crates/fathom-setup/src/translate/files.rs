@@ -11,9 +11,9 @@ use crate::problem_kind::ProblemKind;
 
 /// Returns the names of a clone's files. As in fio, a job without a `filename` uses the device or
 /// pipe named by its section, if there is one.
-fn names(job: &Job, clone: u32, diskless: bool, planned: &Planned<'_>) -> Vec<String> {
+fn names(job: &Job, clone: u32, planned: &Planned<'_>) -> Vec<String> {
     let options = &job.options;
-    let lone = !diskless && options.filename.is_none() && options.nrfiles == 1;
+    let lone = options.has_local_files() && options.filename.is_none() && options.nrfiles == 1;
     let is_device = |found| matches!(found, TargetKind::Block { .. } | TargetKind::Stream);
     if lone && planned.kind(&job.section).is_ok_and(is_device) {
         return vec![job.section.clone()];
@@ -26,15 +26,14 @@ pub(super) fn files(
     job: &Job,
     place: JobPlace,
     seed: u64,
-    diskless: bool,
     planned: &Planned<'_>,
 ) -> Result<(Vec<FileSetup>, Sizes), RunProblem> {
     let options = &job.options;
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
-    let names = file_names(job, place, diskless, planned)?;
-    let found = names.iter().map(|name| match diskless {
-        true => Ok(TargetKind::Missing),
-        false => planned
+    let names = file_names(job, place, planned)?;
+    let found = names.iter().map(|name| match options.has_local_files() {
+        false => Ok(TargetKind::Missing),
+        true => planned
             .kind(name)
             .map_err(|problem| problem.at(job, "filename")),
     });
@@ -75,12 +74,11 @@ pub(super) fn files(
 fn file_names(
     job: &Job,
     place: JobPlace,
-    diskless: bool,
     planned: &Planned<'_>,
 ) -> Result<Vec<String>, RunProblem> {
     let options = &job.options;
     let Some(folder) = &options.files.opendir else {
-        return Ok(names(job, place.clone, diskless, planned));
+        return Ok(names(job, place.clone, planned));
     };
     let mut names = match options.filename {
         Some(_) => fathom_job::file_names(job, place.clone),

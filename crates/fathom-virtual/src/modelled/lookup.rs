@@ -70,8 +70,9 @@ impl Machine {
         let mut problems = Vec::new();
         for setup in setups {
             let job = &setup.job;
-            if setup.diskless {
-                let message = "`ioengine=null` has no device: there is nothing to model";
+            if !job.options.moves_data() {
+                let name = job.options.engine.name;
+                let message = format!("`ioengine={name}` has no device: there is nothing to model");
                 let problem = RunProblem::new(ProblemKind::NullHasNoModel, message);
                 let hint = "name an engine that does I/O, as `ioengine=libaio`";
                 problems.push(problem.hint(hint).at(job, "ioengine"));
