@@ -8,10 +8,9 @@
 //!
 //! An engine decides nothing: no retry, no reordering of its own, no hidden fallback.
 
-use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use crate::{Completion, Errno, FileIndex, Op, Slot, Tick};
+use crate::{Completion, EngineError, FileIndex, Op, Slot, Tick};
 
 /// Performs ops through a kernel, a network or a model, and returns completions.
 ///
@@ -196,28 +195,3 @@ pub enum Step {
     /// The worker has finished; nothing is in flight.
     Done,
 }
-
-/// Failure of an engine as a whole. Failed ops are completions instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineError {
-    /// Failed system call or step: `open`, `io_uring_setup`.
-    pub what: &'static str,
-    /// File or engine on which it failed.
-    pub target: String,
-    /// Errno of the system call; `None` if no call failed.
-    pub errno: Option<Errno>,
-    /// Remedy for the user, in the imperative; empty if none is known.
-    pub hint: String,
-}
-
-impl fmt::Display for EngineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.target)?;
-        if let Some(errno) = self.errno {
-            write!(f, ": {}", std::io::Error::from(errno))?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for EngineError {}

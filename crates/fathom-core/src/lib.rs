@@ -10,6 +10,7 @@ mod completion_list;
 mod data_buffer;
 mod direction;
 mod engine;
+mod engine_error;
 mod engine_info;
 mod errno;
 mod op;
@@ -29,7 +30,8 @@ pub use block_map::{BlockMap, NoMemory};
 pub use completion_list::{CompletionList, CompletionReader};
 pub use data_buffer::DataBuffer;
 pub use direction::{Direction, PerDirection, SyncKind};
-pub use engine::{Capabilities, Engine, EngineError, Step, Submitted};
+pub use engine::{Capabilities, Engine, Step, Submitted};
+pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
     EngineInfo, EngineOption, EngineValues, OptionKind, OptionValue, OptionWord, SlotLimit,
     Storage, Synchronous,

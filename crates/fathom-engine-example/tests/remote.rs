@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, Errno, FileIndex, Op,
-    OpKind, Slot, Storage, Submitted, Synchronous, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
+    FileIndex, Op, OpKind, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_record::Record;
@@ -107,7 +107,7 @@ impl Engine for Volumes {
         let name = &self.names[file.index()];
         if name == "no-such-volume" {
             return Err(EngineError {
-                what: "connect",
+                step: EngineStep::Call("connect"),
                 target: name.clone(),
                 errno: Some(Errno::ENOENT),
                 hint: "name a volume of the server".into(),

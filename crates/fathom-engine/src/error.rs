@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_core::{EngineError, Errno};
+use fathom_core::{EngineError, EngineStep, Errno};
 
 use crate::EngineConfig;
 
@@ -10,7 +10,7 @@ use crate::EngineConfig;
 pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError {
     let bytes = u64::from(config.depth) * u64::from(config.buffer_bytes);
     EngineError {
-        what: "map buffers",
+        step: EngineStep::MapBuffers,
         target: format!("{bytes} bytes for engine `{}`", config.name()),
         errno: Errno::of(error),
         hint: match (&config.memory.file, config.memory.huge) {
@@ -28,9 +28,9 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
 }
 
 /// Returns the error of a queue that the kernel no longer serves.
-pub(crate) fn broken(what: &'static str, engine: &str, error: &io::Error) -> EngineError {
+pub(crate) fn broken(call: &'static str, engine: &str, error: &io::Error) -> EngineError {
     EngineError {
-        what,
+        step: EngineStep::Call(call),
         target: format!("engine `{engine}`"),
         errno: Errno::of(error),
         hint: String::new(),

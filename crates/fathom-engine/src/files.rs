@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fathom_core::{EngineError, Errno, FileIndex};
+use fathom_core::{EngineError, EngineStep, Errno, FileIndex};
 use fathom_sys::file_io::Descriptor;
 use fathom_sys::files::{self, Access, Advice, FileKind};
 
@@ -55,7 +55,7 @@ impl Files {
             match std::fs::remove_file(&asked.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     let hint = "leave `unlink_each_loop` out".into();
-                    return Err(self.error("unlink", file, &error, hint));
+                    return Err(self.error(EngineStep::Call("unlink"), file, &error, hint));
                 }
                 Ok(()) | Err(_) => {}
             }
@@ -83,13 +83,13 @@ impl Files {
                         let hinted = files::set_write_hint(&opened, self.write_hint);
                         hinted.map_err(|error| {
                             let hint = "leave `write_hint` out".into();
-                            self.error("fcntl F_SET_RW_HINT", file, &error, hint)
+                            self.error(EngineStep::Call("fcntl F_SET_RW_HINT"), file, &error, hint)
                         })?;
                     }
                 }
                 if let Some(refusal) = self.check.and_then(|check| check(&opened)) {
                     let error = io::Error::from(refusal.errno);
-                    return Err(self.error(refusal.what, file, &error, refusal.hint.into()));
+                    return Err(self.error(refusal.step, file, &error, refusal.hint.into()));
                 }
                 self.kinds[file.index()] = kind;
                 self.open[file.index()] = Some(opened);
@@ -97,7 +97,7 @@ impl Files {
             }
             Err(error) => {
                 let hint = open_hint(&error, asked, self.direct);
-                Err(self.error("open", file, &error, hint))
+                Err(self.error(EngineStep::Open, file, &error, hint))
             }
         }
     }
@@ -123,7 +123,7 @@ impl Files {
         let Some(opened) = &self.open[file.index()] else {
             return Err(self.not_open("invalidate", file));
         };
-        let (what, done) = match self.kinds[file.index()] {
+        let (call, done) = match self.kinds[file.index()] {
             FileKind::Regular => (
                 "posix_fadvise",
                 files::advise(opened, Advice::DontNeed, 0, 0),
@@ -138,7 +138,7 @@ impl Files {
                 }
                 _ => "",
             };
-            self.error(what, file, &error, hint.into())
+            self.error(EngineStep::Call(call), file, &error, hint.into())
         })
     }
 
@@ -166,22 +166,22 @@ impl Files {
 
     pub(crate) fn error(
         &self,
-        what: &'static str,
+        step: EngineStep,
         file: FileIndex,
         error: &io::Error,
         hint: String,
     ) -> EngineError {
         EngineError {
-            what,
+            step,
             target: self.list[file.index()].path.clone(),
             errno: Errno::of(error),
             hint,
         }
     }
 
-    fn not_open(&self, what: &'static str, file: FileIndex) -> EngineError {
+    fn not_open(&self, call: &'static str, file: FileIndex) -> EngineError {
         let error = io::Error::from(Errno::EBADF);
-        self.error(what, file, &error, String::new())
+        self.error(EngineStep::Call(call), file, &error, String::new())
     }
 }
 

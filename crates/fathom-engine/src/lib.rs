@@ -32,4 +32,4 @@ pub use registry::{
     FileCheck, FileRefusal, Registration, Registry, built_in, start, start_with_stats,
 };
 pub use sync::SyncEngine;
-pub use uring::Uring;
+pub use uring::{Uring, why_no_ring};

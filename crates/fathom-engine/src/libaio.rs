@@ -3,7 +3,7 @@
 use std::io;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
     EngineValues, Errno, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
 };
 use fathom_sys::aio::Context;
@@ -89,10 +89,10 @@ impl Libaio {
             flags,
             options.vectored,
         );
-        let context = context.map_err(|(what, error)| start_error(config, what, &error))?;
+        let context = context.map_err(|(step, error)| start_error(config, step, &error))?;
         if options.userspace_reap && !context.reaps_in_user_space() {
             return Err(EngineError {
-                what: "userspace_reap",
+                step: EngineStep::Option(USERSPACE_REAP.name),
                 target: "engine `libaio`".into(),
                 errno: None,
                 hint: "this kernel's ring is laid out in a way not known: leave out userspace_reap"
@@ -155,9 +155,9 @@ impl Libaio {
 
     /// Keeps the error by which the context became unusable; the next `wait` returns it.
     #[cold]
-    fn fail(&mut self, what: &'static str, error: &io::Error) {
+    fn fail(&mut self, call: &'static str, error: &io::Error) {
         self.broken
-            .get_or_insert_with(|| broken(what, "libaio", error));
+            .get_or_insert_with(|| broken(call, "libaio", error));
     }
 }
 
@@ -246,10 +246,10 @@ impl Engine for Libaio {
 }
 
 /// Returns the error of a context that could not be set up, with a remedy.
-fn start_error(config: &EngineConfig, what: &'static str, error: &io::Error) -> EngineError {
+fn start_error(config: &EngineConfig, step: EngineStep, error: &io::Error) -> EngineError {
     let errno = Errno::of(error);
-    let hint = match (what, errno) {
-        ("map buffers", _) => return no_memory(config, error),
+    let hint = match (step, errno) {
+        (EngineStep::MapBuffers, _) => return no_memory(config, error),
         (_, Some(Errno::EAGAIN)) => {
             "the system has used up fs.aio-max-nr: raise that sysctl, or lower iodepth"
         }
@@ -260,7 +260,7 @@ fn start_error(config: &EngineConfig, what: &'static str, error: &io::Error) -> 
         _ => "",
     };
     EngineError {
-        what,
+        step,
         target: "engine `libaio`".into(),
         errno,
         hint: hint.into(),

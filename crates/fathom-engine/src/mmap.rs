@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, Errno,
-    FileIndex, Op, OpKind, Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
+    Errno, FileIndex, Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io;
@@ -141,7 +141,10 @@ impl Mmap {
             return Ok(());
         };
         let size = self.extend(file, opened);
-        let size = size.map_err(|error| self.files.error("ftruncate", file, &error, "".into()))?;
+        let size = size.map_err(|error| {
+            self.files
+                .error(EngineStep::Call("ftruncate"), file, &error, "".into())
+        })?;
         let mapped = match size {
             0 => Ok(None),
             size => Map::new(opened.as_fd(), size, self.writable[file.index()]).map(Some),
@@ -158,7 +161,12 @@ impl Mmap {
                     if refused < 0 {
                         let error = io::Error::from_raw_os_error(-refused);
                         let hint = "this kernel has no huge pages for files: leave out thp";
-                        return Err(self.files.error("madvise", file, &error, hint.into()));
+                        return Err(self.files.error(
+                            EngineStep::Call("madvise"),
+                            file,
+                            &error,
+                            hint.into(),
+                        ));
                     }
                 }
                 self.maps[file.index()] = map;
@@ -166,7 +174,9 @@ impl Mmap {
             }
             Err(error) => {
                 let hint = "the file cannot be mapped: use another engine, such as psync";
-                Err(self.files.error("mmap", file, &error, hint.into()))
+                Err(self
+                    .files
+                    .error(EngineStep::Call("mmap"), file, &error, hint.into()))
             }
         }
     }

@@ -28,8 +28,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, Errno, FileIndex, Op,
-    OpKind, PerDirection, Slot, Storage, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
+    FileIndex, Op, OpKind, PerDirection, Slot, Storage, Submitted, Tick,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -393,7 +393,7 @@ fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError {
-        what: "io_submit_mode=offload",
+        step: EngineStep::Option("io_submit_mode=offload"),
         target: format!("engine `{}`", info.name),
         errno: None,
         hint: "its buffers belong to one thread: leave out io_submit_mode".into(),

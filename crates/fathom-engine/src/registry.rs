@@ -12,7 +12,7 @@
 
 use std::fs::File;
 
-use fathom_core::{EngineError, EngineInfo, Errno};
+use fathom_core::{EngineError, EngineInfo, EngineStep, Errno};
 use fathom_sys::aio;
 
 use crate::libaio::{self, Libaio};
@@ -46,7 +46,7 @@ pub type FileCheck = fn(&File) -> Option<FileRefusal>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRefusal {
     /// The option or call that the file does not support.
-    pub what: &'static str,
+    pub step: EngineStep,
     /// Errno with which its ops would fail.
     pub errno: Errno,
     /// Remedy, in the imperative.

@@ -1,23 +1,28 @@
 //! `io_uring`: submission and completion rings shared with the kernel.
 
+mod refusal;
+
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
     EngineValues, Errno, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
 use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
-use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig, RingError};
+use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig};
 
-use crate::error::{broken, no_memory};
+use crate::error::broken;
 use crate::files::Files;
 use crate::options::{HIPRI, NOWAIT, U32, UNCACHED};
 use crate::{EngineConfig, EngineFile, FileCheck, FileRefusal};
+
+use refusal::start_error;
+pub use refusal::why_no_ring;
 
 /// Facts about `io_uring`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -253,16 +258,24 @@ impl Engine for Uring {
         self.files.open(file)?;
         let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
         registered.map_err(|error| {
-            self.files
-                .error("register file", file, &error, String::new())
+            self.files.error(
+                EngineStep::Call("register file"),
+                file,
+                &error,
+                String::new(),
+            )
         })
     }
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let taken_out = self.ring.set_file(file.get(), None);
         taken_out.map_err(|error| {
-            self.files
-                .error("unregister file", file, &error, String::new())
+            self.files.error(
+                EngineStep::Call("unregister file"),
+                file,
+                &error,
+                String::new(),
+            )
         })?;
         self.files.close(file)
     }
@@ -357,7 +370,7 @@ fn check_polling(opened: &File) -> Option<FileRefusal> {
         .find_map(|name| std::fs::read_to_string(format!("/sys/dev/block/{device}/{name}")).ok());
     // No queue in sysfs (a network file system): let the ops themselves succeed or fail.
     (polls?.trim() == "0").then_some(FileRefusal {
-        what: "hipri",
+        step: EngineStep::Option(HIPRI.name),
         errno: Errno::EOPNOTSUPP,
         hint: "the device has no polled queues: leave out hipri, or load its driver with some \
                (nvme: poll_queues=N)",
@@ -381,9 +394,9 @@ fn needs_workers(files: &[EngineFile]) -> bool {
 
 /// Refuses configurations that no kernel accepts.
 fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
-    let refuse = |what, target: String, hint: &str| {
+    let refuse = |step, target: String, hint: &str| {
         Err(EngineError {
-            what,
+            step,
             target,
             errno: None,
             hint: hint.into(),
@@ -392,7 +405,7 @@ fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     if config.depth > RING_ENTRIES_MAX {
         let target = format!("a ring of {} entries", config.depth);
         return refuse(
-            "io_uring_setup",
+            EngineStep::SetUpRing,
             target,
             "the kernel takes at most iodepth=32768",
         );
@@ -400,79 +413,17 @@ fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
     if options.fixed_buffers && config.depth > FIXED_BUFFERS_MAX {
         let target = format!("{} buffers", config.depth);
         return refuse(
-            "register buffers",
+            EngineStep::RegisterBuffers,
             target,
             "the kernel takes at most iodepth=16384 with fixedbufs=1",
         );
     }
     if options.polled && !config.direct {
         let target = "engine `io_uring`".into();
-        return refuse("hipri", target, "polling needs direct I/O: set direct=1");
+        let hint = "polling needs direct I/O: set direct=1";
+        return refuse(EngineStep::Option(HIPRI.name), target, hint);
     }
     Ok(())
-}
-
-/// Returns the error of a ring that could not be set up, with a remedy.
-fn start_error(config: &EngineConfig, options: Options, refused: &RingError) -> EngineError {
-    if refused.what == "map buffers" {
-        return no_memory(config, &refused.error);
-    }
-    let errno = Errno::of(&refused.error);
-    let sysctl = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    EngineError {
-        what: refused.what,
-        target: "engine `io_uring`".into(),
-        errno,
-        hint: hint(
-            refused.what,
-            errno,
-            config,
-            options,
-            sysctl.as_deref().map_or("", str::trim),
-        ),
-    }
-}
-
-/// Returns the remedy for an error, given the value of `kernel.io_uring_disabled`.
-fn hint(
-    what: &str,
-    errno: Option<Errno>,
-    config: &EngineConfig,
-    options: Options,
-    disabled: &str,
-) -> String {
-    match (what, errno) {
-        ("register buffers", Some(Errno::ENOMEM)) => format!(
-            "{} KiB must be locked in memory: raise `ulimit -l`, lower iodepth or bs, or leave out \
-             fixedbufs",
-            u64::from(config.depth) * u64::from(config.buffer_bytes) / 1024
-        ),
-        ("register files", Some(Errno::EMFILE)) => {
-            "more files than the process may open: raise `ulimit -n`, or leave out registerfiles"
-                .into()
-        }
-        ("io_uring_setup", Some(Errno::EPERM)) if disabled == "1" || disabled == "2" => format!(
-            "kernel.io_uring_disabled is {disabled} on this machine — set it to 0, or run with \
-             `--ioengine=libaio`"
-        ),
-        ("io_uring_setup", Some(Errno::EPERM)) => {
-            "a security policy (seccomp, in a container) forbids io_uring — allow it, or run with \
-             `--ioengine=libaio`"
-                .into()
-        }
-        ("io_uring_setup", Some(Errno::ENOSYS)) => {
-            "this kernel has no io_uring that will do (Linux 5.11 has; a container may hide it) — \
-             run with `--ioengine=libaio`"
-                .into()
-        }
-        ("io_uring_setup", Some(Errno::ENOMEM)) => {
-            "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
-        }
-        ("io_uring_setup", Some(Errno::EINVAL)) if options.kernel_thread_cpu.is_some() => {
-            "check that the processor of sqthread_poll_cpu is there and online".into()
-        }
-        _ => String::new(),
-    }
 }
 
 /// IORING_MAX_REG_BUFFERS of the kernel.
@@ -495,47 +446,6 @@ mod tests {
 
     fn options() -> Options {
         Options::from(&EngineValues::default())
-    }
-
-    #[track_caller]
-    fn check_hint(what: &str, errno: Errno, disabled: &str, want: &str) {
-        let hint = hint(what, Some(errno), &config(), options(), disabled);
-        assert!(hint.contains(want), "{hint}");
-    }
-
-    #[test]
-    fn a_refusal_says_what_would_help() {
-        check_hint(
-            "io_uring_setup",
-            Errno::EPERM,
-            "2",
-            "io_uring_disabled is 2",
-        );
-        check_hint(
-            "io_uring_setup",
-            Errno::EPERM,
-            "1",
-            "io_uring_disabled is 1",
-        );
-        check_hint("io_uring_setup", Errno::EPERM, "0", "seccomp");
-        check_hint("io_uring_setup", Errno::EPERM, "", "--ioengine=libaio");
-        check_hint("io_uring_setup", Errno::ENOSYS, "", "5.11");
-        check_hint(
-            "register buffers",
-            Errno::ENOMEM,
-            "0",
-            "65536 KiB must be locked",
-        );
-        assert_eq!(
-            hint(
-                "io_uring_setup",
-                Some(Errno::EINVAL),
-                &config(),
-                options(),
-                "0"
-            ),
-            ""
-        );
     }
 
     #[track_caller]

@@ -5,8 +5,10 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use fathom_core::EngineError;
+use fathom_core::{EngineError, EngineStep};
 use fathom_host::safety::Refusal;
+
+use crate::limits::is_polled_option;
 
 /// Reason why nothing was measured, or not to the end.
 ///
@@ -23,10 +25,15 @@ pub enum PeakError {
     },
     /// A target must not be touched.
     Refused(Refusal),
-    /// A target cannot be examined or opened.
-    Target {
-        /// The failed step: `target`, `open`.
-        what: &'static str,
+    /// A target cannot be examined.
+    Missing {
+        /// The path as given.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// A target cannot be opened.
+    Open {
         /// The path as given.
         path: PathBuf,
         /// The error.
@@ -93,9 +100,9 @@ impl PeakError {
                 "choose a device or file that nothing uses, or leave out --write"
             }
             Self::Refused(refusal) => refusal.hint(),
-            Self::Target { what: "target", .. } => "name a file that is there, or a block device",
+            Self::Missing { .. } => "name a file that is there, or a block device",
             Self::Short { .. } => "leave the file alone while it is measured",
-            Self::Target { .. } | Self::Thread { .. } | Self::Panicked => "",
+            Self::Open { .. } | Self::Thread { .. } | Self::Panicked => "",
         };
         (!hint.is_empty()).then(|| hint.to_owned())
     }
@@ -106,13 +113,17 @@ impl fmt::Display for PeakError {
         match self {
             Self::Config { message, .. } => f.write_str(message),
             Self::Refused(refusal) => write!(f, "target: {refusal}"),
-            Self::Target { what, path, source } => {
-                write!(f, "{what}: {}: {source}", path.display())
-            }
+            Self::Missing { path, source } => write!(f, "target: {}: {source}", path.display()),
+            Self::Open { path, source } => write!(f, "open: {}: {source}", path.display()),
             Self::Unsuitable { path, why, .. } => write!(f, "target: {}: {why}", path.display()),
-            Self::Engine { source, .. } if source.what == "hipri" => {
+            Self::Engine { source, .. } if is_polled_option(source.step) => {
                 // The engine names the option of job files.
-                f.write_str(&source.to_string().replacen("hipri", "--polled", 1))
+                let step = EngineStep::Option("--polled");
+                let own = EngineError {
+                    step,
+                    ..source.clone()
+                };
+                own.fmt(f)
             }
             Self::Engine { engine, source, .. } => {
                 write!(f, "cannot start engine `{engine}`: {source}")
@@ -143,9 +154,10 @@ impl Error for PeakError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Refused(source) => Some(source),
-            Self::Target { source, .. } | Self::Op { source, .. } | Self::Thread { source } => {
-                Some(source)
-            }
+            Self::Missing { source, .. }
+            | Self::Open { source, .. }
+            | Self::Op { source, .. }
+            | Self::Thread { source } => Some(source),
             Self::Engine { source, .. } => Some(source),
             Self::Config { .. } | Self::Unsuitable { .. } | Self::Short { .. } | Self::Panicked => {
                 None

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use fathom_core::{EngineError, Errno};
+use fathom_core::{EngineError, EngineStep, Errno};
+use fathom_engine::options::HIPRI;
+use fathom_engine::why_no_ring;
 use fathom_sys::system::locked_memory_limit;
 use fathom_sys::thread;
 use fathom_sys::uring::RING_ENTRIES_MAX;
@@ -149,8 +151,8 @@ pub(crate) fn explain(source: EngineError, config: &PeakConfig) -> PeakError {
 
 fn hint(error: &EngineError, config: &PeakConfig) -> String {
     let depth = config.depth;
-    match (error.what, error.errno) {
-        ("io_setup", Some(Errno::EAGAIN)) => format!(
+    match (error.step, error.errno) {
+        (EngineStep::SetUpContext, Some(Errno::EAGAIN)) => format!(
             "fs.aio-max-nr is {} on this machine, of which {} are taken, and --depth {depth} with \
              {} threads needs at least {}: raise that sysctl, or lower --depth",
             sysctl("aio-max-nr"),
@@ -158,10 +160,10 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
             config.threads,
             u64::from(depth) * u64::from(config.threads),
         ),
-        ("io_setup", Some(Errno::EINVAL)) => {
+        (EngineStep::SetUpContext, Some(Errno::EINVAL)) => {
             format!("--depth {depth} is more than the kernel lays a ring out for: lower it")
         }
-        ("register buffers" | "io_uring_setup", Some(Errno::ENOMEM)) => format!(
+        (EngineStep::RegisterBuffers | EngineStep::SetUpRing, Some(Errno::ENOMEM)) => format!(
             "{} KiB of buffers, and the rings beside them, must be locked in memory, and \
              `ulimit -l` allows {} to all programs of a user: raise it, lower --depth, --block or \
              --threads, or add --no-fixed",
@@ -174,18 +176,25 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
         (_, Some(Errno::EMFILE)) => {
             "each thread takes a ring and its targets: raise `ulimit -n`, or lower --threads".into()
         }
-        ("map buffers", _) => "lower --depth or --block".into(),
-        ("hipri", _) => "the device has no polled queues: leave out --polled, or give its driver \
+        (EngineStep::MapBuffers, _) => "lower --depth or --block".into(),
+        (step, _) if is_polled_option(step) => {
+            "the device has no polled queues: leave out --polled, or give its driver \
                          some (nvme: module parameter poll_queues=N; see queue/io_poll in /sys)"
-            .into(),
-        ("open", Some(Errno::EINVAL)) => {
+                .into()
+        }
+        (EngineStep::Open, Some(Errno::EINVAL)) => {
             "this filesystem does not take direct I/O: add --buffered, or use another one".into()
         }
-        ("io_uring_setup", Some(Errno::EPERM | Errno::ENOSYS)) => error
-            .hint
-            .replace("run with `--ioengine=libaio`", "use `--engine libaio`"),
+        (EngineStep::SetUpRing, Some(errno @ (Errno::EPERM | Errno::ENOSYS))) => {
+            format!("{} use `--engine libaio`", why_no_ring(errno))
+        }
         _ => error.hint.clone(),
     }
+}
+
+/// Returns true for the step of applying the engine's option behind `--polled`.
+pub(crate) fn is_polled_option(step: EngineStep) -> bool {
+    step == EngineStep::Option(HIPRI.name)
 }
 
 fn sysctl(name: &str) -> String {

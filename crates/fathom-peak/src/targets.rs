@@ -33,21 +33,18 @@ pub(crate) fn check(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
 }
 
 fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, PeakError> {
-    let failed = |what| {
-        move |source| PeakError::Target {
-            what,
-            path: path.to_path_buf(),
-            source,
-        }
-    };
+    let path_buf = || path.to_path_buf();
     let unsuitable = |why: &str, hint| {
         Err(PeakError::Unsuitable {
-            path: path.to_path_buf(),
+            path: path_buf(),
             why: why.to_owned(),
             hint,
         })
     };
-    let metadata = fs::metadata(path).map_err(failed("target"))?;
+    let metadata = fs::metadata(path).map_err(|source| PeakError::Missing {
+        path: path_buf(),
+        source,
+    })?;
     match FileKind::of(&metadata) {
         FileKind::Regular | FileKind::Block => {}
         FileKind::Directory => {
@@ -61,7 +58,10 @@ fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Targe
     }
     let opened = files::open(path, Access::default());
     let size = opened.and_then(|opened| files::size(&opened));
-    let bytes = size.map_err(failed("open"))?;
+    let bytes = size.map_err(|source| PeakError::Open {
+        path: path_buf(),
+        source,
+    })?;
     let block = u64::from(config.block_bytes);
     if bytes < block {
         let why = format!("{bytes} B, smaller than a block of {block} B");

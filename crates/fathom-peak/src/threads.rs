@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, ScopedJoinHandle, scope};
 
 use fathom_core::{
-    Direction, Engine, EngineError, EngineValues, Errno, FileIndex, Nanos, stream_seed,
+    Direction, Engine, EngineError, EngineStep, EngineValues, Errno, FileIndex, Nanos, stream_seed,
 };
 use fathom_engine::{
     AnyEngine, EngineConfig, EngineFile, Libaio, SyncEngine, Uring, built_in, options, start,
@@ -202,16 +202,17 @@ fn measure_thread(
 
 /// Blocks signals in this thread and pins it to its CPU.
 fn prepare_thread(number: u32, config: &PeakConfig) -> Result<(), EngineError> {
-    let failed = |what, error: std::io::Error| EngineError {
-        what,
+    let failed = |step, error: std::io::Error| EngineError {
+        step,
         target: format!("thread {number}"),
         errno: Errno::of(&error),
         hint: String::new(),
     };
     // The watcher handles signals.
-    signals::block_in_this_thread().map_err(|error| failed("sigmask", error))?;
+    signals::block_in_this_thread().map_err(|error| failed(EngineStep::Call("sigmask"), error))?;
     config.cpu.map_or(Ok(()), |first| {
-        thread::set_allowed_cpus(&[first + number]).map_err(|error| failed("--cpu", error))
+        thread::set_allowed_cpus(&[first + number])
+            .map_err(|error| failed(EngineStep::Option("--cpu"), error))
     })
 }
 

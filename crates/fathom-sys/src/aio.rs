@@ -7,7 +7,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fathom_core::{Completion, Direction, Nanos, Op, OpKind, Slot};
+use fathom_core::{Completion, Direction, EngineStep, Nanos, Op, OpKind, Slot};
 
 use crate::clock;
 use crate::file_io::{Descriptor, RwFlags, raw};
@@ -73,7 +73,7 @@ impl Context {
     /// Creates a context for `slots` ops, each with a buffer of `buffer_bytes`.
     ///
     /// # Errors
-    /// The failed step, `io_setup` or `map buffers`, and its error: EAGAIN if the system-wide limit
+    /// The failed step, creating the context or mapping the buffers, and its error: EAGAIN if the system-wide limit
     /// `fs.aio-max-nr` is reached.
     ///
     /// # Panics
@@ -84,14 +84,14 @@ impl Context {
         memory: &Memory,
         flags: RwFlags,
         vectored: bool,
-    ) -> Result<Self, (&'static str, io::Error)> {
-        let buffers =
-            Buffers::within(memory, slots, buffer_bytes).map_err(|error| ("map buffers", error))?;
+    ) -> Result<Self, (EngineStep, io::Error)> {
+        let buffers = Buffers::within(memory, slots, buffer_bytes)
+            .map_err(|error| (EngineStep::MapBuffers, error))?;
         let mut id: libc::c_ulong = 0;
         // SAFETY: the kernel writes one word to a live one, which is zero as it must be.
         let failed = unsafe { libc::syscall(libc::SYS_io_setup, slots, &raw mut id) };
         if failed != 0 {
-            return Err(("io_setup", io::Error::last_os_error()));
+            return Err((EngineStep::SetUpContext, io::Error::last_os_error()));
         }
         CONTEXTS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: `id` was given by `io_setup` just now, and the ring is dropped before it is

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use fathom_core::{CompletionList, CompletionReader, EngineError, Errno, Nanos, Slot, Tick};
+use fathom_core::{
+    CompletionList, CompletionReader, EngineError, EngineStep, Errno, Nanos, Slot, Tick,
+};
 use fathom_sys::thread::Usage;
 use fathom_sys::timer::Timer;
 
@@ -489,7 +491,7 @@ impl PoolState {
 
 fn refused(error: &io::Error) -> EngineError {
     EngineError {
-        what: "start worker",
+        step: EngineStep::StartWorker,
         target: "io_submit_mode=offload".into(),
         errno: Errno::of(error).or(Some(Errno::EAGAIN)),
         hint: "raise `ulimit -u`, or the pids.max of the control group".into(),
@@ -498,7 +500,7 @@ fn refused(error: &io::Error) -> EngineError {
 
 fn no_timer(error: &io::Error) -> EngineError {
     EngineError {
-        what: "timerfd",
+        step: EngineStep::Call("timerfd"),
         target: "offload_kick=delayed".into(),
         errno: Errno::of(error),
         hint: "raise `ulimit -n`, or leave offload_kick out".into(),
@@ -507,7 +509,7 @@ fn no_timer(error: &io::Error) -> EngineError {
 
 fn ended_early() -> EngineError {
     EngineError {
-        what: "start worker",
+        step: EngineStep::StartWorker,
         target: "io_submit_mode=offload".into(),
         errno: None,
         hint: "this is a bug in fathom; please report it".into(),

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 
 use fathom_core::{
-    Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot, Storage,
-    Submitted, Tick,
+    Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op, OpKind, Slot,
+    Storage, Submitted, Tick,
 };
 use fathom_sys::thread::{self, Usage};
 
@@ -27,7 +27,7 @@ pub(crate) fn run(shared: &Arc<PoolState>, number: u32, ready: Ready) -> Usage {
             .map(|text| (*text).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned());
         shared.fail(EngineError {
-            what: "internal error",
+            step: EngineStep::Internal,
             target: text.unwrap_or_default(),
             errno: None,
             hint: "this is a bug in fathom; please report it".into(),

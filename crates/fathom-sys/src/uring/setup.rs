@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::ManuallyDrop;
 
+use fathom_core::EngineStep;
+
 use super::abi::{
     ENTER_REGISTERED_RING, Parameters, REGISTER_BUFFERS, REGISTER_FILES, REGISTER_FILES_UPDATE,
     REGISTER_RING_FDS, SETUP_COOP_TASKRUN, SETUP_CQSIZE, SETUP_DEFER_TASKRUN, SETUP_IOPOLL,
@@ -55,8 +57,8 @@ pub struct RingConfig {
 /// Failed step of creating a ring.
 #[derive(Debug)]
 pub struct RingError {
-    /// The step, by the system call's name where there is one.
-    pub what: &'static str,
+    /// The step.
+    pub step: EngineStep,
     /// The error.
     pub error: io::Error,
 }
@@ -65,16 +67,16 @@ impl Ring {
     /// Creates a ring for the calling thread.
     ///
     /// # Errors
-    /// The step that failed: `io_uring_setup`, `map buffers`, `register buffers`, `register files`.
+    /// The step that failed: creating the ring, mapping or registering buffers, registering files.
     /// ENOSYS for a kernel before 5.11, which cannot wait with a time-out.
     ///
     /// # Panics
     /// If a number in `config` is out of its range.
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
         assert!((1..=RING_ENTRIES_MAX).contains(&config.slots), "slots");
-        let built = build(config).map_err(step("io_uring_setup"))?;
+        let built = build(config).map_err(failed(EngineStep::SetUpRing))?;
         let buffers = Buffers::within(&config.memory, config.slots, config.buffer_bytes);
-        let buffers = buffers.map_err(step("map buffers"))?;
+        let buffers = buffers.map_err(failed(EngineStep::MapBuffers))?;
         let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
         let vectors = if mode.vectored { config.slots } else { 0 };
         let empty = libc::iovec {
@@ -106,12 +108,13 @@ impl Ring {
             list.push("registered ring");
         }
         if config.fixed_buffers {
-            ring.register_buffers().map_err(step("register buffers"))?;
+            ring.register_buffers()
+                .map_err(failed(EngineStep::RegisterBuffers))?;
             ring.features.push("registered buffers");
         }
         if config.fixed_files {
             let registered = ring.register_files(config.files);
-            registered.map_err(step("register files"))?;
+            registered.map_err(failed(EngineStep::RegisterFiles))?;
             ring.features.push("registered files");
         }
         if config.by_workers {
@@ -265,8 +268,8 @@ fn names(flags: u32) -> Vec<&'static str> {
     set.map(|row| row.1).collect()
 }
 
-fn step(what: &'static str) -> impl Fn(io::Error) -> RingError {
-    move |error| RingError { what, error }
+fn failed(step: EngineStep) -> impl Fn(io::Error) -> RingError {
+    move |error| RingError { step, error }
 }
 
 /// Calls `io_uring_register(2)` with one argument and returns its result.

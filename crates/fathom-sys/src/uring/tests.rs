@@ -16,7 +16,7 @@ fn ring() -> Option<Ring> {
     match Ring::new(&config) {
         Ok(ring) => Some(ring),
         Err(error) => {
-            println!("skipped: {}: {}", error.what, error.error);
+            println!("skipped: {}: {}", error.step, error.error);
             None
         }
     }
