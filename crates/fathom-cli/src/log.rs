@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: &LogArguments) -> End {
             output::print(StandardStream::Error, &text);
             End::Printed
         }
-        Err(why) => {
-            let text = format!("fathom: log convert: {why}\n");
+        Err(error) => {
+            let text = format!("fathom: log convert: {error}\n");
             output::print(StandardStream::Error, &text);
             End::Refused
         }

@@ -14,7 +14,7 @@ use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
-use fathom_setup::Event;
+use fathom_setup::{Event, RunError};
 
 use crate::layout_bar::LayoutBar;
 use crate::output::{self, Data, StandardStream};
@@ -235,15 +235,14 @@ impl Report {
     }
 
     /// Prints the error that ended the run before there was a report.
-    pub(crate) fn fail(&mut self, message: &str) {
+    pub(crate) fn fail(&mut self, error: &RunError) {
         self.status.clear();
         let name = self.dialect.program();
-        let lines = message
-            .lines()
-            .map(|line| match line.starts_with("hint: ") {
-                true => format!("{line}\n"),
-                false => format!("{name}: {line}\n"),
-            });
+        let lines = error.problems.iter().map(|problem| {
+            let hint = problem.hint.as_ref();
+            let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+            format!("{name}: {problem}\n{hint}")
+        });
         self.error(&lines.collect::<String>());
     }
 

@@ -166,7 +166,7 @@ fn run_and_report(
         // Interrupted before the jobs began: there is nothing to report.
         Err(error) if interrupts.count() > 0 => {
             report.terminating(interrupts.last());
-            report.fail(&error.to_string());
+            report.fail(&error);
             return Ok(End::Ran {
                 failed_jobs: 0,
                 tolerated_errors: 0,

@@ -79,29 +79,29 @@ fn trace(arguments: &TraceArguments) -> Result<bool> {
             &format!("tracing {what} {duration}\n"),
         );
     };
-    let (text, warnings) = match &arguments.device {
+    let (text, warnings, interrupted) = match &arguments.device {
         Some(device) => {
             let mut begun = || begun(&device.display().to_string());
-            let record = trace_device(device, &config, &mut begun).map_err(failure)?;
+            let traced = trace_device(device, &config, &mut begun).map_err(failure)?;
             let text = match arguments.json {
-                true => json(serde_json::to_value(&record)?),
-                false => fathom_report::trace(&record),
+                true => json(serde_json::to_value(&traced.record)?),
+                false => fathom_report::trace(&traced.record),
             };
-            (text, record.warnings)
+            (text, traced.record.warnings, traced.interrupted)
         }
         None => {
             let mut begun = || begun("io_uring");
-            let record = trace_uring(arguments.pid, &config, &mut begun).map_err(failure)?;
+            let traced = trace_uring(arguments.pid, &config, &mut begun).map_err(failure)?;
             let text = match arguments.json {
-                true => json(serde_json::to_value(&record)?),
-                false => fathom_report::uring_trace(&record),
+                true => json(serde_json::to_value(&traced.record)?),
+                false => fathom_report::uring_trace(&traced.record),
             };
-            (text, record.warnings)
+            (text, traced.record.warnings, traced.interrupted)
         }
     };
     Data::Stdout.add(&text)?;
     warnings.iter().for_each(print_warning);
-    Ok(warnings.iter().any(|warning| warning.code == "interrupted"))
+    Ok(interrupted)
 }
 
 fn failure(error: TraceError) -> anyhow::Error {

@@ -70,6 +70,17 @@ pub enum Storage {
     Remote,
 }
 
+/// Effect of a flag or boolean on what a run may conclude from its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionEffect {
+    /// The job's thread spins for completions instead of sleeping.
+    PolledCompletions,
+    /// A kernel thread of each queue spins for submissions.
+    PolledSubmissions,
+    /// Pages are dropped from the page cache after each op.
+    Uncached,
+}
+
 /// Depth up to which an engine performs one op after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronous {
@@ -124,6 +135,13 @@ impl EngineInfo {
         }
     }
 
+    /// Returns whether an option with this effect is on.
+    #[must_use]
+    pub fn has_effect(&self, effect: OptionEffect, values: &EngineValues) -> bool {
+        let mut options = self.options.iter();
+        options.any(|option| option.effect == Some(effect) && values.flag(option))
+    }
+
     /// Returns whether `name` means this engine.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
@@ -152,6 +170,8 @@ pub struct EngineOption {
     pub example: &'static str,
     /// Difference from fio's option of the same name; empty where there is none.
     pub different: &'static str,
+    /// Effect that parts of a run other than the engine have to know.
+    pub effect: Option<OptionEffect>,
 }
 
 /// Form of an engine option's value.
@@ -239,6 +259,7 @@ impl EngineOption {
             help,
             example,
             different: "",
+            effect: None,
         }
     }
 
@@ -246,6 +267,15 @@ impl EngineOption {
     #[must_use]
     pub const fn default(self, default: &'static str) -> Self {
         Self { default, ..self }
+    }
+
+    /// The option with an effect that other parts of a run have to know.
+    #[must_use]
+    pub const fn effect(self, effect: OptionEffect) -> Self {
+        Self {
+            effect: Some(effect),
+            ..self
+        }
     }
 
     /// The option with a difference from fio's.
@@ -297,13 +327,7 @@ impl EngineValues {
     /// Returns whether a flag or boolean is on.
     #[must_use]
     pub fn flag(&self, option: &EngineOption) -> bool {
-        self.is_on(option.name)
-    }
-
-    /// Returns whether the flag or boolean of this name is on, whatever engine it belongs to.
-    #[must_use]
-    pub fn is_on(&self, name: &str) -> bool {
-        matches!(self.get(name), Some(OptionValue::Number(1..)))
+        matches!(self.get(option.name), Some(OptionValue::Number(1..)))
     }
 
     /// The number given for an option.

@@ -1,6 +1,6 @@
 //! Options shared by several built-in engines; an engine's own options are in its file.
 
-use fathom_core::EngineOption;
+use fathom_core::{EngineOption, OptionEffect};
 
 pub use crate::libaio::{LIBAIO_VECTORED, USERSPACE_REAP};
 pub use crate::mmap::THP;
@@ -14,7 +14,8 @@ pub use crate::uring::{
 pub const HIPRI: EngineOption = EngineOption::flag(
     "hipri",
     "Poll for completions (IORING_SETUP_IOPOLL, RWF_HIPRI)",
-);
+)
+.effect(OptionEffect::PolledCompletions);
 
 /// `io_uring`, `pvsync2`: uncached buffered I/O, which drops pages from the cache after use.
 pub const UNCACHED: EngineOption = EngineOption::int(
@@ -24,7 +25,8 @@ pub const UNCACHED: EngineOption = EngineOption::int(
     "Use the page cache, but drop the pages after I/O (RWF_DONTCACHE)",
     "uncached=1",
 )
-.default("0");
+.default("0")
+.effect(OptionEffect::Uncached);
 
 /// `io_uring`, `libaio`, `pvsync2`: an op that would block fails instead.
 pub const NOWAIT: EngineOption = EngineOption::boolean(

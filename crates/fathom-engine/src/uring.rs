@@ -9,7 +9,8 @@ use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    EngineValues, Errno, FileIndex, Op, OpKind, Slot, Submitted, SyncKind, Synchronous, Tick,
+    EngineValues, Errno, FileIndex, Op, OpKind, OptionEffect, Slot, Submitted, SyncKind,
+    Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
@@ -59,6 +60,7 @@ pub const SQTHREAD_POLL: EngineOption = EngineOption::flag(
     "sqthread_poll",
     "Let a kernel thread poll the submission queue (SQPOLL)",
 )
+.effect(OptionEffect::PolledSubmissions)
 .different(
     "slat is reported and clat starts at submission; fio 3.33 reports no slat, and a clat longer \
      than the run",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::Environment;
-use crate::check::{self, JobCheck};
+use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::findings::Findings;
 use crate::layer::{Accepted, Layer, Written};
@@ -400,8 +400,7 @@ impl<'a> Builder<'a> {
             self.reporter.diagnostics.pass_whole_jobs();
         } else if self.settings.warnings_fatal {
             let lenient = self.reporter.is_lenient();
-            let diagnostics = &mut self.reporter.diagnostics;
-            diagnostics.make_warnings_fatal(|code| is_fatal(code, lenient));
+            self.reporter.diagnostics.make_warnings_fatal(lenient);
         }
         self.reporter.diagnostics.sort();
         if self.reporter.diagnostics.has_errors() {
@@ -415,16 +414,6 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn has_jobs(&self) -> bool {
         !self.plan.jobs.is_empty()
-    }
-}
-
-/// Returns whether `--warnings-fatal` makes an error of this warning. Under fio's name these are
-/// the warnings that fio has too; else all but the one that fio only notes.
-fn is_fatal(code: &str, lenient: bool) -> bool {
-    if lenient {
-        check::FATAL_IN_FIO.contains(&code)
-    } else {
-        code != check::DEPTH_CAPPED
     }
 }
 

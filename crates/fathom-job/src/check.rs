@@ -12,7 +12,7 @@ use crate::layer::{Layer, Written};
 use crate::logs::LogValue;
 use crate::number;
 use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
-use crate::problem::{Piece, Problem};
+use crate::problem::{FioLevel, Piece, Problem};
 use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::NO_CPU;
@@ -196,7 +196,9 @@ impl JobCheck<'_> {
             let fix = "use `ioengine=io_uring` or `ioengine=libaio` for more ops in flight";
             self.warn_at(
                 &["iodepth", "ioengine"],
-                problem(DEPTH_CAPPED, why).fix(fix),
+                problem("depth-capped", why)
+                    .fio_level(FioLevel::Note)
+                    .fix(fix),
             );
         }
     }
@@ -267,7 +269,9 @@ impl JobCheck<'_> {
             let why = "`time_based` has no effect without `runtime`, as in fio";
             self.warn_at(
                 &["time_based"],
-                problem("no-runtime", why).fix("add a `runtime`, as in `runtime=30s`"),
+                problem("no-runtime", why)
+                    .fio_level(FioLevel::Warning)
+                    .fix("add a `runtime`, as in `runtime=30s`"),
             );
         }
     }
@@ -398,13 +402,6 @@ fn value(written: &Written) -> Spot {
 fn problem(code: &'static str, why: impl Into<String>) -> Problem {
     Problem::new(code, 0..0, why)
 }
-
-/// Code of a warning that `--warnings-fatal` ignores, because fio only notes it.
-pub(crate) const DEPTH_CAPPED: &str = "depth-capped";
-
-/// Codes of warnings that fio has too and that stop it under `--warnings-fatal`; observed on fio
-/// 3.33.
-pub(crate) const FATAL_IN_FIO: [&str; 2] = ["no-runtime", "no-verify-phase"];
 
 /// Limit of op sizes, which have 32 bits.
 const OP_MAX: u64 = u32::MAX as u64;

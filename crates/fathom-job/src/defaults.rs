@@ -1,6 +1,6 @@
 //! Default values of all options.
 
-use fathom_core::{EngineValues, Nanos, PerDirection, Storage};
+use fathom_core::{EngineValues, Nanos, OptionEffect, PerDirection, Storage};
 
 use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
@@ -181,6 +181,12 @@ impl Options {
     #[must_use]
     pub const fn moves_data(&self) -> bool {
         !matches!(self.engine.storage, Storage::None)
+    }
+
+    /// Returns whether an option of the engine with this effect is on.
+    #[must_use]
+    pub fn has_effect(&self, effect: OptionEffect) -> bool {
+        self.engine.has_effect(effect, &self.engine_values)
     }
 
     /// Resets engine options, which belong to the engine chosen before.

@@ -11,7 +11,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::problem::Problem;
+use crate::problem::{FioLevel, Problem};
 use crate::reading::NOTHING;
 use crate::source::{Origin, Spot, printable};
 
@@ -49,6 +49,8 @@ pub struct Diagnostic {
     /// Set if it concerns the job as a whole instead of a value; fio checks such things only when
     /// the job is about to run.
     pub whole_job: bool,
+    /// fio's own reaction to it.
+    pub fio_level: FioLevel,
 }
 
 impl Diagnostic {
@@ -70,6 +72,7 @@ impl Diagnostic {
             fio: None,
             hint: None,
             whole_job: false,
+            fio_level: FioLevel::Silent,
         }
     }
 
@@ -102,6 +105,7 @@ impl Diagnostic {
             fio,
             hint: problem.fix,
             whole_job: false,
+            fio_level: problem.fio_level,
         }
     }
 
@@ -281,10 +285,16 @@ impl Diagnostics {
         }
     }
 
-    /// Turns the warnings with a fatal code into errors, for `--warnings-fatal`.
-    pub(crate) fn make_warnings_fatal(&mut self, is_fatal: impl Fn(&str) -> bool) {
+    /// Turns fatal warnings into errors, for `--warnings-fatal`. Under fio's name (`lenient`) these
+    /// are the warnings that fio has too; else all but those that fio only notes.
+    pub(crate) fn make_warnings_fatal(&mut self, lenient: bool) {
         for diagnostic in &mut self.found {
-            if diagnostic.severity == Severity::Warning && is_fatal(diagnostic.code) {
+            let is_fatal = match diagnostic.fio_level {
+                FioLevel::Silent => !lenient,
+                FioLevel::Note => false,
+                FioLevel::Warning => true,
+            };
+            if diagnostic.severity == Severity::Warning && is_fatal {
                 diagnostic.severity = Severity::Error;
             }
         }

@@ -9,6 +9,8 @@ use crate::reading::{Reading, Shown};
 pub(crate) enum FindingClass {
     /// For information.
     Note,
+    /// For information, once per invocation however many values it is about.
+    NoteOnce,
     /// Probably not what the user meant.
     Warning,
     /// The text is not documented but fio accepts it: the dialect decides whether that is a note or
@@ -60,14 +62,10 @@ impl Findings {
     /// Notes that `4kib` is 4000 bytes.
     pub(crate) fn reversed(&mut self, piece: Piece<'_>, reversed: bool) {
         if reversed {
-            self.note(
-                Problem::new(
-                    REVERSED_UNITS,
-                    piece.range(),
-                    "with kb_base=1024, `kib`, `mib`… are powers of 1000, as in fio",
-                )
-                .fix("use `k`, `m`… for powers of 1024, or set kb_base=1000"),
-            );
+            let why = "with kb_base=1024, `kib`, `mib`… are powers of 1000, as in fio";
+            let problem = Problem::new("reversed-units", piece.range(), why)
+                .fix("use `k`, `m`… for powers of 1024, or set kb_base=1000");
+            self.found.push((problem, FindingClass::NoteOnce));
         }
     }
 
@@ -110,6 +108,3 @@ impl Findings {
         })
     }
 }
-
-/// Code of a note given once per invocation.
-pub(crate) const REVERSED_UNITS: &str = "reversed-units";

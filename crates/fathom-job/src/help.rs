@@ -8,7 +8,7 @@ use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
-use crate::table::{self, ALL_OTHERS, Row, ValueKind};
+use crate::table::{ALL_OTHERS, Row, ValueKind, known};
 use crate::vocabulary::Vocabulary;
 use crate::{Dialect, Invocation};
 
@@ -17,7 +17,7 @@ pub fn option_examples(
     engines: &[&'static EngineInfo],
 ) -> impl Iterator<Item = &'static str> + use<> {
     let own = Vocabulary::new(engines).rows().map(|row| row.example);
-    own.chain(table::known::all().iter().map(|known| known.name))
+    own.chain(known::all().iter().map(|known| known.name))
 }
 
 /// Returns the text of `--version`.
@@ -62,8 +62,8 @@ pub(crate) fn option(name: Option<&str>, vocabulary: Vocabulary<'_>) -> Invocati
         return Invocation::Print(describe(&row, vocabulary));
     }
     let names = vocabulary.rows().flat_map(|row| row.names());
-    let problem = refuse::option(name, None, vocabulary.default_engine(), vocabulary);
-    if problem.code != "unknown-option" {
+    if known::find(name).is_some() {
+        let problem = refuse::option(name, None, vocabulary.default_engine(), vocabulary);
         return Invocation::Print(format!("{}\n", problem.why));
     }
     let closest = suggest::closest(name, names).and_then(|near| vocabulary.find_any(near));

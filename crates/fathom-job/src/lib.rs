@@ -68,6 +68,7 @@ pub use plan::{
     Options, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
     SequencerSuffix, Settings, Size, Typed, Verify,
 };
+pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use source::Origin;
 pub use suggest::closest;

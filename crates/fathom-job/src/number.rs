@@ -104,7 +104,7 @@ fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
 /// Reads one number without parentheses.
 fn number_literal(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     let (sign, body) = signed(piece)?;
-    let (digits, suffix) = digits_and_suffix(body)?;
+    let (digits, suffix) = digits_and_suffix(body, in_smaller_unit)?;
     let (multiplier, reversed) = if suffix.text.is_empty() {
         (1, false)
     } else {
@@ -134,9 +134,11 @@ pub(crate) fn signed(piece: Piece<'_>) -> Result<(i128, Piece<'_>), Problem> {
     })
 }
 
-/// Splits a number into its digits, with their value, and the suffix.
+/// Splits a number into its digits, with their value, and the suffix. `whole` returns a fraction
+/// (`1.5g`) as a whole number in a smaller unit, if it is one.
 pub(crate) fn digits_and_suffix(
     piece: Piece<'_>,
+    whole: fn(&str) -> Option<String>,
 ) -> Result<((Piece<'_>, i128), Piece<'_>), Problem> {
     let text = piece.text;
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -155,7 +157,7 @@ pub(crate) fn digits_and_suffix(
         ));
     }
     if suffix.text.starts_with(['.', ',']) {
-        return Err(fraction(piece, digits, suffix));
+        return Err(fraction(piece, whole));
     }
     let value = digits.text.parse().map_err(|_| too_large(piece))?;
     Ok(((digits, value), suffix))
@@ -216,21 +218,21 @@ pub(crate) fn operator(suffix: Piece<'_>) -> Option<Problem> {
     })
 }
 
-fn fraction(piece: Piece<'_>, digits: Piece<'_>, suffix: Piece<'_>) -> Problem {
+fn fraction(piece: Piece<'_>, whole: fn(&str) -> Option<String>) -> Problem {
     let problem = Problem::new(
         "fraction",
         piece.range(),
         format!("`{}` is not a whole number", piece.text),
     );
-    match whole_equivalent(digits.text, suffix.text) {
+    match whole(piece.text) {
         Some(text) => problem.fix(format!("write `{text}`")),
         None => problem.fix("write a whole number with a smaller unit"),
     }
 }
 
 /// Converts `1.5g` to a smaller unit: `1536m`.
-fn whole_equivalent(digits: &str, rest: &str) -> Option<String> {
-    let rest = rest.strip_prefix('.')?;
+fn in_smaller_unit(text: &str) -> Option<String> {
+    let (digits, rest) = text.split_once('.')?;
     let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
     let (decimals, unit) = rest.split_at(end);
     let index = "kmgtp".find(&unit.to_ascii_lowercase())?;

@@ -18,8 +18,22 @@ pub(crate) struct Problem {
     pub(crate) reading: Option<Box<str>>,
     /// Set if fio detects it only when the job is about to run, not for `--parse-only`.
     pub(crate) when_run: bool,
+    /// fio's own reaction to it, which `--warnings-fatal` depends on.
+    pub(crate) fio_level: FioLevel,
     /// Remedy, in the imperative.
     pub(crate) fix: Option<String>,
+}
+
+/// fio's own reaction to a problem that Fathom warns about; observed on fio 3.33.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FioLevel {
+    /// None.
+    #[default]
+    Silent,
+    /// A note, which `--warnings-fatal` ignores.
+    Note,
+    /// A warning, which stops it under `--warnings-fatal`.
+    Warning,
 }
 
 impl Problem {
@@ -32,6 +46,7 @@ impl Problem {
             fio: None,
             reading: None,
             when_run: false,
+            fio_level: FioLevel::Silent,
             fix: None,
         }
     }
@@ -51,6 +66,12 @@ impl Problem {
     /// Marks a problem that fio detects only when the job is about to run.
     pub(crate) fn when_run(mut self) -> Self {
         self.when_run = true;
+        self
+    }
+
+    /// Sets fio's own reaction.
+    pub(crate) fn fio_level(mut self, level: FioLevel) -> Self {
+        self.fio_level = level;
         self
     }
 

@@ -1,7 +1,7 @@
 //! The sink of diagnostics while a plan is built.
 
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::findings::{FindingClass, REVERSED_UNITS};
+use crate::findings::FindingClass;
 use crate::problem::Problem;
 use crate::source::{Origin, Spot};
 
@@ -13,8 +13,8 @@ pub(crate) struct Reporter {
     pub(crate) diagnostics: Diagnostics,
     /// Severity of a text that only fio accepts.
     misread: Severity,
-    /// Set once the note about reversed units was given.
-    units_noted: bool,
+    /// Codes of the notes given that are given once.
+    noted: Vec<&'static str>,
 }
 
 impl Reporter {
@@ -22,17 +22,20 @@ impl Reporter {
         Self {
             diagnostics: Diagnostics::default(),
             misread,
-            units_noted: false,
+            noted: Vec::new(),
         }
     }
 
     /// Reports a finding about a value.
     pub(crate) fn finding(&mut self, spot: &Spot, problem: Problem, class: FindingClass) {
-        if problem.code == REVERSED_UNITS && std::mem::replace(&mut self.units_noted, true) {
-            return;
+        if class == FindingClass::NoteOnce {
+            if self.noted.contains(&problem.code) {
+                return;
+            }
+            self.noted.push(problem.code);
         }
         let severity = match class {
-            FindingClass::Note => Severity::Note,
+            FindingClass::Note | FindingClass::NoteOnce => Severity::Note,
             FindingClass::Warning => Severity::Warning,
             FindingClass::Misread => self.severity(&problem),
         };

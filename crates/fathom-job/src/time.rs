@@ -77,13 +77,7 @@ fn literal(piece: Piece<'_>) -> Result<Number, Problem> {
         let problem = Problem::new("hexadecimal-time", piece.range(), why);
         return Err(problem.fix("write it in decimal"));
     }
-    let ((digits, value), suffix) = digits_and_suffix(body).map_err(|problem| {
-        if problem.code == "fraction" {
-            whole_time(piece, problem)
-        } else {
-            problem
-        }
-    })?;
+    let ((digits, value), suffix) = digits_and_suffix(body, in_smaller_unit)?;
     let lower = suffix.text.to_ascii_lowercase();
     let multiplier = match lower.as_str() {
         "" => 1,
@@ -129,29 +123,26 @@ fn unknown_unit(digits: Piece<'_>, suffix: Piece<'_>, lower: &str) -> Problem {
     }
 }
 
-fn whole_time(piece: Piece<'_>, mut problem: Problem) -> Problem {
-    let meant = || {
-        let (whole, rest) = piece.text.split_once('.')?;
-        let end = rest.find(|letter: char| !letter.is_ascii_digit());
-        let (decimals, unit) = rest.split_at(end.unwrap_or(rest.len()));
-        let (smaller, factor): (&str, u128) = match unit {
-            "s" | "" => ("ms", 1000),
-            "ms" => ("us", 1000),
-            "m" => ("s", 60),
-            "h" => ("m", 60),
-            "d" => ("h", 24),
-            _ => return None,
-        };
-        let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
-        let whole: u128 = whole.parse().ok()?;
-        let all = whole
-            .checked_mul(scale)?
-            .checked_add(decimals.parse().ok()?)?;
-        let scaled = all.checked_mul(factor)?;
-        (scaled % scale == 0).then(|| format!("write `{}{smaller}`", scaled / scale))
+/// Converts `1.5s` to a smaller unit: `1500ms`.
+fn in_smaller_unit(text: &str) -> Option<String> {
+    let (digits, rest) = text.split_once('.')?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit());
+    let (decimals, unit) = rest.split_at(end.unwrap_or(rest.len()));
+    let (smaller, factor): (&str, u128) = match unit {
+        "s" | "" => ("ms", 1000),
+        "ms" => ("us", 1000),
+        "m" => ("s", 60),
+        "h" => ("m", 60),
+        "d" => ("h", 24),
+        _ => return None,
     };
-    problem.fix = meant().or_else(|| Some("write a whole number with a smaller unit".to_owned()));
-    problem
+    let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let whole: u128 = digits.parse().ok()?;
+    let all = whole
+        .checked_mul(scale)?
+        .checked_add(decimals.parse().ok()?)?;
+    let scaled = all.checked_mul(factor)?;
+    (scaled % scale == 0).then(|| format!("{}{smaller}", scaled / scale))
 }
 
 /// One second in microseconds.

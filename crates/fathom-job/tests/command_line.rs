@@ -3,6 +3,7 @@
 mod world;
 
 use fathom_core::{Nanos, OutputFormat};
+use fathom_engine::options::FIXEDBUFS;
 use fathom_job::{Dialect, EtaMode, IdleProfile, Invocation, SelfTest, Settings, Size, parse};
 use world::{World, file, job};
 
@@ -114,7 +115,7 @@ fn order_counts_on_the_command_line() {
         job("--ioengine=io_uring --fixedbufs")
             .options
             .engine_values
-            .is_on("fixedbufs")
+            .flag(&FIXEDBUFS)
     );
     let sizes = (
         job("--kb_base=1000 --size=8k"),

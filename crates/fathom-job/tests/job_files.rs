@@ -3,6 +3,7 @@
 mod world;
 
 use fathom_core::Nanos;
+use fathom_engine::options::{FIXEDBUFS, HIPRI};
 use fathom_job::{BlockSize, Dialect, Size, parse};
 use world::{World, file, jobs};
 
@@ -62,7 +63,7 @@ fn typed_options_have_canonical_names_and_fios_order() {
 #[test]
 fn engine_options_may_stand_before_the_engine() {
     let job = jobs("[a]\nfixedbufs\nioengine=io_uring\n").remove(0);
-    assert!(job.options.engine_values.is_on("fixedbufs"));
+    assert!(job.options.engine_values.flag(&FIXEDBUFS));
     refuse("[a]\nfixedbufs\nioengine=libaio\n", &["2:1 other-engine"]);
     refuse(
         "[global]\nfixedbufs\n[a]\nioengine=io_uring\n",
@@ -81,8 +82,8 @@ fn an_engine_that_is_refused_is_the_only_error() {
 #[test]
 fn another_engine_forgets_the_first_ones_options() {
     let jobs = jobs("[global]\nioengine=io_uring\nhipri\n[a]\n[b]\nioengine=pvsync2\n");
-    assert!(jobs[0].options.engine_values.is_on("hipri"));
-    assert!(!jobs[1].options.engine_values.is_on("hipri"));
+    assert!(jobs[0].options.engine_values.flag(&HIPRI));
+    assert!(!jobs[1].options.engine_values.flag(&HIPRI));
 }
 
 #[test]

@@ -3,7 +3,10 @@
 mod world;
 
 use fathom_core::{IoPriority, Nanos, PerDirection};
-use fathom_engine::options::{FORCE_ASYNC, SQTHREAD_POLL_CPU};
+use fathom_engine::options::{
+    FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL, SQTHREAD_POLL_CPU,
+    UNCACHED, USERSPACE_REAP,
+};
 use fathom_job::{ClockSource, ContinueOnError, CpuPolicy, Options, PriorityShare, RateProcess};
 use world::{World, check, job, note, refuse};
 
@@ -164,25 +167,25 @@ fn queues_and_engines() {
         "--ioengine=io_uring --sqthread_poll --sqthread_poll_cpu=1",
         |o| {
             let cpu = o.engine_values.number(&SQTHREAD_POLL_CPU);
-            o.engine_values.is_on("sqthread_poll") && cpu == Some(1)
+            o.engine_values.flag(&SQTHREAD_POLL) && cpu == Some(1)
         },
     );
     check(
         "--ioengine=io_uring --fixedbufs --registerfiles --hipri",
         |o| {
-            let on = |name| o.engine_values.is_on(name);
-            on("fixedbufs") && on("registerfiles") && on("hipri")
+            let on = |option| o.engine_values.flag(option);
+            on(&FIXEDBUFS) && on(&REGISTERFILES) && on(&HIPRI)
         },
     );
     check(
         "--ioengine=io_uring --nonvectored=1 --force_async=4 --uncached=1",
         |o| {
-            let on = |name| o.engine_values.is_on(name);
-            on("nonvectored") && on("uncached") && o.engine_values.number(&FORCE_ASYNC) == Some(4)
+            let on = |option| o.engine_values.flag(option);
+            on(&NONVECTORED) && on(&UNCACHED) && o.engine_values.number(&FORCE_ASYNC) == Some(4)
         },
     );
     check("--ioengine=libaio --userspace_reap", |o| {
-        o.engine_values.is_on("userspace_reap")
+        o.engine_values.flag(&USERSPACE_REAP)
     });
     refuse("--ioengine=libaio --fixedbufs", "other-engine");
 }

@@ -2,7 +2,7 @@
 
 mod world;
 
-use fathom_engine::options::HIPRI_PERCENTAGE;
+use fathom_engine::options::{HIPRI_PERCENTAGE, LIBAIO_VECTORED, NOWAIT, THP};
 use fathom_job::{LockFile, OffloadKick, RangeSync, ZoneMode};
 use world::{check, refuse};
 
@@ -112,17 +112,17 @@ fn zones_of_devices() {
 fn engines_own() {
     for engine in ["io_uring", "libaio", "pvsync2"] {
         check(&format!("--ioengine={engine} --nowait=1"), |o| {
-            o.engine_values.is_on("nowait")
+            o.engine_values.flag(&NOWAIT)
         });
     }
     refuse("--ioengine=psync --nowait=1", "other-engine");
     check("--ioengine=libaio --libaio_vectored=1", |o| {
-        o.engine_values.is_on("libaio_vectored")
+        o.engine_values.flag(&LIBAIO_VECTORED)
     });
     check("--ioengine=pvsync2 --hipri --hipri_percentage=30", |o| {
         o.engine_values.number(&HIPRI_PERCENTAGE) == Some(30)
     });
     refuse("--ioengine=pvsync2 --hipri_percentage=101", "out-of-range");
-    check("--ioengine=mmap --thp=1", |o| o.engine_values.is_on("thp"));
+    check("--ioengine=mmap --thp=1", |o| o.engine_values.flag(&THP));
     refuse("--ioengine=psync --thp=1", "other-engine");
 }

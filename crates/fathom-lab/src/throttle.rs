@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fmt, io};
 
 use fathom_sys::lease::Lease;
 
@@ -13,21 +14,19 @@ pub(crate) struct Throttle(Lease);
 
 impl Throttle {
     /// Limits the disk under `file` to `iops` in each direction.
-    pub(crate) fn new(file: &Path, iops: u32) -> Result<Self, String> {
+    pub(crate) fn new(file: &Path, iops: u32) -> Result<Self, ThrottleError> {
         let device = whole_disk(file)?;
         let root = Path::new("/sys/fs/cgroup/blkio");
         remove_abandoned(root);
-        let lease = Lease::new_folder(root, NAME).map_err(|error| {
-            format!(
-                "{}: {error}: needs root and blkio of cgroup v1",
-                root.display()
-            )
+        let lease = Lease::new_folder(root, NAME).map_err(|source| ThrottleError::Group {
+            root: root.to_owned(),
+            source,
         })?;
         let group = Self(lease);
         for limit in ["read_iops_device", "write_iops_device"] {
             let limit = group.0.path().join(format!("blkio.throttle.{limit}"));
             fs::write(&limit, format!("{device} {iops}\n"))
-                .map_err(|error| format!("{}: {error}", limit.display()))?;
+                .map_err(|source| ThrottleError::Limit { limit, source })?;
         }
         Ok(group)
     }
@@ -50,6 +49,33 @@ impl Drop for Throttle {
     }
 }
 
+/// Reason why a disk cannot be limited.
+#[derive(Debug)]
+pub(crate) enum ThrottleError {
+    /// The file cannot be examined.
+    File(io::Error),
+    /// The file is not on a disk.
+    NoDisk,
+    /// No control group can be created.
+    Group { root: PathBuf, source: io::Error },
+    /// The group does not accept a limit.
+    Limit { limit: PathBuf, source: io::Error },
+}
+
+impl fmt::Display for ThrottleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(error) => error.fmt(f),
+            Self::NoDisk => f.write_str("no disk under the directory"),
+            Self::Group { root, source } => {
+                let root = root.display();
+                write!(f, "{root}: {source}: needs root and blkio of cgroup v1")
+            }
+            Self::Limit { limit, source } => write!(f, "{}: {source}", limit.display()),
+        }
+    }
+}
+
 /// Removes groups left behind by killed runs; a group with a process in it stays.
 fn remove_abandoned(root: &Path) {
     for left in Lease::abandoned(root, NAME) {
@@ -61,8 +87,8 @@ fn remove_abandoned(root: &Path) {
 const NAME: &str = "fathom-table-";
 
 /// Returns `major:minor` of the disk under a file: limits apply to whole disks.
-fn whole_disk(file: &Path) -> Result<String, String> {
-    let metadata = fs::metadata(file).map_err(|error| error.to_string())?;
+fn whole_disk(file: &Path) -> Result<String, ThrottleError> {
+    let metadata = fs::metadata(file).map_err(ThrottleError::File)?;
     let device = metadata.dev();
     let (major, minor) = (
         device >> 8 & 0xfff,
@@ -74,7 +100,7 @@ fn whole_disk(file: &Path) -> Result<String, String> {
     } else {
         fs::read_to_string(node.join("dev"))
     };
-    let number = number.map_err(|_none| "no disk under the directory".to_owned())?;
+    let number = number.map_err(|_none| ThrottleError::NoDisk)?;
     Ok(number.trim().to_owned())
 }
 

@@ -17,10 +17,8 @@ mod sharing;
 mod view;
 
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
-use fathom_record::Warning;
-use fathom_setup::check::pollers::POLLERS;
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Host, Preflight, preflight};
+use fathom_setup::{Host, PlanWarning, PlanWarningKind, Preflight, preflight};
 
 use self::facts::Facts;
 use self::view::JobView;
@@ -51,7 +49,8 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         diagnostic: problem.diagnostic(problem.message.clone()),
     });
     // A rule of this crate reports those in more detail.
-    let warnings = warnings.iter().filter(|warning| warning.code != POLLERS);
+    let reported = |warning: &&PlanWarning| warning.kind == PlanWarningKind::OffloadPollers;
+    let warnings = warnings.iter().filter(|warning| !reported(warning));
     let warned = warnings.map(|warning| of_run(warning, plan));
     let mut findings: Vec<_> = refused.chain(warned).collect();
     findings.extend(judge(&setups, &Facts::gather(&setups)));
@@ -59,13 +58,8 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
 }
 
 /// Converts a warning that a run would start with.
-fn of_run(warning: &Warning, plan: &Plan) -> Finding {
-    let (code, at) = match warning.code.as_str() {
-        "steady_window_beyond_run" => ("steady_window_beyond_run", "steadystate_duration"),
-        "ioscheduler_without_device" => ("ioscheduler_without_device", "ioscheduler"),
-        "size_beyond_device" => ("size_beyond_device", "size"),
-        _ => ("warning", ""),
-    };
+fn of_run(warning: &PlanWarning, plan: &Plan) -> Finding {
+    let (code, at) = (warning.kind.code(), warning.kind.option());
     let job = plan.jobs.iter().find(|job| job.name == warning.job);
     let origin = job.map_or_else(Origin::default, |job| job.place(&[at]).clone());
     let offending = origin.text().to_owned();

@@ -1,5 +1,6 @@
 //! Rules about queue depth, batches and polling.
 
+use fathom_core::OptionEffect;
 use fathom_setup::check::pollers::Crowd;
 
 use super::view::JobView;
@@ -119,7 +120,7 @@ fn batched_completions(view: &JobView<'_>) -> Option<RuleMatch> {
 }
 
 fn polling_buffered(view: &JobView<'_>) -> Option<RuleMatch> {
-    if !view.options.engine_values.is_on("hipri") || !view.is_buffered() {
+    if !view.options.has_effect(OptionEffect::PolledCompletions) || !view.is_buffered() {
         return None;
     }
     RuleMatch::new(
@@ -132,8 +133,8 @@ fn polling_buffered(view: &JobView<'_>) -> Option<RuleMatch> {
 fn polling_processors(view: &JobView<'_>) -> Option<RuleMatch> {
     let polls = |setup: &&fathom_setup::translate::JobSetup| {
         let options = &setup.job.options;
-        let polled = options.engine_values.is_on("sqthread_poll") && !options.offload;
-        let spins = options.engine_values.is_on("hipri")
+        let polled = options.has_effect(OptionEffect::PolledSubmissions) && !options.offload;
+        let spins = options.has_effect(OptionEffect::PolledCompletions)
             || polled
             || setup.worker.batching.complete_min == 0;
         spins && setup.place.wave == view.setup.place.wave
@@ -162,7 +163,7 @@ fn polled_workers(view: &JobView<'_>) -> Option<RuleMatch> {
     let cpus = view.facts.cpus;
     let crowd = Crowd::of_wave(view.setups, view.setup.place.wave, cpus)?;
     let options = view.options;
-    if !options.offload || !options.engine_values.is_on("sqthread_poll") {
+    if !options.offload || !options.has_effect(OptionEffect::PolledSubmissions) {
         return None;
     }
     RuleMatch::new(

@@ -1,6 +1,6 @@
 //! A job, as seen by the rules.
 
-use fathom_core::{Direction, Nanos};
+use fathom_core::{Direction, Nanos, OptionEffect};
 use fathom_job::{Job, Options};
 use fathom_setup::translate::pattern::{bounds, sized, uses};
 use fathom_setup::translate::{FileSetup, JobSetup};
@@ -47,7 +47,7 @@ impl<'a> JobView<'a> {
     /// Returns true if ops go through the page cache to storage other than memory.
     pub(super) fn is_buffered(&self) -> bool {
         let past = self.options.direct && self.options.engine.bypasses_cache;
-        !past && !self.options.engine_values.is_on("uncached") && self.has_storage()
+        !past && !self.options.has_effect(OptionEffect::Uncached) && self.has_storage()
     }
 
     /// Returns true if the files are on storage other than memory.

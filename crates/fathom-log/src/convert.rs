@@ -9,6 +9,7 @@ use std::path::Path;
 
 use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 
+use super::convert_error::ConvertError;
 use super::output::{FileFormat, LogFormat, Output, Sink};
 use super::parse::{TextLayout, header, row};
 use super::plan::value_of;
@@ -20,48 +21,56 @@ use super::row::{Row, Shape};
 /// # Errors
 /// The path that cannot be read or written, and why. An existing destination is then unchanged, and
 /// no partial file remains.
-pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, String> {
-    let at = |path: &Path| {
-        let name = path.display().to_string();
-        move |error: io::Error| format!("{name}: {error}")
+pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertError> {
+    let read = |source| ConvertError::Read {
+        path: from.to_owned(),
+        source,
+    };
+    let write = |source| ConvertError::Write {
+        path: to.to_owned(),
+        source,
     };
     if is_same_file(from, to) {
-        return Err(format!("{}: it would be replaced by itself", to.display()));
+        return Err(ConvertError::SameFile(to.to_owned()));
     }
     // A regular file, because it is read more than once, and opening a FIFO could block.
-    if !from.metadata().map_err(at(from))?.is_file() {
-        return Err(format!("{}: is not a regular file", from.display()));
+    if !from.metadata().map_err(read)?.is_file() {
+        return Err(ConvertError::NotAFile(from.to_owned()));
     }
-    let source = SourceFormat::of(from).map_err(at(from))?;
-    let shape = source.shape(from).map_err(at(from))?;
+    let source = SourceFormat::of(from).map_err(read)?;
+    let shape = source.shape(from).map_err(read)?;
     let extension = to.extension().unwrap_or_default();
     let records = RecordFormat::of_extension(&extension.to_string_lossy());
     if let Some(format) = records
         && let Some(column) = (format.lacks)(shape)
     {
-        let (to, name) = (to.display(), format.name);
-        return Err(format!("{to}: a {name} log has no column for {column}"));
+        return Err(ConvertError::MissingColumn {
+            path: to.to_owned(),
+            format: format.name,
+            column,
+        });
     }
-    let file = OutputFile::create(to, stop).map_err(|error| at(to)(error.into()))?;
+    let file = OutputFile::create(to, stop).map_err(|error| write(error.into()))?;
     let mut writer = match records {
         Some(format) => Writer::of_records(format, file, shape, value(from)),
         None => Writer::of_text(file, extension == "csv", shape, &value(from)),
     };
-    let mut written = Ok(());
+    let mut ended = Ok(());
     let mut rows = 0;
-    let read = source.read(from, &mut |row, _| {
+    let rows_read = source.read(from, &mut |row, _| {
         rows += 1;
-        written = match stop.is_asked() {
-            true => Err(io::Error::other("interrupted")),
-            false => writer.row(row),
+        ended = match stop.is_asked() {
+            true => Err(ConvertError::Interrupted(to.to_owned())),
+            false => writer.row(row).map_err(write),
         };
-        match written {
+        match ended {
             Ok(()) => Ok(()),
             Err(_) => Err(io::Error::other("not written")),
         }
     });
-    written.map_err(at(to)).and(read.map_err(at(from)))?;
-    writer.finish().map_err(at(to))?;
+    ended?;
+    rows_read.map_err(read)?;
+    writer.finish().map_err(write)?;
     Ok(rows)
 }
 

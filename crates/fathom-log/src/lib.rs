@@ -15,6 +15,7 @@
 
 mod compressed;
 mod convert;
+mod convert_error;
 mod format;
 mod histograms;
 mod lines;
@@ -50,6 +51,7 @@ use fathom_workload::{JobLog, LogChannel, WhenFull};
 
 pub use self::compressed::inflate_log;
 pub use self::convert::convert_log;
+pub use self::convert_error::ConvertError;
 use self::notes::{finish_notes, remove_stale_notes};
 use self::open::{LogDestination, OpenLog, open_all};
 use self::output::Sink;

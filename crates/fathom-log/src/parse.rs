@@ -1,5 +1,6 @@
 //! Parser of text logs: fio's, and CSV with a header.
 
+use std::fmt;
 use std::io::{self, BufRead};
 
 use super::row::{Row, Shape, WORDS, Words};
@@ -87,22 +88,44 @@ fn matches(line: &str, layout: &TextLayout) -> bool {
 }
 
 /// Parses a line.
-pub(super) fn row(line: &str, layout: &TextLayout) -> Result<Row, String> {
+pub(super) fn row(line: &str, layout: &TextLayout) -> Result<Row, LineError> {
     let mut words: Words = [0; WORDS];
     let mut columns = line.split(',').map(str::trim);
     for &place in &layout.places {
-        let column = columns.next().ok_or("it has too few columns")?;
+        let column = columns.next().ok_or(LineError::TooFewColumns)?;
         let number = match column.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16),
             None => column.parse(),
         };
-        words[place] =
-            number.map_err(|_| format!("`{}` is not a number", column.escape_debug()))?;
+        words[place] = number.map_err(|_| LineError::NotANumber(column.to_owned()))?;
     }
     if columns.next().is_some() {
-        return Err("it has too many columns".to_owned());
+        return Err(LineError::TooManyColumns);
     }
-    Row::of_words(words, layout.shape).ok_or_else(|| "a number is too large".to_owned())
+    Row::of_words(words, layout.shape).ok_or(LineError::TooLarge)
+}
+
+/// Reason why a line is not one of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LineError {
+    TooFewColumns,
+    TooManyColumns,
+    /// The column's text.
+    NotANumber(String),
+    /// A number is outside its column's range.
+    TooLarge,
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewColumns => f.write_str("it has too few columns"),
+            Self::TooManyColumns => f.write_str("it has too many columns"),
+            // Escaped: control characters would reach a terminal.
+            Self::NotANumber(text) => write!(f, "`{}` is not a number", text.escape_debug()),
+            Self::TooLarge => f.write_str("a number is too large"),
+        }
+    }
 }
 
 fn bad(why: &str) -> io::Error {
@@ -173,6 +196,7 @@ mod tests {
         assert!(header("time_ms,x").is_err());
         let layout = header("time_ms,lat_ns,direction,bytes,realtime").expect("a log's columns");
         let error = row("1,\u{1b}[2J,0,4096,0", &layout).expect_err("no number");
+        let error = error.to_string();
         assert!(
             !error.contains('\u{1b}'),
             "{error:?} would reach a terminal"

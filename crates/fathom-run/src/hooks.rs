@@ -3,10 +3,10 @@
 //! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
+use std::{fmt, io};
 
 use fathom_core::{Nanos, Tick};
 use fathom_host::output_file::Destination;
@@ -47,11 +47,11 @@ impl Hooks {
         while clock.now() < start && !stops(control) {
             sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
         }
-        let why = self.run(command, "prerun", control).err()?;
+        let error = self.run(command, "prerun", control).err()?;
         let hint = "fix the command, or append `; true` if its failure does not matter";
         Some(self.warning(
             "prerun_failed",
-            format!("job skipped: exec_prerun `{command}` {why}"),
+            format!("job skipped: exec_prerun `{command}` {error}"),
             hint,
         ))
     }
@@ -60,11 +60,11 @@ impl Hooks {
     pub(crate) fn after(&self) -> Option<Warning> {
         let command = self.after.as_ref()?;
         let never = Control::default();
-        let why = self.run(command, "postrun", &never).err()?;
+        let error = self.run(command, "postrun", &never).err()?;
         let hint = "append `; true` to the command if its failure does not matter";
         Some(self.warning(
             "postrun_failed",
-            format!("exec_postrun `{command}` {why}"),
+            format!("exec_postrun `{command}` {error}"),
             hint,
         ))
     }
@@ -83,23 +83,50 @@ impl Hooks {
         }
     }
 
-    /// Runs `command`; the error completes a sentence that names it.
-    fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), String> {
+    /// Runs `command`.
+    fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), HookError> {
         // A name with a slash would be a path.
         let name = format!("{}.{which}.txt", self.job.replace('/', "."));
-        let cannot = |error: io::Error| format!("cannot write {name}: {error}");
-        let output = open_output(Path::new(&name)).map_err(cannot)?;
-        let errors = output.try_clone().map_err(cannot)?;
+        let output = open_output(Path::new(&name));
+        let both = output.and_then(|output| Ok((output.try_clone()?, output)));
+        let (output, errors) = both.map_err(|source| HookError::Output { name, source })?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", command]).stdin(Stdio::null());
         shell.stdout(output).stderr(errors);
         let child = Child::spawn(&mut shell);
-        let mut child = child.map_err(|error| format!("cannot be started: {error}"))?;
+        let mut child = child.map_err(HookError::Start)?;
         match child.wait_unless(&|| stops(control)) {
             Ok(Ended::ByItself(status)) if status.success() => Ok(()),
-            Ok(Ended::ByItself(status)) => Err(format!("failed ({status})")),
-            Ok(Ended::Stopped) => Err("was killed because the run was stopped".into()),
-            Err(error) => Err(format!("could not be waited for: {error}")),
+            Ok(Ended::ByItself(status)) => Err(HookError::Failed(status)),
+            Ok(Ended::Stopped) => Err(HookError::Stopped),
+            Err(error) => Err(HookError::Wait(error)),
+        }
+    }
+}
+
+/// Failure of a command. `Display` completes a sentence that begins with the command.
+#[derive(Debug)]
+enum HookError {
+    /// Its output file cannot be written.
+    Output { name: String, source: io::Error },
+    /// It cannot be started.
+    Start(io::Error),
+    /// It exited with an error.
+    Failed(ExitStatus),
+    /// The run was stopped, and the command with it.
+    Stopped,
+    /// Waiting for it failed.
+    Wait(io::Error),
+}
+
+impl fmt::Display for HookError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output { name, source } => write!(f, "cannot write {name}: {source}"),
+            Self::Start(error) => write!(f, "cannot be started: {error}"),
+            Self::Failed(status) => write!(f, "failed ({status})"),
+            Self::Stopped => f.write_str("was killed because the run was stopped"),
+            Self::Wait(error) => write!(f, "could not be waited for: {error}"),
         }
     }
 }

@@ -100,11 +100,12 @@ fn run_stoppable(
     let mut preflight = preflight(plan, settings, Host::Local);
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
-    preflight.warnings.extend_from_slice(&failing);
+    let mut warnings = preflight.take_warnings();
+    warnings.extend_from_slice(&failing);
     let setups = &preflight.setups;
     debug_output::tell_plan(plan, setups, &settings.debug, session);
     let planned = collect::planned(setups);
-    announce(&planned, &preflight.warnings, session);
+    announce(&planned, &warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     (session.tell)(Event::Starting(setups.len()));
     let noted = prepare::lay_out(setups, &failing, clock, session)?;
@@ -141,12 +142,13 @@ fn run_stoppable(
     let later = noted.into_iter().chain(kept).chain(gtod.warning());
     let later = later.chain(time_of_day_set(&clock));
     let later = later.chain(finished.warnings);
-    preflight.warnings.extend(later);
+    warnings.extend(later);
     let ended = EndedRun {
         planned,
         outcomes,
         evidence,
         lines: finished.lines,
+        warnings,
         begun,
     };
     Ok(Record {
@@ -374,6 +376,7 @@ struct EndedRun {
     evidence: Evidence,
     /// Line counts of the I/O logs, by setup; empty without logs.
     lines: Vec<Option<LineCounts>>,
+    warnings: Vec<Warning>,
     begun: Tick,
 }
 
@@ -396,7 +399,7 @@ fn record(plan: &Plan, preflight: Preflight, mut ended: EndedRun, clock: &Clock)
         disks: ended.evidence.disks,
         machine: Some(machine(clock, ended.evidence.storage, features)),
         validity,
-        warnings: preflight.warnings,
+        warnings: ended.warnings,
         failed_commands,
         ..blank(plan, ended.begun, clock)
     }

@@ -5,7 +5,7 @@
 
 mod run_checks;
 
-use fathom_core::{Direction, Nanos};
+use fathom_core::{Direction, Nanos, OptionEffect};
 use fathom_host::allocated_extents::{AllocatedBytes, HOLES_PERCENT_MIN};
 use fathom_host::backing::JobBacking;
 use fathom_host::control_groups::{CpuLimit, MemoryLimit};
@@ -337,8 +337,9 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
         .think
         .as_ref()
         .is_some_and(|think| think.spin > Nanos::ZERO);
-    let polls =
-        seen.job.options.engine_values.is_on("hipri") || spins || worker.batching.complete_min == 0;
+    let polls = seen.job.options.has_effect(OptionEffect::PolledCompletions)
+        || spins
+        || worker.batching.complete_min == 0;
     let moves_data = seen.job.options.moves_data();
     let ok = !moves_data || polls || busy < BUSY_PERCENT;
     let sentence = if !moves_data {

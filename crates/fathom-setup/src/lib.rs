@@ -17,6 +17,7 @@ pub mod fixture;
 pub mod groups;
 pub mod lifecycle;
 pub mod outcome;
+mod plan_warning;
 mod preflight;
 mod problem_kind;
 mod session;
@@ -27,6 +28,7 @@ pub mod translate;
 
 // Public items, listed once.
 pub use error::{RunError, RunProblem};
+pub use plan_warning::{PlanWarning, PlanWarningKind};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
 pub use problem_kind::ProblemKind;
 pub use session::{

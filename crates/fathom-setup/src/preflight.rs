@@ -6,6 +6,7 @@ use fathom_record::Warning;
 
 use crate::check;
 use crate::error::{RunError, RunProblem};
+use crate::plan_warning::PlanWarning;
 use crate::problem_kind::ProblemKind;
 use crate::translate::{JobSetup, Translation, entropy, translate};
 
@@ -24,12 +25,18 @@ pub struct Preflight {
     /// Every clone that can be set up, in the order of thread numbers.
     pub setups: Vec<JobSetup>,
     /// Warnings that a run begins with.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<PlanWarning>,
     /// Every reason why the plan cannot run, in the order of the checks.
     pub problems: Vec<RunProblem>,
 }
 
 impl Preflight {
+    /// Takes the warnings out, as a record has them.
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
+        let warnings = std::mem::take(&mut self.warnings);
+        warnings.into_iter().map(Into::into).collect()
+    }
+
     /// Returns itself, or every problem if there is one.
     ///
     /// # Errors

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use fathom_core::{Direction, Errno, FileIndex, Nanos};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
-use fathom_record::Warning;
 use fathom_workload::{FileRange, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
@@ -27,6 +26,7 @@ use self::shared_state::SharedState;
 use crate::error::RunProblem;
 use crate::groups::{JobPlace, places};
 use crate::outcome::JobFailure;
+use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::problem_kind::ProblemKind;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
@@ -104,7 +104,7 @@ pub struct Translation {
     /// All clones, by thread number.
     pub setups: Vec<JobSetup>,
     /// Warnings for the user.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<PlanWarning>,
     /// Problems; the jobs concerned have no setups.
     pub problems: Vec<RunProblem>,
 }
@@ -184,7 +184,7 @@ impl Planned<'_> {
 }
 
 /// Setup of a clone, its warnings, and the problem that ends it early, if there is one.
-type Translated = (JobSetup, Vec<Warning>, Option<RunProblem>);
+type Translated = (JobSetup, Vec<PlanWarning>, Option<RunProblem>);
 
 /// Translates one clone.
 fn setup(
@@ -203,7 +203,7 @@ fn setup(
     };
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
-            "size_beyond_device",
+            PlanWarningKind::SizeBeyondDevice,
             "`size` exceeds the device; the job uses the part that exists",
             "remove `size` to use the whole device",
         );
@@ -390,7 +390,7 @@ fn buffer_bytes(options: &Options) -> Result<u32, RunProblem> {
 /// Warnings about one job.
 struct Warnings<'a> {
     job: &'a str,
-    list: Vec<Warning>,
+    list: Vec<PlanWarning>,
 }
 
 impl<'a> Warnings<'a> {
@@ -401,9 +401,9 @@ impl<'a> Warnings<'a> {
         }
     }
 
-    fn add(&mut self, code: &str, message: impl Into<String>, hint: &str) {
-        self.list.push(Warning {
-            code: code.into(),
+    fn add(&mut self, kind: PlanWarningKind, message: impl Into<String>, hint: &str) {
+        self.list.push(PlanWarning {
+            kind,
             job: self.job.into(),
             message: message.into(),
             hint: hint.into(),

@@ -9,7 +9,7 @@ use fathom_sys::clock::{self, Clock};
 
 use crate::config::TraceConfig;
 use crate::error::TraceError;
-use crate::follow::follow;
+use crate::follow::{Traced, follow};
 use crate::format::{FieldRange, Format, event_id};
 use crate::requests::{BlockEvent, RequestKind, Requests, Transition};
 use crate::target::Target;
@@ -24,7 +24,7 @@ pub fn trace_device(
     path: &Path,
     config: &TraceConfig<'_>,
     begun: &mut dyn FnMut(),
-) -> Result<TraceRecord, TraceError> {
+) -> Result<Traced<TraceRecord>, TraceError> {
     let tree = BlockTree::default();
     let target = Target::at(path, &tree)?;
     let mut tracing = Tracing::new(config.ring_kib())?;
@@ -40,7 +40,7 @@ pub fn trace_device(
         },
     )?;
     let storages = storage::storages_under([path], &tree);
-    Ok(TraceRecord {
+    let record = TraceRecord {
         version: TRACE_VERSION,
         timestamp_ms: clock::wall_ms(),
         device: target.name,
@@ -50,7 +50,8 @@ pub fn trace_device(
         seeks: requests.seek_record(),
         directions: requests.directions(),
         warnings: followed.warnings(),
-    })
+    };
+    Ok(followed.traced(record))
 }
 
 /// Enables the events about the target's requests.

@@ -31,7 +31,24 @@ pub(crate) struct Followed {
     pub(crate) stopped: bool,
 }
 
+/// Result of a trace.
+#[derive(Clone, Debug)]
+pub struct Traced<R> {
+    /// Counts until the end.
+    pub record: R,
+    /// A stop request ended the trace before its time.
+    pub interrupted: bool,
+}
+
 impl Followed {
+    /// Returns the result of the trace with this record.
+    pub(crate) const fn traced<R>(&self, record: R) -> Traced<R> {
+        Traced {
+            record,
+            interrupted: self.stopped,
+        }
+    }
+
     /// Returns the caveats of the counts: lost events, an early end.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let warning = |code: &str, message: String, hint: &str| Warning {

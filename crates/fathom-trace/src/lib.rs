@@ -26,5 +26,6 @@ mod uring;
 pub use config::TraceConfig;
 pub use device::trace_device;
 pub use error::TraceError;
+pub use follow::Traced;
 pub use recorded::recorded_requests;
 pub use uring::trace_uring;

@@ -11,7 +11,7 @@ use fathom_sys::clock::{self, Clock};
 
 use crate::config::TraceConfig;
 use crate::error::TraceError;
-use crate::follow::follow;
+use crate::follow::{Traced, follow};
 use crate::format::{FieldRange, event_id};
 use crate::tracing::Tracing;
 
@@ -24,7 +24,7 @@ pub fn trace_uring(
     pid: Option<u32>,
     config: &TraceConfig<'_>,
     begun: &mut dyn FnMut(),
-) -> Result<UringTraceRecord, TraceError> {
+) -> Result<Traced<UringTraceRecord>, TraceError> {
     let mut tracing = Tracing::new(config.ring_kib())?;
     if let Some(pid) = pid {
         tracing.only_threads(&threads_of(pid)?)?;
@@ -46,7 +46,7 @@ pub fn trace_uring(
         let offered = layouts.iter().any(|layout| layout.event == event);
         batches.record(name, offered)
     });
-    Ok(UringTraceRecord {
+    let record = UringTraceRecord {
         version: TRACE_VERSION,
         timestamp_ms: clock::wall_ms(),
         pid,
@@ -59,7 +59,8 @@ pub fn trace_uring(
         )),
         work: work.collect(),
         warnings: followed.warnings(),
-    })
+    };
+    Ok(followed.traced(record))
 }
 
 /// Enables the events that this kernel has, at least one.

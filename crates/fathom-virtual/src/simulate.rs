@@ -18,7 +18,7 @@ use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Event, Host, Preflight, Session, preflight};
+use fathom_setup::{Event, Host, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
 use fathom_workload::{Results, Worker};
@@ -45,7 +45,7 @@ pub type LogFiles = Vec<(String, Vec<u8>)>;
 /// As [`simulate`].
 pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
     let settings = Settings::default();
-    let preflight = preflight(plan, &settings, Host::Modelled(&EmptyFileSystem)).checked()?;
+    let mut preflight = preflight(plan, &settings, Host::Modelled(&EmptyFileSystem)).checked()?;
     let world = World {
         storages: vec![Direct::new(device.clone())],
         placed: place(&preflight.setups, &|_| SINGLE_DEVICE),
@@ -59,7 +59,9 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
         reports_asked: &|| 0,
         jobs_fail_alone: false,
     };
-    let (record, logs, _storages) = finish(plan, &settings, preflight, world, &mut session)?;
+    let setups = &preflight.setups;
+    let (mut record, logs, _storages) = finish(plan, &settings, setups, world, &mut session)?;
+    record.warnings = preflight.take_warnings();
     Ok((record, logs))
 }
 
@@ -78,13 +80,12 @@ pub fn simulate_on(
 ) -> Result<(Record, LogFiles), RunError> {
     let mut preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
     let placed = machine.place(&preflight.setups)?;
-    preflight
-        .warnings
-        .extend(unsupported::warnings(plan, settings));
+    let mut warnings = preflight.take_warnings();
+    warnings.extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
     let planned = collect::planned(&preflight.setups);
     (session.tell)(Event::Planned(&planned));
-    for warning in &preflight.warnings {
+    for warning in &warnings {
         (session.tell)(Event::Warning(warning));
     }
     (session.tell)(Event::Starting(preflight.setups.len()));
@@ -102,7 +103,9 @@ pub fn simulate_on(
         placed,
         machine: Some(machine.record()),
     };
-    let (mut record, logs, storages) = finish(plan, settings, preflight, world, session)?;
+    let setups = &preflight.setups;
+    let (mut record, logs, storages) = finish(plan, settings, setups, world, session)?;
+    record.warnings = warnings;
     if let Some(modelled) = record.modelled.as_mut().filter(|_| settings.seeks) {
         for (device, storage) in modelled.devices.iter_mut().zip(&storages) {
             device.seeks = storage.seeks().map(seek_record);
@@ -115,25 +118,21 @@ pub fn simulate_on(
 fn finish<S: Storage>(
     plan: &Plan,
     settings: &Settings,
-    preflight: Preflight,
+    setups: &[JobSetup],
     world: World<S>,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
-    let logs = MemoryLogs::new(&preflight.setups);
+    let logs = MemoryLogs::new(setups);
     let machine = world.machine.clone();
     let run = RunParts {
         plan,
-        setups: &preflight.setups,
+        setups,
         machine: &machine,
     };
     let (results, storages) = run_all(&run, settings, world, &logs, session)?;
     let ended = results.iter().flatten().map(|results| results.ended);
     let ended = ended.max().unwrap_or(Tick::ZERO);
-    let record = Record {
-        warnings: preflight.warnings,
-        ..run.record(results, ended)
-    };
-    Ok((record, logs.finish(), storages))
+    Ok((run.record(results, ended), logs.finish(), storages))
 }
 
 /// Parts of a record other than the results of the jobs.

@@ -27,7 +27,7 @@ pub(crate) fn decode_lines(input: &[u8]) -> Result<Verdict, String> {
     let lines = match convert_log(&log, &first, &Stop::never()) {
         Ok(lines) => lines,
         // The message begins with the path, which may be anything.
-        Err(message) => return Ok(Verdict::Refused(message)),
+        Err(error) => return Ok(Verdict::Refused(error.to_string())),
     };
     let again = convert_log(&first, &second, &Stop::never())
         .map_err(|error| format!("a converted log is refused: {error}"))?;

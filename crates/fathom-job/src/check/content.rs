@@ -3,7 +3,7 @@
 use super::{JobCheck, problem, smallest, writes};
 use crate::bytes_pattern;
 use crate::plan::Verify;
-use crate::problem::{Piece, Problem};
+use crate::problem::{FioLevel, Piece, Problem};
 use crate::workload::DedupeMode;
 
 impl JobCheck<'_> {
@@ -76,7 +76,9 @@ impl JobCheck<'_> {
             let why = "data is never verified: the write phase takes all of the runtime, as in fio";
             self.warn_at(
                 &["time_based"],
-                problem("no-verify-phase", why).fix("remove `time_based`"),
+                problem("no-verify-phase", why)
+                    .fio_level(FioLevel::Warning)
+                    .fix("remove `time_based`"),
             );
         }
     }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use fathom_core::OptionEffect;
 use fathom_host::probe::cpus_online;
-use fathom_record::Warning;
 
+use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::translate::JobSetup;
 
 /// Jobs of one wave whose offload workers each have a kernel thread polling their ring. Worker and
@@ -26,7 +27,7 @@ impl Crowd {
         let mut crowd: Option<Self> = None;
         for setup in setups.iter().filter(|setup| setup.place.wave == wave) {
             let options = &setup.job.options;
-            if !options.offload || !options.engine_values.is_on("sqthread_poll") {
+            if !options.offload || !options.has_effect(OptionEffect::PolledSubmissions) {
                 continue;
             }
             let depth = setup.worker.depth;
@@ -59,18 +60,15 @@ impl Crowd {
         "remove `sqthread_poll`: offload workers already submit outside the job's thread";
 }
 
-/// Code of the warning about a crowd.
-pub const POLLERS: &str = "offload_pollers";
-
 /// Returns a warning per wave with too many polling threads.
-pub fn crowded(setups: &[JobSetup]) -> Vec<Warning> {
+pub fn crowded(setups: &[JobSetup]) -> Vec<PlanWarning> {
     let cpus = cpus_online();
     let waves: BTreeSet<u32> = setups.iter().map(|setup| setup.place.wave).collect();
     let crowds = waves
         .into_iter()
         .filter_map(|wave| Crowd::of_wave(setups, wave, cpus));
-    let warnings = crowds.map(|crowd| Warning {
-        code: POLLERS.into(),
+    let warnings = crowds.map(|crowd| PlanWarning {
+        kind: PlanWarningKind::OffloadPollers,
         job: crowd.job.clone(),
         message: crowd.message(cpus),
         hint: Crowd::HINT.into(),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::storage::disks_under;
 use fathom_job::Job;
-use fathom_record::Warning;
 
 use crate::error::RunProblem;
+use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::problem_kind::ProblemKind;
 use crate::translate::JobSetup;
 
@@ -55,7 +55,7 @@ impl SchedulerChange {
 }
 
 /// Checks the requested schedulers and returns problems and warnings.
-pub fn check(setups: &[JobSetup]) -> (Vec<RunProblem>, Vec<Warning>) {
+pub fn check(setups: &[JobSetup]) -> (Vec<RunProblem>, Vec<PlanWarning>) {
     let tree = BlockTree::default();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for setup in setups.iter().filter(|setup| setup.place.clone == 0) {
@@ -66,8 +66,8 @@ pub fn check(setups: &[JobSetup]) -> (Vec<RunProblem>, Vec<Warning>) {
         if let Some(problem) = change.problem() {
             problems.push(problem.at(job, "ioscheduler"));
         } else if change.devices.is_empty() {
-            warnings.push(Warning {
-                code: "ioscheduler_without_device".into(),
+            warnings.push(PlanWarning {
+                kind: PlanWarningKind::SchedulerWithoutDevice,
                 job: job.name.clone(),
                 message: "`ioscheduler` has no effect: there is no block device under the files"
                     .into(),

@@ -14,6 +14,7 @@ use fathom_workload::{
 use super::Warnings;
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
+use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;
 
 /// State shared by jobs, created when the first of them is translated.
@@ -81,7 +82,7 @@ pub(super) fn note_windows(options: &Options, warnings: &mut Warnings<'_>) {
     let needed = rules.steady_ramp + rules.steady_duration;
     if needed > runtime {
         warnings.add(
-            "steady_window_beyond_run",
+            PlanWarningKind::SteadyWindowBeyondRun,
             format!(
                 "steady state cannot be attained: it needs {} s of samples, but the job runs for \
                  {} s",

@@ -1,0 +1,64 @@
+//! Warnings about a plan, by kind, found before its first op.
+
+use fathom_record::Warning;
+
+/// Kind of a warning about a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanWarningKind {
+    /// The steady-state window is longer than the run.
+    SteadyWindowBeyondRun,
+    /// `size` is larger than the device.
+    SizeBeyondDevice,
+    /// `ioscheduler` for files without a block device under them.
+    SchedulerWithoutDevice,
+    /// More polling kernel threads than CPUs.
+    OffloadPollers,
+}
+
+impl PlanWarningKind {
+    /// Returns the stable code of the kind, for diagnostics and records.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::SteadyWindowBeyondRun => "steady_window_beyond_run",
+            Self::SizeBeyondDevice => "size_beyond_device",
+            Self::SchedulerWithoutDevice => "ioscheduler_without_device",
+            Self::OffloadPollers => "offload_pollers",
+        }
+    }
+
+    /// Returns the option that causes it.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::SteadyWindowBeyondRun => "steadystate_duration",
+            Self::SizeBeyondDevice => "size",
+            Self::SchedulerWithoutDevice => "ioscheduler",
+            Self::OffloadPollers => "sqthread_poll",
+        }
+    }
+}
+
+/// Warning about a job of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanWarning {
+    /// Kind: what callers match on.
+    pub kind: PlanWarningKind,
+    /// Name of the job.
+    pub job: String,
+    /// Message.
+    pub message: String,
+    /// Remedy, in the imperative.
+    pub hint: String,
+}
+
+impl From<PlanWarning> for Warning {
+    fn from(warning: PlanWarning) -> Self {
+        Self {
+            code: warning.kind.code().into(),
+            job: warning.job,
+            message: warning.message,
+            hint: warning.hint,
+        }
+    }
+}
