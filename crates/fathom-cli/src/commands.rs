@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Parser, Subcommand};
 use fathom_job::Dialect;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::micro::{self, MicroArguments};
@@ -23,11 +23,11 @@ use crate::trace::{self, TraceArguments};
 #[command(after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: FathomCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum FathomCommand {
     /// Run fio job files or jobs given as options
     ///
     /// Arguments are parsed as by fio, `-` is standard input; see `fathom run --help`.
@@ -85,7 +85,7 @@ pub(crate) fn dialect(name: Option<&OsString>) -> Dialect {
 }
 
 /// Runs the command that the arguments select.
-pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
+pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
     let rest = words.get(1..).unwrap_or_default();
     if dialect == Dialect::Fio {
         return run_command::run(rest, Dialect::Fio);
@@ -105,28 +105,28 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
     }
     match Arguments::try_parse_from(words) {
         Ok(Arguments {
-            command: Command::Run { words },
+            command: FathomCommand::Run { words },
         }) => run_command::run(&words, Dialect::Fathom),
         Ok(Arguments {
-            command: Command::Lint { words, .. },
+            command: FathomCommand::Lint { words, .. },
         }) => lint::run(&words),
         Ok(Arguments {
-            command: Command::Peak(arguments),
+            command: FathomCommand::Peak(arguments),
         }) => peak::run(&arguments),
         Ok(Arguments {
-            command: Command::Table(arguments),
+            command: FathomCommand::Table(arguments),
         }) => table::run(&arguments),
         Ok(Arguments {
-            command: Command::Trace(arguments),
+            command: FathomCommand::Trace(arguments),
         }) => trace::run(&arguments),
         Ok(Arguments {
-            command: Command::Log(arguments),
+            command: FathomCommand::Log(arguments),
         }) => log::run(&arguments),
         Ok(Arguments {
-            command: Command::Target(arguments),
+            command: FathomCommand::Target(arguments),
         }) => target::run(&arguments),
         Ok(Arguments {
-            command: Command::Micro(arguments),
+            command: FathomCommand::Micro(arguments),
         }) => micro::run(&arguments),
         Err(error) if error.use_stderr() => {
             output::print(StandardStream::Error, &error.render().to_string());
@@ -134,9 +134,9 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
                 let hint = "hint: put fio options and job files after `run`: `fathom run …`\n";
                 output::print(StandardStream::Error, hint);
             }
-            End::Refused
+            ProgramEnd::Refused
         }
-        Err(help) => output::show(&help.render().to_string(), "fathom", End::Printed),
+        Err(help) => output::show(&help.render().to_string(), "fathom", ProgramEnd::Printed),
     }
 }
 

@@ -4,7 +4,7 @@ use fathom_job::Dialect;
 
 /// Outcome of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProgramEnd {
     /// Printed what was requested (help, a version, parsed options), or ran nothing on purpose.
     Printed,
     /// Help was requested for an engine without options, which fio counts as a failure.
@@ -35,30 +35,33 @@ pub(crate) enum End {
 
 /// Returns the exit code. `fathom`: 0 done; 1 done, but a check failed (errors, verify); 2 not
 /// done, or not completely. `fio`: as fio's own.
-pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
+pub(crate) fn code(dialect: Dialect, end: ProgramEnd) -> u8 {
     match (dialect, end) {
-        (_, End::Printed) | (Dialect::Fathom, End::NothingToShow) => 0,
-        (Dialect::Fio, End::NothingToShow) => 1,
-        (Dialect::Fio, End::NothingKnown) => 0,
-        (Dialect::Fathom, End::NothingKnown) => 2,
-        (_, End::Bug) => 2,
-        (Dialect::Fathom, End::Refused | End::NotReported | End::LogBroken { .. }) => 2,
-        (Dialect::Fio, End::Refused | End::NotReported) => 1,
+        (_, ProgramEnd::Printed) | (Dialect::Fathom, ProgramEnd::NothingToShow) => 0,
+        (Dialect::Fio, ProgramEnd::NothingToShow) => 1,
+        (Dialect::Fio, ProgramEnd::NothingKnown) => 0,
+        (Dialect::Fathom, ProgramEnd::NothingKnown) => 2,
+        (_, ProgramEnd::Bug) => 2,
         (
             Dialect::Fathom,
-            End::Ran {
+            ProgramEnd::Refused | ProgramEnd::NotReported | ProgramEnd::LogBroken { .. },
+        ) => 2,
+        (Dialect::Fio, ProgramEnd::Refused | ProgramEnd::NotReported) => 1,
+        (
+            Dialect::Fathom,
+            ProgramEnd::Ran {
                 interrupted: true, ..
             },
         ) => 2,
         (
             Dialect::Fio,
-            End::Ran {
+            ProgramEnd::Ran {
                 interrupted: true, ..
             },
         ) => 128,
         (
             Dialect::Fathom,
-            End::Ran {
+            ProgramEnd::Ran {
                 failed_jobs,
                 tolerated_errors,
                 ..
@@ -66,9 +69,10 @@ pub(crate) fn code(dialect: Dialect, end: End) -> u8 {
         ) => u8::from(failed_jobs > 0 || tolerated_errors > 0),
         // The system cuts fio's count to eight bits, so 256 failures look like success: not copied.
         // An incomplete log is no failure to fio.
-        (Dialect::Fio, End::Ran { failed_jobs, .. } | End::LogBroken { failed_jobs }) => {
-            u8::try_from(failed_jobs).unwrap_or(255)
-        }
+        (
+            Dialect::Fio,
+            ProgramEnd::Ran { failed_jobs, .. } | ProgramEnd::LogBroken { failed_jobs },
+        ) => u8::try_from(failed_jobs).unwrap_or(255),
     }
 }
 
@@ -78,26 +82,26 @@ mod tests {
 
     #[test]
     fn codes_are_as_documented() {
-        let ran = |failed_jobs, tolerated_errors, interrupted| End::Ran {
+        let ran = |failed_jobs, tolerated_errors, interrupted| ProgramEnd::Ran {
             failed_jobs,
             tolerated_errors,
             interrupted,
         };
         let cases = [
             // (end, as fathom, as fio)
-            (End::Printed, 0, 0),
-            (End::NothingToShow, 0, 1),
-            (End::NothingKnown, 2, 0),
+            (ProgramEnd::Printed, 0, 0),
+            (ProgramEnd::NothingToShow, 0, 1),
+            (ProgramEnd::NothingKnown, 2, 0),
             (ran(0, 0, false), 0, 0),
             (ran(3, 0, false), 1, 3),
             (ran(0, 5, false), 1, 0),
             (ran(256, 0, false), 1, 255),
             (ran(0, 0, true), 2, 128),
-            (End::LogBroken { failed_jobs: 0 }, 2, 0),
-            (End::LogBroken { failed_jobs: 2 }, 2, 2),
-            (End::Refused, 2, 1),
-            (End::NotReported, 2, 1),
-            (End::Bug, 2, 2),
+            (ProgramEnd::LogBroken { failed_jobs: 0 }, 2, 0),
+            (ProgramEnd::LogBroken { failed_jobs: 2 }, 2, 2),
+            (ProgramEnd::Refused, 2, 1),
+            (ProgramEnd::NotReported, 2, 1),
+            (ProgramEnd::Bug, 2, 2),
         ];
         for (end, fathom, fio) in cases {
             assert_eq!(code(Dialect::Fathom, end), fathom, "{end:?}");

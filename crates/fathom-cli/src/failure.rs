@@ -5,7 +5,7 @@ use std::fmt::Display;
 use fathom_setup::RunError;
 
 /// Failure that leaves a run without a report.
-pub(crate) enum Failure {
+pub(crate) enum NoReport {
     /// The plan cannot be run; no job has started.
     Refused(RunError),
     /// The report, or something else of the run, could not be written.

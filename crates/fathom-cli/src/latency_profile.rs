@@ -4,9 +4,9 @@ use anyhow::{Context, Result};
 use fathom_host::output_file::Stop;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
-use fathom_virtual::{Machine, distribution_file};
+use fathom_virtual::{MachineModel, distribution_file};
 
-use crate::failure::Failure;
+use crate::failure::NoReport;
 use crate::output::Data;
 
 /// Checks before a long run that the file, if requested, can be written.
@@ -18,19 +18,19 @@ pub(crate) fn check(settings: &Settings) -> Result<()> {
 pub(crate) fn save(
     plan: &Plan,
     settings: &Settings,
-    machine: Option<&Machine>,
+    machine: Option<&MachineModel>,
     record: &Record,
     stop: &Stop,
-) -> Result<(), Failure> {
+) -> Result<(), NoReport> {
     let Some(mut file) = file(settings) else {
         return Ok(());
     };
-    let text = distribution_file(plan, machine, record).map_err(Failure::Refused)?;
+    let text = distribution_file(plan, machine, record).map_err(NoReport::Refused)?;
     file.stop_when(stop);
     let written = file.add(&text).and_then(|()| file.finish());
     written
         .context("cannot save the latencies")
-        .map_err(Failure::NotReported)
+        .map_err(NoReport::NotReported)
 }
 
 fn file(settings: &Settings) -> Option<Data> {

@@ -8,17 +8,17 @@ use fathom_lint::Finding;
 use serde_json::{Value, json};
 
 use crate::environment::Process;
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
 use crate::words;
 
 /// Parses the arguments as `fathom run` does, and prints the findings.
-pub(crate) fn run(words: &[OsString]) -> End {
+pub(crate) fn run(words: &[OsString]) -> ProgramEnd {
     let (own, words): (Vec<OsString>, Vec<OsString>) =
         (words.iter().cloned()).partition(|word| word == "--json" || word == "--rules");
     let has = |switch: &str| own.iter().any(|word| word == switch);
     if has("--rules") {
-        return output::show(&rules(has("--json")), NAME, End::Printed);
+        return output::show(&rules(has("--json")), NAME, ProgramEnd::Printed);
     }
     let words = match words::to_text(&words) {
         Ok(words) => words,
@@ -43,9 +43,9 @@ pub(crate) fn run(words: &[OsString]) -> End {
     }
 }
 
-fn refuse(text: &str) -> End {
+fn refuse(text: &str) -> ProgramEnd {
     output::print(StandardStream::Error, text);
-    End::Refused
+    ProgramEnd::Refused
 }
 
 /// Converts a warning or note of the parser to a finding.
@@ -56,8 +56,8 @@ fn from_parser(note: &Diagnostic) -> Finding {
     }
 }
 
-fn print(findings: &[Finding], as_data: bool) -> End {
-    let end = End::Ran {
+fn print(findings: &[Finding], as_data: bool) -> ProgramEnd {
+    let end = ProgramEnd::Ran {
         failed_jobs: findings.len(),
         tolerated_errors: 0,
         interrupted: false,

@@ -9,7 +9,7 @@ use fathom_host::output_file::Stop;
 use fathom_job::Dialect;
 use fathom_sys::signals::Interrupts;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
 
 /// Arguments of `fathom log`.
@@ -36,7 +36,7 @@ enum LogCommand {
 }
 
 /// Runs the subcommand.
-pub(crate) fn run(arguments: &LogArguments) -> End {
+pub(crate) fn run(arguments: &LogArguments) -> ProgramEnd {
     let LogCommand::Convert { from, to } = &arguments.command;
     let stop = match Interrupts::install() {
         Ok(interrupts) => Stop::when(move || interrupts.count() > 0),
@@ -46,23 +46,23 @@ pub(crate) fn run(arguments: &LogArguments) -> End {
         Ok(lines) => {
             let text = format!("{}: {lines} lines\n", to.display());
             output::print(StandardStream::Error, &text);
-            End::Printed
+            ProgramEnd::Printed
         }
         Err(error) => {
             let text = format!("fathom: log convert: {error}\n");
             output::print(StandardStream::Error, &text);
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }
 
 /// Prints a compressed log as text.
-pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
+pub(crate) fn inflate(path: &str, dialect: Dialect) -> ProgramEnd {
     let file = File::open(path).map(BufReader::new);
     match file.and_then(|file| fathom_log::inflate_log(file, io::stdout().lock())) {
-        Ok(()) => End::Printed,
+        Ok(()) => ProgramEnd::Printed,
         // The reader has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => End::Printed,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ProgramEnd::Printed,
         Err(error) => {
             let message = format!(
                 "{}: cannot inflate log: {path}: {error}\n\
@@ -70,7 +70,7 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> End {
                 dialect.program()
             );
             output::print(StandardStream::Error, &message);
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }

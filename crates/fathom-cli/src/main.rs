@@ -28,7 +28,7 @@ mod words;
 
 use std::process::ExitCode;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 
 fn main() -> ExitCode {
     bug::install_hook();
@@ -37,6 +37,6 @@ fn main() -> ExitCode {
     let dialect = commands::dialect(words.first());
     let ended = std::panic::catch_unwind(|| commands::run(&words, dialect));
     // The hook has reported the panic to the user.
-    let end = ended.unwrap_or(End::Bug);
+    let end = ended.unwrap_or(ProgramEnd::Bug);
     ExitCode::from(exit::code(dialect, end))
 }

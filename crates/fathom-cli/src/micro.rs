@@ -5,7 +5,7 @@ use fathom_lab::{Micro, Table, micro_experiments, tags, task_list};
 use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::output;
 
 /// Arguments of `fathom micro`.
@@ -35,11 +35,11 @@ enum Name {
 }
 
 /// Runs the benchmark and prints its table.
-pub(crate) fn run(arguments: &MicroArguments) -> End {
+pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
     let Some(name) = arguments.name else {
         let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
         let list: String = micro_experiments().iter().map(one).collect();
-        return output::show(&list, "fathom: micro", End::Printed);
+        return output::show(&list, "fathom: micro", ProgramEnd::Printed);
     };
     let measure = match name {
         Name::TaskList => task_list,
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> End {
     } else {
         table.text()
     };
-    output::show(&text, "fathom: micro", End::Printed)
+    output::show(&text, "fathom: micro", ProgramEnd::Printed)
 }
 
 /// Runs a benchmark with the real clock.

@@ -11,7 +11,7 @@ use fathom_host::output_file::{self, OutputFile, Stop};
 
 use fathom_job::{Diagnostics, Dialect};
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 
 /// Stream to print to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn print(stream: StandardStream, text: &str) {
 
 /// Prints the whole output of a command and returns `end`; if it cannot be written, reports that
 /// under the program's name.
-pub(crate) fn show(text: &str, program: &str, end: End) -> End {
+pub(crate) fn show(text: &str, program: &str, end: ProgramEnd) -> ProgramEnd {
     match Data::Stdout.add(text) {
         Ok(()) => end,
         Err(error) => not_written(&error, program),
@@ -41,9 +41,9 @@ pub(crate) fn show(text: &str, program: &str, end: End) -> End {
 }
 
 /// Prints why the output could not be written.
-pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> End {
+pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> ProgramEnd {
     print(StandardStream::Error, &format!("{program}: {error:#}\n"));
-    End::NotReported
+    ProgramEnd::NotReported
 }
 
 /// Renders diagnostics for standard error, in colour on a terminal.

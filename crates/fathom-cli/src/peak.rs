@@ -14,7 +14,7 @@ use fathom_report::{peak_line, peak_summary, peak_sweep};
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::output::{self, Data, StandardStream};
 
@@ -104,16 +104,16 @@ enum EngineName {
 }
 
 /// Measures and prints the result.
-pub(crate) fn run(arguments: &PeakArguments) -> End {
+pub(crate) fn run(arguments: &PeakArguments) -> ProgramEnd {
     match measure(arguments) {
-        Ok(interrupted) => End::Ran {
+        Ok(interrupted) => ProgramEnd::Ran {
             failed_jobs: 0,
             tolerated_errors: 0,
             interrupted,
         },
         Err(error) => {
             output::print(StandardStream::Error, &format!("fathom: peak: {error:#}\n"));
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }

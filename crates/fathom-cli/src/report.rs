@@ -14,7 +14,7 @@ use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
 use fathom_record::{JobRecord, Record, Warning};
-use fathom_setup::{Event, RunError};
+use fathom_setup::{RunError, RunEvent};
 
 use crate::layout_bar::LayoutBar;
 use crate::output::{self, Data, StandardStream};
@@ -128,10 +128,10 @@ impl Report {
     }
 
     /// Prints an event of the run; `signal` is the last signal received, 0 for none.
-    pub(crate) fn on_event(&mut self, plan: &Plan, event: &Event<'_>, signal: i32) {
+    pub(crate) fn on_event(&mut self, plan: &Plan, event: &RunEvent<'_>, signal: i32) {
         match event {
-            Event::Planned(jobs) => self.headers(plan, jobs),
-            Event::Warning(warning) => {
+            RunEvent::Planned(jobs) => self.headers(plan, jobs),
+            RunEvent::Warning(warning) => {
                 let job = match warning.job.as_str() {
                     "" => String::new(),
                     job => format!("job `{job}`: "),
@@ -143,7 +143,7 @@ impl Report {
                 ));
             }
             // Not part of the report: readers of JSON on standard output need to see it too.
-            Event::Lost(warning) => {
+            RunEvent::Lost(warning) => {
                 self.status.clear();
                 let job = match warning.job.as_str() {
                     "" => String::new(),
@@ -154,33 +154,33 @@ impl Report {
                     &warning_text(self.dialect, &job, warning),
                 );
             }
-            Event::Starting(jobs) => {
+            RunEvent::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
                 self.text(&fathom_report::starting_line(jobs, 0));
             }
-            Event::LayoutProgress(progress) => {
+            RunEvent::LayoutProgress(progress) => {
                 if let Some(bar) = &mut self.layout {
                     bar.update(progress);
                 }
             }
-            Event::LaidOut => {
+            RunEvent::LaidOut => {
                 if let Some(bar) = &mut self.layout {
                     bar.clear();
                 }
             }
-            Event::LayingOut { job, files, bytes } => {
+            RunEvent::LayingOut { job, files, bytes } => {
                 let line = fathom_run::layout::announcement(job, *files, *bytes);
                 self.text(&format!("{line}\n"));
             }
-            Event::Debug(lines) => self.debug(lines),
-            Event::Progress(snapshot) => self.status.draw(plan, snapshot),
-            Event::Interim(record) => {
+            RunEvent::Debug(lines) => self.debug(lines),
+            RunEvent::Progress(snapshot) => self.status.draw(plan, snapshot),
+            RunEvent::Interim(record) => {
                 self.status.clear();
                 self.has_record = true;
                 self.print(record);
                 self.data.show();
             }
-            Event::Stopping => {
+            RunEvent::Stopping => {
                 self.status.clear();
                 match self.dialect {
                     // A trigger ends the jobs silently, as in fio.
@@ -193,7 +193,7 @@ impl Report {
                     ),
                 }
             }
-            Event::StillStopping(jobs) => {
+            RunEvent::StillStopping(jobs) => {
                 self.status.clear();
                 output::print(StandardStream::Error, &still_stopping(plan, jobs));
             }

@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use fathom_host::output_file::{self, Stop};
-use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Refusal, Settings, option_lines, parse};
+use fathom_job::{
+    Diagnostics, Dialect, Invocation, Plan, RefusedInvocation, Settings, option_lines, parse,
+};
 use fathom_record::{Record, Warning};
 use fathom_setup::Session;
 use fathom_sys::signals::Interrupts;
@@ -13,9 +15,9 @@ use fathom_virtual::LogFiles;
 
 use crate::engines;
 use crate::environment::Process;
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::external_requests::{ReportRequests, Trigger};
-use crate::failure::Failure;
+use crate::failure::NoReport;
 use crate::latency_profile;
 use crate::log;
 use crate::output::{self, Data, StandardStream};
@@ -25,7 +27,7 @@ use crate::simulate;
 use crate::words;
 
 /// Parses the arguments, and runs the plan or prints what they request.
-pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
+pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
     let words = match words::to_text(words) {
         Ok(words) => words,
         Err(message) => {
@@ -33,17 +35,17 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
                 StandardStream::Error,
                 &format!("{}: {message}\n", dialect.program()),
             );
-            return End::Refused;
+            return ProgramEnd::Refused;
         }
     };
     match parse(&words, dialect, &Process::new()) {
-        Ok(Invocation::Print(text)) => output::show(&text, dialect.program(), End::Printed),
+        Ok(Invocation::Print(text)) => output::show(&text, dialect.program(), ProgramEnd::Printed),
         Ok(Invocation::NoEngineOptions(text)) => {
-            output::show(&text, dialect.program(), End::NothingToShow)
+            output::show(&text, dialect.program(), ProgramEnd::NothingToShow)
         }
         Ok(Invocation::NoSuchOption { complaint, closest }) => {
             output::print(StandardStream::Error, &complaint);
-            output::show(&closest, dialect.program(), End::NothingKnown)
+            output::show(&closest, dialect.program(), ProgramEnd::NothingKnown)
         }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test, dialect),
         Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
@@ -64,13 +66,13 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> End {
                 let message = format!("{}: --output: {file}: {error}\n", dialect.program());
                 output::print(StandardStream::Error, &message);
             }
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }
 
 /// Collects the parser's errors, and those of preflight for the jobs that the parser accepts.
-fn all_refusals(refusal: &Refusal) -> Diagnostics {
+fn all_refusals(refusal: &RefusedInvocation) -> Diagnostics {
     let mut all = refusal.diagnostics.clone();
     if !refusal.settings.parse_only && refusal.settings.machine.is_none() {
         all.merge(fathom_setup::preflight_accepted(
@@ -82,17 +84,17 @@ fn all_refusals(refusal: &Refusal) -> Diagnostics {
 }
 
 /// Runs a plan and prints the report.
-fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> End {
+fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Dialect) -> ProgramEnd {
     if settings.parse_only {
         if dialect == Dialect::Fathom {
             output::print(StandardStream::Error, &output::render(notes, dialect));
         }
         let parsed = parsed(plan, settings, dialect);
         if dialect == Dialect::Fio {
-            return output::show(&parsed, dialect.program(), End::Printed);
+            return output::show(&parsed, dialect.program(), ProgramEnd::Printed);
         }
         output::print(StandardStream::Error, &parsed);
-        return End::Printed;
+        return ProgramEnd::Printed;
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     let result = match report
@@ -100,15 +102,15 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         .and_then(|()| latency_profile::check(settings))
     {
         Ok(()) => run_and_report(plan, settings, notes, dialect, &mut report),
-        Err(error) => Err(Failure::NotReported(error)),
+        Err(error) => Err(NoReport::NotReported(error)),
     };
     let end = match result {
         Ok(end) => end,
-        Err(Failure::Refused(error)) => {
+        Err(NoReport::Refused(error)) => {
             report.refuse(&output::render(&error.diagnostics(), dialect));
-            End::Refused
+            ProgramEnd::Refused
         }
-        Err(Failure::NotReported(error)) => output::not_written(&error, dialect.program()),
+        Err(NoReport::NotReported(error)) => output::not_written(&error, dialect.program()),
     };
     match report.finish() {
         Ok(()) => end,
@@ -131,12 +133,12 @@ fn run_and_report(
     notes: &Diagnostics,
     dialect: Dialect,
     report: &mut Report,
-) -> Result<End, Failure> {
+) -> Result<ProgramEnd, NoReport> {
     report.debug(&settings.debug.announcement(dialect.program()));
     report.notes(notes);
     let machine = simulate::machine(settings)?;
     let interrupts = Interrupts::install()
-        .map_err(|error| Failure::NotReported(anyhow::Error::new(error).context("signals")))?;
+        .map_err(|error| NoReport::NotReported(anyhow::Error::new(error).context("signals")))?;
     let stop = Stop::when(move || interrupts.count() > 0);
     report.stop_when(&stop);
     let watched = simulate::watched_triggers(settings);
@@ -167,20 +169,20 @@ fn run_and_report(
         Err(error) if interrupts.count() > 0 => {
             report.terminating(interrupts.last());
             report.fail(&error);
-            return Ok(End::Ran {
+            return Ok(ProgramEnd::Ran {
                 failed_jobs: 0,
                 tolerated_errors: 0,
                 interrupted: true,
             });
         }
-        Err(error) => return Err(Failure::Refused(error)),
+        Err(error) => return Err(NoReport::Refused(error)),
     };
     record.warnings.splice(0..0, report.take_warnings());
     if interrupts.count() > 0 && dialect == Dialect::Fathom {
         record.warnings.push(interrupted(interrupts.last()));
     }
     report.print_record(&record);
-    simulate::write(&logs, &stop).map_err(Failure::NotReported)?;
+    simulate::write(&logs, &stop).map_err(NoReport::NotReported)?;
     latency_profile::save(plan, settings, machine.as_ref(), &record, &stop)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
@@ -197,14 +199,14 @@ fn interrupted(signal: i32) -> Warning {
     }
 }
 
-fn ended(record: &Record, interrupted: bool) -> End {
+fn ended(record: &Record, interrupted: bool) -> ProgramEnd {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
     let tolerated: u64 = tolerated.map(|tolerated| tolerated.total).sum();
     let failed_jobs = record.jobs.iter().filter(|job| job.error != 0).count();
     if record.log_failed && !interrupted {
-        return End::LogBroken { failed_jobs };
+        return ProgramEnd::LogBroken { failed_jobs };
     }
-    End::Ran {
+    ProgramEnd::Ran {
         failed_jobs,
         // Only `fathom` counts a failed command as a failed check: fio ignores it.
         tolerated_errors: tolerated + u64::from(record.failed_commands),

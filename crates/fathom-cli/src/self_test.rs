@@ -7,11 +7,11 @@ use fathom_core::Nanos;
 use fathom_job::{Dialect, SelfTest};
 use fathom_sys::clock::Clock;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
 
 /// Runs a self-test and prints its result.
-pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
+pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> ProgramEnd {
     let result = match test {
         SelfTest::CpuClock => cpu_clock(),
         SelfTest::Checksums(names) => {
@@ -28,10 +28,10 @@ pub(crate) fn run(test: &SelfTest, dialect: Dialect) -> End {
         }
     };
     match result {
-        Ok(text) => output::show(&text, dialect.program(), End::Printed),
+        Ok(text) => output::show(&text, dialect.program(), ProgramEnd::Printed),
         Err(why) => {
             output::print(StandardStream::Error, &format!("{why}\n"));
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }

@@ -6,32 +6,32 @@ use anyhow::Context;
 use fathom_host::output_file::{self, Stop};
 use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Settings};
 use fathom_setup::{ProblemKind, RunProblem};
-use fathom_virtual::{LogFiles, Machine};
+use fathom_virtual::{LogFiles, MachineModel};
 
 use crate::environment::Process;
-use crate::failure::Failure;
+use crate::failure::NoReport;
 
 /// Reads the machine file of the settings, if there is one.
-pub(crate) fn machine(settings: &Settings) -> Result<Option<Machine>, Failure> {
+pub(crate) fn machine(settings: &Settings) -> Result<Option<MachineModel>, NoReport> {
     settings.machine.as_deref().map(read).transpose()
 }
 
-fn read(file: &str) -> Result<Machine, Failure> {
+fn read(file: &str) -> Result<MachineModel, NoReport> {
     let bytes = Process::new().read_file(file);
     let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
         return Err(unreadable(file, "the file is too long"));
     }
     let text = String::from_utf8(bytes).map_err(|_| unreadable(file, "not UTF-8 text"))?;
-    Machine::parse(file, &text).map_err(Failure::Refused)
+    MachineModel::parse(file, &text).map_err(NoReport::Refused)
 }
 
-fn unreadable(file: &str, why: &str) -> Failure {
+fn unreadable(file: &str, why: &str) -> NoReport {
     let why = format!("cannot read machine file `{file}`: {why}");
     let mut problem = RunProblem::new(ProblemKind::MachineUnreadable, why);
     let hint = "see docs/MACHINE_FILES.md for the format";
     problem.hint = Some(hint.into());
-    Failure::Refused(problem.into())
+    NoReport::Refused(problem.into())
 }
 
 /// Returns the settings without the triggers that the simulation handles itself: in virtual time

@@ -2,7 +2,7 @@
 
 use fathom_core::{Direction, Nanos, PerDirection};
 use fathom_job::{Job, Plan, ReadWrite};
-use fathom_report::{Status, status_line};
+use fathom_report::{StatusFigures, status_line};
 use fathom_setup::status::{Goal, Meter, goals};
 use fathom_setup::{JobState, Snapshot};
 
@@ -42,7 +42,7 @@ impl StatusLine {
         let status = self.meter.sample(&self.goals, snapshot);
         let running = running(plan, snapshot);
         let limits = RateBounds::of(&running);
-        let line = status_line(&Status {
+        let line = status_line(&StatusFigures {
             elapsed_ms: status.elapsed.as_millis(),
             running: status.running,
             open_files: running.iter().map(|job| job.options.nrfiles).sum(),

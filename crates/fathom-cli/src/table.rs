@@ -12,7 +12,7 @@ use fathom_lab::{
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
@@ -43,7 +43,7 @@ pub(crate) struct TableArguments {
 }
 
 /// Repeats the measurement and prints its table.
-pub(crate) fn run(arguments: &TableArguments) -> End {
+pub(crate) fn run(arguments: &TableArguments) -> ProgramEnd {
     match make(arguments) {
         Ok(end) => end,
         Err(error) => {
@@ -51,14 +51,14 @@ pub(crate) fn run(arguments: &TableArguments) -> End {
                 StandardStream::Error,
                 &format!("fathom: table: {error:#}\n"),
             );
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }
 
-fn make(arguments: &TableArguments) -> Result<End> {
+fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
     let Some(name) = &arguments.name else {
-        return Ok(output::show(&list(), "fathom: table", End::Printed));
+        return Ok(output::show(&list(), "fathom: table", ProgramEnd::Printed));
     };
     if !experiments().iter().any(|known| known.name == name) {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
@@ -105,7 +105,7 @@ fn refuse_foreign_options(arguments: &TableArguments, name: &str) -> Result<()> 
     Ok(())
 }
 
-fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<End> {
+fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<ProgramEnd> {
     let seconds = arguments.seconds.unwrap_or(SECONDS);
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
@@ -147,7 +147,11 @@ fn problem(error: LabError) -> anyhow::Error {
     with_hint(error, hint)
 }
 
-fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupts>) -> Result<End> {
+fn print(
+    table: &Table,
+    arguments: &TableArguments,
+    interrupts: Option<Interrupts>,
+) -> Result<ProgramEnd> {
     let text = if arguments.json {
         table.json()
     } else {
@@ -160,7 +164,7 @@ fn print(table: &Table, arguments: &TableArguments, interrupts: Option<Interrupt
         let drawn = output_file::write(path, table.svg().as_bytes(), &stop);
         drawn.with_context(|| format!("--svg: {}", path.display()))?;
     }
-    Ok(End::Ran {
+    Ok(ProgramEnd::Ran {
         failed_jobs: 0,
         tolerated_errors: 0,
         interrupted: stops() > 0,

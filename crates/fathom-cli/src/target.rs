@@ -16,7 +16,7 @@ use fathom_sys::signals::Interrupts;
 use fathom_sys::{clock, system, thread};
 use fathom_target::{default_nguid, default_serial, is_loopback, read_size, show_size};
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
 
 /// Arguments of `fathom target`.
@@ -59,15 +59,15 @@ pub(crate) struct TargetArguments {
 }
 
 /// Runs the target until it is interrupted.
-pub(crate) fn run(arguments: &TargetArguments) -> End {
+pub(crate) fn run(arguments: &TargetArguments) -> ProgramEnd {
     match serve(arguments) {
-        Ok(()) => End::Printed,
+        Ok(()) => ProgramEnd::Printed,
         Err(error) => {
             output::print(
                 StandardStream::Error,
                 &format!("fathom: target: {error:#}\n"),
             );
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }

@@ -9,7 +9,7 @@ use fathom_sys::signals::Interrupts;
 use fathom_trace::{TraceConfig, TraceError, trace_device, trace_uring};
 use serde_json::Value;
 
-use crate::exit::End;
+use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::output::{self, Data, StandardStream};
 
@@ -44,9 +44,9 @@ pub(crate) struct TraceArguments {
 }
 
 /// Traces and prints the result.
-pub(crate) fn run(arguments: &TraceArguments) -> End {
+pub(crate) fn run(arguments: &TraceArguments) -> ProgramEnd {
     match trace(arguments) {
-        Ok(interrupted) => End::Ran {
+        Ok(interrupted) => ProgramEnd::Ran {
             failed_jobs: 0,
             tolerated_errors: 0,
             interrupted,
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &TraceArguments) -> End {
                 StandardStream::Error,
                 &format!("fathom: trace: {error:#}\n"),
             );
-            End::Refused
+            ProgramEnd::Refused
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use fathom_core::EngineValues;
 use fathom_sys::clock::Clock;
-use fathom_sys::memory::Memory;
+use fathom_sys::memory::MemoryPlacement;
 
 use crate::{FileLock, Kick, Registration};
 
@@ -26,7 +26,7 @@ pub struct EngineConfig {
     /// The engine's own options; it reads them into a struct of its own.
     pub options: EngineValues,
     /// Memory that the buffers are mapped in.
-    pub memory: Memory,
+    pub memory: MemoryPlacement,
     /// Locks that ops wait for, in the order of the files; empty for none.
     pub locks: Vec<FileLock>,
     /// Access order advised to the kernel.
@@ -53,7 +53,7 @@ impl EngineConfig {
             direct: false,
             sync_flag: 0,
             options: EngineValues::default(),
-            memory: Memory::default(),
+            memory: MemoryPlacement::default(),
             locks: Vec::new(),
             advice: FileAdvice::ByOrder,
             offload: None,

@@ -34,7 +34,7 @@ use fathom_core::{
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
 use fathom_sys::in_flight::Ready;
-use fathom_sys::memory::{Buffers, Memory, SharedBuffers};
+use fathom_sys::memory::{Buffers, MemoryPlacement, SharedBuffers};
 use fathom_sys::thread::Usage;
 
 use crate::EngineConfig;
@@ -133,7 +133,7 @@ impl Offload {
         let memory = &config.memory;
         let shared = SharedBuffers::new(memory, config.depth, config.buffer_bytes);
         let shared = shared.map_err(|error| no_memory(&config, &error))?;
-        config.memory = Memory {
+        config.memory = MemoryPlacement {
             buffers: Some(shared),
             ..memory.clone()
         };

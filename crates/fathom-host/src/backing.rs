@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{DeviceNumber, FileKind};
 
-use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
+use crate::block_tree::{BlockTree, HostDevice, Mount, mount_of};
 use crate::storage::{is_in_memory, nearest_existing};
 
 /// Findings of a descent from a file to its storage.
@@ -16,7 +16,7 @@ pub struct BackingStorage {
     /// First loop device that uses the page cache of its backing file (no direct I/O).
     pub cached_loop: Option<String>,
     /// Every device passed, partitions with their disks.
-    pub devices: Vec<BlockDevice>,
+    pub devices: Vec<HostDevice>,
 }
 
 /// Storage that backs the files of one job.
@@ -29,7 +29,7 @@ pub struct JobBacking {
     /// First loop device that uses the page cache of its backing file.
     pub cached_loop: Option<String>,
     /// Every device below any file.
-    pub devices: Vec<BlockDevice>,
+    pub devices: Vec<HostDevice>,
 }
 
 impl JobBacking {
@@ -112,7 +112,7 @@ impl Descent<'_> {
         }
     }
 
-    fn device(&mut self, device: &BlockDevice) {
+    fn device(&mut self, device: &HostDevice) {
         let disk = device.whole_disk();
         for passed in [device, &disk] {
             if !self.found.devices.contains(passed) {

@@ -67,23 +67,23 @@ impl BlockTree {
 
     /// Looks up a block device by number.
     #[must_use]
-    pub fn device(&self, number: DeviceNumber) -> Option<BlockDevice> {
+    pub fn device(&self, number: DeviceNumber) -> Option<HostDevice> {
         let link = self.sys.join("dev/block").join(number.to_string());
-        BlockDevice::at(fs::canonicalize(link).ok()?)
+        HostDevice::at(fs::canonicalize(link).ok()?)
     }
 
     /// Looks up a block device or partition by name.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<BlockDevice> {
+    pub fn named(&self, name: &str) -> Option<HostDevice> {
         // Names with a slash (`cciss/c0d0`) have an exclamation mark in sysfs.
         let folder = self.sys.join("class/block").join(name.replace('/', "!"));
-        BlockDevice::at(fs::canonicalize(folder).ok()?)
+        HostDevice::at(fs::canonicalize(folder).ok()?)
     }
 
     /// Returns the block device behind a passthrough character device: `sda` for `sg0`, `nvme0n1`
     /// for `ng0n1`.
     #[must_use]
-    pub fn behind_character_device(&self, number: DeviceNumber) -> Option<BlockDevice> {
+    pub fn behind_character_device(&self, number: DeviceNumber) -> Option<HostDevice> {
         let folder = self.character_device(number)?;
         if let Some(name) = names_in(&folder.join("device/block")).first() {
             return self.named(name);
@@ -120,7 +120,7 @@ impl BlockTree {
 
     /// Lists the members of mounted btrfs file systems, whose mounts name only one device each.
     #[must_use]
-    pub fn btrfs_members(&self) -> Vec<BlockDevice> {
+    pub fn btrfs_members(&self) -> Vec<HostDevice> {
         let filesystems = self.sys.join("fs/btrfs");
         let members = names_in(&filesystems)
             .into_iter()
@@ -130,7 +130,7 @@ impl BlockTree {
 
     /// Lists the loop devices, each with its backing file or device.
     #[must_use]
-    pub fn loops(&self) -> Vec<(BlockDevice, Store)> {
+    pub fn loops(&self) -> Vec<(HostDevice, Store)> {
         let devices = names_in(&self.sys.join("class/block"));
         let loops = devices.into_iter().filter(|name| name.starts_with("loop"));
         loops
@@ -152,7 +152,7 @@ impl BlockTree {
     ///
     /// # Errors
     /// The errno of `open(2)`; `ENOENT` where /dev has no node of this name and number.
-    pub fn open(&self, device: &BlockDevice, access: Access) -> io::Result<File> {
+    pub fn open(&self, device: &HostDevice, access: Access) -> io::Result<File> {
         let node = Path::new("/dev").join(&device.name);
         let found = fs::metadata(&node).ok().filter(|_| self.is_real);
         if found.and_then(|found| Store::of(&found)) != Some(Store::Device(device.number)) {
@@ -163,7 +163,7 @@ impl BlockTree {
 
     /// Asks the loop driver for the identity of its backing file. The path in sysfs may name
     /// another file by now, or belong to another mount namespace.
-    fn behind_loop(&self, device: &BlockDevice, path: &Path) -> Option<Store> {
+    fn behind_loop(&self, device: &HostDevice, path: &Path) -> Option<Store> {
         let backing = files::loop_backing(self.open(device, Access::default()).ok()?).ok()?;
         let is_regular = match backing.device {
             None => true,
@@ -196,7 +196,7 @@ impl BlockTree {
 
 /// A block device: a whole disk, a partition or a stacked device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockDevice {
+pub struct HostDevice {
     /// Name without `/dev/`: `vda`, `nvme0n1p2`, `dm-0`.
     pub name: String,
     /// Device number.
@@ -204,7 +204,7 @@ pub struct BlockDevice {
     folder: PathBuf,
 }
 
-impl BlockDevice {
+impl HostDevice {
     fn at(folder: PathBuf) -> Option<Self> {
         let name = folder.file_name()?.to_str()?.replace('!', "/");
         let text = fs::read_to_string(folder.join("dev")).ok()?;

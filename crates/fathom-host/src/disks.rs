@@ -5,13 +5,13 @@ use std::path::Path;
 use fathom_core::Tick;
 use fathom_record::DiskRecord;
 
-use crate::block_tree::{BlockDevice, BlockTree};
+use crate::block_tree::{BlockTree, HostDevice};
 use crate::storage::disks_under;
 
 /// Devices under a run's files, with their counters at its start.
 #[derive(Debug)]
 pub struct DiskWatch {
-    disks: Vec<(BlockDevice, Counters)>,
+    disks: Vec<(HostDevice, Counters)>,
     since: Tick,
 }
 
@@ -48,7 +48,7 @@ impl DiskWatch {
     }
 }
 
-fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>) {
+fn add_with_slaves(disk: &HostDevice, disks: &mut Vec<(HostDevice, Counters)>) {
     if disks.iter().any(|(known, _)| known == disk) {
         return;
     }
@@ -62,7 +62,7 @@ fn add_with_slaves(disk: &BlockDevice, disks: &mut Vec<(BlockDevice, Counters)>)
 }
 
 /// Returns the whole disks that back a stacked device.
-fn parts(disk: &BlockDevice) -> impl Iterator<Item = BlockDevice> {
+fn parts(disk: &HostDevice) -> impl Iterator<Item = HostDevice> {
     disk.slaves().into_iter().map(|slave| slave.whole_disk())
 }
 
@@ -82,7 +82,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn read(disk: &BlockDevice) -> Option<Self> {
+    fn read(disk: &HostDevice) -> Option<Self> {
         Self::parse(&disk.attribute("stat")?)
     }
 

@@ -1,12 +1,16 @@
 //! Description of the host for the record.
 
-use fathom_record::{Machine, Storage};
+use fathom_record::{Machine, StorageRecord};
 use fathom_sys::clock::Clock;
 use fathom_sys::system;
 
 /// Describes this host: kernel, processors, memory, the run's clock and the storage of its files.
 #[must_use]
-pub fn machine(clock: &Clock, storage: Vec<Storage>, engine_features: Vec<String>) -> Machine {
+pub fn machine(
+    clock: &Clock,
+    storage: Vec<StorageRecord>,
+    engine_features: Vec<String>,
+) -> Machine {
     let kernel = system::kernel();
     let read_ns = u32::try_from(clock.read_cost_ns()).unwrap_or(u32::MAX);
     Machine {
@@ -31,7 +35,11 @@ mod tests {
     #[test]
     fn this_machine_is_described() {
         let clock = Clock::monotonic();
-        let machine = machine(&clock, vec![Storage::default()], vec!["null: none".into()]);
+        let machine = machine(
+            &clock,
+            vec![StorageRecord::default()],
+            vec!["null: none".into()],
+        );
         assert!(!machine.kernel.is_empty());
         assert!(machine.cpus_online >= 1);
         assert!(machine.memory_bytes > 0);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use destination::Destination;
-pub use stream::Stream;
+pub use stream::OutputStream;
 
 use crate::error::HostError;
 
@@ -51,7 +51,7 @@ enum OutputMode {
     /// The target itself, written from its start.
     Direct(File),
     /// A pipe or a device.
-    Stream(Stream),
+    Stream(OutputStream),
 }
 
 /// The regular file to be replaced.
@@ -78,7 +78,9 @@ impl OutputFile {
             },
             Destination::Regular(target, metadata) => beside_or_in(target, &metadata)?,
             Destination::Descriptor => OutputMode::Direct(open_there(path)?),
-            Destination::Stream => OutputMode::Stream(Stream::open(path, &|| stop.is_asked())?),
+            Destination::Stream => {
+                OutputMode::Stream(OutputStream::open(path, &|| stop.is_asked())?)
+            }
         };
         Ok(Self {
             path: path.to_owned(),

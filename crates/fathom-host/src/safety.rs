@@ -41,7 +41,7 @@ pub enum Refusal {
         /// The device or file that would be written.
         path: PathBuf,
         /// Its current use.
-        usage: Usage,
+        usage: DeviceUse,
     },
     /// A character device that is not known to be safe.
     Harmful {
@@ -68,7 +68,7 @@ pub enum Refusal {
 
 /// Use of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Usage {
+pub enum DeviceUse {
     /// `device` is mounted at `point`.
     Mounted {
         /// The device itself, one stacked on it, or one that backs it.
@@ -155,7 +155,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-impl fmt::Display for Usage {
+impl fmt::Display for DeviceUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mounted { device, point } => {

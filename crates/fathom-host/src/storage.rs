@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fathom_record::Storage;
+use fathom_record::StorageRecord;
 use fathom_sys::files::{DeviceNumber, FileKind};
 
-use crate::block_tree::{BlockDevice, BlockTree, Mount, mount_of};
+use crate::block_tree::{BlockTree, HostDevice, Mount, mount_of};
 
 /// Describes the storage under `path`; for a missing file, under the folder it would be created
 /// in. Unknown fields stay empty.
 #[must_use]
-pub fn storage_under(path: &Path, tree: &BlockTree) -> Storage {
+pub fn storage_under(path: &Path, tree: &BlockTree) -> StorageRecord {
     describe(path, tree, &tree.mounts())
 }
 
@@ -22,17 +22,18 @@ pub fn storage_under(path: &Path, tree: &BlockTree) -> Storage {
 pub fn storages_under<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     tree: &BlockTree,
-) -> Vec<Storage> {
+) -> Vec<StorageRecord> {
     let mounts = tree.mounts();
     let mut seen = HashSet::new();
-    let mut all: Vec<Storage> = Vec::new();
+    let mut all: Vec<StorageRecord> = Vec::new();
     for path in paths {
         if !seen.insert(number_under(path)) {
             continue;
         }
         let storage = describe(path, tree, &mounts);
-        let same =
-            |known: &Storage| (&known.mount, &known.device) == (&storage.mount, &storage.device);
+        let same = |known: &StorageRecord| {
+            (&known.mount, &known.device) == (&storage.mount, &storage.device)
+        };
         if !all.iter().any(same) {
             all.push(storage);
         }
@@ -44,7 +45,7 @@ pub fn storages_under<'a>(
 pub fn disks_under<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     tree: &BlockTree,
-) -> Vec<BlockDevice> {
+) -> Vec<HostDevice> {
     let mounts = tree.mounts();
     let mut seen = HashSet::new();
     let mut disks = Vec::new();
@@ -75,10 +76,10 @@ pub fn number_under(path: &Path) -> Option<(bool, DeviceNumber)> {
     Some((is_device, number(&metadata)))
 }
 
-fn describe(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> Storage {
-    let mut storage = Storage {
+fn describe(path: &Path, tree: &BlockTree, mounts: &[Mount]) -> StorageRecord {
+    let mut storage = StorageRecord {
         path: path.display().to_string(),
-        ..Storage::default()
+        ..StorageRecord::default()
     };
     let (mount, device) = mount_and_device(path, tree, mounts);
     if let Some(mount) = mount {
@@ -96,7 +97,7 @@ fn mount_and_device<'a>(
     path: &Path,
     tree: &BlockTree,
     mounts: &'a [Mount],
-) -> (Option<&'a Mount>, Option<BlockDevice>) {
+) -> (Option<&'a Mount>, Option<HostDevice>) {
     let Some(there) = nearest_existing(path) else {
         return (None, None);
     };
@@ -129,7 +130,7 @@ pub fn is_in_memory(filesystem: &str) -> bool {
 }
 
 /// Fills in the queue's limits. A partition shares the queue of its disk.
-fn describe_queue(device: &BlockDevice, storage: &mut Storage) {
+fn describe_queue(device: &HostDevice, storage: &mut StorageRecord) {
     let disk = device.whole_disk();
     let number = |name: &str| {
         let text = disk.attribute(&format!("queue/{name}"));
@@ -178,7 +179,7 @@ mod tests {
         ] {
             fake.attribute("sda", &format!("queue/{name}"), text);
         }
-        let mut storage = Storage::default();
+        let mut storage = StorageRecord::default();
         describe_queue(&fake.tree().named("sda1").unwrap(), &mut storage);
         assert_eq!(storage.scheduler, "mq-deadline");
         assert_eq!(storage.logical_block_bytes, 512);

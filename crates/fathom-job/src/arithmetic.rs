@@ -11,7 +11,7 @@ pub(crate) type Literal<'a> = &'a dyn Fn(Piece<'_>) -> Result<Number, Problem>;
 /// Evaluates an expression in parentheses. Also returns whether any number in it had a unit.
 pub(crate) fn evaluate(piece: Piece<'_>, literal: Literal<'_>) -> Result<(i128, bool), Problem> {
     let mut reader = Reader::new(piece, literal);
-    let (value, unit) = reader.whole()?;
+    let (value, unit) = reader.expression()?;
     if value.below == 1 {
         return Ok((value.above, unit));
     }
@@ -37,9 +37,9 @@ pub(crate) fn calculate(text: &str) -> Option<i128> {
             reversed: false,
         })
     };
-    let mut reader = Reader::new(Piece::whole(text), &literal);
+    let mut reader = Reader::new(Piece::new(text), &literal);
     reader.cut = true;
-    reader.whole().ok().map(|(value, _)| value.above)
+    reader.expression().ok().map(|(value, _)| value.above)
 }
 
 /// A fraction in its lowest terms; `below` is at least 1.
@@ -50,7 +50,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    const fn whole(value: i128) -> Self {
+    const fn from_integer(value: i128) -> Self {
         Self {
             above: value,
             below: 1,
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn whole(&mut self) -> Result<(Ratio, bool), Problem> {
+    fn expression(&mut self) -> Result<(Ratio, bool), Problem> {
         let value = self.sum()?;
         match self.peek() {
             None => Ok((value, self.unit)),
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             }
             let result = match operator {
                 b'*' => left.times(right),
-                b'/' => left.over(right).map(|value| self.settled(value)),
+                b'/' => left.over(right).map(|value| self.truncated(value)),
                 _ => remainder(left, right),
             };
             left = self.checked(at, result)?;
@@ -176,9 +176,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the quotient, truncated if requested.
-    const fn settled(&self, value: Ratio) -> Ratio {
+    const fn truncated(&self, value: Ratio) -> Ratio {
         if self.cut {
-            Ratio::whole(value.above / value.below)
+            Ratio::from_integer(value.above / value.below)
         } else {
             value
         }
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         let number = (self.literal)(self.piece.part(self.at..self.at + length))?;
         self.at += length;
         self.unit |= number.unit;
-        Ok(Ratio::whole(number.value))
+        Ok(Ratio::from_integer(number.value))
     }
 
     fn deeper(&mut self) -> Result<(), Problem> {
@@ -279,7 +279,7 @@ fn remainder(left: Ratio, right: Ratio) -> Option<Ratio> {
     if left.below != 1 || right.below != 1 {
         return None;
     }
-    left.above.checked_rem(right.above).map(Ratio::whole)
+    left.above.checked_rem(right.above).map(Ratio::from_integer)
 }
 
 /// Limit of nesting: each level costs stack, and job files written by hand stay far below.
@@ -293,7 +293,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, want: Result<i128, &str>) {
-        let got = integer(Piece::whole(text), 1024).map(|number| number.value);
+        let got = integer(Piece::new(text), 1024).map(|number| number.value);
         assert_eq!(got.map_err(|problem| problem.code), want, "{text}");
     }
 
@@ -353,7 +353,7 @@ mod tests {
 
         #[test]
         fn any_expression_is_read_or_refused(text in "[(][-+*/%^0-9kmg() .]{0,24}") {
-            let _ = integer(Piece::whole(&text), 1024);
+            let _ = integer(Piece::new(&text), 1024);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::Environment;
 use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::findings::Findings;
-use crate::layer::{Accepted, Layer, Written};
+use crate::layer::{Accepted, OptionLayer, WrittenOption};
 use crate::plan::{Job, Options, Plan, Settings, Typed};
 use crate::problem::Problem;
 use crate::refuse;
@@ -36,11 +36,11 @@ pub(crate) struct Builder<'a> {
     /// fio does for `--parse-only` and `--showcmd`.
     pub(crate) values_only: bool,
     /// The layer that following jobs inherit.
-    pub(crate) globals: Layer,
+    pub(crate) globals: OptionLayer,
     /// The options of `globals` as typed, made for the first job that inherits them.
     inherited: Option<Arc<[Typed]>>,
     /// Number of options in `globals` when replaced ones were last removed.
-    globals_settled: usize,
+    globals_compacted: usize,
     /// Number of inherited options and file names that jobs have copies of.
     copies: usize,
     /// Set if the next job waits for all before it, as the first one of a further job file does.
@@ -76,9 +76,9 @@ impl<'a> Builder<'a> {
             values_only: false,
             reporter: Reporter::new(misread),
             settings: Settings::default(),
-            globals: Layer::of_engine(vocabulary.default_engine()),
+            globals: OptionLayer::of_engine(vocabulary.default_engine()),
             inherited: None,
-            globals_settled: 0,
+            globals_compacted: 0,
             wall: false,
             changing: Vec::new(),
             sections_seen: Vec::new(),
@@ -96,19 +96,19 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns a layer for a new job, on top of the globals.
-    pub(crate) fn inherit(&self) -> Layer {
+    pub(crate) fn inherit(&self) -> OptionLayer {
         self.layer_of(self.globals.options.clone())
     }
 
     /// Returns the layer of a `[global]` section, to be passed to [`Self::finish_global`]. The
     /// inherited options are moved, not copied, because each such section may add a file name.
-    pub(crate) fn extend_globals(&mut self) -> Layer {
+    pub(crate) fn extend_globals(&mut self) -> OptionLayer {
         let options = std::mem::take(&mut self.globals.options);
         self.layer_of(options)
     }
 
-    fn layer_of(&self, options: Options) -> Layer {
-        Layer {
+    fn layer_of(&self, options: Options) -> OptionLayer {
+        OptionLayer {
             options,
             own: Vec::new(),
             name: None,
@@ -117,7 +117,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Applies the options of a section by rank: units first, file names and engine options last.
-    pub(crate) fn apply_sorted(&mut self, layer: &mut Layer, mut written: Vec<Written>) {
+    pub(crate) fn apply_sorted(
+        &mut self,
+        layer: &mut OptionLayer,
+        mut written: Vec<WrittenOption>,
+    ) {
         let rank = |name: &str| table::find(name).map_or(3, Row::rank);
         written.sort_by_key(|written| rank(written.option_name()));
         for written in written {
@@ -126,7 +130,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Applies one option.
-    pub(crate) fn apply(&mut self, layer: &mut Layer, written: Written) {
+    pub(crate) fn apply(&mut self, layer: &mut OptionLayer, written: WrittenOption) {
         let name = written.option_name();
         let engine = layer.options.engine;
         let row = match self.vocabulary.find(name, engine) {
@@ -178,13 +182,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn value_error(&mut self, written: &Written, problem: Problem) {
+    fn value_error(&mut self, written: &WrittenOption, problem: Problem) {
         let spot = spot_of(written, &problem);
         self.reporter.error(&spot, problem);
     }
 
     /// Completes a `[global]` section, or the command line before the first job.
-    pub(crate) fn finish_global(&mut self, layer: Layer) {
+    pub(crate) fn finish_global(&mut self, layer: OptionLayer) {
         let pairs = layer
             .typed()
             .into_iter()
@@ -195,26 +199,26 @@ impl<'a> Builder<'a> {
         self.globals.own.extend(layer.own);
         self.inherited = None;
         // Not for each section: that would take quadratic time.
-        if self.globals.own.len() > 2 * self.globals_settled + SETTLED_MIN {
-            self.settle_globals();
+        if self.globals.own.len() > 2 * self.globals_compacted + COMPACTED_MIN {
+            self.compact_globals();
         }
         self.globals_refused |= self.has_new_errors();
     }
 
     /// Removes inherited options that a later one replaces.
-    fn settle_globals(&mut self) {
+    fn compact_globals(&mut self) {
         let mut said = HashSet::new();
         let own = &mut self.globals.own;
         own.reverse();
         own.retain(|known| known.adds || said.insert(known.name));
         own.reverse();
-        self.globals_settled = own.len();
+        self.globals_compacted = own.len();
     }
 
     /// Returns the options that jobs inherit, as typed.
     fn inherited(&mut self) -> Arc<[Typed]> {
         if self.inherited.is_none() {
-            self.settle_globals();
+            self.compact_globals();
         }
         let typed = || self.globals.typed().into();
         Arc::clone(self.inherited.get_or_insert_with(typed))
@@ -234,9 +238,9 @@ impl<'a> Builder<'a> {
     pub(crate) fn begin_job_file(&mut self, first: bool) {
         if !first {
             self.keep_jobless();
-            self.globals = Layer::of_engine(self.vocabulary.default_engine());
+            self.globals = OptionLayer::of_engine(self.vocabulary.default_engine());
             self.inherited = None;
-            self.globals_settled = 0;
+            self.globals_compacted = 0;
             self.globals_refused = false;
             self.plan.global_options.clear();
             self.wall = true;
@@ -251,7 +255,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Completes a job: checks it and adds it to the plan.
-    pub(crate) fn finish_job(&mut self, section: &str, header: &Spot, mut layer: Layer) {
+    pub(crate) fn finish_job(&mut self, section: &str, header: &Spot, mut layer: OptionLayer) {
         if std::mem::take(&mut self.wall) {
             layer.options.stonewall = true;
         }
@@ -325,7 +329,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Jobs of a reporting group must agree on `lat_percentiles`, as in fio.
-    fn check_group(&mut self, layer: &Layer, header: &Spot) {
+    fn check_group(&mut self, layer: &OptionLayer, header: &Spot) {
         let options = &layer.options;
         if options.stonewall || options.new_group {
             self.group_percentiles = None;
@@ -418,7 +422,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Returns the place of a problem: in the value, or at the name of a bare option.
-fn spot_of(written: &Written, problem: &Problem) -> Spot {
+fn spot_of(written: &WrittenOption, problem: &Problem) -> Spot {
     match &written.value {
         Some(value) if written.replaced.is_none() => value.part(problem.at.clone()),
         Some(value) => value.clone(),
@@ -427,7 +431,7 @@ fn spot_of(written: &Written, problem: &Problem) -> Spot {
 }
 
 /// Below this number of inherited options, replaced ones are not worth removing.
-const SETTLED_MIN: usize = 64;
+const COMPACTED_MIN: usize = 64;
 
 /// Limit of copied options and names, some 200 bytes each. Jobs share what they inherit until a
 /// `[global]` section follows or a job adds a file name, so files written by hand stay far below.

@@ -12,7 +12,7 @@ pub(crate) fn read<'t>(
     file: &mut dyn FnMut(Piece<'t>) -> Result<Vec<u8>, Problem>,
     mut offsets: Option<&mut Vec<usize>>,
 ) -> Result<Vec<u8>, Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     let mut bytes = Vec::new();
     let mut at = 0;
     while at < text.len() {

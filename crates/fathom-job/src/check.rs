@@ -8,7 +8,7 @@ use fathom_core::{Direction, Synchronous};
 
 use crate::Environment;
 use crate::findings::Findings;
-use crate::layer::{Layer, Written};
+use crate::layer::{OptionLayer, WrittenOption};
 use crate::logs::LogValue;
 use crate::number;
 use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
@@ -17,20 +17,20 @@ use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::NO_CPU;
 
-/// Checks of one finished job, before the machine's disks are looked at.
+/// Checks of one finished job, before the disks of the machine are examined.
 ///
 /// Every rule reports at the option that breaks it, so all are applied even if some fail. A few
-/// also settle what fio settles silently (`iodepth_batch_complete_max` below the minimum), which is
-/// why the layer is mutable.
+/// also correct what fio corrects silently (`iodepth_batch_complete_max` below the minimum), so
+/// the layer is mutable.
 pub(crate) struct JobCheck<'a> {
     pub(crate) reporter: &'a mut Reporter,
     pub(crate) environment: &'a dyn Environment,
     /// The layer that the job inherits.
-    pub(crate) globals: &'a Layer,
+    pub(crate) globals: &'a OptionLayer,
     /// The jobs defined before this one.
     pub(crate) earlier: &'a [Job],
     pub(crate) name: &'a str,
-    pub(crate) layer: &'a mut Layer,
+    pub(crate) layer: &'a mut OptionLayer,
     /// Place of the section's header.
     pub(crate) header: &'a Spot,
 }
@@ -65,9 +65,9 @@ impl JobCheck<'_> {
         else {
             return;
         };
-        let percent = |written: &Written| {
+        let percent = |written: &WrittenOption| {
             let text = written.text().unwrap_or_default();
-            number::counted(Piece::whole(text), 1024, 0, 100, &mut Findings::new(true))
+            number::counted(Piece::new(text), 1024, 0, 100, &mut Findings::new(true))
         };
         if let (Ok(reads), Ok(writes)) = (percent(&read), percent(&write))
             && reads + writes != 100
@@ -343,7 +343,7 @@ impl JobCheck<'_> {
     }
 
     /// Returns an option written in this section, not an inherited one.
-    fn own(&self, name: &str) -> Option<Written> {
+    fn own(&self, name: &str) -> Option<WrittenOption> {
         self.layer.find(name).cloned()
     }
 
@@ -395,7 +395,7 @@ fn smallest(size: &BlockSize) -> u64 {
     }
 }
 
-fn value(written: &Written) -> Spot {
+fn value(written: &WrittenOption) -> Spot {
     written.value.as_ref().unwrap_or(&written.name).clone()
 }
 

@@ -9,7 +9,7 @@ use crate::file;
 use crate::findings::Findings;
 use crate::getopt::{CommandLine, Word};
 use crate::help;
-use crate::layer::{Layer, Written};
+use crate::layer::{OptionLayer, WrittenOption};
 use crate::problem::Problem;
 use crate::showcmd;
 use crate::source::Spot;
@@ -17,7 +17,7 @@ use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{Row, known};
 use crate::vocabulary::Vocabulary;
-use crate::{Dialect, Environment, Invocation, LogFull, Refusal, SelfTest};
+use crate::{Dialect, Environment, Invocation, LogFull, RefusedInvocation, SelfTest};
 
 /// Parses a command line, without the program name, and the job files it names.
 ///
@@ -31,7 +31,7 @@ pub fn parse(
     args: &[String],
     dialect: Dialect,
     environment: &dyn Environment,
-) -> Result<Invocation, Box<Refusal>> {
+) -> Result<Invocation, Box<RefusedInvocation>> {
     let strict = environment
         .variable(STRICT)
         .is_some_and(|value| value == "1");
@@ -50,7 +50,7 @@ pub fn parse(
 pub fn parse_leniently(
     args: &[String],
     environment: &dyn Environment,
-) -> Result<Invocation, Box<Refusal>> {
+) -> Result<Invocation, Box<RefusedInvocation>> {
     read(args, Dialect::Fathom, Severity::Warning, environment)
 }
 
@@ -59,11 +59,11 @@ fn read(
     dialect: Dialect,
     misread: Severity,
     environment: &dyn Environment,
-) -> Result<Invocation, Box<Refusal>> {
+) -> Result<Invocation, Box<RefusedInvocation>> {
     let mut reader = Reader {
         builder: Builder::new(environment, misread),
         dialect,
-        layer: Layer::default(),
+        layer: OptionLayer::default(),
         job: None,
         files: Vec::new(),
         show_command: false,
@@ -85,7 +85,7 @@ struct Reader<'a> {
     builder: Builder<'a>,
     dialect: Dialect,
     /// The layer of the current job, or of the globals.
-    layer: Layer,
+    layer: OptionLayer,
     /// Name of the current job and place of its `--name`; `None` while options are global.
     job: Option<(String, Spot)>,
     files: Vec<Spot>,
@@ -130,7 +130,7 @@ impl Reader<'_> {
                 .reporter
                 .error(&value.part(problem.at.clone()), problem);
         }
-        let written = Written {
+        let written = WrittenOption {
             name,
             value,
             replaced,
@@ -143,7 +143,7 @@ impl Reader<'_> {
     }
 
     /// Handles `--name`, which ends the job or the globals before it.
-    fn begin(&mut self, written: &Written) {
+    fn begin(&mut self, written: &WrittenOption) {
         self.end();
         let text = written.text().unwrap_or_default().trim();
         self.layer = self.builder.inherit();
@@ -276,7 +276,7 @@ impl Reader<'_> {
         self.instead = Some(Invocation::SelfTest(test));
     }
 
-    fn finish(mut self) -> Result<Invocation, Box<Refusal>> {
+    fn finish(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
         self.end();
         self.keep_job_files();
         let mut standard_input_read = false;
@@ -312,7 +312,7 @@ impl Reader<'_> {
             }
         }
         if diagnostics.has_errors() {
-            return Err(Box::new(Refusal {
+            return Err(Box::new(RefusedInvocation {
                 diagnostics,
                 sound: plan,
                 settings,

@@ -95,7 +95,7 @@ pub(crate) fn read(
     if matches!(text, "help" | "?") {
         return Ok(None);
     }
-    for piece in Piece::whole(text).split(&[',']) {
+    for piece in Piece::new(text).split(&[',']) {
         let word = piece.trim();
         if let Some(number) = word.text.strip_prefix("job:") {
             let job = number.parse().map_err(|_| {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use crate::build::Builder;
 use crate::diagnostics::{Diagnostic, Severity};
-use crate::layer::{Layer, Written};
+use crate::layer::{OptionLayer, WrittenOption};
 use crate::lines::{self, Item};
 use crate::problem::Problem;
 use crate::source::Origin;
@@ -66,7 +66,7 @@ struct Section {
     header: Spot,
     /// Set if `--section` excludes it.
     skipped: bool,
-    options: Vec<Written>,
+    options: Vec<WrittenOption>,
     /// Set once the error about too many options was reported.
     overfull: bool,
 }
@@ -187,7 +187,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             }
         }
         if let Some(section) = &mut self.section {
-            section.options.push(Written {
+            section.options.push(WrittenOption {
                 name,
                 value,
                 replaced: replaced.map(|replaced| replaced.text),
@@ -289,7 +289,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             return;
         }
         let global = section.name.starts_with("global");
-        let mut layer: Layer = match global {
+        let mut layer: OptionLayer = match global {
             true => self.builder.extend_globals(),
             false => self.builder.inherit(),
         };

@@ -74,7 +74,7 @@ impl Findings {
     ///
     /// Every reader that is stricter than fio goes through here, so that the fate of such a text is
     /// decided in one place, [`crate::reporter::Reporter`].
-    pub(crate) fn settle<T: Shown>(
+    pub(crate) fn documented_or_fio<T: Shown>(
         &mut self,
         documented: impl FnOnce(&mut Self) -> Result<T, Problem>,
         fio: impl FnOnce() -> Option<Reading<T>>,
@@ -92,7 +92,7 @@ impl Findings {
     }
 
     /// Returns the documented reading of a value that must be present, else fio's.
-    pub(crate) fn settle_one<T: Shown>(
+    pub(crate) fn documented_or_fio_value<T: Shown>(
         &mut self,
         documented: impl FnOnce(&mut Self) -> Result<T, Problem>,
         fio: impl FnOnce() -> Option<T>,

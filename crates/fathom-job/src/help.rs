@@ -147,7 +147,7 @@ pub(crate) fn engine(
     let Some(wanted) = name.filter(|name| !name.trim().is_empty()) else {
         return Ok(Invocation::Print(all_engines(vocabulary)));
     };
-    let pieces = Piece::whole(wanted).split(&[',']);
+    let pieces = Piece::new(wanted).split(&[',']);
     let name = pieces[0].trim();
     let Some(engine) = vocabulary.engine(name.text) else {
         let why = format!("unknown engine `{}`", name.text);

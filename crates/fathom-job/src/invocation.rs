@@ -25,7 +25,7 @@ impl Dialect {
 
 /// A command line that is refused.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct RefusedInvocation {
     /// All findings, at least one of them an error.
     pub diagnostics: Diagnostics,
     /// The jobs without errors of their own or inherited ones, so that the caller can report in the

@@ -7,7 +7,7 @@ use crate::source::Spot;
 
 /// An option as written in a job file or on the command line.
 #[derive(Clone, Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenOption {
     pub(crate) name: Spot,
     /// Place of the value; `None` for a bare name.
     pub(crate) value: Option<Spot>,
@@ -17,7 +17,7 @@ pub(crate) struct Written {
     pub(crate) full_name: Option<String>,
 }
 
-impl Written {
+impl WrittenOption {
     /// Returns the full name.
     pub(crate) fn option_name(&self) -> &str {
         self.full_name
@@ -44,7 +44,7 @@ pub(crate) struct Accepted {
     pub(crate) name: &'static str,
     /// Set if it adds to earlier ones of its name instead of replacing them.
     pub(crate) adds: bool,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenOption,
 }
 
 /// The options of one section, applied on top of the inherited ones.
@@ -52,7 +52,7 @@ pub(crate) struct Accepted {
 /// `options` is the effective result; `own` remembers what this section wrote, for places in
 /// messages, for the report, and for rules that apply to options of one section only.
 #[derive(Clone, Default)]
-pub(crate) struct Layer {
+pub(crate) struct OptionLayer {
     pub(crate) options: Options,
     /// Accepted options of this section itself, in reading order.
     pub(crate) own: Vec<Accepted>,
@@ -62,7 +62,7 @@ pub(crate) struct Layer {
     pub(crate) engine_refused: bool,
 }
 
-impl Layer {
+impl OptionLayer {
     /// Returns a layer without options, for jobs with this engine.
     pub(crate) fn of_engine(engine: &'static EngineInfo) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Layer {
     }
 
     /// Returns the option of this name as this section wrote it last.
-    pub(crate) fn find(&self, name: &str) -> Option<&Written> {
+    pub(crate) fn find(&self, name: &str) -> Option<&WrittenOption> {
         let mut accepted = self.own.iter().rev();
         let found = accepted.find(|accepted| accepted.name == name);
         found.map(|accepted| &accepted.written)

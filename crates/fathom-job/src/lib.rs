@@ -59,7 +59,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use environment::Environment;
 pub use file::JOB_FILE_BYTES_MAX;
 pub use help::option_examples;
-pub use invocation::{Dialect, Invocation, Refusal, SelfTest};
+pub use invocation::{Dialect, Invocation, RefusedInvocation, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::file_names;

@@ -42,7 +42,7 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
 
 fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
     if bytes.len() > LENGTH_MAX {
-        let spot = whole(file, number, &bytes[..SHOWN]);
+        let spot = line_spot(file, number, &bytes[..SHOWN]);
         let length = bytes.len();
         return Some(
             bad(
@@ -59,7 +59,7 @@ fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
         return None;
     }
     if let Err(error) = std::str::from_utf8(code) {
-        let mut spot = whole(file, number, code);
+        let mut spot = line_spot(file, number, code);
         let start = String::from_utf8_lossy(&code[..error.valid_up_to()]).len();
         spot.range.start = start;
         return Some(bad(
@@ -169,8 +169,8 @@ fn option(spot: Spot) -> Item {
     }
 }
 
-/// A whole line, which may not be text.
-fn whole(file: &Arc<str>, number: u32, bytes: &[u8]) -> Spot {
+/// Returns the place of an entire line, which may not be text.
+fn line_spot(file: &Arc<str>, number: u32, bytes: &[u8]) -> Spot {
     let text = String::from_utf8_lossy(bytes).trim_end().to_owned();
     Spot {
         range: 0..text.len(),

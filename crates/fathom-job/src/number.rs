@@ -44,7 +44,7 @@ pub(crate) fn counted(
 }
 
 /// Reads a number that is part of a value, or fio's reading of a text that is not a number.
-pub(crate) fn settled(
+pub(crate) fn read_part(
     piece: Piece<'_>,
     kb_base: u64,
     min: u64,
@@ -52,7 +52,7 @@ pub(crate) fn settled(
     findings: &mut Findings,
 ) -> Result<u64, Problem> {
     let fio = || reading::in_range(reading::count(piece.text.trim(), kb_base)?, min, max);
-    findings.settle_one(|f| counted(piece, kb_base, min, max, f), fio)
+    findings.documented_or_fio_value(|f| counted(piece, kb_base, min, max, f), fio)
 }
 
 /// Reads bytes, or a percentage of at most 100.
@@ -287,13 +287,13 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, kb_base: u64, want: i128) {
-        let got = integer(Piece::whole(text), kb_base).map(|number| number.value);
+        let got = integer(Piece::new(text), kb_base).map(|number| number.value);
         assert_eq!(got, Ok(want), "{text}");
     }
 
     #[track_caller]
     fn refuse(text: &str, code: &str) {
-        let got = integer(Piece::whole(text), 1024).map(|number| number.value);
+        let got = integer(Piece::new(text), 1024).map(|number| number.value);
         assert_eq!(got.map_err(|problem| problem.code), Err(code), "{text}");
     }
 
@@ -354,13 +354,13 @@ mod tests {
 
     #[test]
     fn a_fraction_is_told_in_a_smaller_unit() {
-        let problem = integer(Piece::whole("1.5g"), 1024).unwrap_err();
+        let problem = integer(Piece::new("1.5g"), 1024).unwrap_err();
         assert_eq!(problem.fix.as_deref(), Some("write `1536m`"));
     }
 
     #[test]
     fn percent_stops_at_a_hundred() {
-        let read = |text| size(Piece::whole(text), 1024, 0, &mut Findings::default());
+        let read = |text| size(Piece::new(text), 1024, 0, &mut Findings::default());
         assert_eq!(read("100%"), Ok(Size::Percent(100)));
         assert_eq!(read("101%").unwrap_err().code, "bad-percent");
         assert_eq!(read("-1%").unwrap_err().code, "bad-percent");
@@ -385,8 +385,8 @@ mod tests {
 
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,12}") {
-            let _ = integer(Piece::whole(&text), 1024);
-            let _ = size(Piece::whole(&text), 1024, 0, &mut Findings::default());
+            let _ = integer(Piece::new(&text), 1024);
+            let _ = size(Piece::new(&text), 1024, 0, &mut Findings::default());
         }
     }
 }

@@ -96,8 +96,8 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// The whole value.
-    pub(crate) const fn whole(text: &'a str) -> Self {
+    /// Creates the piece that is the entire value.
+    pub(crate) const fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn separators_inside_parentheses_do_not_split() {
-        let parts = Piece::whole("(8k-4k)-(2*(4k-1)),1").split(&['-', ',']);
+        let parts = Piece::new("(8k-4k)-(2*(4k-1)),1").split(&['-', ',']);
         let texts: Vec<_> = parts.iter().map(|p| (p.text, p.at)).collect();
         assert_eq!(texts, [("(8k-4k)", 0), ("(2*(4k-1))", 8), ("1", 19)]);
     }

@@ -126,7 +126,7 @@ impl<T: Shown + Eq> Shown for PerDirection<Option<T>> {
 
 /// The part that is used if a single-valued option is given several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counts {
+pub(crate) enum EffectiveEntry {
     First,
     Last,
 }
@@ -136,7 +136,7 @@ pub(crate) fn integer(
     text: &str,
     kb_base: u64,
     (min, max): (u64, u64),
-    counts: Counts,
+    counts: EffectiveEntry,
 ) -> Option<Reading<u64>> {
     parts(text, counts, |rest| {
         in_range(count(rest, kb_base)?, min, max)
@@ -145,7 +145,7 @@ pub(crate) fn integer(
 
 /// An integer that may be negative.
 pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option<Reading<i64>> {
-    parts(text, Counts::First, |rest| {
+    parts(text, EffectiveEntry::First, |rest| {
         let value = count(rest, kb_base)?.cast_signed();
         (min..=max).contains(&value).then_some(value)
     })
@@ -153,7 +153,7 @@ pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option
 
 /// Reads bytes, percent or zones.
 pub(crate) fn size(text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> {
-    parts(text, Counts::Last, |rest| {
+    parts(text, EffectiveEntry::Last, |rest| {
         if rest.ends_with('z') {
             let (zones, rest) = digits(rest)?;
             let zones = u32::try_from(zones).ok()?;
@@ -170,7 +170,7 @@ pub(crate) fn size(text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> 
 
 /// A time.
 pub(crate) fn time(text: &str, bare: Bare) -> Option<Reading<Nanos>> {
-    parts(text, Counts::First, |rest| moment(rest, bare))
+    parts(text, EffectiveEntry::First, |rest| moment(rest, bare))
 }
 
 /// Reads a range of delays: the first two parts that are times. One that is negative counts as 0,
@@ -214,7 +214,7 @@ pub(crate) fn moment(text: &str, bare: Bare) -> Option<Nanos> {
 
 /// Reads a flag, or with a `max` of 1 a boolean: any number but 0 is on.
 pub(crate) fn boolean(text: &str, max: i32) -> Option<Reading<bool>> {
-    parts(text, Counts::First, |rest| {
+    parts(text, EffectiveEntry::First, |rest| {
         let value = digits(rest).map_or_else(|| overflowed(rest), |(value, _)| Some(value))?;
         // fio keeps it in 32 bits.
         let value = u32::try_from(value.cast_unsigned() & u64::from(u32::MAX)).ok()?;
@@ -328,7 +328,7 @@ pub(crate) fn float(text: &str) -> Option<f64> {
 }
 
 /// Reads leading digits, 0 if there are none, like the C library's `atoi`.
-pub(crate) fn whole(text: &str) -> u64 {
+pub(crate) fn atoi(text: &str) -> u64 {
     let body = text.trim_start();
     let end = body.find(|letter: char| !letter.is_ascii_digit());
     body[..end.unwrap_or(body.len())].parse().unwrap_or(0)
@@ -358,14 +358,14 @@ fn digits(text: &str) -> Option<(i64, &str)> {
 /// Reads each part of a value; `None` if none can be read.
 fn parts<T: Copy>(
     text: &str,
-    counts: Counts,
+    counts: EffectiveEntry,
     read: impl Fn(&str) -> Option<T>,
 ) -> Option<Reading<T>> {
     let values: Vec<_> = rests(text).map(read).collect();
     let last = values.iter().copied().flatten().last()?;
     Some(match counts {
-        Counts::First => Reading::of(values[0]),
-        Counts::Last => Reading::Value(last),
+        EffectiveEntry::First => Reading::of(values[0]),
+        EffectiveEntry::Last => Reading::Value(last),
     })
 }
 
@@ -390,7 +390,7 @@ mod tests {
 
     #[track_caller]
     fn number(text: &str, want: Option<u64>) {
-        let got = integer(text, 1024, (0, U32), Counts::First).and_then(Reading::value);
+        let got = integer(text, 1024, (0, U32), EffectiveEntry::First).and_then(Reading::value);
         assert_eq!(got, want, "{text}");
     }
 
@@ -433,11 +433,12 @@ mod tests {
 
     #[test]
     fn a_sign_begins_a_part_of_its_own() {
-        let depth = |text| integer(text, 1024, (1, U32), Counts::First);
+        let depth = |text| integer(text, 1024, (1, U32), EffectiveEntry::First);
         assert_eq!(depth("-4"), Some(Reading::Nothing));
         assert_eq!(depth("0,0"), None);
         assert_eq!(depth("4,0"), Some(Reading::Value(4)));
-        let mix = |text| integer(text, 1024, (0, 100), Counts::Last).and_then(Reading::value);
+        let mix =
+            |text| integer(text, 1024, (0, 100), EffectiveEntry::Last).and_then(Reading::value);
         assert_eq!(mix("-4"), Some(4));
         assert_eq!(mix("4,8"), Some(8));
         assert_eq!(mix("70%"), Some(100));
@@ -532,7 +533,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,12}") {
-            let _ = integer(&text, 1024, (0, U32), Counts::First);
+            let _ = integer(&text, 1024, (0, U32), EffectiveEntry::First);
             let _ = size(&text, 1000, 0);
             let _ = time(&text, Bare::Seconds);
             let _ = boolean(&text, 1);
@@ -544,9 +545,9 @@ mod tests {
             unit in "[kmgtKMG]?b?",
         ) {
             let text = format!("{value}{unit}");
-            let documented = crate::number::integer(crate::problem::Piece::whole(&text), 1024);
+            let documented = crate::number::integer(crate::problem::Piece::new(&text), 1024);
             let documented = documented.map(|number| u64::try_from(number.value).unwrap());
-            let got = integer(&text, 1024, (0, u64::MAX), Counts::First);
+            let got = integer(&text, 1024, (0, u64::MAX), EffectiveEntry::First);
             prop_assert_eq!(got, documented.ok().map(Reading::Value));
         }
     }

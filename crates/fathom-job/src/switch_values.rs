@@ -22,7 +22,7 @@ pub(crate) fn formats(text: &str) -> Result<Vec<OutputFormat>, Problem> {
             .fix(format!("use {names}, or a comma-separated list"))
         })
     };
-    Piece::whole(text)
+    Piece::new(text)
         .split(&[','])
         .into_iter()
         .map(format)
@@ -41,11 +41,11 @@ pub(crate) fn terse_version(text: &str, findings: &mut Findings) -> Result<u32, 
         .fix("use 2, 3, 4 or 5")),
     };
     let fio = || {
-        u32::try_from(reading::whole(text))
+        u32::try_from(reading::atoi(text))
             .ok()
             .filter(|layout| (2..=5).contains(layout))
     };
-    findings.settle_one(documented, fio)
+    findings.documented_or_fio_value(documented, fio)
 }
 
 /// `--eta`.
@@ -65,7 +65,7 @@ pub(crate) fn eta(text: &str, findings: &mut Findings) -> Result<EtaMode, Proble
 
 /// `--eta-interval`.
 pub(crate) fn interval(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
-    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
+    let span = time::read_part(Piece::new(text), Bare::Seconds, findings)?;
     if span < INTERVAL_MIN {
         return Err(Problem::new(
             "out-of-range",
@@ -79,7 +79,7 @@ pub(crate) fn interval(text: &str, findings: &mut Findings) -> Result<Nanos, Pro
 
 /// `--eta-newline`.
 pub(crate) fn newline(text: &str, findings: &mut Findings) -> Result<Option<Nanos>, Problem> {
-    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
+    let span = time::read_part(Piece::new(text), Bare::Seconds, findings)?;
     if span.is_zero() {
         let why = "the interval between status lines cannot be 0, as in fio";
         let problem = Problem::new("out-of-range", 0..text.len(), why);
@@ -90,7 +90,7 @@ pub(crate) fn newline(text: &str, findings: &mut Findings) -> Result<Option<Nano
 
 /// `--status-interval`.
 pub(crate) fn status_interval(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
-    let span = time::settled(Piece::whole(text), Bare::Seconds, findings)?;
+    let span = time::read_part(Piece::new(text), Bare::Seconds, findings)?;
     if span < STATUS_MIN {
         return Err(Problem::new(
             "out-of-range",
@@ -128,7 +128,7 @@ pub(crate) fn names(text: &str) -> Vec<String> {
 
 /// `--trigger-timeout`.
 pub(crate) fn trigger_timeout(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
-    time::settled(Piece::whole(text), Bare::Seconds, findings)
+    time::read_part(Piece::new(text), Bare::Seconds, findings)
 }
 
 /// `--section`.

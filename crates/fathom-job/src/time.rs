@@ -45,13 +45,13 @@ pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
 }
 
 /// Reads a time that is part of a value, or fio's reading of a text that is not a time.
-pub(crate) fn settled(
+pub(crate) fn read_part(
     piece: Piece<'_>,
     bare: Bare,
     findings: &mut Findings,
 ) -> Result<Nanos, Problem> {
     let fio = || reading::moment(piece.text.trim(), bare);
-    findings.settle_one(|_| time(piece, bare), fio)
+    findings.documented_or_fio_value(|_| time(piece, bare), fio)
 }
 
 /// Reads an expression, in which bare numbers are microseconds for every option. That is an error
@@ -155,12 +155,12 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, want: Nanos) {
-        assert_eq!(time(Piece::whole(text), Bare::Seconds), Ok(want), "{text}");
+        assert_eq!(time(Piece::new(text), Bare::Seconds), Ok(want), "{text}");
     }
 
     #[track_caller]
     fn refuse(text: &str, code: &str, fix: &str) {
-        let problem = time(Piece::whole(text), Bare::Seconds).unwrap_err();
+        let problem = time(Piece::new(text), Bare::Seconds).unwrap_err();
         assert_eq!(
             (problem.code, problem.fix.as_deref()),
             (code, Some(fix)),
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_bare_number_has_the_options_unit() {
-        let got = time(Piece::whole("30"), Bare::Microseconds);
+        let got = time(Piece::new("30"), Bare::Microseconds);
         assert_eq!(got, Ok(Nanos::new(30_000)));
-        let got = time(Piece::whole("(2*30)"), Bare::Microseconds);
+        let got = time(Piece::new("(2*30)"), Bare::Microseconds);
         assert_eq!(got, Ok(Nanos::new(60_000)));
     }
 
@@ -211,7 +211,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,12}") {
-            let _ = time(Piece::whole(&text), Bare::Seconds);
+            let _ = time(Piece::new(&text), Bare::Seconds);
         }
 
         #[test]

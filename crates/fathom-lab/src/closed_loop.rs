@@ -2,7 +2,7 @@
 //! completes, as a psync job with random offsets does.
 
 use fathom_core::{Direction, Nanos, OpKind, Slot, Tick, Xoshiro256, stream_seed};
-use fathom_sim::{Event, JobId, Request, Storage, Submission};
+use fathom_sim::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 /// Load of the jobs.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Load {
 }
 
 /// Runs the jobs and returns the bytes they moved after the ramp.
-pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
+pub(crate) fn closed_loop<S: ModelledStorage>(storage: &mut S, load: &Load) -> u64 {
     let jobs = (0..load.jobs).map(|number| LoopJob::new(number, load));
     let mut jobs: Vec<LoopJob> = jobs.collect();
     for job in &mut jobs {
@@ -36,14 +36,14 @@ pub(crate) fn closed_loop<S: Storage>(storage: &mut S, load: &Load) -> u64 {
         storage.advance(now, &mut events);
         for event in events.drain(..) {
             match event {
-                Event::Completed { job, result, .. } => {
+                StorageEvent::Completed { job, result, .. } => {
                     if now >= begin {
                         bytes += u64::try_from(result).unwrap_or(0);
                     }
                     jobs[job.index()].begin(storage, load, now);
                 }
-                Event::Woken { job } => jobs[job.index()].submit(storage, now),
-                Event::Forgotten { .. } => {}
+                StorageEvent::Woken { job } => jobs[job.index()].submit(storage, now),
+                StorageEvent::Forgotten { .. } => {}
             }
         }
     }
@@ -77,16 +77,16 @@ impl LoopJob {
         }
     }
 
-    fn begin<S: Storage>(&mut self, storage: &mut S, load: &Load, now: Tick) {
+    fn begin<S: ModelledStorage>(&mut self, storage: &mut S, load: &Load, now: Tick) {
         let block = u64::from(load.block);
         let place = self.random.below(load.stride / block) * block;
         self.request.offset = u64::from(self.id.get()) * load.stride + place;
         self.submit(storage, now);
     }
 
-    fn submit<S: Storage>(&mut self, storage: &mut S, now: Tick) {
+    fn submit<S: ModelledStorage>(&mut self, storage: &mut S, now: Tick) {
         // Blocked: submitted again when woken.
-        let (Submission::Accepted | Submission::Blocked) =
+        let (SubmitResult::Accepted | SubmitResult::Blocked) =
             storage.submit(self.id, &self.request, now);
     }
 }

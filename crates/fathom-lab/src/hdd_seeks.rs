@@ -4,7 +4,7 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::Direction;
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Panel, Series};
+use crate::plot::{Panel, PlotLine};
 use crate::published::rows;
 use crate::table::{Cell, Experiment, Table};
 
@@ -39,7 +39,7 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
     let published_all: f64 = published.iter().sum();
     let buckets: Vec<_> = seeks.buckets().collect();
     let all: f64 = buckets.iter().map(|bucket| number(bucket.count)).sum();
-    let mut lines = [Series::default(), Series::default()];
+    let mut lines = [PlotLine::default(), PlotLine::default()];
     lines[0].name = "modelled".into();
     lines[1].name = "published".into();
     let mut table_rows = Vec::new();

@@ -5,7 +5,7 @@ use fathom_core::{Direction, Nanos};
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
 use crate::machines::{LabMachine, MachineSetup};
-use crate::plot::{Panel, Series};
+use crate::plot::{Panel, PlotLine};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
 
@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 #[must_use]
 pub fn hdd_single() -> Table {
     let mut errors = Vec::new();
-    let mut lines = [Series::default(), Series::default()];
+    let mut lines = [PlotLine::default(), PlotLine::default()];
     let mut table_rows = Vec::new();
     for [block, published] in rows::<2>(PUBLISHED) {
         let (Some(kib), Some(published)) = (block, published) else {

@@ -4,7 +4,7 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::{Direction, Nanos};
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Panel, Series};
+use crate::plot::{Panel, PlotLine};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
 
@@ -198,7 +198,7 @@ fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
 
 fn panels(config: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
     let count = config.policies.len();
-    let line = |name: String, column: usize| Series {
+    let line = |name: String, column: usize| PlotLine {
         name,
         points: rows
             .iter()
@@ -212,7 +212,7 @@ fn panels(config: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
         line(format!("{name}, published"), column)
     });
     let ratios = named().map(|(at, name)| line(name.to_owned(), 1 + count + at));
-    let panel = |up: &str, series: Vec<Series>| Panel {
+    let panel = |up: &str, series: Vec<PlotLine>| Panel {
         across: "jobs".into(),
         up: up.into(),
         series: (series.into_iter())

@@ -29,6 +29,6 @@ pub use hdd_tags::{HddTags, hdd_tags};
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, micro_experiments, tags, task_list, task_list_table};
-pub use plot::{Panel, Series, svg};
+pub use plot::{Panel, PlotLine, svg};
 pub use table::{Cell, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

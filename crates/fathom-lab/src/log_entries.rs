@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::command::output;
 use crate::error::{CommandError, LabError};
-use crate::plot::{Panel, Series};
+use crate::plot::{Panel, PlotLine};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -199,7 +199,7 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
-fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> Series {
+fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> PlotLine {
     let own = rows.iter().filter(|row| row[0] == Cell::Text(class.into()));
     let points = own.filter_map(|row| match (&row[1], &row[column]) {
         (Cell::Text(percent), Cell::Count(us)) => {
@@ -208,7 +208,7 @@ fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> Series 
         }
         _ => None,
     });
-    Series {
+    PlotLine {
         name: name.trim_end_matches("_us").into(),
         points: points.collect(),
     }

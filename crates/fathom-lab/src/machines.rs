@@ -2,8 +2,8 @@
 
 use fathom_block::{Policy, QueueConfig, SeekCounts};
 use fathom_core::{BlockDevice, Direction, Nanos, Tick};
-use fathom_sim::{HostConfig, Stack, Storage as _};
-use fathom_virtual::Machine;
+use fathom_sim::{HostConfig, ModelledStorage as _, Stack};
+use fathom_virtual::MachineModel;
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
 
@@ -72,7 +72,7 @@ impl LabMachine {
         if write_cache {
             text.push_str(&format!("\n[{table}.write_cache]\n{CACHE}"));
         }
-        let machine = Machine::parse(file, &text);
+        let machine = MachineModel::parse(file, &text);
         let first = machine.ok().and_then(|machine| machine.first());
         first.expect("our own machine files have queues")
     }

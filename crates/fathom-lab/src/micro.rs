@@ -64,14 +64,14 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
 }
 
 /// Names of a table's columns.
-struct Columns<'a> {
+struct ColumnNames<'a> {
     /// Counted work, as in `adds_per_s_median`.
     rate: &'a str,
     /// The first variants, to which all are compared.
     baselines: &'a [&'a str],
 }
 
-impl Columns<'_> {
+impl ColumnNames<'_> {
     fn names(&self) -> Vec<String> {
         let mut names = vec!["threads".into(), "variant".into()];
         names.extend(["median", "low", "high"].map(|end| format!("{}_per_s_{end}", self.rate)));
@@ -85,7 +85,7 @@ impl Columns<'_> {
 /// Measures all variants with 1, 2, … threads.
 fn table(
     experiment: Experiment,
-    columns: &Columns<'_>,
+    columns: &ColumnNames<'_>,
     variants: &[Variant<'_>],
     config: &Micro<'_>,
     notes: Vec<String>,

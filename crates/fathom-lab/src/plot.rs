@@ -10,12 +10,12 @@ pub struct Panel {
     /// Label of the vertical axis.
     pub up: String,
     /// Lines.
-    pub series: Vec<Series>,
+    pub series: Vec<PlotLine>,
 }
 
 /// Line of a plot.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
+pub struct PlotLine {
     /// Name.
     pub name: String,
     /// Points; the horizontal values are positive and ascending.
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_series_and_its_name_are_drawn() {
-        let series = |name: &str, y| Series {
+        let series = |name: &str, y| PlotLine {
             name: name.into(),
             points: vec![(1.0, y), (64.0, y * 2.0)],
         };

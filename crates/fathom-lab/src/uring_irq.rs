@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 use fathom_record::{PeakLatency, PeakPoint};
 
-use crate::plot::{Panel, Series};
+use crate::plot::{Panel, PlotLine};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -180,12 +180,12 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
     ]
 }
 
-fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> Series {
+fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> PlotLine {
     let of = rows
         .iter()
         .filter(|row| row[2] == Cell::Text(source.into()));
     let points = of.filter_map(|row| Some((row[0].number()?, row.get(column)?.number()?)));
-    Series {
+    PlotLine {
         name: source.into(),
         points: points.collect(),
     }

@@ -8,7 +8,7 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::probe::cpus_online;
 use fathom_host::storage::{is_in_memory, storage_under};
-use fathom_record::Storage;
+use fathom_record::StorageRecord;
 use fathom_setup::translate::JobSetup;
 
 /// Facts about the machine that the rules use.
@@ -26,7 +26,7 @@ pub(super) struct Facts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SectionFacts {
     /// Storage under its first file.
-    pub(super) storage: Storage,
+    pub(super) storage: StorageRecord,
     /// Allocated part of the files.
     pub(super) filled: AllocatedBytes,
     /// Backing storage of its files.
@@ -53,9 +53,12 @@ impl Facts {
                 below.add(&backing_storage(path, &tree, &mounts));
             }
             facts.sections[setup.place.section] = SectionFacts {
-                storage: setup.files.first().map_or_else(Storage::default, |file| {
-                    storage_under(Path::new(&file.path), &tree)
-                }),
+                storage: setup
+                    .files
+                    .first()
+                    .map_or_else(StorageRecord::default, |file| {
+                        storage_under(Path::new(&file.path), &tree)
+                    }),
                 filled: allocated_bytes(files),
                 below,
             };
@@ -72,7 +75,7 @@ impl SectionFacts {
 
     /// Returns true if compressible or duplicate data cost less than other data on this storage.
     pub(super) fn compresses(&self) -> bool {
-        let Storage {
+        let StorageRecord {
             filesystem, device, ..
         } = &self.storage;
         let filesystems = ["zfs", "btrfs", "bcachefs", "f2fs", "squashfs", "erofs"];

@@ -6,8 +6,8 @@ use fathom_engine::Registry;
 use fathom_host::allocated_extents::AllocatedBytes;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::TargetKind;
-use fathom_record::Storage;
-use fathom_setup::fixture::{self, Table};
+use fathom_record::StorageRecord;
+use fathom_setup::fixture::{self, FakeFiles};
 use fathom_setup::translate::translate;
 
 use super::facts::SectionFacts;
@@ -163,13 +163,13 @@ const ONE_GIB: MemoryLimit = MemoryLimit {
 /// Returns facts about ext4 on a device with 4 KiB blocks, and missing files.
 fn ordinary() -> SectionFacts {
     SectionFacts {
-        storage: Storage {
+        storage: StorageRecord {
             filesystem: "ext4".into(),
             device: "sdx".into(),
             scheduler: "mq-deadline".into(),
             logical_block_bytes: 512,
             physical_block_bytes: 4096,
-            ..Storage::default()
+            ..StorageRecord::default()
         },
         ..SectionFacts::default()
     }
@@ -177,7 +177,7 @@ fn ordinary() -> SectionFacts {
 
 fn findings(words: &str, storage_facts: fn(&mut SectionFacts)) -> Vec<Finding> {
     let plan = plan(&format!("--name=t --size=1m {words}"));
-    let translation = translate(&plan, &Table::default(), &mut || 1);
+    let translation = translate(&plan, &FakeFiles::default(), &mut || 1);
     assert!(translation.problems.is_empty(), "{words}");
     let mut section = ordinary();
     storage_facts(&mut section);
@@ -252,7 +252,7 @@ fn nothing_is_said_of_a_plain_job() {
 #[test]
 fn what_jobs_inherit_is_told_once_with_all_of_them() {
     let plan = plan("--size=1m --rw=read --name=a --name=b");
-    let table = Table::default();
+    let table = FakeFiles::default();
     let setups = translate(&plan, &table, &mut || 1).setups;
     let facts = Facts {
         memory: ONE_GIB,
@@ -275,7 +275,7 @@ fn devices_are_written_side_by_side_without_a_word_unless_they_are_verified() {
             bytes: 1 << 30,
             logical_block: 512,
         };
-        let table = Table::of(&[("/dev/x", device)]);
+        let table = FakeFiles::of(&[("/dev/x", device)]);
         let setups = translate(&plan, &table, &mut || 1).setups;
         let facts = Facts {
             sections: vec![ordinary()],

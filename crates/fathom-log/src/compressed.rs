@@ -17,7 +17,7 @@ use flate2::write::ZlibEncoder;
 
 use super::output::Sink;
 use super::record_format::{RecordFile, RecordFormat, RowVisitor};
-use super::row::{Row, Shape};
+use super::row::{LogRow, Shape};
 use super::writer::PAGE_BYTES_MAX;
 
 /// Compressed logs.
@@ -57,7 +57,7 @@ impl RecordFile for Streams {
 }
 
 /// Encodes a record; returns a buffer and the record's length in it.
-fn encode(row: &Row, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
+fn encode(row: &LogRow, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
     let mut record = [0; RECORD_BYTES_MAX];
     let flags = if shape.offset { HAS_OFFSET } else { 0 };
     let flags = flags | if shape.priority { HAS_PRIORITY } else { 0 };
@@ -78,7 +78,7 @@ fn encode(row: &Row, shape: Shape) -> ([u8; RECORD_BYTES_MAX], usize) {
 }
 
 /// Decodes the record at the start of `bytes`; `None` if it is incomplete. Returns its length too.
-fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
+fn decode(bytes: &[u8]) -> Option<(LogRow, Shape, usize)> {
     let word = |at: usize| {
         let bytes = bytes.get(at..at + 8)?;
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
@@ -93,14 +93,14 @@ fn decode(bytes: &[u8]) -> Option<(Row, Shape, usize)> {
         priority: tag & HAS_PRIORITY != 0,
         ..Shape::default()
     };
-    let row = Row {
+    let row = LogRow {
         time_ms: word(0)?,
         value: word(8)?,
         direction: tag & !(HAS_OFFSET | HAS_PRIORITY),
         priority: half(20)?,
         bytes: word(24)?,
         offset: if shape.offset { word(32)? } else { 0 },
-        ..Row::default()
+        ..LogRow::default()
     };
     Some((
         row,
@@ -192,19 +192,21 @@ mod tests {
 
     use super::*;
 
-    fn rows() -> impl Strategy<Value = Row> {
-        (any::<[u64; 4]>(), 0..3_u32, any::<u16>()).prop_map(|(words, direction, priority)| Row {
-            time_ms: words[0],
-            value: words[1],
-            bytes: words[2],
-            offset: words[3],
-            direction,
-            priority: u32::from(priority),
-            ..Row::default()
+    fn rows() -> impl Strategy<Value = LogRow> {
+        (any::<[u64; 4]>(), 0..3_u32, any::<u16>()).prop_map(|(words, direction, priority)| {
+            LogRow {
+                time_ms: words[0],
+                value: words[1],
+                bytes: words[2],
+                offset: words[3],
+                direction,
+                priority: u32::from(priority),
+                ..LogRow::default()
+            }
         })
     }
 
-    fn inflated(bytes: &[u8]) -> (Vec<(Row, Shape)>, io::Result<()>) {
+    fn inflated(bytes: &[u8]) -> (Vec<(LogRow, Shape)>, io::Result<()>) {
         let mut all = Vec::new();
         let end = inflate(&mut &*bytes, &mut |row, shape| {
             all.push((*row, shape));
@@ -213,7 +215,7 @@ mod tests {
         (all, end)
     }
 
-    fn deflated(rows: &[Row], shape: Shape, of_stream: usize) -> Vec<u8> {
+    fn deflated(rows: &[LogRow], shape: Shape, of_stream: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for rows in rows.chunks(of_stream) {
             let encoded = rows.iter().map(|row| encode(row, shape));
@@ -236,7 +238,8 @@ mod tests {
             let shape = Shape { offset, priority, ..Shape::default() };
             let (got, end) = inflated(&deflated(&rows, shape, of_stream));
             prop_assert!(end.is_ok());
-            let kept = |row: &Row| Row { offset: if offset { row.offset } else { 0 }, ..*row };
+            let place = |row: &LogRow| if offset { row.offset } else { 0 };
+            let kept = |row: &LogRow| LogRow { offset: place(row), ..*row };
             let want: Vec<_> = rows.iter().map(|row| (kept(row), shape)).collect();
             prop_assert_eq!(got, want);
         }
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let rows = [Row::default(); 5];
+        let rows = [LogRow::default(); 5];
         let whole = deflated(&rows, Shape::default(), 5);
         let mut ragged = Vec::new();
         deflate(&[0; RECORD_BYTES_MIN + 7], &mut ragged).expect("memory");

@@ -14,7 +14,7 @@ use super::output::{FileFormat, LogFormat, Output, Sink};
 use super::parse::{TextLayout, header, row};
 use super::plan::value_of;
 use super::record_format::{RecordFormat, RowVisitor};
-use super::row::{Row, Shape};
+use super::row::{LogRow, Shape};
 
 /// Converts a log and returns the number of its lines.
 ///
@@ -184,7 +184,7 @@ impl Writer {
         Self::Csv(to, shape)
     }
 
-    fn row(&mut self, row: &Row) -> io::Result<()> {
+    fn row(&mut self, row: &LogRow) -> io::Result<()> {
         match self {
             Self::Text(to, shape) => row.print(*shape, to),
             Self::Csv(to, shape) => {

@@ -1,7 +1,7 @@
 //! Lines of the histogram log: `time, direction, bytes, count, count, …`.
 
 use fathom_stats::Histogram;
-use fathom_workload::{Batch, Item};
+use fathom_workload::{Batch, LogItem};
 
 use super::lines::Columns;
 use super::output::Output;
@@ -42,17 +42,17 @@ impl HistogramAssembly {
         let epoch = columns.epoch(batch);
         for item in batch.items() {
             match item {
-                Item::HistogramBegin => {
+                LogItem::HistogramBegin => {
                     self.counts.fill(0);
                     (self.sum, self.open) = (0, true);
                 }
-                Item::HistogramBin { bucket, count } => {
+                LogItem::HistogramBin { bucket, count } => {
                     // As in fio, the last bucket counts all larger values.
                     let bucket = (bucket as usize).min(Histogram::FIO_BUCKETS - 1);
                     self.counts[bucket] += count;
                     self.sum += count;
                 }
-                Item::HistogramEnd {
+                LogItem::HistogramEnd {
                     direction,
                     time_ns,
                     ops,
@@ -68,7 +68,7 @@ impl HistogramAssembly {
                     self.line(&head, columns.coarseness, output);
                     counts_of_batch.kept += 1;
                 }
-                Item::Op(_) | Item::Window { .. } => {}
+                LogItem::Op(_) | LogItem::Window { .. } => {}
             }
         }
         counts_of_batch

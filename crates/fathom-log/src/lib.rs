@@ -175,7 +175,7 @@ impl Logs {
 
     /// Waits until all entries of the ended jobs are written, and returns line counts and warnings.
     /// Calls `look` meanwhile, so that the caller notices a stop request.
-    pub fn finish(self, look: &dyn Fn(), clock: &Clock) -> Finished {
+    pub fn finish(self, look: &dyn Fn(), clock: &Clock) -> LogSummary {
         drop(self.writer_guard);
         self.writer.thread().unpark();
         let mut pause = Nanos::from_micros(50);
@@ -184,7 +184,7 @@ impl Logs {
             sleep_until(clock, clock.now() + pause);
             pause = Nanos::new(pause.get() * 2).min(STOP_CHECK_MAX);
         }
-        let mut finished = Finished {
+        let mut finished = LogSummary {
             lines: Vec::new(),
             warnings: self.warnings,
             failed: false,
@@ -212,7 +212,7 @@ impl Logs {
 
 /// Summary of the logs written.
 #[derive(Debug, Default)]
-pub struct Finished {
+pub struct LogSummary {
     /// Line counts by setup; `None` for jobs without a log.
     pub lines: Vec<Option<LineCounts>>,
     /// Warnings about lost logs or lines.

@@ -1,17 +1,17 @@
 //! Lines from log entries: `time, value[, max], direction, bytes[, offset], priority[, issued]`.
 
 use fathom_core::Direction;
-use fathom_workload::{Batch, Item, LoggedOp, Series};
+use fathom_workload::{Batch, LogItem, LoggedOp, Series};
 
 use super::format::{Page, Piece};
 use super::output::{LogFormat, Output};
 use super::record_format::RecordFormat;
-use super::row::{CLASS_SHIFT, REAL_TIME, Row, Shape};
+use super::row::{CLASS_SHIFT, LogRow, REAL_TIME, Shape};
 
 /// Columns of a job's lines, and the form of their values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
-    pub(crate) value: Value,
+    pub(crate) value: WindowValues,
     pub(crate) offset: bool,
     /// Show the whole priority, not only whether its class is real-time.
     pub(crate) priority: bool,
@@ -28,7 +28,7 @@ impl Columns {
     /// Returns the columns that lines have.
     pub(super) fn shape(&self) -> Shape {
         Shape {
-            max: self.value == Value::Both,
+            max: self.value == WindowValues::Both,
             offset: self.offset,
             priority: self.priority,
             issued: self.issue_time,
@@ -39,8 +39,8 @@ impl Columns {
     #[inline]
     const fn shown(&self, line: &Line<'_>) -> u64 {
         match self.value {
-            Value::Max => line.max,
-            Value::Mean | Value::Both => line.value,
+            WindowValues::Max => line.max,
+            WindowValues::Mean | WindowValues::Both => line.value,
         }
     }
 
@@ -60,7 +60,7 @@ impl Columns {
 
 /// Values in the lines of an averaging window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum WindowValues {
     #[default]
     Mean,
     Max,
@@ -148,7 +148,7 @@ fn write_lines(
         }
         let page = &mut output.page;
         match item {
-            Item::Op(op) => {
+            LogItem::Op(op) => {
                 let mut time_ns = op.time_ns;
                 if which == Series::Slat {
                     if op.early {
@@ -166,7 +166,7 @@ fn write_lines(
                 };
                 writer.write_line(page, &line);
             }
-            Item::Window {
+            LogItem::Window {
                 series,
                 direction,
                 time_ns,
@@ -220,8 +220,8 @@ impl RecordLines {
         }
     }
 
-    fn row(&self, line: &Line<'_>) -> Row {
-        Row {
+    fn row(&self, line: &Line<'_>) -> LogRow {
+        LogRow {
             time_ms: self.epoch_ns.saturating_add(line.time_ns) / MILLISECOND,
             value: self.columns.shown(line),
             max: line.max,
@@ -328,7 +328,7 @@ impl LineWriter for TextLines {
     fn write_line(&mut self, page: &mut Page, line: &Line<'_>) {
         self.time(page, line.time_ns);
         page.number(self.columns.shown(line));
-        if self.columns.value == Value::Both {
+        if self.columns.value == WindowValues::Both {
             page.text(b", ");
             page.number(line.max);
         }

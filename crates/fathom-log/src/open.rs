@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fathom_host::output_file::{Destination, Stream};
+use fathom_host::output_file::{Destination, OutputStream};
 use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::files;
 
@@ -33,7 +33,7 @@ pub enum LogDestination {
     /// A regular file.
     File(File),
     /// A pipe or a device.
-    Stream(Stream),
+    Stream(OutputStream),
 }
 
 impl OpenLog {
@@ -45,7 +45,7 @@ impl OpenLog {
     pub fn open(path: &Path, append: bool, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let missing = match Destination::of(path)? {
             Destination::Stream => {
-                let stream = Stream::open(path, stop)?;
+                let stream = OutputStream::open(path, stop)?;
                 return Ok(Self {
                     to: Some(LogDestination::Stream(stream)),
                     append,

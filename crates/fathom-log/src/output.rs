@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use fathom_host::output_file::{OutputFile, Stop, Stream};
+use fathom_host::output_file::{OutputFile, OutputStream, Stop};
 
 use super::format::Page;
 use super::record_format::{RecordFile, RecordFormat};
@@ -15,7 +15,7 @@ pub(super) enum Sink {
     /// A regular file, written in place.
     File(File),
     /// A pipe or a device.
-    Stream(Stream, Stop),
+    Stream(OutputStream, Stop),
     /// A file that is renamed into place when it is complete.
     Whole(OutputFile),
     Memory(Vec<u8>),

@@ -23,7 +23,7 @@ use parquet::schema::types::Type;
 
 use super::output::Sink;
 use super::record_format::{RecordFile, RecordFormat, RowVisitor};
-use super::row::{Row, Shape, WORDS};
+use super::row::{LogRow, Shape, WORDS};
 use super::writer::TABLE_PAGE_BYTES_MAX;
 
 /// Parquet logs.
@@ -63,17 +63,17 @@ impl Table {
             Ok(Arc::new(field.with_logical_type(Some(signed)).build()?))
         });
         let fields: Result<Vec<_>, ParquetError> = fields.collect();
-        let schema = Type::group_type_builder("log").with_fields(fields.map_err(told)?);
+        let schema = Type::group_type_builder("log").with_fields(fields.map_err(io_error)?);
         let properties = WriterProperties::builder()
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::DELTA_BINARY_PACKED)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .set_created_by(concat!("fathom ", env!("CARGO_PKG_VERSION")).to_owned());
-        let schema = Arc::new(schema.build().map_err(told)?);
+        let schema = Arc::new(schema.build().map_err(io_error)?);
         let writer = SerializedFileWriter::new(to, schema, Arc::new(properties.build()));
         Ok(Self {
-            writer: writer.map_err(told)?,
+            writer: writer.map_err(io_error)?,
             places: columns.into_iter().map(|(place, _)| place).collect(),
             column: Vec::new(),
         })
@@ -83,7 +83,7 @@ impl Table {
 impl RecordFile for Table {
     /// Writes rows, given as words, as one row group.
     fn write_page(&mut self, records: &[u8]) -> io::Result<()> {
-        let mut group = self.writer.next_row_group().map_err(told)?;
+        let mut group = self.writer.next_row_group().map_err(io_error)?;
         for &place in &self.places {
             self.column.clear();
             let words = records.chunks_exact(WORDS * 8).map(|row| {
@@ -91,20 +91,22 @@ impl RecordFile for Table {
                 i64::from_ne_bytes(word.try_into().unwrap_or_default())
             });
             self.column.extend(words);
-            let Some(mut column) = group.next_column().map_err(told)? else {
+            let Some(mut column) = group.next_column().map_err(io_error)? else {
                 break; // as many as the schema has
             };
             let values = column.typed::<Int64Type>();
-            values.write_batch(&self.column, None, None).map_err(told)?;
-            column.close().map_err(told)?;
+            values
+                .write_batch(&self.column, None, None)
+                .map_err(io_error)?;
+            column.close().map_err(io_error)?;
         }
-        group.close().map_err(told)?;
+        group.close().map_err(io_error)?;
         Ok(())
     }
 
     /// Writes the footer, without which the rows before an error would be unreadable.
     fn finish(self: Box<Self>) -> io::Result<Sink> {
-        self.writer.into_inner().map_err(told)
+        self.writer.into_inner().map_err(io_error)
     }
 }
 
@@ -118,7 +120,7 @@ impl std::fmt::Debug for Table {
 
 /// Reads a file row by row.
 fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
-    let reader = SerializedFileReader::new(file).map_err(told)?;
+    let reader = SerializedFileReader::new(file).map_err(io_error)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<&str> = schema
         .columns()
@@ -129,7 +131,7 @@ fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
         return Err(other("its columns are not those of a log"));
     };
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(told)?;
+        let group = reader.get_row_group(group).map_err(io_error)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
         let mut words = vec![[0; WORDS]; rows];
         for (column, &place) in places.iter().enumerate() {
@@ -138,7 +140,7 @@ fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
             }
         }
         for words in words {
-            let row = Row::of_words(words, shape);
+            let row = LogRow::of_words(words, shape);
             each(
                 &row.ok_or_else(|| other("a number is too large for its column"))?,
                 shape,
@@ -149,7 +151,7 @@ fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
 }
 
 fn column_of(group: &dyn RowGroupReader, column: usize, rows: usize) -> io::Result<Vec<i64>> {
-    let reader = group.get_column_reader(column).map_err(told)?;
+    let reader = group.get_column_reader(column).map_err(io_error)?;
     let ColumnReader::Int64ColumnReader(mut reader) = reader else {
         return Err(other("a column does not hold 64-bit numbers"));
     };
@@ -158,7 +160,7 @@ fn column_of(group: &dyn RowGroupReader, column: usize, rows: usize) -> io::Resu
         let left = rows - values.len();
         let read = reader
             .read_records(left, None, None, &mut values)
-            .map_err(told)?;
+            .map_err(io_error)?;
         if read.1 == 0 {
             return Err(other("a column has fewer rows than there are"));
         }
@@ -170,7 +172,7 @@ fn other(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn told(error: ParquetError) -> io::Error {
+fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(inner) => *inner,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead};
 
-use super::row::{Row, Shape, WORDS, Words};
+use super::row::{LogRow, Shape, WORDS, Words};
 
 /// Columns of a text log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn matches(line: &str, layout: &TextLayout) -> bool {
 }
 
 /// Parses a line.
-pub(super) fn row(line: &str, layout: &TextLayout) -> Result<Row, LineError> {
+pub(super) fn row(line: &str, layout: &TextLayout) -> Result<LogRow, LineError> {
     let mut words: Words = [0; WORDS];
     let mut columns = line.split(',').map(str::trim);
     for &place in &layout.places {
@@ -102,7 +102,7 @@ pub(super) fn row(line: &str, layout: &TextLayout) -> Result<Row, LineError> {
     if columns.next().is_some() {
         return Err(LineError::TooManyColumns);
     }
-    Row::of_words(words, layout.shape).ok_or(LineError::TooLarge)
+    LogRow::of_words(words, layout.shape).ok_or(LineError::TooLarge)
 }
 
 /// Reason why a line is not one of a log.

@@ -12,7 +12,7 @@ use fathom_setup::translate::priority;
 use fathom_workload::{LogConfig, Series, WhenFull};
 
 use super::compressed;
-use super::lines::{Columns, Value};
+use super::lines::{Columns, WindowValues};
 use super::output::{FileFormat, LogFormat};
 use super::record_format::RecordFormat;
 
@@ -272,9 +272,9 @@ fn columns(options: &Options, epoch: &dyn Fn(u32) -> u64) -> Columns {
     let logs = &options.logs;
     Columns {
         value: match logs.value {
-            LogValue::Average => Value::Mean,
-            LogValue::Max => Value::Max,
-            LogValue::Both => Value::Both,
+            LogValue::Average => WindowValues::Mean,
+            LogValue::Max => WindowValues::Max,
+            LogValue::Both => WindowValues::Both,
         },
         offset: logs.offset,
         priority: logs.priority,

@@ -9,7 +9,7 @@ use std::io;
 
 use super::format::Page;
 use super::output::{FileFormat, Sink};
-use super::row::{Row, Shape};
+use super::row::{LogRow, Shape};
 use super::{compressed, parquet};
 
 /// Format of a log file other than text.
@@ -32,7 +32,7 @@ pub(super) struct RecordFormat {
     /// Returns a part of a shape that it has no column for.
     pub(super) lacks: fn(Shape) -> Option<&'static str>,
     /// Appends a line to a page.
-    pub(super) encode: fn(&Row, Shape, &mut Page),
+    pub(super) encode: fn(&LogRow, Shape, &mut Page),
     /// Starts a file.
     pub(super) start: fn(Sink, &FileFormat) -> io::Result<Box<dyn RecordFile>>,
     /// Passes each row of a file to a visitor.
@@ -40,7 +40,7 @@ pub(super) struct RecordFormat {
 }
 
 /// Callback for each row; an error ends the reading.
-pub(super) type RowVisitor<'a> = &'a mut dyn FnMut(&Row, Shape) -> io::Result<()>;
+pub(super) type RowVisitor<'a> = &'a mut dyn FnMut(&LogRow, Shape) -> io::Result<()>;
 
 /// File of records being written.
 pub(super) trait RecordFile: fmt::Debug + Send {

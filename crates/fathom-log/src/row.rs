@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 /// One line of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct LogRow {
     pub(crate) time_ms: u64,
     pub(crate) value: u64,
     /// Maximum of the window.
@@ -31,7 +31,7 @@ pub(crate) struct Shape {
     pub(crate) issued: bool,
 }
 
-impl Row {
+impl LogRow {
     /// Returns a word for each possible column, in the order of `COLUMNS`.
     pub(crate) const fn words(&self, shape: Shape) -> Words {
         let priority = if shape.priority {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn words_and_names_lead_back() {
-        let row = Row {
+        let row = LogRow {
             time_ms: 1,
             value: 2,
             max: 3,
@@ -220,7 +220,7 @@ mod tests {
                 priority: has(2),
                 issued: has(3),
             };
-            assert_eq!(Row::of_words(row.words(shape), shape), Some(row));
+            assert_eq!(LogRow::of_words(row.words(shape), shape), Some(row));
             let columns = shape.columns("clat_ns");
             let names = columns.iter().map(|(_, name)| name.as_str());
             let places = columns.iter().map(|(place, _)| *place).collect();
@@ -230,7 +230,7 @@ mod tests {
         for (place, too_large) in [(3, 3), (6, 2)] {
             let mut words = row.words(plain);
             words[place] = too_large;
-            assert_eq!(Row::of_words(words, plain), None);
+            assert_eq!(LogRow::of_words(words, plain), None);
         }
         assert_eq!(Shape::of_columns(["time_ms", "x", "bytes"]), None);
         assert_eq!(Shape::of_columns(["time_ms", "time_ms"]), None);

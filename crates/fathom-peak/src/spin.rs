@@ -44,7 +44,7 @@ pub(crate) struct ProgressCell {
 
 /// A failed or short op.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct OpFailure {
     pub(crate) file: FileIndex,
     pub(crate) result: i32,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Failure {
 /// Reason why a loop ended early.
 #[derive(Debug)]
 pub(crate) enum LoopError {
-    Op(Failure),
+    Op(OpFailure),
     Engine(EngineError),
 }
 
@@ -200,7 +200,7 @@ impl Spinner {
     /// Processes `count` completions. Ops of a batch that complete together have the same latency,
     /// which is recorded once for all of them.
     #[inline(always)]
-    fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), Failure> {
+    fn take<const TIMED: bool>(&mut self, count: usize, now: Tick) -> Result<(), OpFailure> {
         let done = &self.out[..count];
         let places = &mut self.free[self.free_count..][..count];
         let expected = self.task.expected;
@@ -228,10 +228,10 @@ impl Spinner {
     }
 
     #[cold]
-    fn failure(&self, result: i32) -> Failure {
+    fn failure(&self, result: i32) -> OpFailure {
         // A completion does not name its file; with several files the last one is a guess.
         let file = file_index((self.file + self.task.blocks.len() - 1) % self.task.blocks.len());
-        Failure { file, result }
+        OpFailure { file, result }
     }
 
     /// Waits after an empty reap: a signal, a slow device, or a broken ring, which `wait` reports.
@@ -319,7 +319,11 @@ mod tests {
     }
 
     /// Returns offsets, counted ops and latencies of a number of turns.
-    fn turns(count: u32, sequential: bool, expected: i32) -> Result<(Vec<u64>, u64, u64), Failure> {
+    fn turns(
+        count: u32,
+        sequential: bool,
+        expected: i32,
+    ) -> Result<(Vec<u64>, u64, u64), OpFailure> {
         let config = EngineConfig {
             depth: 8,
             buffer_bytes: 512,

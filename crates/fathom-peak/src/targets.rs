@@ -12,14 +12,14 @@ use crate::{PeakConfig, PeakError};
 
 /// A checked target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct CheckedTarget {
     pub(crate) path: PathBuf,
     /// Number of whole blocks, ≥ 1.
     pub(crate) blocks: u64,
 }
 
 /// Checks every target.
-pub(crate) fn check(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
+pub(crate) fn check(config: &PeakConfig) -> Result<Vec<CheckedTarget>, PeakError> {
     let tree = BlockTree::default();
     let guard = Guard::new(tree.clone());
     let targets = config.targets.iter();
@@ -32,7 +32,11 @@ pub(crate) fn check(config: &PeakConfig) -> Result<Vec<Target>, PeakError> {
         .collect()
 }
 
-fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Target, PeakError> {
+fn check_one(
+    path: &Path,
+    config: &PeakConfig,
+    tree: &BlockTree,
+) -> Result<CheckedTarget, PeakError> {
     let path_buf = || path.to_path_buf();
     let unsuitable = |why: &str, hint| {
         Err(PeakError::Unsuitable {
@@ -80,7 +84,7 @@ fn check_one(path: &Path, config: &PeakConfig, tree: &BlockTree) -> Result<Targe
             ),
         });
     }
-    Ok(Target {
+    Ok(CheckedTarget {
         path: path.to_owned(),
         blocks: bytes / block,
     })

@@ -16,14 +16,14 @@ use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::{signals, thread};
 
 use crate::limits::explain;
-use crate::spin::{Failure, LoopError, ProgressCell, Spinner, Task};
-use crate::targets::Target;
+use crate::spin::{LoopError, OpFailure, ProgressCell, Spinner, Task};
+use crate::targets::CheckedTarget;
 use crate::{Interval, PeakConfig, PeakError, PeakOutcome};
 
 /// Starts the threads, watches them and collects their results.
 pub(crate) fn run(
     config: &PeakConfig,
-    targets: &[Target],
+    targets: &[CheckedTarget],
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
 ) -> Result<PeakOutcome, PeakError> {
@@ -74,7 +74,7 @@ pub(crate) fn run(
 /// State shared by all threads.
 struct ThreadsState<'a> {
     config: &'a PeakConfig,
-    targets: &'a [Target],
+    targets: &'a [CheckedTarget],
     /// Set once every engine is ready; threads wait for it.
     start: OnceLock<()>,
     stop: AtomicBool,
@@ -235,7 +235,7 @@ fn spin<E: Engine>(
 }
 
 /// Returns the targets of one thread. Every target gets a thread, every thread a target.
-fn share(targets: &[Target], number: u32, threads: u32) -> Vec<Target> {
+fn share(targets: &[CheckedTarget], number: u32, threads: u32) -> Vec<CheckedTarget> {
     let (number, threads) = (number as usize, threads as usize);
     if targets.is_empty() {
         return Vec::new();
@@ -251,7 +251,7 @@ fn share(targets: &[Target], number: u32, threads: u32) -> Vec<Target> {
         .collect()
 }
 
-fn engine_config(config: &PeakConfig, targets: &[Target], clock: Clock) -> EngineConfig {
+fn engine_config(config: &PeakConfig, targets: &[CheckedTarget], clock: Clock) -> EngineConfig {
     let mut files: Vec<EngineFile> = targets
         .iter()
         .map(|target| EngineFile {
@@ -298,7 +298,7 @@ fn options(config: &PeakConfig) -> EngineValues {
         .with(&options::PLAIN_DESCRIPTOR, (!config.register_ring).into())
 }
 
-fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
+fn task(number: u32, config: &PeakConfig, targets: &[CheckedTarget]) -> Task {
     let mut blocks: Vec<u64> = targets.iter().map(|target| target.blocks).collect();
     if blocks.is_empty() {
         blocks.push(1);
@@ -325,7 +325,7 @@ fn task(number: u32, config: &PeakConfig, targets: &[Target]) -> Task {
     }
 }
 
-fn op_failed(failure: Failure, targets: &[Target], config: &PeakConfig) -> PeakError {
+fn op_failed(failure: OpFailure, targets: &[CheckedTarget], config: &PeakConfig) -> PeakError {
     let target = targets.get(failure.file.index()).map_or_else(
         || "no-op".into(),
         |target| target.path.display().to_string(),

@@ -20,14 +20,14 @@ pub struct Machine {
     /// Cost of one clock read, ns.
     pub clock_read_ns: f64,
     /// Storage under each file.
-    pub storage: Vec<Storage>,
+    pub storage: Vec<StorageRecord>,
     /// Kernel features that each engine used, as `engine: feature, feature`.
     pub engine_features: Vec<String>,
 }
 
 /// Storage under one file of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Storage {
+pub struct StorageRecord {
     /// Path of the file.
     pub path: String,
     /// Mount point, for regular files.

@@ -14,7 +14,7 @@ mod target;
 mod trace;
 
 // Public items, listed once.
-pub use context::{Machine, Storage, Validity, Warning};
+pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord};
 pub use record::{

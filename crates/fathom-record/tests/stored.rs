@@ -2,7 +2,7 @@
 
 use fathom_record::{
     DirectionRecord, JobRecord, Machine, PEAK_VERSION, PeakPoint, PeakRecord, RECORD_VERSION,
-    Record, RecordError, Storage, Tolerated, Validity, Warning,
+    Record, RecordError, StorageRecord, Tolerated, Validity, Warning,
 };
 use fathom_stats::Latency;
 
@@ -17,9 +17,9 @@ fn record() -> Record {
         jobs: vec![job()],
         machine: Some(Machine {
             kernel: "6.1".to_owned(),
-            storage: vec![Storage {
+            storage: vec![StorageRecord {
                 path: "/data/x".to_owned(),
-                ..Storage::default()
+                ..StorageRecord::default()
             }],
             ..Machine::default()
         }),

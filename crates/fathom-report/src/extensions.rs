@@ -3,7 +3,7 @@
 
 use fathom_core::Direction;
 use fathom_record::{
-    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, SeekRecord, Storage,
+    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, SeekRecord, StorageRecord,
     Validity, Warning,
 };
 
@@ -122,7 +122,7 @@ fn machine(machine: &Machine) -> Object {
     out
 }
 
-fn storage(storage: &Storage) -> Object {
+fn storage(storage: &StorageRecord) -> Object {
     let mut out = Object::new();
     out.set("path", storage.path.as_str());
     out.set("mount", storage.mount.as_str());

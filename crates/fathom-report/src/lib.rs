@@ -38,7 +38,7 @@ pub use header::{job_header, starting_line};
 pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
 pub use prometheus::prometheus;
 pub use seeks::seeks;
-pub use status::{Status, status_line};
+pub use status::{StatusFigures, status_line};
 pub use target::target_state;
 pub use text::unit_of_work;
 pub use trace::{trace, uring_trace};

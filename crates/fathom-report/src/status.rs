@@ -7,7 +7,7 @@ use crate::rate::Units;
 
 /// Progress of a run, as the status line shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Status {
+pub struct StatusFigures {
     /// Time since the run started, ms. Until the third second begins only the first part is shown.
     pub elapsed_ms: u64,
     /// Running jobs, including those in their ramp time.
@@ -36,7 +36,7 @@ pub struct Status {
     pub unit_base: u64,
 }
 
-impl Default for Status {
+impl Default for StatusFigures {
     fn default() -> Self {
         Self {
             elapsed_ms: 0,
@@ -58,7 +58,7 @@ impl Default for Status {
 /// Formats the line without its end; the caller pads it with blanks to the length of the previous
 /// line.
 #[must_use]
-pub fn status_line(status: &Status) -> String {
+pub fn status_line(status: &StatusFigures) -> String {
     let mut out = format!("Jobs: {} (f={})", status.running, status.open_files);
     let units = Units::new(status.kb_base, status.unit_base, DIGITS);
     if let Some((min, max)) = status.rate_bytes {
@@ -90,7 +90,7 @@ pub fn status_line(status: &Status) -> String {
 
 /// Formats `[r=1024KiB/s,w=2048KiB/s]` without idle directions; empty while progress is unknown,
 /// that is during ramp time.
-fn bracket(status: &Status, text: impl Fn(Direction) -> String, unit: &str) -> String {
+fn bracket(status: &StatusFigures, text: impl Fn(Direction) -> String, unit: &str) -> String {
     let moves = |d: &Direction| status.bytes_per_s[*d] > 0 || status.ops_per_s[*d] > 0;
     let cells: Vec<String> = Direction::ALL
         .into_iter()
@@ -104,7 +104,7 @@ fn bracket(status: &Status, text: impl Fn(Direction) -> String, unit: &str) -> S
 }
 
 /// Formats a bandwidth in whole KiB (or kB), as fio does here.
-fn bandwidth(status: &Status, bytes_per_s: u64) -> String {
+fn bandwidth(status: &StatusFigures, bytes_per_s: u64) -> String {
     let prefix = Prefix::of_base(status.kb_base);
     let step = if prefix == Prefix::Decimal {
         1000
@@ -162,33 +162,33 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: &Status, want: &str) {
+    fn check(status: &StatusFigures, want: &str) {
         assert_eq!(status_line(status), want);
     }
 
-    fn late() -> Status {
-        Status {
+    fn late() -> StatusFigures {
+        StatusFigures {
             elapsed_ms: 2001,
             running: 1,
             open_files: 1,
             states: "R".to_owned(),
             percent: Some(75.0),
             eta_s: Some(1),
-            ..Status::default()
+            ..StatusFigures::default()
         }
     }
 
     // The lines are those of fio 3.33 for jobs with these rates and states.
     #[test]
     fn early_lines_are_short() {
-        let early = Status {
+        let early = StatusFigures {
             elapsed_ms: 2000,
             ..late()
         };
         check(&early, "Jobs: 1 (f=1)");
         let rate_iops = Some((0, 10_500));
         check(
-            &Status {
+            &StatusFigures {
                 rate_iops,
                 ..early.clone()
             },
@@ -196,7 +196,7 @@ mod tests {
         );
         let rate_bytes = Some((204_800, 3 << 20));
         check(
-            &Status {
+            &StatusFigures {
                 rate_bytes,
                 ..early.clone()
             },
@@ -204,7 +204,7 @@ mod tests {
         );
         let rate_bytes = Some((0, 10_240));
         check(
-            &Status {
+            &StatusFigures {
                 rate_bytes,
                 ..early
             },
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn full_lines() {
-        let mut status = Status {
+        let mut status = StatusFigures {
             running: 3,
             open_files: 3,
             rate_bytes: Some((204_800, 3 << 20)),
@@ -245,7 +245,7 @@ mod tests {
     fn a_slow_direction_is_in_both_brackets() {
         let bytes_per_s = PerDirection::new(1365, 0, 0);
         check(
-            &Status {
+            &StatusFigures {
                 bytes_per_s,
                 ..late()
             },
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn unknown_values_are_left_out() {
-        let status = Status {
+        let status = StatusFigures {
             open_files: 0,
             states: "/".to_owned(),
             percent: None,
@@ -265,14 +265,14 @@ mod tests {
         };
         check(&status, "Jobs: 1 (f=0): [/(1)][-.-%][eta 00m:05s]");
         check(
-            &Status {
+            &StatusFigures {
                 eta_s: None,
                 ..status
             },
             "Jobs: 1 (f=0): [/(1)][-.-%][eta --]",
         );
         check(
-            &Status {
+            &StatusFigures {
                 percent: Some(f64::NAN),
                 ..late()
             },

@@ -33,7 +33,7 @@ use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
-use crate::interim::Answer;
+use crate::interim::InterimResults;
 use crate::offload;
 use crate::progress::ProgressCell;
 use crate::start_barrier::StartBarrier;
@@ -289,7 +289,7 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
 }
 
 /// Builds the answer to a request for interim results.
-type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> Answer;
+type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> InterimResults;
 
 /// Runs the loop: turn, wait, turn.
 fn drive<E: Engine>(

@@ -6,7 +6,7 @@ use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::{uses, writes};
 use fathom_sys::clock::Clock;
-use fathom_sys::memory::Memory;
+use fathom_sys::memory::MemoryPlacement;
 
 use crate::file_locks::FileLocks;
 
@@ -60,9 +60,9 @@ const fn kick(kick: OffloadKick) -> Kick {
 }
 
 /// Returns the kind and location of the buffers.
-fn memory(options: &Options) -> Memory {
+fn memory(options: &Options) -> MemoryPlacement {
     let asked = &options.memory;
-    Memory {
+    MemoryPlacement {
         shared: matches!(asked.kind, MemoryKind::Shared | MemoryKind::SharedHuge),
         huge: match asked.kind {
             MemoryKind::Huge | MemoryKind::SharedHuge => asked.hugepage_size,

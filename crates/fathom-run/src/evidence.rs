@@ -15,7 +15,7 @@ use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
 use fathom_host::page_cache::{CachedBytes, cached_bytes};
 use fathom_host::storage::{number_under, storage_under};
-use fathom_record::{DiskRecord, JobRecord, Storage, Validity};
+use fathom_record::{DiskRecord, JobRecord, StorageRecord, Validity};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::writes;
 use fathom_sys::system::{self, CpuTimes};
@@ -40,7 +40,7 @@ pub(crate) struct Evidence {
     /// Activity of the devices.
     pub(crate) disks: Vec<DiskRecord>,
     /// Storage beneath each file.
-    pub(crate) storage: Vec<Storage>,
+    pub(crate) storage: Vec<StorageRecord>,
     cpu: Option<(CpuTimes, CpuTimes)>,
     /// Bytes that devices read for this process.
     device_bytes: Option<u64>,

@@ -22,7 +22,7 @@ use crate::progress::ProgressCell;
 
 /// Interim results of one job, before the CPU time of other threads is added.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct InterimResults {
     /// Results so far and the CPU time of the job's own thread.
     pub(crate) outcome: JobOutcome,
     /// Thread numbers of the running offload workers, whose CPU time is not included yet.
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     asked: AtomicBool,
-    answer: Mutex<Option<Box<Answer>>>,
+    answer: Mutex<Option<Box<InterimResults>>>,
 }
 
 impl Mailbox {
@@ -52,14 +52,14 @@ impl Mailbox {
 
     /// Stores an answer, replacing an older one.
     #[cold]
-    pub(crate) fn answer(&self, latest: Answer) {
+    pub(crate) fn answer(&self, latest: InterimResults) {
         if let Ok(mut answer) = self.answer.lock() {
             *answer = Some(Box::new(latest));
         }
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    fn take(&self) -> Option<Answer> {
+    fn take(&self) -> Option<InterimResults> {
         let mut answer = self.answer.lock().ok()?;
         answer.take().map(|answer| *answer)
     }
@@ -147,21 +147,21 @@ const ANSWER_WAIT_MAX: Nanos = Nanos::from_millis(300);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_workload::{Phase, Progress};
+    use fathom_workload::{Phase, WorkerProgress};
 
     fn cells(count: usize) -> Vec<ProgressCell> {
         let cells: Vec<_> = (0..count).map(|_| ProgressCell::default()).collect();
         for cell in &cells {
-            cell.publish(&Progress {
+            cell.publish(&WorkerProgress {
                 phase: Phase::Running,
-                ..Progress::default()
+                ..WorkerProgress::default()
             });
         }
         cells
     }
 
-    fn answer(thread_id: u32) -> Answer {
-        Answer {
+    fn answer(thread_id: u32) -> InterimResults {
+        InterimResults {
             outcome: JobOutcome {
                 thread_id,
                 ..JobOutcome::default()

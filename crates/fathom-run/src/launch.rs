@@ -23,7 +23,7 @@ use fathom_host::safety::Guard;
 use fathom_record::Warning;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
-use fathom_setup::{Event, JobSnapshot, Session, Snapshot};
+use fathom_setup::{JobSnapshot, RunEvent, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
@@ -289,7 +289,7 @@ impl<'a> Watcher<'a> {
         match message {
             Ok(Message::Ready) => return true,
             Ok(Message::Said(lines)) => {
-                (session.tell)(Event::Debug(&lines));
+                (session.tell)(RunEvent::Debug(&lines));
                 self.shared.unheard.fetch_sub(1, Ordering::Relaxed);
             }
             Ok(Message::Ended(index)) => {
@@ -327,7 +327,7 @@ impl<'a> Watcher<'a> {
         let both = self.outcomes.iter().zip(latest);
         let outcomes = both.map(|(ended, latest)| ended.as_ref().or(latest.as_ref()).cloned());
         let record = (self.so_far)(outcomes.collect(), &self.snapshot(now));
-        (session.tell)(Event::Interim(&record));
+        (session.tell)(RunEvent::Interim(&record));
     }
 
     /// Records the end of a job and stops those that must end with it.
@@ -349,7 +349,7 @@ impl<'a> Watcher<'a> {
                 // Relaxed: the flag carries no data.
                 control.stop.store(true, Ordering::Relaxed);
             }
-            (session.tell)(Event::Stopping);
+            (session.tell)(RunEvent::Stopping);
             self.remind_at = self.shared.clock.now() + DRAIN_WAIT;
         }
         if self.stopping && self.shared.clock.now() >= self.remind_at {
@@ -358,7 +358,7 @@ impl<'a> Watcher<'a> {
             let waited =
                 all.filter(|((_, started), outcome)| started.is_some() && outcome.is_none());
             let names: Vec<&str> = waited.map(|((name, _), _)| name.as_str()).collect();
-            (session.tell)(Event::StillStopping(&names));
+            (session.tell)(RunEvent::StillStopping(&names));
         }
     }
 
@@ -372,7 +372,7 @@ impl<'a> Watcher<'a> {
         }
         self.tell_at = now + every;
         let snapshot = self.snapshot(now);
-        (session.tell)(Event::Progress(&snapshot));
+        (session.tell)(RunEvent::Progress(&snapshot));
     }
 
     fn snapshot(&self, now: Tick) -> Snapshot {

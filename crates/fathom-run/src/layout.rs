@@ -34,7 +34,7 @@ use fathom_sys::clock::Clock;
 use fathom_sys::files::{self, Access, Allocation};
 
 pub use self::error::{LayoutError, LayoutErrorKind};
-pub use self::fill::Content;
+pub use self::fill::FileContent;
 use self::fill::{FileSink, FillError, LayoutSink, fill};
 pub use self::ledger::LeftBehind;
 use self::ledger::{Ledger, shrink};
@@ -48,7 +48,7 @@ pub struct LayoutJob {
     /// Files of the job.
     pub files: Vec<LayoutFile>,
     /// Data to write into them.
-    pub content: Content,
+    pub content: FileContent,
     /// `fallocate`.
     pub fallocate: Fallocate,
     /// `create_fsync`: sync each file after writing.
@@ -450,14 +450,14 @@ fn set_aside(file: &LayoutFile, from: u64, handle: &File, left: u64) -> Result<(
 }
 
 /// Derives content that differs per file, or a deduplicating disk would store it once.
-fn seeded_for(content: &Content, path: &Path) -> Content {
+fn seeded_for(content: &FileContent, path: &Path) -> FileContent {
     match content {
-        Content::Random { seed } => {
+        FileContent::Random { seed } => {
             let path = path.as_os_str().as_encoded_bytes();
             let seed = path.iter().fold(*seed, |hash, &byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
             });
-            Content::Random { seed }
+            FileContent::Random { seed }
         }
         other => other.clone(),
     }

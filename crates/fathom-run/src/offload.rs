@@ -11,7 +11,7 @@ use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
 use crate::drive::{add_usage, helpers_us};
-use crate::interim::Answer;
+use crate::interim::InterimResults;
 
 /// Resets the offload statistics at the end of a job's ramp, as the job does with its own.
 pub(crate) struct Ramp<'a> {
@@ -51,14 +51,14 @@ pub(crate) fn so_far(
     mut own: JobOutcome,
     told: Option<&SharedStats>,
     kernel_threads: bool,
-) -> Answer {
+) -> InterimResults {
     let workers = at_work(told);
     if let Some(told) = told {
         let figures = told.borrow();
         add_usage(&mut own.cpu, figures.usage);
         own.queued = Some(figures.queued.clone());
     }
-    Answer {
+    InterimResults {
         outcome: own,
         workers,
         kernel_threads,
@@ -67,8 +67,8 @@ pub(crate) fn so_far(
 
 /// Adds the CPU time of running offload workers and of the kernel's helper threads. Reads a file in
 /// /proc per thread, so the watcher calls it, never the job.
-pub(crate) fn ask_others(answer: Answer) -> JobOutcome {
-    let Answer {
+pub(crate) fn ask_others(answer: InterimResults) -> JobOutcome {
+    let InterimResults {
         mut outcome,
         workers,
         kernel_threads,

@@ -11,13 +11,13 @@ use fathom_job::Job;
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
-use fathom_setup::{Event, Session};
 use fathom_setup::{RunError, RunProblem};
+use fathom_setup::{RunEvent, Session};
 use fathom_sys::clock::Clock;
 use fathom_workload::BufferFill;
 
 use crate::layout::{
-    Content, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
+    FileContent, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
 
@@ -46,9 +46,11 @@ pub(crate) fn lay_out(
     let tell = &mut *session.tell;
     let report = lay_out_jobs(&jobs, &options, &mut |event| {
         tell(match *event {
-            LayoutEvent::Starting { job, files, bytes } => Event::LayingOut { job, files, bytes },
-            LayoutEvent::Progress(progress) => Event::LayoutProgress(progress),
-            LayoutEvent::Finished => Event::LaidOut,
+            LayoutEvent::Starting { job, files, bytes } => {
+                RunEvent::LayingOut { job, files, bytes }
+            }
+            LayoutEvent::Progress(progress) => RunEvent::LayoutProgress(progress),
+            LayoutEvent::Finished => RunEvent::LaidOut,
         });
     });
     let report = report.map_err(|error| problem(setups, &error))?;
@@ -64,9 +66,9 @@ pub(crate) fn lay_out(
 fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
     let options = &job.options;
     let content = match &setup.worker.buffers.fill {
-        BufferFill::Pattern(pattern) => Content::Pattern(pattern.clone()),
-        BufferFill::Zero => Content::Zeros,
-        BufferFill::Random => Content::Random {
+        BufferFill::Pattern(pattern) => FileContent::Pattern(pattern.clone()),
+        BufferFill::Zero => FileContent::Zeros,
+        BufferFill::Random => FileContent::Random {
             seed: setup.worker.pattern.seed,
         },
     };

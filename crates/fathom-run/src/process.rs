@@ -3,7 +3,7 @@
 use fathom_core::Errno;
 use fathom_job::{MemoryPolicy, Nodes, Options};
 use fathom_setup::outcome::JobFailure;
-use fathom_sys::numa::{self, Policy};
+use fathom_sys::numa::{self, NumaPolicy};
 use fathom_sys::pinned::Pinned;
 use fathom_sys::{system, thread};
 
@@ -16,7 +16,7 @@ pub(crate) struct ProcessSettings {
     /// Control group to enter.
     group: Option<Group>,
     /// NUMA memory policy.
-    policy: Option<Policy>,
+    policy: Option<NumaPolicy>,
     /// Bytes to pin; 0 for none.
     lockmem: u64,
     /// Thread name (`comm`).
@@ -101,13 +101,13 @@ fn listed(nodes: &Nodes) -> Vec<u32> {
     }
 }
 
-fn policy(asked: &MemoryPolicy) -> Policy {
+fn policy(asked: &MemoryPolicy) -> NumaPolicy {
     match asked {
-        MemoryPolicy::Default => Policy::Default,
-        MemoryPolicy::Local => Policy::Local,
-        MemoryPolicy::Prefer(node) => Policy::Prefer(*node),
-        MemoryPolicy::Bind(nodes) => Policy::Bind(listed(nodes)),
-        MemoryPolicy::Interleave(nodes) => Policy::Interleave(listed(nodes)),
+        MemoryPolicy::Default => NumaPolicy::Default,
+        MemoryPolicy::Local => NumaPolicy::Local,
+        MemoryPolicy::Prefer(node) => NumaPolicy::Prefer(*node),
+        MemoryPolicy::Bind(nodes) => NumaPolicy::Bind(listed(nodes)),
+        MemoryPolicy::Interleave(nodes) => NumaPolicy::Interleave(listed(nodes)),
     }
 }
 

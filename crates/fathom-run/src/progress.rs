@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use fathom_core::{Direction, PerDirection};
 use fathom_setup::JobState;
-use fathom_workload::{Phase, Progress};
+use fathom_workload::{Phase, WorkerProgress};
 
 use crate::interim::Mailbox;
 
@@ -24,7 +24,7 @@ pub(crate) struct ProgressCell {
 
 impl ProgressCell {
     /// Publishes the worker's counters and phase.
-    pub(crate) fn publish(&self, progress: &Progress) {
+    pub(crate) fn publish(&self, progress: &WorkerProgress) {
         // Relaxed: the reader uses these values alone; they guard no other memory.
         for direction in Direction::ALL {
             let index = direction.index();
@@ -109,7 +109,7 @@ mod tests {
     fn reader_sees_published_progress() {
         let cell = ProgressCell::default();
         assert_eq!(cell.read().0, JobState::NotStarted);
-        cell.publish(&Progress {
+        cell.publish(&WorkerProgress {
             ios: PerDirection::new(1, 2, 3),
             bytes: PerDirection::new(4, 5, 6),
             phase: Phase::Ramp,

@@ -19,7 +19,7 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
 use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
-use fathom_log::{Finished, LineCounts, Logs, OpenLogs};
+use fathom_log::{LineCounts, LogSummary, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
@@ -29,7 +29,7 @@ use fathom_setup::outcome::JobOutcome;
 use fathom_setup::status::{Meter, goals};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{
-    Event, Host, Preflight, ProblemKind, RunError, RunProblem, Session, Snapshot, preflight,
+    Host, Preflight, ProblemKind, RunError, RunEvent, RunProblem, Session, Snapshot, preflight,
 };
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
@@ -107,7 +107,7 @@ fn run_stoppable(
     let planned = collect::planned(setups);
     announce(&planned, &warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
-    (session.tell)(Event::Starting(setups.len()));
+    (session.tell)(RunEvent::Starting(setups.len()));
     let noted = prepare::lay_out(setups, &failing, clock, session)?;
     prepare::pre_read(setups, session.stops);
     let groups = cgroup::Made::by(plan);
@@ -160,9 +160,9 @@ fn run_stoppable(
 
 /// Announces the planned jobs and the warnings that precede the results.
 fn announce(planned: &[JobRecord], warnings: &[Warning], session: &mut Session<'_>) {
-    (session.tell)(Event::Planned(planned));
+    (session.tell)(RunEvent::Planned(planned));
     for warning in warnings {
-        (session.tell)(Event::Warning(warning));
+        (session.tell)(RunEvent::Warning(warning));
     }
 }
 
@@ -209,11 +209,11 @@ fn end_logs(
     outcomes: &[Option<JobOutcome>],
     session: &mut Session<'_>,
     clock: &Clock,
-) -> Finished {
+) -> LogSummary {
     let look = || {
         let _seen_by_the_writer = (session.stops)();
     };
-    let mut finished = logs.map_or_else(Finished::default, |logs| logs.finish(&look, clock));
+    let mut finished = logs.map_or_else(LogSummary::default, |logs| logs.finish(&look, clock));
     finished.failed |= broken.is_some();
     let warnings = &mut finished.warnings;
     warnings.extend(broken);
@@ -225,7 +225,7 @@ fn end_logs(
         }
     }
     for warning in warnings {
-        (session.tell)(Event::Lost(warning));
+        (session.tell)(RunEvent::Lost(warning));
     }
     finished
 }

@@ -7,7 +7,7 @@ use fathom_engine::Registry;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
 use fathom_run::run;
-use fathom_setup::{Event, ProblemKind, RunError, Session};
+use fathom_setup::{ProblemKind, RunError, RunEvent, Session};
 
 use fathom_setup::fixture;
 
@@ -24,13 +24,13 @@ fn run_line(line: &str) -> (Result<Record, RunError>, Vec<&'static str>) {
     let mut session = Session {
         tell: &mut |event| {
             events.push(match event {
-                Event::Planned(_) => "planned",
-                Event::Starting(_) => "starting",
-                Event::LayingOut { .. } => "laying out",
+                RunEvent::Planned(_) => "planned",
+                RunEvent::Starting(_) => "starting",
+                RunEvent::LayingOut { .. } => "laying out",
                 // How often it comes depends on the speed of the disk.
-                Event::LayoutProgress(_) => return,
-                Event::LaidOut => "laid out",
-                Event::Stopping => "stopping",
+                RunEvent::LayoutProgress(_) => return,
+                RunEvent::LaidOut => "laid out",
+                RunEvent::Stopping => "stopping",
                 _ => "other",
             });
         },
@@ -154,7 +154,7 @@ fn a_stop_before_the_start_gives_an_empty_record() {
     let (plan, settings) = run_of("--name=t --ioengine=null --size=1m");
     let mut stopping = 0;
     let mut session = Session {
-        tell: &mut |event| stopping += u32::from(matches!(event, Event::Stopping)),
+        tell: &mut |event| stopping += u32::from(matches!(event, RunEvent::Stopping)),
         stops: &|| 1,
         report_every: None,
         reports_asked: &|| 0,

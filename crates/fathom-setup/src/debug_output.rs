@@ -2,7 +2,7 @@
 
 use fathom_job::{DebugOptions, Plan, debug_line, option_lines};
 
-use crate::session::{Event, Session};
+use crate::session::{RunEvent, Session};
 use crate::translate::JobSetup;
 
 /// Emits the parsed options, the files of each job and its random seeds.
@@ -14,7 +14,7 @@ pub fn tell_plan(
 ) {
     let lines = lines(plan, setups, debug, std::process::id());
     if !lines.is_empty() {
-        (session.tell)(Event::Debug(&lines));
+        (session.tell)(RunEvent::Debug(&lines));
     }
 }
 

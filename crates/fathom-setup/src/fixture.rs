@@ -39,16 +39,16 @@ impl Environment for Nowhere<'_> {
 
 /// Fake file system: these files by name, all others missing.
 #[derive(Debug, Default)]
-pub struct Table(HashMap<&'static str, TargetKind>);
+pub struct FakeFiles(HashMap<&'static str, TargetKind>);
 
-impl Table {
+impl FakeFiles {
     /// Creates a table of these files.
     pub fn of(files: &[(&'static str, TargetKind)]) -> Self {
         Self(files.iter().copied().collect())
     }
 }
 
-impl FileSystemProbe for Table {
+impl FileSystemProbe for FakeFiles {
     fn kind(&self, path: &str) -> io::Result<TargetKind> {
         Ok(self.0.get(path).copied().unwrap_or(TargetKind::Missing))
     }

@@ -32,5 +32,5 @@ pub use plan_warning::{PlanWarning, PlanWarningKind};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
 pub use problem_kind::ProblemKind;
 pub use session::{
-    Event, JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, Session, Snapshot,
+    JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, RunEvent, Session, Snapshot,
 };

@@ -14,7 +14,7 @@ use fathom_workload::Phase;
 /// watcher, not the jobs.
 pub struct Session<'a> {
     /// Receives events, in order, on the thread that called the driver.
-    pub tell: &'a mut dyn FnMut(Event<'_>),
+    pub tell: &'a mut dyn FnMut(RunEvent<'_>),
     /// Number of stop requests so far; from 1 on, the run issues no more ops and reports.
     pub stops: &'a dyn Fn() -> u32,
     /// Interval between progress events; `None` for none.
@@ -31,7 +31,7 @@ pub struct Session<'a> {
 /// Event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// The plan was translated: every clone, by thread number, without results.
     Planned(&'a [JobRecord]),
     /// Warning that precedes the results.

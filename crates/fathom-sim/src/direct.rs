@@ -5,7 +5,7 @@
 use fathom_block::{SeekCounts, moves_data};
 use fathom_core::{BlockDevice, Command, Direction, OpKind, PerDirection, Slot, Tick};
 
-use crate::storage::{Event, JobId, Request, Storage, Submission};
+use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 /// Storage that passes any number of commands to its device at once.
 #[derive(Debug)]
@@ -108,9 +108,9 @@ impl<D: BlockDevice> Direct<D> {
     }
 }
 
-impl<D: BlockDevice> Storage for Direct<D> {
+impl<D: BlockDevice> ModelledStorage for Direct<D> {
     #[inline]
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> SubmitResult {
         if self.seeks.is_some() {
             self.count_seek(request, now);
         }
@@ -122,7 +122,7 @@ impl<D: BlockDevice> Storage for Direct<D> {
             length: request.length,
         };
         self.device.start(&command, &mut None, now);
-        Submission::Accepted
+        SubmitResult::Accepted
     }
 
     #[inline]
@@ -131,7 +131,7 @@ impl<D: BlockDevice> Storage for Direct<D> {
     }
 
     #[inline]
-    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+    fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>) {
         while let Some(finished) = self.device.completed(now) {
             let (job, slot, fate) = self.owners[finished.tag as usize];
             self.free.push(finished.tag);
@@ -141,11 +141,11 @@ impl<D: BlockDevice> Storage for Direct<D> {
                 Some(FaultKind::Short(bytes)) => finished.result.min(bytes.cast_signed()),
                 Some(FaultKind::Lost) => {
                     let result = finished.result;
-                    out.push(Event::Forgotten { job, slot, result });
+                    out.push(StorageEvent::Forgotten { job, slot, result });
                     continue;
                 }
             };
-            out.push(Event::Completed { job, slot, result });
+            out.push(StorageEvent::Completed { job, slot, result });
         }
     }
 

@@ -20,7 +20,7 @@ use fathom_workload::{Control, Worker, turn};
 use crate::engine::{EngineSpec, ModelEngine, Seat};
 use crate::files::ModelFile;
 use crate::ran::{Ran, Stuck};
-use crate::storage::{Event, JobId, Storage};
+use crate::storage::{JobId, ModelledStorage, StorageEvent};
 use crate::watch::{Orders, Unobserved, Watch};
 
 /// Simulation of any number of workers on shared storages, in virtual time.
@@ -44,7 +44,7 @@ pub struct Simulation<S> {
     /// Jobs to run at later times; ties are resolved by order of insertion.
     agenda: BinaryHeap<Reverse<(Tick, u64, JobId)>>,
     noted: u64,
-    events: Vec<Event>,
+    events: Vec<StorageEvent>,
     /// Events since the clock last moved.
     at_once: u64,
     /// Events since the observer was last asked.
@@ -79,7 +79,7 @@ enum State {
     Done,
 }
 
-impl<S: Storage> Simulation<S> {
+impl<S: ModelledStorage> Simulation<S> {
     /// Creates a simulation without jobs, with these storages and files.
     #[must_use]
     pub fn new(storages: Vec<S>, files: Vec<ModelFile>) -> Self {
@@ -252,13 +252,13 @@ impl<S: Storage> Simulation<S> {
         self.storages[storage].advance(self.now, &mut events);
         for event in events.drain(..) {
             match event {
-                Event::Completed { job, slot, result } => {
+                StorageEvent::Completed { job, slot, result } => {
                     self.complete(job, Completion { slot, result }, true);
                 }
-                Event::Forgotten { job, slot, result } => {
+                StorageEvent::Forgotten { job, slot, result } => {
                     self.complete(job, Completion { slot, result }, false);
                 }
-                Event::Woken { job } => self.woken(job),
+                StorageEvent::Woken { job } => self.woken(job),
             }
         }
         self.events = events;

@@ -8,7 +8,7 @@ use fathom_core::{
 };
 
 use crate::files::ModelFile;
-use crate::storage::{JobId, Request, Storage, Submission};
+use crate::storage::{JobId, ModelledStorage, Request, SubmitResult};
 
 /// Configuration of a job's engine.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +157,7 @@ pub(crate) struct Seat<'a, S> {
     pub(crate) now: Tick,
 }
 
-impl<S: Storage> Seat<'_, S> {
+impl<S: ModelledStorage> Seat<'_, S> {
     /// Submits the prepared ops to the storages; false if one refuses the next op.
     #[inline]
     pub(crate) fn submit_prepared(&mut self) -> bool {
@@ -175,11 +175,11 @@ impl<S: Storage> Seat<'_, S> {
                 priority: op.priority,
             };
             match self.storages[place.storage].submit(self.job, &request, self.now) {
-                Submission::Accepted => {
+                SubmitResult::Accepted => {
                     engine.handed_over += 1;
                     engine.in_flight[op.slot.index()] = true;
                 }
-                Submission::Blocked => {
+                SubmitResult::Blocked => {
                     engine.blocked_since.get_or_insert(self.now);
                     return false;
                 }
@@ -195,7 +195,7 @@ impl<S: Storage> Seat<'_, S> {
     }
 }
 
-impl<S: Storage> Engine for Seat<'_, S> {
+impl<S: ModelledStorage> Engine for Seat<'_, S> {
     fn capabilities(&self) -> Capabilities {
         self.engine.capabilities
     }

@@ -36,5 +36,5 @@ pub use platter::{PlatterConfig, Zone};
 pub use ran::{Ran, Stuck};
 pub use ssd::{Ssd, SsdConfig};
 pub use stack::{HostConfig, Stack};
-pub use storage::{Event, JobId, Request, Storage, Submission};
+pub use storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 pub use watch::{Orders, Watch};

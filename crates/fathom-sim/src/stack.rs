@@ -18,7 +18,7 @@ use fathom_block::{
 };
 use fathom_core::{BlockDevice, Command, Nanos, Slot, SplitMix64, Tick};
 
-use crate::storage::{Event, JobId, Request, Storage, Submission};
+use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 /// Costs of a host's threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,13 +167,13 @@ impl<D: BlockDevice> Stack<D> {
         }
     }
 
-    fn act(&mut self, next: Next, now: Tick, out: &mut Vec<Event>) {
+    fn act(&mut self, next: Next, now: Tick, out: &mut Vec<StorageEvent>) {
         match next {
             Next::Ask(job) => {
                 if self.ask(job, now) {
                     let thread = &mut self.threads[job.index()];
                     thread.queued = thread.queueing.take();
-                    out.push(Event::Woken { job });
+                    out.push(StorageEvent::Woken { job });
                 }
             }
             Next::Unplug(job) => {
@@ -185,7 +185,7 @@ impl<D: BlockDevice> Stack<D> {
                 let OpState { job, slot, .. } = self.ops[op as usize];
                 let result = self.ops[op as usize].result();
                 self.free_ops.push(op);
-                out.push(Event::Completed { job, slot, result });
+                out.push(StorageEvent::Completed { job, slot, result });
             }
         }
     }
@@ -241,14 +241,14 @@ impl OpState {
     }
 }
 
-impl<D: BlockDevice> Storage for Stack<D> {
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
+impl<D: BlockDevice> ModelledStorage for Stack<D> {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> SubmitResult {
         if let Some(op) = self.threads[job.index()].queued.take() {
             self.ops[op as usize].taken = true;
             if self.ops[op as usize].left == 0 {
                 self.note(now, Next::Hear(op));
             }
-            return Submission::Accepted;
+            return SubmitResult::Accepted;
         }
         let op = self.new_op(job, request);
         let bio = Bio {
@@ -261,10 +261,10 @@ impl<D: BlockDevice> Storage for Stack<D> {
         self.queue.begin(waiter(job), bio);
         if self.ask(job, now) {
             self.ops[op as usize].taken = true;
-            Submission::Accepted
+            SubmitResult::Accepted
         } else {
             self.threads[job.index()].queueing = Some(op);
-            Submission::Blocked
+            SubmitResult::Blocked
         }
     }
 
@@ -273,7 +273,7 @@ impl<D: BlockDevice> Storage for Stack<D> {
         noted.into_iter().chain(self.device.next()).min()
     }
 
-    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+    fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>) {
         if self.count_from.is_some_and(|from| from <= now) {
             self.count_from = None;
             self.queue.restart_seeks();

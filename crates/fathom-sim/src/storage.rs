@@ -11,16 +11,16 @@ use fathom_block::SeekCounts;
 use fathom_core::{OpKind, Slot, Tick};
 
 /// Storage behind the engines of any number of jobs.
-pub trait Storage {
-    /// Submits an op of a job at `now`. After [`Submission::Blocked`] the job sleeps until its
-    /// [`Event::Woken`] and submits the same op again.
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission;
+pub trait ModelledStorage {
+    /// Submits an op of a job at `now`. After [`SubmitResult::Blocked`] the job sleeps until its
+    /// [`StorageEvent::Woken`] and submits the same op again.
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> SubmitResult;
 
     /// Returns the time of the next event; `None` while nothing is in flight and no job waits.
     fn next(&self) -> Option<Tick>;
 
     /// Appends the events up to `now`, in order, to `out`. `now` is at most `next`.
-    fn advance(&mut self, now: Tick, out: &mut Vec<Event>);
+    fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>);
 
     /// Starts counting seek distances, of requests from `from` on.
     fn count_seeks(&mut self, from: Tick);
@@ -29,8 +29,8 @@ pub trait Storage {
     fn seeks(&self) -> Option<&SeekCounts>;
 }
 
-impl<S: Storage + ?Sized> Storage for Box<S> {
-    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> Submission {
+impl<S: ModelledStorage + ?Sized> ModelledStorage for Box<S> {
+    fn submit(&mut self, job: JobId, request: &Request, now: Tick) -> SubmitResult {
         (**self).submit(job, request, now)
     }
 
@@ -38,7 +38,7 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
         (**self).next()
     }
 
-    fn advance(&mut self, now: Tick, out: &mut Vec<Event>) {
+    fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>) {
         (**self).advance(now, out);
     }
 
@@ -93,7 +93,7 @@ pub struct Request {
 /// Answer of a storage to an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Submission {
+pub enum SubmitResult {
     /// The op was accepted and will complete.
     Accepted,
     /// No tag or request is free: the job sleeps until it is woken.
@@ -102,7 +102,7 @@ pub enum Submission {
 
 /// Event in a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StorageEvent {
     /// An op completed.
     Completed {
         /// Job of the op.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{deep_job, device, job, ms, run};
 use fathom_core::{Nanos, PerDirection, SyncKind, Tick};
-use fathom_sim::Storage;
+use fathom_sim::ModelledStorage;
 use fathom_workload::{MapMode, Mix, SizeChoice, SyncRules, Think, WorkerConfig};
 
 #[test]

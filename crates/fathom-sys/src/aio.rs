@@ -12,7 +12,7 @@ use fathom_core::{Completion, Direction, EngineStep, Nanos, Op, OpKind, Slot};
 use crate::clock;
 use crate::file_io::{Descriptor, RwFlags, raw};
 use crate::in_flight::{InFlight, Ready};
-use crate::memory::{Buffers, Memory};
+use crate::memory::{Buffers, MemoryPlacement};
 
 use ring::EventRing;
 
@@ -73,15 +73,15 @@ impl Context {
     /// Creates a context for `slots` ops, each with a buffer of `buffer_bytes`.
     ///
     /// # Errors
-    /// The failed step, creating the context or mapping the buffers, and its error: EAGAIN if the system-wide limit
-    /// `fs.aio-max-nr` is reached.
+    /// The failed step, creating the context or mapping the buffers, and its error: EAGAIN if the
+    /// system-wide limit `fs.aio-max-nr` is reached.
     ///
     /// # Panics
     /// If there are no slots or no bytes.
     pub fn new(
         slots: u32,
         buffer_bytes: u32,
-        memory: &Memory,
+        memory: &MemoryPlacement,
         flags: RwFlags,
         vectored: bool,
     ) -> Result<Self, (EngineStep, io::Error)> {

@@ -19,7 +19,7 @@ pub use shared::SharedBuffers;
 
 /// Placement of buffers; by default private memory in normal pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryPlacement {
     /// Use memory that can be shared with other processes.
     pub shared: bool,
     /// Size of huge pages, a power of two; 0: normal pages.
@@ -81,7 +81,7 @@ impl Buffers {
     /// # Panics
     /// If there are no slots, or no bytes in them.
     pub fn new(slots: u32, bytes: u32) -> io::Result<Self> {
-        Self::within(&Memory::default(), slots, bytes)
+        Self::within(&MemoryPlacement::default(), slots, bytes)
     }
 
     /// Maps `slots` buffers of `bytes` bytes each.
@@ -92,7 +92,7 @@ impl Buffers {
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.
-    pub fn within(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
+    pub fn within(memory: &MemoryPlacement, slots: u32, bytes: u32) -> io::Result<Self> {
         if let Some(shared) = &memory.buffers {
             return Ok(shared.buffers(slots, bytes));
         }
@@ -254,7 +254,7 @@ impl Drop for Mapping {
 }
 
 /// Maps `length` bytes at an address of the kernel's choice.
-pub(crate) fn map(memory: &Memory, length: usize) -> io::Result<NonNull<u8>> {
+pub(crate) fn map(memory: &MemoryPlacement, length: usize) -> io::Result<NonNull<u8>> {
     let mut flags = match memory.shared {
         true => libc::MAP_SHARED,
         false => libc::MAP_PRIVATE,
@@ -361,7 +361,7 @@ mod tests {
             (true, Some(path.clone()), 24),
             (false, Some(path.clone()), 0),
         ] {
-            let memory = Memory {
+            let memory = MemoryPlacement {
                 shared,
                 file,
                 shift,
@@ -379,18 +379,18 @@ mod tests {
             }
             assert!(!path.exists(), "a file is left");
         }
-        let nowhere = Memory {
+        let nowhere = MemoryPlacement {
             file: Some(folder.join("no-such-folder/x")),
-            ..Memory::default()
+            ..MemoryPlacement::default()
         };
         assert!(Buffers::within(&nowhere, 1, 1).is_err());
     }
 
     #[test]
     fn huge_pages_are_used_or_missing() {
-        let memory = Memory {
+        let memory = MemoryPlacement {
             huge: 2 << 20,
-            ..Memory::default()
+            ..MemoryPlacement::default()
         };
         match Buffers::within(&memory, 2, 4096) {
             Ok(mut buffers) => buffers.get(Slot::new(1)).fill(1),

@@ -5,7 +5,7 @@ use std::io;
 
 /// Memory policy for new pages of the calling thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum NumaPolicy {
     /// The system's default.
     Default,
     /// The node on which the thread runs.
@@ -36,13 +36,13 @@ pub fn cpus_of(node: u32) -> Vec<u32> {
 ///
 /// # Errors
 /// `EINVAL` for nodes that do not exist or have no memory, `ENOSYS` for a kernel without NUMA.
-pub fn set_policy(policy: &Policy) -> io::Result<()> {
+pub fn set_policy(policy: &NumaPolicy) -> io::Result<()> {
     let (mode, nodes): (_, &[u32]) = match policy {
-        Policy::Default => (libc::MPOL_DEFAULT, &[]),
-        Policy::Local => (libc::MPOL_LOCAL, &[]),
-        Policy::Prefer(node) => (libc::MPOL_PREFERRED, std::slice::from_ref(node)),
-        Policy::Bind(nodes) => (libc::MPOL_BIND, nodes),
-        Policy::Interleave(nodes) => (libc::MPOL_INTERLEAVE, nodes),
+        NumaPolicy::Default => (libc::MPOL_DEFAULT, &[]),
+        NumaPolicy::Local => (libc::MPOL_LOCAL, &[]),
+        NumaPolicy::Prefer(node) => (libc::MPOL_PREFERRED, std::slice::from_ref(node)),
+        NumaPolicy::Bind(nodes) => (libc::MPOL_BIND, nodes),
+        NumaPolicy::Interleave(nodes) => (libc::MPOL_INTERLEAVE, nodes),
     };
     let mut words = [0_u64; MASK_WORDS];
     for &node in nodes {
@@ -99,11 +99,11 @@ mod tests {
         assert!(!cpus_of(node).is_empty());
         std::thread::spawn(move || {
             let all = [
-                Policy::Bind(vec![node]),
-                Policy::Prefer(node),
-                Policy::Interleave(vec![node]),
-                Policy::Local,
-                Policy::Default,
+                NumaPolicy::Bind(vec![node]),
+                NumaPolicy::Prefer(node),
+                NumaPolicy::Interleave(vec![node]),
+                NumaPolicy::Local,
+                NumaPolicy::Default,
             ];
             for policy in all {
                 match set_policy(&policy).map_err(|error| error.raw_os_error()) {
@@ -112,7 +112,7 @@ mod tests {
                     Err(error) => panic!("{policy:?}: {error:?}"),
                 }
             }
-            assert!(set_policy(&Policy::Bind(vec![1023])).is_err());
+            assert!(set_policy(&NumaPolicy::Bind(vec![1023])).is_err());
         })
         .join()
         .unwrap();

@@ -4,7 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::errno;
-use crate::memory::{Memory, map};
+use crate::memory::{MemoryPlacement, map};
 
 /// Locked memory, released on drop.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Pinned {
     pub fn new(bytes: u64) -> io::Result<Self> {
         let length = usize::try_from(bytes.max(1))
             .map_err(|_too_large| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let mapping = map(&Memory::default(), length)?;
+        let mapping = map(&MemoryPlacement::default(), length)?;
         let pinned = Self { mapping, length };
         // SAFETY: the mapping is ours, and as long as that.
         let failed = unsafe { libc::mlock(mapping.as_ptr().cast(), length) };

@@ -12,7 +12,7 @@ use crate::error::TraceError;
 use crate::follow::{Traced, follow};
 use crate::format::{FieldRange, Format, event_id};
 use crate::requests::{BlockEvent, RequestKind, Requests, Transition};
-use crate::target::Target;
+use crate::target::TracedDevice;
 use crate::tracing::Tracing;
 
 /// Traces the requests of a disk or partition; `begun` is called once the kernel records.
@@ -26,7 +26,7 @@ pub fn trace_device(
     begun: &mut dyn FnMut(),
 ) -> Result<Traced<TraceRecord>, TraceError> {
     let tree = BlockTree::default();
-    let target = Target::at(path, &tree)?;
+    let target = TracedDevice::at(path, &tree)?;
     let mut tracing = Tracing::new(config.ring_kib())?;
     let layouts = enabled(&tracing, &target)?;
     let mut requests = Requests::default();
@@ -55,13 +55,13 @@ pub fn trace_device(
 }
 
 /// Enables the events about the target's requests.
-fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError> {
+fn enabled(tracing: &Tracing, target: &TracedDevice) -> Result<Vec<RequestLayout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, what) in EVENTS {
         let name = format!("block/{event}");
         // Linux before 5.11 lacks `block_rq_merge`; the others are as old as tracefs.
         match tracing.format(&name)? {
-            Some(format) => layouts.push(Layout::new(event, what, &format)?),
+            Some(format) => layouts.push(RequestLayout::new(event, what, &format)?),
             None if what == Transition::RequestMerge => continue,
             None => return Err(not_offered(event)),
         }
@@ -73,7 +73,7 @@ fn enabled(tracing: &Tracing, target: &Target) -> Result<Vec<Layout>, TraceError
 
 /// Locations of the needed fields in the records of one event.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct RequestLayout {
     id: u16,
     what: Transition,
     sector: FieldRange,
@@ -82,7 +82,7 @@ pub(crate) struct Layout {
     errno: Option<FieldRange>,
 }
 
-impl Layout {
+impl RequestLayout {
     pub(crate) fn new(event: &str, what: Transition, format: &Format) -> Result<Self, TraceError> {
         let place = |name: &str| {
             format

@@ -85,8 +85,8 @@ pub(crate) fn follow<E: Copy>(
     take: &mut dyn FnMut(u64, Option<E>),
 ) -> Result<Followed, TraceError> {
     let clock = Clock::monotonic();
-    let mut held = HeldBack::default();
-    let mut round = |tracing: &mut Tracing, held: &mut HeldBack<E>| {
+    let mut held = HeldEvents::default();
+    let mut round = |tracing: &mut Tracing, held: &mut HeldEvents<E>| {
         let before_ns = clock::read(CLOCK_MONOTONIC).unwrap_or(u64::MAX);
         let most = tracing.drain(&mut |entry| held.add(entry, decode))?;
         held.release(before_ns.saturating_sub(LATE_NS), take);
@@ -123,17 +123,17 @@ pub(crate) fn follow<E: Copy>(
 
 /// Events held back, because an earlier one may still be in another CPU's ring.
 #[derive(Debug)]
-struct HeldBack<E> {
+struct HeldEvents<E> {
     events: Vec<(u64, Option<E>)>,
 }
 
-impl<E> Default for HeldBack<E> {
+impl<E> Default for HeldEvents<E> {
     fn default() -> Self {
         Self { events: Vec::new() }
     }
 }
 
-impl<E: Copy> HeldBack<E> {
+impl<E: Copy> HeldEvents<E> {
     fn add(&mut self, entry: PageEntry<'_>, decode: &dyn Fn(&[u8]) -> Option<E>) {
         match entry {
             PageEntry::Gap { at_ns } => self.events.push((at_ns, None)),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn processors_are_put_into_one_order() {
-        let mut held = HeldBack::default();
+        let mut held = HeldEvents::default();
         let decode = |bytes: &[u8]| bytes.first().copied();
         for (at_ns, bytes) in [(10, &[1][..]), (30, &[3]), (25, &[]), (20, &[2])] {
             held.add(PageEntry::Record { at_ns, bytes }, &decode);

@@ -2,7 +2,7 @@
 
 use fathom_record::{SeekRecord, TracedDirection};
 
-use crate::device::{EVENTS, Layout};
+use crate::device::{EVENTS, RequestLayout};
 use crate::format::Format;
 use crate::page::{PageEntry, PageLayout, entries};
 use crate::requests::Requests;
@@ -22,7 +22,7 @@ pub fn recorded_requests(
     let mut layouts = Vec::new();
     for &(name, text) in formats {
         if let Some(&(event, what)) = EVENTS.iter().find(|(event, _)| *event == name) {
-            layouts.push(Layout::new(event, what, &Format::parse(text)?).ok()?);
+            layouts.push(RequestLayout::new(event, what, &Format::parse(text)?).ok()?);
         }
     }
     let mut events = Vec::new();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use fathom_host::block_tree::{BlockDevice, BlockTree};
+use fathom_host::block_tree::{BlockTree, HostDevice};
 use fathom_host::storage;
 use fathom_sys::files::{DeviceNumber, FileKind};
 
@@ -12,7 +12,7 @@ use crate::error::TraceError;
 
 /// A device to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct TracedDevice {
     /// Name without `/dev/`.
     pub(crate) name: String,
     /// Number of the whole disk.
@@ -23,7 +23,7 @@ pub(crate) struct Target {
     sectors: Option<(u64, u64)>,
 }
 
-impl Target {
+impl TracedDevice {
     /// Examines the device at `path`.
     pub(crate) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
         let owned = || path.to_path_buf();
@@ -44,7 +44,7 @@ impl Target {
         Self::of(&device)
     }
 
-    fn of(device: &BlockDevice) -> Result<Self, TraceError> {
+    fn of(device: &HostDevice) -> Result<Self, TraceError> {
         let disk = device.whole_disk();
         if !disk.folder().join("mq").is_dir() {
             return Err(no_queue(&disk));
@@ -97,7 +97,7 @@ fn no_block_device(path: &Path, tree: &BlockTree) -> TraceError {
 }
 
 /// Error for devices that remap bios and have no requests: RAID, device mapper, zram.
-fn no_queue(disk: &BlockDevice) -> TraceError {
+fn no_queue(disk: &HostDevice) -> TraceError {
     TraceError::NoQueue {
         disk: disk.name.clone(),
         slaves: disk.slaves().into_iter().map(|slave| slave.name).collect(),
@@ -120,7 +120,7 @@ mod tests {
             .attribute("sda/sda2", "size", "1000\n");
         let tree = fake.tree();
         let filters = |name: &str| {
-            let target = Target::of(&tree.named(name).unwrap()).unwrap();
+            let target = TracedDevice::of(&tree.named(name).unwrap()).unwrap();
             [target.filter(false), target.filter(true)]
         };
         let all = "(dev == 8388608 || dev == 8388609 || dev == 8388610)";
@@ -137,7 +137,7 @@ mod tests {
             .device("dm-0", "253:0")
             .device("zram0", "252:0")
             .stack("dm-0", "sda");
-        let refusal = |name: &str| Target::of(&fake.tree().named(name).unwrap()).unwrap_err();
+        let refusal = |name: &str| TracedDevice::of(&fake.tree().named(name).unwrap()).unwrap_err();
         assert!(refusal("dm-0").hint().unwrap().contains("/dev/sda"));
         assert!(refusal("zram0").to_string().contains("/dev/zram0"));
     }
@@ -145,7 +145,11 @@ mod tests {
     #[test]
     fn a_path_that_is_no_device_is_refused() {
         let tree = BlockTree::default();
-        let error = |path: &str| Target::at(Path::new(path), &tree).unwrap_err().to_string();
+        let error = |path: &str| {
+            TracedDevice::at(Path::new(path), &tree)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(error("/dev/null").contains("not a block device"));
         assert!(error("/").contains("not a block device"));
         assert!(error("/dev/no-such-disk").contains("No such file"));

@@ -64,7 +64,7 @@ pub fn trace_uring(
 }
 
 /// Enables the events that this kernel has, at least one.
-fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
+fn enabled(tracing: &Tracing) -> Result<Vec<BatchLayout>, TraceError> {
     let mut layouts = Vec::new();
     for (event, name) in EVENTS.into_iter().enumerate() {
         let path = format!("io_uring/{name}");
@@ -75,7 +75,7 @@ fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
             .place("count")
             .ok_or_else(|| TraceError::missing_field(name, "count"))?;
         let id = format.id;
-        layouts.push(Layout { id, event, items });
+        layouts.push(BatchLayout { id, event, items });
         tracing.enable(&path, None)?;
     }
     if layouts.is_empty() {
@@ -89,14 +89,14 @@ fn enabled(tracing: &Tracing) -> Result<Vec<Layout>, TraceError> {
 
 /// Location of the batch size in the records of one event.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct BatchLayout {
     id: u16,
     /// Index in `EVENTS`.
     event: usize,
     items: FieldRange,
 }
 
-impl Layout {
+impl BatchLayout {
     fn decode(&self, record: &[u8]) -> Option<(usize, u64)> {
         if event_id(record)? != self.id {
             return None;
@@ -214,7 +214,7 @@ mod tests {
     fn the_batch_is_found_by_its_field() {
         let text = include_str!("../tests/data/io_uring_local_work_run");
         let format = Format::parse(text).unwrap();
-        let layout = Layout {
+        let layout = BatchLayout {
             id: format.id,
             event: 1,
             items: format.place("count").unwrap(),

@@ -16,7 +16,7 @@ use fathom_setup::translate::{JobSetup, translate};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_stats::Histogram;
 
-use crate::modelled::{Home, Machine, is_device, place};
+use crate::modelled::{Home, MachineModel, is_device, place};
 
 /// Returns a machine file with one device for all names, with the latencies of `record`. `machine`
 /// is the modelled machine that the plan ran on, if any.
@@ -25,7 +25,7 @@ use crate::modelled::{Home, Machine, is_device, place};
 /// No op was recorded, or a job kept no histogram.
 pub fn distribution_file(
     plan: &Plan,
-    machine: Option<&Machine>,
+    machine: Option<&MachineModel>,
     record: &Record,
 ) -> Result<String, RunError> {
     let mut latencies: [Histogram; 3] = Default::default();
@@ -76,7 +76,7 @@ fn without_histogram(job: &str) -> RunProblem {
 }
 
 /// Returns the comment at the top of the file: content, origin and limits.
-fn head(record: &Record, machine: Option<&Machine>) -> String {
+fn head(record: &Record, machine: Option<&MachineModel>) -> String {
     let mut text = String::from(
         "# Latencies that `fathom run --save-distribution` recorded: from handing an op over to \
          its\n# completion (clat; lat of jobs without it), the time of a ramp left out.\n#\n",

@@ -6,5 +6,5 @@ mod place;
 mod queues;
 
 pub(crate) use lookup::is_device;
-pub use machine_file::Machine;
+pub use machine_file::MachineModel;
 pub(crate) use place::{Home, Placed, place};

@@ -18,12 +18,12 @@ use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Event, Host, Session, preflight};
+use fathom_setup::{Host, RunEvent, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
-use fathom_sim::{Constant, Direct, EngineSpec, Simulation, Storage};
+use fathom_sim::{Constant, Direct, EngineSpec, ModelledStorage, Simulation};
 use fathom_workload::{Results, Worker};
 
-use crate::modelled::{Home, Machine, Placed, place};
+use crate::modelled::{Home, MachineModel, Placed, place};
 use crate::seeks::seek_record;
 use watch::RunWatcher;
 
@@ -74,7 +74,7 @@ pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFil
 /// All problems of the plan, a name without a model, or a model that no job uses.
 pub fn simulate_on(
     plan: &Plan,
-    machine: &Machine,
+    machine: &MachineModel,
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
@@ -84,11 +84,11 @@ pub fn simulate_on(
     warnings.extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
     let planned = collect::planned(&preflight.setups);
-    (session.tell)(Event::Planned(&planned));
+    (session.tell)(RunEvent::Planned(&planned));
     for warning in &warnings {
-        (session.tell)(Event::Warning(warning));
+        (session.tell)(RunEvent::Warning(warning));
     }
-    (session.tell)(Event::Starting(preflight.setups.len()));
+    (session.tell)(RunEvent::Starting(preflight.setups.len()));
     let jobs = u32::try_from(preflight.setups.len()).unwrap_or(u32::MAX);
     let mut storages = machine.storages(jobs);
     if settings.seeks {
@@ -115,7 +115,7 @@ pub fn simulate_on(
 }
 
 /// Runs the jobs and returns their record, their logs and the storages.
-fn finish<S: Storage>(
+fn finish<S: ModelledStorage>(
     plan: &Plan,
     settings: &Settings,
     setups: &[JobSetup],
@@ -186,7 +186,7 @@ struct World<S> {
 type ResultsAndStorages<S> = (Vec<Option<Results>>, Vec<S>);
 
 /// Runs all jobs on one virtual clock, each from the time at which it may start.
-fn run_all<S: Storage>(
+fn run_all<S: ModelledStorage>(
     run: &RunParts<'_>,
     settings: &Settings,
     world: World<S>,

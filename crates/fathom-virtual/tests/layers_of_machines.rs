@@ -6,7 +6,7 @@ use common::on;
 use fathom_block::LAYERS;
 use fathom_record::JobRecord;
 use fathom_sim::MODELS;
-use fathom_virtual::Machine;
+use fathom_virtual::MachineModel;
 
 const JOB: &str = "--name=j --filename=/dev/d --direct=1 --ioengine=libaio --rw=randread --bs=4k \
                    --number_ios=2000 --norandommap --ignore_error=EIO,EIO,EIO";
@@ -82,7 +82,7 @@ fn a_part_is_as_large_as_it_is_cut() {
 
 #[track_caller]
 fn check_refused(layers: &str, want: &str) {
-    let error = Machine::parse("m.toml", &machine(layers)).expect_err("a mistake");
+    let error = MachineModel::parse("m.toml", &machine(layers)).expect_err("a mistake");
     let text = error.to_string();
     assert!(text.contains(want), "{text}");
     for problem in &error.problems {

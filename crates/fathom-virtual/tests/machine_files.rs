@@ -5,7 +5,7 @@ mod common;
 
 use common::try_on;
 use fathom_core::Xoshiro256;
-use fathom_virtual::Machine;
+use fathom_virtual::MachineModel;
 
 const EXAMPLES: [(&str, &str); 7] = [
     (
@@ -89,7 +89,7 @@ fn whatever_is_changed_there_is_a_place_or_a_machine() {
         for _ in 0..=u32::from(random.below(4) == 0) {
             text = changed(&text, &mut random);
         }
-        match Machine::parse("m.toml", &text) {
+        match MachineModel::parse("m.toml", &text) {
             Err(error) => {
                 refused += 1;
                 for problem in &error.problems {

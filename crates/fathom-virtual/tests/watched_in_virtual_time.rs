@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use common::{on, on_watched};
 use fathom_record::Record;
-use fathom_setup::Event;
+use fathom_setup::RunEvent;
 
 /// Device of 100 µs per op.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
@@ -28,10 +28,10 @@ struct Told {
 #[track_caller]
 fn watched(words: &str, stop_after: u32) -> (Record, Told) {
     let (mut told, looks) = (Told::default(), Cell::new(0));
-    let mut tell = |event: Event<'_>| match event {
-        Event::Interim(record) => told.interim.push(record.clone()),
-        Event::Stopping => told.stopping += 1,
-        Event::Warning(warning) => told.warnings.push(warning.code.clone()),
+    let mut tell = |event: RunEvent<'_>| match event {
+        RunEvent::Interim(record) => told.interim.push(record.clone()),
+        RunEvent::Stopping => told.stopping += 1,
+        RunEvent::Warning(warning) => told.warnings.push(warning.code.clone()),
         _ => {}
     };
     let stops = || {

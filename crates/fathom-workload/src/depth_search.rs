@@ -45,7 +45,7 @@ enum Stage {
 
 /// Consequence of an op's latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum LatencyVerdict {
     /// Nothing.
     GoOn,
     /// The depth is found: restart counting.
@@ -88,13 +88,13 @@ impl DepthSearch {
     }
 
     /// Judges a completed op.
-    pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> Finding {
+    pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> LatencyVerdict {
         self.ops += 1;
         self.late += u64::from(latency > self.target.latency);
         // If no op may be late, the first late one decides.
         let settled = self.late > 0 && self.target.share >= ALL_OPS;
         if !settled && now - self.window_began < self.target.window {
-            return Finding::GoOn;
+            return LatencyVerdict::GoOn;
         }
         let in_time = u128::from(self.ops - self.late) * u128::from(ALL_OPS);
         let is_good = in_time >= u128::from(self.ops) * u128::from(self.target.share);
@@ -108,9 +108,9 @@ impl DepthSearch {
         }
     }
 
-    fn go_up(&mut self) -> Finding {
+    fn go_up(&mut self) -> LatencyVerdict {
         if self.stage == Stage::Last && !self.target.run {
-            return Finding::Done;
+            return LatencyVerdict::Done;
         }
         self.good = self.good.max(self.depth);
         let next = match self.bad {
@@ -119,23 +119,23 @@ impl DepthSearch {
         };
         if next != self.depth {
             self.depth = next;
-            return Finding::GoOn;
+            return LatencyVerdict::GoOn;
         }
         let is_new = self.stage != Stage::Last;
         self.stage = Stage::Last;
         if is_new && !self.target.run {
-            Finding::Final
+            LatencyVerdict::Final
         } else {
-            Finding::GoOn
+            LatencyVerdict::GoOn
         }
     }
 
-    fn go_down(&mut self) -> Finding {
+    fn go_down(&mut self) -> LatencyVerdict {
         self.stage = Stage::Searching;
         if self.depth == 1 {
             return match self.target.share {
-                ALL_OPS.. => Finding::Hopeless,
-                _ => Finding::GoOn,
+                ALL_OPS.. => LatencyVerdict::Hopeless,
+                _ => LatencyVerdict::GoOn,
             };
         }
         self.bad = self.depth;
@@ -144,7 +144,7 @@ impl DepthSearch {
             self.good = 0;
         }
         self.depth = (self.good + (self.bad - self.good) / 2).max(1);
-        Finding::GoOn
+        LatencyVerdict::GoOn
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     /// A device that is late beyond `limit`; the depths that are tried, until it settles.
-    fn depths(limit: u32, largest: u32, run: bool) -> (Vec<u32>, Finding) {
+    fn depths(limit: u32, largest: u32, run: bool) -> (Vec<u32>, LatencyVerdict) {
         let target = LatencyTarget {
             latency: Nanos::new(100),
             window: Nanos::new(10),
@@ -171,7 +171,7 @@ mod tests {
             now += Nanos::new(10);
             let latency = if search.depth() > limit { 101 } else { 100 };
             match search.completed(Nanos::new(latency), now) {
-                Finding::GoOn if tried.len() < 20 => {}
+                LatencyVerdict::GoOn if tried.len() < 20 => {}
                 end => return (tried, end),
             }
         }
@@ -179,14 +179,17 @@ mod tests {
 
     #[test]
     fn the_largest_good_depth_is_found() {
-        assert_eq!(depths(100, 8, false), (vec![1, 2, 4, 8], Finding::Final));
+        assert_eq!(
+            depths(100, 8, false),
+            (vec![1, 2, 4, 8], LatencyVerdict::Final)
+        );
         assert_eq!(
             depths(5, 32, false),
-            (vec![1, 2, 4, 8, 6, 5], Finding::Final)
+            (vec![1, 2, 4, 8, 6, 5], LatencyVerdict::Final)
         );
-        assert_eq!(depths(1, 32, false), (vec![1, 2, 1], Finding::Final));
-        assert_eq!(depths(0, 32, false), (vec![1], Finding::Hopeless));
-        assert_eq!(depths(1, 1, false), (vec![1], Finding::Final));
+        assert_eq!(depths(1, 32, false), (vec![1, 2, 1], LatencyVerdict::Final));
+        assert_eq!(depths(0, 32, false), (vec![1], LatencyVerdict::Hopeless));
+        assert_eq!(depths(1, 1, false), (vec![1], LatencyVerdict::Final));
     }
 
     #[test]
@@ -200,16 +203,16 @@ mod tests {
         let mut search = DepthSearch::new(target, 4);
         assert_eq!(
             search.completed(Nanos::new(500), Tick::new(1)),
-            Finding::GoOn
+            LatencyVerdict::GoOn
         );
         assert_eq!(
             search.completed(Nanos::new(5), Tick::new(10)),
-            Finding::GoOn
+            LatencyVerdict::GoOn
         );
         assert_eq!(search.depth(), 2);
         assert_eq!(
             search.completed(Nanos::new(500), Tick::new(20)),
-            Finding::GoOn
+            LatencyVerdict::GoOn
         );
         assert_eq!(search.depth(), 1);
     }

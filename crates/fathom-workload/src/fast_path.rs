@@ -13,7 +13,7 @@
 
 use fathom_core::{Completion, Engine, Op, Slot, Tick};
 
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::recorder::Recorder;
 use crate::slots::SlotState;
 
@@ -64,7 +64,7 @@ pub(crate) trait Tally {
 
 /// Drawn-ahead ops of any kind.
 pub(crate) struct MixedOps<'a> {
-    pub(crate) targets: &'a [Target],
+    pub(crate) targets: &'a [OpTarget],
     /// Due times of `targets`; empty without a schedule.
     pub(crate) dues: &'a [Tick],
 }

@@ -6,14 +6,14 @@
 use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
 use crate::job_limits::IssueBlock;
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::think::Thinking;
 use crate::worker::{After, Stage, Worker};
 
 impl Worker {
     /// Takes a slot for `target` and prepares it; there must be a free one.
     #[inline]
-    fn prepare_op<E: Engine>(&mut self, engine: &mut E, target: &Target, due: Tick, now: Tick) {
+    fn prepare_op<E: Engine>(&mut self, engine: &mut E, target: &OpTarget, due: Tick, now: Tick) {
         let Some(slot) = self.queue.slots.take() else {
             unreachable!("callers see to it that a slot is free");
         };
@@ -148,7 +148,7 @@ impl Worker {
     }
 
     /// Returns the next op, if it may be issued now.
-    fn next_target(&mut self, now: Tick) -> Result<Target, IssueStatus> {
+    fn next_target(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
         let target = match self.source.held.take() {
             Some(target) => target,
             None if self.stage == Stage::ReadingBack => {
@@ -169,12 +169,12 @@ impl Worker {
         Ok(target)
     }
 
-    fn next_readback(&mut self) -> Option<Target> {
+    fn next_readback(&mut self) -> Option<OpTarget> {
         self.readback.as_mut()?.next_target()
     }
 
     /// Fills the buffer of a write.
-    fn fill_buffer<E: Engine>(&mut self, engine: &mut E, target: &Target, now: Tick) {
+    fn fill_buffer<E: Engine>(&mut self, engine: &mut E, target: &OpTarget, now: Tick) {
         if target.direction != Direction::Write || !self.engine.moves_data {
             return;
         }
@@ -203,7 +203,7 @@ impl Worker {
         }
     }
 
-    fn count_issue(&mut self, target: &Target, now: Tick) {
+    fn count_issue(&mut self, target: &OpTarget, now: Tick) {
         if let Some(limits) = self
             .limits
             .as_mut()

@@ -6,7 +6,7 @@
 use fathom_core::{Direction, Errno, Nanos, PerDirection, Tick};
 
 use crate::config::WorkerConfig;
-use crate::depth_search::{DepthSearch, Finding};
+use crate::depth_search::{DepthSearch, LatencyVerdict};
 use crate::flow::{FlowMember, FlowShare};
 use crate::results::JobError;
 use crate::slots::SlotState;
@@ -131,10 +131,10 @@ impl Worker {
         };
         let target = search.target();
         match search.completed(latency, now) {
-            Finding::GoOn => {}
-            Finding::Final => self.measure_anew(now),
-            Finding::Done => self.stop_issuing(),
-            Finding::Hopeless => self.too_slow(direction, op, latency, target),
+            LatencyVerdict::GoOn => {}
+            LatencyVerdict::Final => self.measure_anew(now),
+            LatencyVerdict::Done => self.stop_issuing(),
+            LatencyVerdict::Hopeless => self.too_slow(direction, op, latency, target),
         }
     }
 

@@ -53,14 +53,14 @@ pub use fathom_checksum::{CHECKSUMS, Checksum};
 pub use flow::{Flow, FlowShare};
 pub use limit_config::LimitConfig;
 pub use log::{
-    Batch, Dropped, Item, JobLog, LogChannel, LogConfig, LogEntry, LoggedOp, Series, WhenFull,
+    Batch, Dropped, JobLog, LogChannel, LogConfig, LogEntry, LogItem, LoggedOp, Series, WhenFull,
 };
-pub use pattern::{Pattern, PatternError, Target};
+pub use pattern::{OpTarget, Pattern, PatternError};
 pub use results::{
-    DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Progress, Results,
-    ToleratedErrors,
+    DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Results, ToleratedErrors,
+    WorkerProgress,
 };
-pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStanding};
+pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
 pub use verify::{IntervalTooSmall, Mismatch, Stamp, Verifier, VerifyError};
 pub use worker::{ConfigError, Worker};

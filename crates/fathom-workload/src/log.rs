@@ -30,7 +30,7 @@ use crate::slots::SlotState;
 
 pub use self::channel::{Batch, Dropped, LogChannel};
 use self::entry::EntryKind;
-pub use self::entry::{Item, LogEntry, LoggedOp, Series};
+pub use self::entry::{LogEntry, LogItem, LoggedOp, Series};
 use self::histogram::Histograms;
 use self::windows::Windows;
 
@@ -201,10 +201,10 @@ impl JobLog {
     }
 
     /// Logs an item other than an op.
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: LogItem) {
         match item {
-            Item::Op(_) => {}
-            Item::Window {
+            LogItem::Op(_) => {}
+            LogItem::Window {
                 series,
                 direction,
                 time_ns,
@@ -217,16 +217,16 @@ impl JobLog {
                 let tag = LogEntry::tag(EntryKind::Window, direction, series as u32);
                 self.append(LogEntry::wide(tag, value, time));
             }
-            Item::HistogramBegin => {
+            LogItem::HistogramBegin => {
                 self.room(1);
                 self.part(EntryKind::HistogramBegin, 0, 0);
             }
-            Item::HistogramBin { bucket, count } => {
+            LogItem::HistogramBin { bucket, count } => {
                 self.room(1);
                 let tag = LogEntry::tag(EntryKind::HistogramBin, Direction::Read, bucket);
                 self.append(LogEntry::wide(tag, count, 0));
             }
-            Item::HistogramEnd {
+            LogItem::HistogramEnd {
                 direction,
                 time_ns,
                 ops,

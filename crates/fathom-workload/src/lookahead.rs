@@ -4,7 +4,7 @@ use fathom_core::Tick;
 
 use crate::fast_path::MixedOps;
 use crate::issue::IssueStatus;
-use crate::pattern::{Pattern, Target};
+use crate::pattern::{OpTarget, Pattern};
 use crate::schedule::Schedules;
 use crate::source::Source;
 use crate::uniform_ops::{UniformOp, UniformOps};
@@ -17,7 +17,7 @@ pub(crate) struct Lookahead {
     /// Offsets of uniform ops.
     offsets: [u64; LOOKAHEAD_OPS],
     /// Targets of all other ops.
-    targets: [Target; LOOKAHEAD_OPS],
+    targets: [OpTarget; LOOKAHEAD_OPS],
     /// Due times of ops with a schedule.
     dues: [Tick; LOOKAHEAD_OPS],
     /// The job has a schedule.
@@ -32,7 +32,7 @@ impl Lookahead {
         Self {
             uniform,
             offsets: [0; LOOKAHEAD_OPS],
-            targets: [Target::default(); LOOKAHEAD_OPS],
+            targets: [OpTarget::default(); LOOKAHEAD_OPS],
             dues: [Tick::ZERO; LOOKAHEAD_OPS],
             scheduled,
             next: 0,

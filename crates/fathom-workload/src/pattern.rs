@@ -104,7 +104,7 @@ impl Pattern {
 
     /// Draws the next op and its direction; `None` when the pass is exhausted.
     #[inline]
-    pub fn draw(&mut self) -> Option<Target> {
+    pub fn draw(&mut self) -> Option<OpTarget> {
         let direction = self.draw_direction();
         self.next(direction)
     }
@@ -112,7 +112,7 @@ impl Pattern {
     /// Draws the next op in `direction`, which must be part of the mix; `None` when the pass is
     /// exhausted: every block was visited, or every file is at its end.
     #[inline]
-    pub fn next(&mut self, direction: Direction) -> Option<Target> {
+    pub fn next(&mut self, direction: Direction) -> Option<OpTarget> {
         let target = match &mut self.kind {
             PatternLoop::Uniform(source) => source.next(direction),
             PatternLoop::Mapped(source) => source.next(direction),
@@ -126,7 +126,7 @@ impl Pattern {
 
     /// Fills `out` with ops, each with a drawn direction; fewer when the pass is exhausted.
     #[inline]
-    pub fn fill(&mut self, out: &mut [Target]) -> usize {
+    pub fn fill(&mut self, out: &mut [OpTarget]) -> usize {
         match &mut self.kind {
             PatternLoop::Uniform(source) => fill_from(source, &mut self.directions, out),
             PatternLoop::Mapped(source) => fill_from(source, &mut self.directions, out),
@@ -137,12 +137,12 @@ impl Pattern {
     }
 
     /// Returns the common target of ops that differ only in offset, if they do.
-    pub(crate) fn common(&self) -> Option<Target> {
+    pub(crate) fn common(&self) -> Option<OpTarget> {
         let &Directions::Only(direction) = &self.directions else {
             return None;
         };
         let of_one_size = !matches!(self.kind, PatternLoop::General(_));
-        of_one_size.then_some(Target {
+        of_one_size.then_some(OpTarget {
             direction,
             file: FileIndex::new(0),
             offset: 0,
@@ -192,7 +192,7 @@ impl Pattern {
 
 /// Target of one op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct OpTarget {
     /// Direction.
     pub direction: Direction,
     /// File.
@@ -203,7 +203,7 @@ pub struct Target {
     pub length: u32,
 }
 
-impl Default for Target {
+impl Default for OpTarget {
     /// Empty read, the initial value in tables of targets.
     fn default() -> Self {
         Self {
@@ -227,12 +227,16 @@ enum PatternLoop {
 
 /// Source of targets in a direction.
 trait Source {
-    fn next(&mut self, direction: Direction) -> Option<Target>;
+    fn next(&mut self, direction: Direction) -> Option<OpTarget>;
 }
 
 /// Fills `out` from a source: one loop per kind of source, and per one or several directions.
 #[inline]
-fn fill_from<S: Source>(source: &mut S, directions: &mut Directions, out: &mut [Target]) -> usize {
+fn fill_from<S: Source>(
+    source: &mut S,
+    directions: &mut Directions,
+    out: &mut [OpTarget],
+) -> usize {
     match directions {
         Directions::Only(direction) => fill_with(out, || source.next(*direction)),
         mixed => fill_with(out, || {
@@ -256,7 +260,7 @@ fn fill_with<T>(out: &mut [T], mut next: impl FnMut() -> Option<T>) -> usize {
 /// Random streams derived from a pattern's seed; the numbers never change their meaning.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
-enum Stream {
+enum RandomStream {
     Offset = 0,
     Direction = 1,
     Size = 2,
@@ -267,6 +271,6 @@ enum Stream {
 }
 
 /// Returns the seed of a stream.
-fn seed_of(seed: u64, stream: Stream) -> u64 {
+fn seed_of(seed: u64, stream: RandomStream) -> u64 {
     fathom_core::stream_seed(seed, stream as u64)
 }

@@ -6,7 +6,7 @@ use fathom_core::{Direction, PerDirection, SplitMix64, Tick, stream_seed};
 use fathom_stats::Latency;
 
 use crate::config::{Measure, PriorityChoice, PriorityShare};
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::results::PriorityLatency;
 use crate::slots::SlotState;
 
@@ -49,7 +49,7 @@ impl Priorities {
     }
 
     /// Returns the priority of an op.
-    pub(crate) fn choose(&mut self, target: &Target) -> u16 {
+    pub(crate) fn choose(&mut self, target: &OpTarget) -> u16 {
         let shares = match &self.choices[target.direction] {
             PriorityChoice::Own => return THREAD_PRIORITY,
             PriorityChoice::Share(share) => std::slice::from_ref(share),
@@ -161,9 +161,9 @@ mod tests {
     fn check(choice: PriorityChoice, length: u32, want: &[(u16, u32)]) {
         let choices = PerDirection::new(choice, PriorityChoice::Own, PriorityChoice::Own);
         let mut priorities = Priorities::new(&choices, READS_TIMED, 42);
-        let mut target = Target {
+        let mut target = OpTarget {
             length,
-            ..Target::default()
+            ..OpTarget::default()
         };
         let mut got = std::collections::BTreeMap::new();
         for _ in 0..10_000 {

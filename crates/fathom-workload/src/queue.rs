@@ -3,7 +3,7 @@
 use fathom_core::{Completion, Slot};
 
 use crate::config::Batching;
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::slots::Slots;
 
 /// Slots of a worker and the state of its submission queue.
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Creates an empty queue of `depth` slots whose idle state is an op on `common`.
-    pub(crate) fn new(depth: u32, batching: &Batching, common: &Target) -> Self {
+    pub(crate) fn new(depth: u32, batching: &Batching, common: &OpTarget) -> Self {
         let reap = batching.complete_max.clamp(1, depth) as usize;
         Self {
             slots: Slots::new(depth, common),

@@ -9,9 +9,9 @@ use crate::config::{
     Distribution, FileService, MapMode, PatternConfig, Sequencer, SizeChoice, VerifyConfig,
     WorkerConfig,
 };
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::slots::SlotState;
-use crate::verify::{IntervalTooSmall, Stamp, Verifier, Written, WrittenLog};
+use crate::verify::{IntervalTooSmall, LoggedWrite, Stamp, Verifier, WrittenLog};
 
 /// Verification state of a worker.
 #[derive(Debug)]
@@ -84,9 +84,9 @@ impl Readback {
     }
 
     /// Returns the next read of the readback.
-    pub(crate) fn next_target(&mut self) -> Option<Target> {
+    pub(crate) fn next_target(&mut self) -> Option<OpTarget> {
         let written = self.log.as_mut()?.next()?;
-        Some(Target {
+        Some(OpTarget {
             direction: Direction::Read,
             file: written.file,
             offset: written.offset,
@@ -95,7 +95,7 @@ impl Readback {
     }
 
     /// Stamps the buffer of a write; `sequence` is its number in the job.
-    pub(crate) fn stamp(&self, buffer: &mut [u8], target: &Target, sequence: u64, now_ns: u64) {
+    pub(crate) fn stamp(&self, buffer: &mut [u8], target: &OpTarget, sequence: u64, now_ns: u64) {
         let stamp = Stamp {
             offset: target.offset,
             sequence,
@@ -107,7 +107,7 @@ impl Readback {
     /// Logs a completed write.
     pub(crate) fn written(&mut self, state: &SlotState) {
         if let Some(log) = &mut self.log {
-            log.push(Written {
+            log.push(LoggedWrite {
                 file: state.op.file,
                 offset: start_of(state),
                 length: state.total_length(),

@@ -150,7 +150,7 @@ pub struct ToleratedErrors {
 
 /// Progress of a worker, counted from its start, ramp time included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct WorkerProgress {
     /// Ops completed.
     pub ios: PerDirection<u64>,
     /// Bytes moved.

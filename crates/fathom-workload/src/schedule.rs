@@ -7,7 +7,7 @@ use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
 use crate::config::{Pace, Rate, RateProcess};
 use crate::exponential::Exponential;
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 
 /// Schedules of a job.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Schedules {
 
     /// Takes the due time of `target`; `Tick::ZERO` if its direction has no schedule.
     #[inline]
-    pub(crate) fn take(&mut self, target: &Target) -> Tick {
+    pub(crate) fn take(&mut self, target: &OpTarget) -> Tick {
         match &mut self.by_direction[target.direction] {
             None => Tick::ZERO,
             Some(schedule) => schedule.take(target.length),
@@ -40,7 +40,7 @@ impl Schedules {
 
     /// Takes the due time of `target`; `None`, taking nothing, if it is not due at `now`. Without
     /// a schedule it is due at once.
-    pub(crate) fn take_if_due(&mut self, target: &Target, now: Tick) -> Option<Tick> {
+    pub(crate) fn take_if_due(&mut self, target: &OpTarget, now: Tick) -> Option<Tick> {
         match &mut self.by_direction[target.direction] {
             None => Some(now),
             Some(schedule) if schedule.next() > now => None,

@@ -7,7 +7,7 @@
 
 use fathom_core::{Completion, Direction, Op, OpKind, Slot, Tick};
 
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 
 /// State of one slot.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,13 @@ impl SlotState {
 
     /// Starts the slot's next op at `now`.
     #[inline(always)]
-    pub(crate) const fn start_op(&mut self, target: &Target, due: Tick, now: Tick, sequence: u64) {
+    pub(crate) const fn start_op(
+        &mut self,
+        target: &OpTarget,
+        due: Tick,
+        now: Tick,
+        sequence: u64,
+    ) {
         self.due = due;
         self.start = now;
         self.op = Op {
@@ -77,7 +83,7 @@ impl SlotState {
 
 /// Returns an op on `target` without a slot.
 #[inline(always)]
-pub(crate) const fn op_on(target: &Target) -> Op {
+pub(crate) const fn op_on(target: &OpTarget) -> Op {
     Op {
         slot: Slot::new(0),
         kind: OpKind::Data(target.direction),
@@ -104,7 +110,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Creates a table of `depth` free slots that hold an op on `target`.
-    pub(crate) fn new(depth: u32, target: &Target) -> Self {
+    pub(crate) fn new(depth: u32, target: &OpTarget) -> Self {
         let idle = op_on(target);
         let states = (0..depth)
             .map(|number| {
@@ -150,7 +156,7 @@ impl Slots {
     }
 
     /// Returns whether an op would overlap one in flight, and either of them changes data.
-    pub(crate) fn overlaps(&self, target: &Target) -> bool {
+    pub(crate) fn overlaps(&self, target: &OpTarget) -> bool {
         let end = target.offset + u64::from(target.length);
         let changes = |direction| direction != Direction::Read;
         let meets = |state: &&SlotState| {

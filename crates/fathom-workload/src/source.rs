@@ -4,7 +4,7 @@ use fathom_core::{Direction, PerDirection, Tick};
 
 use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
 use crate::lookahead::Lookahead;
-use crate::pattern::{Pattern, Target};
+use crate::pattern::{OpTarget, Pattern};
 use crate::schedule::{Schedule, Schedules};
 
 /// Source of a worker's ops: pattern, schedules, and the position within the current pass.
@@ -16,7 +16,7 @@ pub(crate) struct Source {
     pub(crate) pattern: Pattern,
     pub(crate) schedules: Schedules,
     /// Drawn op that is not due or not allowed yet.
-    pub(crate) held: Option<Target>,
+    pub(crate) held: Option<OpTarget>,
     /// Drawn ahead, for the fast paths.
     pub(crate) lookahead: Lookahead,
     pub(crate) pass: Pass,
@@ -29,7 +29,7 @@ pub(crate) struct Source {
 impl Source {
     /// Draws an op in the direction that is due first, or as the mix has it; `None` at the end of
     /// the pattern.
-    pub(crate) fn draw(&mut self, mix: Mix, now: Tick) -> Option<Target> {
+    pub(crate) fn draw(&mut self, mix: Mix, now: Tick) -> Option<OpTarget> {
         if self.pass.ended {
             return None;
         }

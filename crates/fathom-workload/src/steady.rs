@@ -85,7 +85,7 @@ struct Open {
 
 /// State of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SteadyStanding {
+pub struct SteadyStatus {
     /// The steady state was reached.
     pub attained: bool,
     /// Judgement of the last full window.
@@ -113,9 +113,9 @@ impl SteadyGroup {
 
     /// Returns the state.
     #[must_use]
-    pub fn standing(&self) -> SteadyStanding {
+    pub fn standing(&self) -> SteadyStatus {
         let state = self.lock();
-        SteadyStanding {
+        SteadyStatus {
             attained: self.is_attained(),
             evaluation: state.evaluation,
             window: state.window.iter().copied().collect(),

@@ -8,7 +8,7 @@ use fathom_core::{Engine, Errno, FileIndex, OpKind, SyncKind, Tick};
 
 use crate::config::{Mix, SyncRules, WorkerConfig};
 use crate::issue::IssueStatus;
-use crate::pattern::Target;
+use crate::pattern::OpTarget;
 use crate::results::{JobActivity, JobError};
 use crate::worker::{Stage, Worker};
 
@@ -47,7 +47,7 @@ impl SyncState {
     }
 
     /// Counts an issued write.
-    pub(crate) fn wrote(&mut self, target: &Target) {
+    pub(crate) fn wrote(&mut self, target: &OpTarget) {
         self.file = target.file;
         self.writes += 1;
         if let Some(extent) = self.written.get_mut(target.file.index()) {

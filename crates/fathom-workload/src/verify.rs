@@ -29,7 +29,7 @@ use crate::buffers::repeat;
 use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 
 pub use error::{IntervalTooSmall, Mismatch, VerifyError};
-pub(crate) use written::{Written, WrittenLog};
+pub(crate) use written::{LoggedWrite, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.
 ///

@@ -13,7 +13,7 @@ use crate::priorities::Priorities;
 use crate::queue::Queue;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
-use crate::results::{Phase, Progress, Results};
+use crate::results::{Phase, Results, WorkerProgress};
 use crate::source::{self, Pass, Source, used_directions};
 use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
@@ -201,10 +201,10 @@ impl Worker {
 
     /// Returns the progress.
     #[must_use]
-    pub fn progress(&self) -> Progress {
-        let mut progress = Progress {
+    pub fn progress(&self) -> WorkerProgress {
+        let mut progress = WorkerProgress {
             phase: self.phase(),
-            ..Progress::default()
+            ..WorkerProgress::default()
         };
         for direction in Direction::ALL {
             let (ios, bytes) = self.recorder.progress(direction);

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use common::{config, pass};
 use fathom_core::{Direction, PerDirection};
 use fathom_workload::{
-    Distribution, FileRange, FileService, MapMode, Mix, Pattern, PatternConfig, RandomGenerator,
-    Sequencer, SizeChoice, Target,
+    Distribution, FileRange, FileService, MapMode, Mix, OpTarget, Pattern, PatternConfig,
+    RandomGenerator, Sequencer, SizeChoice,
 };
 use proptest::prelude::*;
 
@@ -130,12 +130,12 @@ const MIXES: [Mix; 5] = [
 ];
 
 /// Returns all ops of a pass that draws its directions, and their numbers in a shared map.
-fn shared_pass(config: &PatternConfig) -> (Vec<Target>, HashSet<u64>) {
+fn shared_pass(config: &PatternConfig) -> (Vec<OpTarget>, HashSet<u64>) {
     let targets = pass(
         &mut Pattern::new(config.clone()).expect("a pattern that makes sense"),
         9999,
     );
-    let number = |target: &Target| target.offset / config.align[target.direction];
+    let number = |target: &OpTarget| target.offset / config.align[target.direction];
     let numbers = targets.iter().map(number).collect();
     (targets, numbers)
 }
@@ -214,7 +214,7 @@ proptest! {
         for _ in 0..2 {
             let mut left = 300;
             for size in [1, 7, 2, 32].into_iter().cycle() {
-                let mut out = vec![Target::default(); size.min(left)];
+                let mut out = vec![OpTarget::default(); size.min(left)];
                 let count = twin.fill(&mut out);
                 again.extend_from_slice(&out[..count]);
                 left -= count;

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use common::{K, check, config, file, pass, random, range, sequential, text};
 use fathom_core::{Direction, PerDirection};
 use fathom_workload::{
-    Distribution, FileRange, MapMode, Mix, Pattern, PatternConfig, PatternError, RandomGenerator,
-    Sequencer, SizeChoice, Target,
+    Distribution, FileRange, MapMode, Mix, OpTarget, Pattern, PatternConfig, PatternError,
+    RandomGenerator, Sequencer, SizeChoice,
 };
 
 // The rules, seen in fio 3.33's write_iolog where it has them.
@@ -155,7 +155,7 @@ fn each_trim_is_followed_by_the_write_of_its_block() {
         assert_eq!(pair[0].direction, Direction::Trim);
         assert_eq!(
             pair[1],
-            Target {
+            OpTarget {
                 direction: Direction::Write,
                 ..pair[0]
             }
@@ -264,7 +264,7 @@ fn percentage_random_makes_the_other_ops_sequential() {
 fn the_share_of_reads_is_as_configured() {
     for read in [0, 1, 30, 70, 100] {
         let mut pattern = Pattern::new(random(Mix::ReadWrite { read }, 1 << 40)).unwrap();
-        let mut targets = vec![Target::default(); 20_000];
+        let mut targets = vec![OpTarget::default(); 20_000];
         assert_eq!(pattern.fill(&mut targets), 20_000);
         let reads = targets
             .iter()

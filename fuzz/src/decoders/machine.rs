@@ -1,6 +1,6 @@
 //! Machine files: descriptions of modelled devices, in TOML.
 
-use fathom_virtual::Machine;
+use fathom_virtual::MachineModel;
 
 use crate::target::Verdict;
 
@@ -9,7 +9,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     let Ok(text) = std::str::from_utf8(input) else {
         return Ok(Verdict::Refused("not UTF-8".to_owned()));
     };
-    match Machine::parse("m.toml", text) {
+    match MachineModel::parse("m.toml", text) {
         Ok(machine) => {
             let _ = machine.first();
             Ok(Verdict::Accepted)

@@ -4,7 +4,7 @@ use std::io;
 
 use fathom_core::EngineInfo;
 use fathom_engine::{Registration, Registry};
-use fathom_job::{Dialect, Environment, Invocation, Refusal, parse};
+use fathom_job::{Dialect, Environment, Invocation, RefusedInvocation, parse};
 use fathom_record::Record;
 use fathom_run::run;
 use fathom_setup::{RunError, Session};
@@ -23,7 +23,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn parse(&self, words: &str) -> Result<Invocation, Box<Refusal>> {
+    pub(crate) fn parse(&self, words: &str) -> Result<Invocation, Box<RefusedInvocation>> {
         let words: Vec<String> = words.split_whitespace().map(Into::into).collect();
         parse(&words, Dialect::Fathom, self)
     }

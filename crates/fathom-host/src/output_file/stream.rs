@@ -12,9 +12,9 @@ use crate::error::HostError;
 
 /// A pipe or a character device, open for writing.
 #[derive(Debug)]
-pub struct Stream(File);
+pub struct OutputStream(File);
 
-impl Stream {
+impl OutputStream {
     /// Opens `path`; waits until a FIFO has a reader or `stop` returns true.
     pub fn open(path: &Path, stop: &dyn Fn() -> bool) -> Result<Self, HostError> {
         let clock = Clock::monotonic();

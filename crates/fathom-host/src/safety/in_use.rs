@@ -16,14 +16,14 @@ use fathom_core::Nanos;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::files::{self, Access};
 
-use super::Usage;
-use crate::block_tree::{BlockDevice, BlockTree, Mount, Store};
+use super::DeviceUse;
+use crate::block_tree::{BlockTree, HostDevice, Mount, Store};
 
 /// Uses that the kernel lists, and the loop devices that connect them to files.
 #[derive(Debug)]
 pub(super) struct InUse {
     uses: HashMap<Store, Use>,
-    loops: Vec<(BlockDevice, Store)>,
+    loops: Vec<(HostDevice, Store)>,
 }
 
 /// Use of one device or file.
@@ -65,7 +65,7 @@ impl InUse {
 
     /// Returns the use of `store` or of anything that depends on it; `path` is its name in
     /// messages.
-    pub(super) fn usage(&self, store: Store, path: &Path, tree: &BlockTree) -> Option<Usage> {
+    pub(super) fn usage(&self, store: Store, path: &Path, tree: &BlockTree) -> Option<DeviceUse> {
         let is_behind = || self.loops.iter().any(|(_, backing)| *backing == store);
         if matches!(store, Store::File(_)) && !self.uses.contains_key(&store) && !is_behind() {
             return None; // most files: no device is backed by them
@@ -93,12 +93,12 @@ impl InUse {
         };
         let listed = listed.min_by_key(|(used, _)| rank(used));
         let listed = listed.map(|(used, device)| match used {
-            Use::Mounted(point) => Usage::Mounted {
+            Use::Mounted(point) => DeviceUse::Mounted {
                 device,
                 point: point.clone(),
             },
-            Use::Swap => Usage::Swap { device },
-            Use::Member => Usage::Member { device },
+            Use::Swap => DeviceUse::Swap { device },
+            Use::Member => DeviceUse::Member { device },
         });
         listed.or_else(|| affected.claimed(store, path))
     }
@@ -109,7 +109,7 @@ struct Affected<'a> {
     in_use: &'a InUse,
     tree: &'a BlockTree,
     /// `None` for files, and for devices that sysfs does not show.
-    members: BTreeMap<Store, Option<BlockDevice>>,
+    members: BTreeMap<Store, Option<HostDevice>>,
     /// Devices affected as a whole, with their partitions and everything stacked on them.
     expanded: BTreeSet<Store>,
 }
@@ -152,7 +152,7 @@ impl Affected<'_> {
     }
 
     /// Adds a device that is affected as a whole.
-    fn add_with_users(&mut self, device: &BlockDevice) {
+    fn add_with_users(&mut self, device: &HostDevice) {
         let store = Store::Device(device.number);
         if !self.expanded.insert(store) {
             return;
@@ -175,7 +175,7 @@ impl Affected<'_> {
     }
 
     /// Returns a claim that the lists do not show: of another mount namespace, or of a driver.
-    fn claimed(&self, target: Store, path: &Path) -> Option<Usage> {
+    fn claimed(&self, target: Store, path: &Path) -> Option<DeviceUse> {
         let affected = self.expanded.iter();
         affected
             .filter_map(|store| self.members.get(store)?.as_ref())
@@ -185,11 +185,11 @@ impl Affected<'_> {
                 let name = device.name.clone();
                 let is_loop = || self.in_use.loops.iter().any(|(one, _)| one == device);
                 match refused {
-                    ErrorKind::ResourceBusy if is_target => Some(Usage::Exclusive),
-                    ErrorKind::ResourceBusy => Some(Usage::Claimed { device: name }),
+                    ErrorKind::ResourceBusy if is_target => Some(DeviceUse::Exclusive),
+                    ErrorKind::ResourceBusy => Some(DeviceUse::Claimed { device: name }),
                     // A device that cannot be opened will not be written, but a loop device's
                     // backing file can be written without opening the loop device.
-                    _ if !is_target && is_loop() => Some(Usage::Unknown { device: name }),
+                    _ if !is_target && is_loop() => Some(DeviceUse::Unknown { device: name }),
                     _ => None,
                 }
             })
@@ -198,7 +198,7 @@ impl Affected<'_> {
     /// Returns the error of opening a device exclusively; `None` if that succeeds, and for trees of
     /// tests. Nothing is written. Retries on EBUSY: another run that checks the same device claims
     /// it for a moment, and only a lasting claim counts.
-    fn refusal_to_share(&self, device: &BlockDevice, node: Option<&Path>) -> Option<ErrorKind> {
+    fn refusal_to_share(&self, device: &HostDevice, node: Option<&Path>) -> Option<ErrorKind> {
         let access = Access {
             exclusive: true,
             ..Access::default()
@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// Returns the use that a device of a made-up machine is in.
-    fn usage(fake: &FakeHost, written: &str) -> Option<Usage> {
+    fn usage(fake: &FakeHost, written: &str) -> Option<DeviceUse> {
         let tree = fake.tree();
         let path = Path::new("/dev").join(written);
         let store = tree.store_at(&path).unwrap();
@@ -297,7 +297,7 @@ mod tests {
         let fake = machine("btrfs");
         assert_eq!(usage(&fake, "sdb"), None);
         fake.attribute("../fs/btrfs/some-id", "devices/sdb", "");
-        let want = Usage::Member {
+        let want = DeviceUse::Member {
             device: "sdb".into(),
         };
         assert_eq!(usage(&fake, "sdb"), Some(want));

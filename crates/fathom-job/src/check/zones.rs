@@ -8,7 +8,7 @@ use crate::workload::ZoneMode;
 impl JobCheck<'_> {
     /// `zonemode` and its family; sizes in zones become bytes.
     pub(super) fn zones(&mut self) {
-        if let Err(found) = settle(&mut self.layer.options) {
+        if let Err(found) = resolve(&mut self.layer.options) {
             let (name, problem) = *found;
             self.error_at(&[name], problem);
         }
@@ -16,7 +16,7 @@ impl JobCheck<'_> {
 }
 
 /// Checks the options of zones against each other, and converts sizes in zones to bytes.
-fn settle(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
+fn resolve(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
     let problem = |name, why: &str, fix: &str| {
         let problem = Problem::new("bad-zones", 0..0, why).fix(fix);
         Err(Box::new((name, problem)))

@@ -93,7 +93,7 @@ fn size_range(
         let shown = format!("{}-{}", low.text, high.text);
         findings.misread(not_a_range(piece.text, example).shifted(piece.at), shown)?;
     }
-    let mut read = |piece: Piece<'_>| number::settled(piece, kb_base, 1, u64::MAX, findings);
+    let mut read = |piece: Piece<'_>| number::read_part(piece, kb_base, 1, u64::MAX, findings);
     let (low, high): (u64, u64) = (read(*low)?, read(*high)?);
     Ok((low.min(high), low.max(high)))
 }
@@ -109,7 +109,7 @@ pub(super) fn filesize(
     text: &str,
     findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let mut piece = Piece::whole(text).trim();
+    let mut piece = Piece::new(text).trim();
     if piece.text.ends_with(')') && !piece.text.contains('(') {
         // One of fio's own test scripts writes it like this.
         let end = piece.text.len() - 1;
@@ -135,7 +135,7 @@ pub(super) fn filesize(
         let high = parts.filter_map(size).next_back().unwrap_or(low);
         Some((low.min(high), low.max(high)))
     };
-    options.filesize = Some(findings.settle_one(documented, fio)?);
+    options.filesize = Some(findings.documented_or_fio_value(documented, fio)?);
     Ok(())
 }
 
@@ -145,7 +145,7 @@ pub(super) fn bssplit(
     findings: &mut Findings,
 ) -> Result<(), Problem> {
     let kb_base = options.kb_base;
-    let lists = Piece::whole(text).split(&[',']);
+    let lists = Piece::new(text).split(&[',']);
     let mut text = text;
     if let Some(fourth) = lists.get(3) {
         let why = "more than three lists (read,write,trim)";
@@ -192,7 +192,7 @@ fn one_split(
         };
         let bytes = match number::integer(size, kb_base) {
             Ok(number) if number.value == 0 => 0,
-            _ => number::settled(size, kb_base, 1, u64::MAX, findings)?,
+            _ => number::read_part(size, kb_base, 1, u64::MAX, findings)?,
         };
         let percent = match percent {
             Some(percent) => split_percent(percent, findings)?,
@@ -259,13 +259,13 @@ fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32
     // Read without a sign: a negative one is far above 100.
     let fio = || {
         let digits = text.trim_start_matches('-');
-        Some(match reading::whole(digits) {
+        Some(match reading::atoi(digits) {
             0 => Reading::Nothing,
             percent if percent > 100 || text.starts_with('-') => Reading::Value(100),
             percent => Reading::Value(narrow(percent)),
         })
     };
-    findings.settle(documented, fio)
+    findings.documented_or_fio(documented, fio)
 }
 
 fn share_rest(

@@ -10,7 +10,7 @@ pub(super) fn ignore_error(
     text: &str,
     _findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let lists = Piece::whole(text).split(&[',']);
+    let lists = Piece::new(text).split(&[',']);
     if let Some(fourth) = lists.get(3) {
         let why = "more than three lists (read,write,verify)";
         return Err(Problem::new("too-many-values", fourth.range(), why).fix("remove it"));

@@ -140,7 +140,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     // A comma ends the word as well; only what a colon precedes is a number of ops.
     let end = reading::word(text).len();
     let word = whole.part(0..end).trim();
@@ -182,12 +182,12 @@ fn file_service(options: &mut Options, text: &str, findings: &mut Findings) -> R
 /// Ops on a file before the next one's turn. Where fio finds no number above 0 it stays with a file
 /// to its end.
 fn ops_on_a_file(piece: Piece<'_>, kb_base: u64, findings: &mut Findings) -> Result<u32, Problem> {
-    let fio = || match reading::whole(piece.text) {
+    let fio = || match reading::atoi(piece.text) {
         0 => Some(U32),
         ops => Some(ops.min(U32)),
     };
     let read = |findings: &mut Findings| number::counted(piece, kb_base, 1, U32, findings);
-    findings.settle_one(read, fio).map(narrow)
+    findings.documented_or_fio_value(read, fio).map(narrow)
 }
 
 const WORDS: [&str; 6] = [

@@ -253,7 +253,7 @@ pub(super) const fn choice(
 
 fn startdelay(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let documented = |_: &mut Findings| {
-        let pieces = Piece::whole(text).split(&['-', ':']);
+        let pieces = Piece::new(text).split(&['-', ':']);
         let end = |piece| time::time(piece, Bare::Seconds);
         let is_bare = |piece: &Piece<'_>| piece.text.trim().ends_with(|c: char| c.is_ascii_digit());
         match pieces[..] {
@@ -269,7 +269,7 @@ fn startdelay(options: &mut Options, text: &str, findings: &mut Findings) -> Res
             _ => Err(not_a_range(text, "startdelay=5s-10s")),
         }
     };
-    let (low, high) = findings.settle_one(documented, || reading::delays(text))?;
+    let (low, high) = findings.documented_or_fio_value(documented, || reading::delays(text))?;
     options.startdelay = (low.min(high), Nanos::max(low, high));
     Ok(())
 }
@@ -308,7 +308,7 @@ pub(super) fn cpus_allowed(
 
 fn processors(text: &str) -> Result<Vec<u32>, Problem> {
     let mut cpus = Vec::new();
-    for piece in Piece::whole(text).split(&[',']) {
+    for piece in Piece::new(text).split(&[',']) {
         let ends = piece.split(&['-']);
         let (low, high) = match ends.as_slice() {
             [only] => (cpu(*only)?, cpu(*only)?),
@@ -336,7 +336,7 @@ fn processors_in_fio(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for entry in text.split(',').take_while(|entry| !entry.is_empty()) {
         let (low, high) = entry.split_once('-').unwrap_or((entry, entry));
-        let (low, high) = (reading::whole(low), reading::whole(high));
+        let (low, high) = (reading::atoi(low), reading::atoi(high));
         let high = high.min(u64::from(CPUS_MAX));
         cpus.extend((low..=high).filter_map(|cpu| u32::try_from(cpu).ok()));
     }

@@ -56,9 +56,10 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Special {
             form: "number from 0 to 100",
             read: |options, text, findings| {
-                let documented = |_: &mut Findings| percent(Piece::whole(text));
+                let documented = |_: &mut Findings| percent(Piece::new(text));
                 let fio = || reading::float(text).filter(|value| (0.0..=100.0).contains(value));
-                options.lifecycle.latency_percentile = findings.settle_one(documented, fio)?;
+                options.lifecycle.latency_percentile =
+                    findings.documented_or_fio_value(documented, fio)?;
                 Ok(())
             },
         },
@@ -158,7 +159,7 @@ pub(super) const ROWS: &[Row] = &[
 fn flow(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let kb_base = options.kb_base;
     let documented = |findings: &mut Findings| {
-        number::counted(Piece::whole(text), kb_base, 0, WEIGHT_MAX, findings)
+        number::counted(Piece::new(text), kb_base, 0, WEIGHT_MAX, findings)
     };
     let fio = || {
         let Reading::Value(weight) = reading::signed(text, kb_base, (i64::MIN, 1000))? else {
@@ -166,7 +167,7 @@ fn flow(options: &mut Options, text: &str, findings: &mut Findings) -> Result<()
         };
         Some(Reading::Value(u64::try_from(weight).unwrap_or(0)))
     };
-    if let Some(weight) = findings.settle(documented, fio)? {
+    if let Some(weight) = findings.documented_or_fio(documented, fio)? {
         options.lifecycle.flow = narrow(weight);
     }
     Ok(())
@@ -177,7 +178,9 @@ fn max_latency(options: &mut Options, text: &str, findings: &mut Findings) -> Re
         up_to_three(text, "times", |piece| time::time(piece, Bare::Microseconds))
     };
     let fio = || reading::per_direction(text, |text| reading::moment(text, Bare::Microseconds));
-    let bounds = findings.settle(documented, fio)?.unwrap_or_default();
+    let bounds = findings
+        .documented_or_fio(documented, fio)?
+        .unwrap_or_default();
     let own = &mut options.lifecycle.max_latency;
     *own = PerDirection::from_fn(|direction| match bounds[direction] {
         Some(bound) => Some(bound).filter(|bound| !bound.is_zero()),
@@ -205,7 +208,7 @@ fn number_of(piece: Piece<'_>) -> Option<f64> {
 }
 
 fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     if let Some(comma) = text.find(',') {
         // fio compares the text before a comma with its words, and there is a limit in it.
         let why = "a steady-state criterion has no second value";
@@ -238,11 +241,11 @@ fn steadystate(options: &mut Options, text: &str, findings: &mut Findings) -> Re
     let limit = match (figure, percent) {
         (_, true) | (SteadyFigure::Iops, false) => number_of(digits),
         (SteadyFigure::Bandwidth, false) => {
-            let bytes = number::settled(digits, options.kb_base, 0, u64::MAX, findings)?;
+            let bytes = number::read_part(digits, options.kb_base, 0, u64::MAX, findings)?;
             Some(bytes as f64)
         }
         (SteadyFigure::Latency, false) => {
-            Some(time::settled(digits, Bare::Microseconds, findings)?.get() as f64)
+            Some(time::read_part(digits, Bare::Microseconds, findings)?.get() as f64)
         }
     };
     let limit = match (limit, reading::float(digits.text)) {

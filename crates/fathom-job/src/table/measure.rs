@@ -163,7 +163,7 @@ fn percentile_list(
     text: &str,
     findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let pieces = Piece::whole(text).split(&[':']);
+    let pieces = Piece::new(text).split(&[':']);
     let mut list = Vec::with_capacity(pieces.len().min(PERCENTILES_MAX));
     let mut decimals = 0;
     // fio refuses a list without any percentile.

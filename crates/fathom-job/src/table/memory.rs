@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn memory(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     let word = whole.part(0..reading::word(text).len());
     let rest = &text[word.text.len()..];
     let mut file = rest.strip_prefix(':');
@@ -79,8 +79,8 @@ fn hugepage_size(
     text: &str,
     findings: &mut Findings,
 ) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
-    let bytes = number::settled(whole, options.kb_base, 0, U32, findings)?;
+    let whole = Piece::new(text);
+    let bytes = number::read_part(whole, options.kb_base, 0, U32, findings)?;
     if !bytes.is_power_of_two() {
         let why = format!("a page size of {bytes} bytes is not a power of two");
         let problem = Problem::new("bad-page-size", whole.range(), why)

@@ -233,7 +233,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// Refuses more than one range, which no engine supports, as in fio.
 fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let ranges = number::settled(Piece::whole(text), options.kb_base, 0, 256, findings)?;
+    let ranges = number::read_part(Piece::new(text), options.kb_base, 0, 256, findings)?;
     if ranges > 1 {
         let why = "trims of several ranges need the engine `io_uring_cmd`, which Fathom does not \
                    support";
@@ -243,7 +243,7 @@ fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Resu
 }
 
 fn read_write(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let mut whole = Piece::whole(text);
+    let mut whole = Piece::new(text);
     let first = reading::word(text);
     if text[first.len()..].starts_with(',') {
         findings.misread(needless(whole, first), first)?;
@@ -307,7 +307,7 @@ fn sequencer(
         None => None,
     };
     let number = findings
-        .settle_one(documented, fio)
+        .documented_or_fio_value(documented, fio)
         .map_err(Problem::when_run)?;
     Ok(SequencerSuffix { number })
 }

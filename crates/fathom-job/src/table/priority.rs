@@ -131,7 +131,7 @@ fn hint(value: u64) -> u16 {
 
 fn bssplit(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let kb_base = options.kb_base;
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     let mut text = text;
     if let Some(fourth) = whole.split(&[',']).get(3) {
         let why = "more than three lists (read,write,trim)";
@@ -194,12 +194,12 @@ fn one_entry(
         }
         _ => return Err(bad_entry(entry)),
     };
-    let bytes = number::settled(size, kb_base, 1, u64::MAX, findings)?;
+    let bytes = number::read_part(size, kb_base, 1, u64::MAX, findings)?;
     // fio reduces values that are too large.
     let mut number = |piece: Piece<'_>, min, max| {
         let fio =
             || Some(reading::count(piece.text.trim(), kb_base)?.min(max)).filter(|n| *n >= min);
-        findings.settle_one(|f| number::counted(piece, kb_base, min, max, f), fio)
+        findings.documented_or_fio_value(|f| number::counted(piece, kb_base, min, max, f), fio)
     };
     let percent = byte(number(percent, 0, 100)?);
     let priority = match priority {

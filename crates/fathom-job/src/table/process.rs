@@ -8,7 +8,7 @@ use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
 use crate::process::{MemoryPolicy, Nodes};
-use crate::reading::{self, Counts};
+use crate::reading::{self, EffectiveEntry};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Special {
             form: "list of nodes (opt=0-1,3), or all",
             read: |options, text, _| {
-                options.process.numa_cpu_nodes = Some(nodes(Piece::whole(text))?);
+                options.process.numa_cpu_nodes = Some(nodes(Piece::new(text))?);
                 Ok(())
             },
         },
@@ -140,9 +140,9 @@ pub(super) const ROWS: &[Row] = &[
 fn cpumask(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let kb_base = options.kb_base;
     let documented =
-        |findings: &mut Findings| number::counted(Piece::whole(text), kb_base, 0, U32, findings);
-    let fio = || reading::integer(text, kb_base, (0, U32), Counts::Last);
-    let mask = findings.settle(documented, fio)?.unwrap_or(0);
+        |findings: &mut Findings| number::counted(Piece::new(text), kb_base, 0, U32, findings);
+    let fio = || reading::integer(text, kb_base, (0, U32), EffectiveEntry::Last);
+    let mask = findings.documented_or_fio(documented, fio)?.unwrap_or(0);
     if mask == 0 {
         let why = "a mask of 0 leaves the job no CPU";
         let problem = Problem::new("bad-cpu", 0..text.len(), why);
@@ -199,7 +199,7 @@ fn bad_nodes(piece: Piece<'_>) -> Problem {
 }
 
 fn memory_policy(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     let (word, list) = match text.split_once(':') {
         Some((word, _)) => (
             whole.part(0..word.len()),

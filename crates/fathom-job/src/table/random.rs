@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn distribution(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let whole = Piece::whole(text);
+    let whole = Piece::new(text);
     for (word, bytes) in [("zoned:", false), ("zoned_abs:", true)] {
         if text.starts_with(word) {
             let rest = whole.part(word.len()..text.len());
@@ -213,7 +213,7 @@ fn number(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {
             format!("`{}` is not a number", piece.text),
         )),
     };
-    findings.settle_one(documented, || reading::float(piece.text))
+    findings.documented_or_fio_value(documented, || reading::float(piece.text))
 }
 
 fn center(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {

@@ -52,7 +52,7 @@ impl Row {
             _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
             _ => return Err(self.no_value()),
         };
-        let piece = Piece::whole(text).trim();
+        let piece = Piece::new(text).trim();
         let kb_base = options.kb_base;
         let whole = piece.text;
         match self.kind {
@@ -60,28 +60,34 @@ impl Row {
                 let max = if self.is_flag() { U31 } else { 1 };
                 let (_, max) = self.fio_range(0, max);
                 let fio = || reading::boolean(whole, i32::try_from(max).unwrap_or(i32::MAX));
-                given(findings.settle(|_| boolean(piece), fio)?, options, set);
+                given(
+                    findings.documented_or_fio(|_| boolean(piece), fio)?,
+                    options,
+                    set,
+                );
             }
             ValueKind::Int { min, max, set } => {
                 let fio =
                     || reading::integer(whole, kb_base, self.fio_range(min, max), self.counts);
-                let value =
-                    findings.settle(|f| number::counted(piece, kb_base, min, max, f), fio)?;
+                let value = findings
+                    .documented_or_fio(|f| number::counted(piece, kb_base, min, max, f), fio)?;
                 given(value.map(|value| value.min(max)), options, set);
             }
             ValueKind::Signed { min, max, set } => {
                 let fio = || reading::signed(whole, kb_base, (min, max));
-                let value = findings.settle(|_| signed(piece, kb_base, min, max), fio)?;
+                let value =
+                    findings.documented_or_fio(|_| signed(piece, kb_base, min, max), fio)?;
                 given(value, options, set);
             }
             ValueKind::Size { min, set } => {
                 let fio = || reading::size(whole, kb_base, min);
-                let value = findings.settle(|f| number::size(piece, kb_base, min, f), fio)?;
+                let value =
+                    findings.documented_or_fio(|f| number::size(piece, kb_base, min, f), fio)?;
                 given(value, options, set);
             }
             ValueKind::Time { bare, set } => {
                 let fio = || reading::time(whole, bare);
-                let value = findings.settle(|_| time::time(piece, bare), fio)?;
+                let value = findings.documented_or_fio(|_| time::time(piece, bare), fio)?;
                 given(value, options, set);
             }
             ValueKind::PerDirection { min, max, set } => {
@@ -128,7 +134,7 @@ impl Row {
         let giant = min > 0 && !aligns && reading::is_giant(piece.text, kb_base);
         let fio = || reading::per_direction(piece.text, one).filter(|_| !giant);
         let late = |problem: Problem| if giant { problem.when_run() } else { problem };
-        findings.settle(documented, fio).map_err(late)
+        findings.documented_or_fio(documented, fio).map_err(late)
     }
 
     /// Returns fio's limits, if they are wider.
@@ -178,7 +184,7 @@ pub(crate) fn up_to_three<T: Clone>(
     what: &str,
     read: impl FnMut(Piece<'_>) -> Result<T, Problem>,
 ) -> Result<PerDirection<Option<T>>, Problem> {
-    let pieces = Piece::whole(text).split(&[',']);
+    let pieces = Piece::new(text).split(&[',']);
     three(&pieces, 0..text.len(), what, read)
 }
 
@@ -365,7 +371,7 @@ mod tests {
     fn check(text: &str, want: [Option<u64>; 3]) {
         let got = per_direction(
             "bs",
-            Piece::whole(text),
+            Piece::new(text),
             &mut Findings::default(),
             |piece, findings| number::counted(piece, 1024, 0, u64::MAX, findings),
         );
@@ -391,7 +397,7 @@ mod tests {
         let read = |piece: Piece<'_>, findings: &mut Findings| {
             number::counted(piece, 1024, 0, u64::MAX, findings)
         };
-        let got = per_direction("bs", Piece::whole("-4k"), &mut Findings::default(), read);
+        let got = per_direction("bs", Piece::new("-4k"), &mut Findings::default(), read);
         assert_eq!(
             got.map_err(|problem| (problem.code, problem.at)),
             Err(("out-of-range", 0..3))

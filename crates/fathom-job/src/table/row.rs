@@ -7,7 +7,7 @@ use fathom_core::{EngineInfo, Nanos, OptionWord, PerDirection};
 use crate::findings::Findings;
 use crate::plan::{Options, Size};
 use crate::problem::Problem;
-use crate::reading::Counts;
+use crate::reading::EffectiveEntry;
 use crate::time::Bare;
 
 use super::verify;
@@ -38,7 +38,7 @@ pub(crate) struct Row {
     /// fio's limits, if they are wider than those of `kind`.
     pub(crate) fio: Option<(u64, u64)>,
     /// The value that fio uses if several are given.
-    pub(crate) counts: Counts,
+    pub(crate) counts: EffectiveEntry,
     /// Set if a [`ValueKind::Special`] value is a number, so that arithmetic on keywords applies.
     pub(crate) numeric: bool,
     /// Values that Fathom flags and fio accepts silently; empty if none.
@@ -147,7 +147,7 @@ impl Row {
             reach: Reach::All,
             later: &[],
             fio: None,
-            counts: Counts::First,
+            counts: EffectiveEntry::First,
             numeric: false,
             stricter: "",
             different: "",
@@ -180,7 +180,7 @@ impl Row {
     }
 
     pub(crate) const fn last_counts(self) -> Self {
-        let counts = Counts::Last;
+        let counts = EffectiveEntry::Last;
         Self { counts, ..self }
     }
 

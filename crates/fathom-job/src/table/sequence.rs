@@ -22,7 +22,7 @@ pub(super) fn sequence(
 ) -> Result<(), Problem> {
     let mut blocks = Vec::new();
     for piece in list.split(&[',']) {
-        let block = number::settled(piece, options.kb_base, 0, u64::MAX / 2, findings)?;
+        let block = number::read_part(piece, options.kb_base, 0, u64::MAX / 2, findings)?;
         blocks.push(block);
     }
     if blocks.len() > BLOCKS_MAX {

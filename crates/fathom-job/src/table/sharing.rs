@@ -73,7 +73,7 @@ fn sync_file_range(
 ) -> Result<(), Problem> {
     let kb_base = options.kb_base;
     let documented = |findings: &mut Findings| {
-        let whole = Piece::whole(text);
+        let whole = Piece::new(text);
         let pieces = whole.split(&[':']);
         let bad = |code, piece: &Piece<'_>, why: &str| {
             let problem = Problem::new(code, piece.range(), why);
@@ -102,7 +102,7 @@ fn sync_file_range(
         }
         Ok(RangeSync { flags, every })
     };
-    let range = findings.settle_one(documented, || range_in_fio(text, kb_base))?;
+    let range = findings.documented_or_fio_value(documented, || range_in_fio(text, kb_base))?;
     options.files.sync_range = (range.every > 0).then_some(range);
     Ok(())
 }

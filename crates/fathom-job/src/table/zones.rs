@@ -149,7 +149,9 @@ const fn share(name: &'static str, help: &'static str, example: &'static str) ->
                 })
             };
             let fio = || reading::float(text).filter(within);
-            findings.settle_one(documented, fio).map(|_| ())
+            findings
+                .documented_or_fio_value(documented, fio)
+                .map(|_| ())
         },
     };
     Row::new(name, "", help, example, kind)
@@ -222,17 +224,17 @@ fn one_list(
             [] => return Err(bad_entry(entry)),
         };
         let no_size = bytes && !entry.text.contains('/');
-        let access = number::settled(access, kb_base, 0, 100, findings)?;
+        let access = number::read_part(access, kb_base, 0, 100, findings)?;
         let length = if length.text.trim().is_empty() && !bytes {
             blank += 1;
             None
         } else if no_size {
             Some(ZoneLength::Bytes(0))
         } else if bytes {
-            let length = number::settled(length, kb_base, 0, u64::MAX, findings)?;
+            let length = number::read_part(length, kb_base, 0, u64::MAX, findings)?;
             Some(ZoneLength::Bytes(length))
         } else {
-            let percent = number::settled(percentage(length), kb_base, 0, 100, findings)?;
+            let percent = number::read_part(percentage(length), kb_base, 0, 100, findings)?;
             Some(ZoneLength::Percent(byte(percent)))
         };
         zones.push((byte(access), length));

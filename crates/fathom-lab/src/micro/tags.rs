@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_block::{Policy, TagSet, TagSetConfig};
 
-use super::{Columns, Micro, NOTE, Variant, per_second, span_ns, table};
+use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -73,7 +73,7 @@ pub fn tags(config: &Micro<'_>) -> Table {
     ];
     table(
         EXPERIMENT,
-        &Columns {
+        &ColumnNames {
             rate: "pairs",
             baselines: &["bitmap", "bare"],
         },

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
-use super::{Columns, Micro, NOTE, Variant, per_second, span_ns, table};
+use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -22,8 +22,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 #[must_use]
 pub fn task_list(config: &Micro<'_>) -> Table {
     let Micro { now_ns, .. } = *config;
-    let all = |threads: u32, add: &(dyn Fn(Slots) + Sync)| {
-        let span = span_ns(now_ns, threads, |thread| add(Slots(thread)));
+    let all = |threads: u32, add: &(dyn Fn(SlotRange) + Sync)| {
+        let span = span_ns(now_ns, threads, |thread| add(SlotRange(thread)));
         per_second(u64::from(threads) * u64::from(ADDS), span)
     };
     let spin_lock = |threads| {
@@ -57,7 +57,7 @@ pub fn task_list(config: &Micro<'_>) -> Table {
         "{ADDS} pushes per thread, {} repeats; {NOTE}",
         config.repeats
     );
-    let columns = Columns {
+    let columns = ColumnNames {
         rate: "adds",
         baselines: &["spin_lock"],
     };
@@ -86,9 +86,9 @@ pub fn task_list_table(config: &Micro<'_>) -> Table {
 }
 
 /// Range of slots that one thread pushes, by its number.
-struct Slots(u32);
+struct SlotRange(u32);
 
-impl Slots {
+impl SlotRange {
     #[inline]
     fn each(self, add: impl FnMut(u32)) {
         (self.0 * ADDS..(self.0 + 1) * ADDS).for_each(add);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Nanos, Op, OpKind,
-    Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Nanos,
+    Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_sys::clock::Clock;
@@ -51,25 +51,25 @@ struct File {
 impl Initiator {
     fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Options::resolve(&config.options).map_err(|why| EngineError {
-            what: "nvme_tcp",
+            step: EngineStep::Call("nvme_tcp"),
             target: why,
             errno: None,
             hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".into(),
         })?;
-        let failed = |what| {
+        let failed = |step| {
             move |error| EngineError {
-                what,
+                step,
                 target: "engine `nvme_tcp`".into(),
                 errno: Errno::of(&error),
                 hint: String::new(),
             }
         };
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
-        let buffers = buffers.map_err(failed("map buffers"))?;
-        let epoll = Epoll::new().map_err(failed("epoll_create"))?;
-        let waker = Arc::new(Waker::new().map_err(failed("eventfd"))?);
+        let buffers = buffers.map_err(failed(EngineStep::MapBuffers))?;
+        let epoll = Epoll::new().map_err(failed(EngineStep::Call("epoll_create")))?;
+        let waker = Arc::new(Waker::new().map_err(failed(EngineStep::Call("eventfd")))?);
         let added = epoll.add(&*waker, WAKER, Interest::Readable);
-        added.map_err(failed("epoll_ctl"))?;
+        added.map_err(failed(EngineStep::Call("epoll_ctl")))?;
         let busy_poll = options.busy_poll;
         let (sessions, files) = sessions(config, &options)?;
         Ok(Self {
@@ -151,7 +151,7 @@ impl Initiator {
     fn sleep(&mut self, timeout: Option<Nanos>) -> Result<(), EngineError> {
         let waited = self.epoll.wait(&mut self.events, timeout);
         waited.map_err(|error| EngineError {
-            what: "epoll_wait",
+            step: EngineStep::Call("epoll_wait"),
             target: "engine `nvme_tcp`".into(),
             errno: Errno::of(&error),
             hint: String::new(),
@@ -263,7 +263,7 @@ fn sessions(
     };
     for file in &config.files {
         let address = NamespaceAddress::parse(&file.path).map_err(|error| EngineError {
-            what: "filename",
+            step: EngineStep::Option("filename"),
             target: format!("{}: {}", file.path, error.why),
             errno: None,
             hint: error.hint.into(),

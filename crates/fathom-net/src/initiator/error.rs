@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use fathom_core::{EngineError, Errno};
+use fathom_core::{EngineError, EngineStep, Errno};
 use fathom_nvme::{ControllerError, QueueError};
 
 use crate::initiator::address::ControllerAddress;
@@ -37,7 +37,7 @@ impl LinkError {
             other => (format!("{address}: {other}"), None),
         };
         EngineError {
-            what: "connect",
+            step: EngineStep::Call("connect"),
             target,
             errno,
             hint: self.hint(address, host_nqn),

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use fathom_core::{EngineInfo, EngineOption, EngineValues, Nanos, Storage, Synchronous};
+use fathom_core::{
+    EngineInfo, EngineOption, EngineValues, Nanos, OptionEffect, Storage, Synchronous,
+};
 use fathom_nvme::Digests;
 
 /// Facts about the engine.
@@ -80,6 +82,7 @@ const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
 
 const BUSY_POLL: EngineOption = EngineOption {
     help: "Poll the sockets for completions instead of sleeping",
+    effect: Some(OptionEffect::PolledCompletions),
     ..EngineOption::flag("hipri", "")
 };
 

@@ -3,7 +3,7 @@
 //! tool.
 
 use crate::captured::{Captured, between};
-use fathom_record::{Machine, Record, Storage, Validity, Warning};
+use fathom_record::{Machine, Record, StorageRecord, Validity, Warning};
 use fathom_stats::Latency;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn record() -> Record {
         direction.lag = Some(latency.clone());
     }
     record.machine = Some(Machine {
-        storage: vec![Storage::default()],
+        storage: vec![StorageRecord::default()],
         engine_features: vec!["io_uring: fixed buffers".to_owned()],
         ..Machine::default()
     });

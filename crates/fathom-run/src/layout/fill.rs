@@ -20,7 +20,7 @@ use fathom_sys::files::{self, Advice};
 
 /// Content of a laid-out file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum FileContent {
     /// Incompressible data without duplicates; reproducible from the seed.
     Random {
         /// Seed of the generator.
@@ -32,7 +32,7 @@ pub enum Content {
     Pattern(Vec<u8>),
 }
 
-impl Content {
+impl FileContent {
     /// Generates the bytes at `offset`, a multiple of `CHUNK`. Each chunk is independent of the
     /// others, so an extended file has the same content as one created in a single pass.
     fn make(&self, offset: u64, chunk: &mut [u8]) {
@@ -114,7 +114,7 @@ pub(super) enum FillError {
 /// and may stop the layout.
 pub(super) fn fill(
     sink: &mut dyn LayoutSink,
-    content: &Content,
+    content: &FileContent,
     range: Range<u64>,
     fsync: bool,
     watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -257,7 +257,7 @@ pub(super) mod tests {
         }
     }
 
-    fn filled(content: &Content, range: Range<u64>, bite: usize) -> Faulty {
+    fn filled(content: &FileContent, range: Range<u64>, bite: usize) -> Faulty {
         let mut sink = Faulty::new(usize::MAX, 0);
         sink.bite = bite;
         let mut last = 0;
@@ -274,8 +274,8 @@ pub(super) mod tests {
     fn content_is_independent_of_start_and_write_size() {
         let length = 3 * CHUNK + 1234;
         for content in [
-            Content::Random { seed: 7 },
-            Content::Pattern(b"abcdefg".to_vec()),
+            FileContent::Random { seed: 7 },
+            FileContent::Pattern(b"abcdefg".to_vec()),
         ] {
             let whole = filled(&content, 0..length, usize::MAX).data;
             for (start, bite) in [
@@ -297,27 +297,32 @@ pub(super) mod tests {
 
     #[test]
     fn random_content_does_not_repeat() {
-        let data = filled(&Content::Random { seed: 1 }, 0..4 * CHUNK, usize::MAX).data;
+        let data = filled(&FileContent::Random { seed: 1 }, 0..4 * CHUNK, usize::MAX).data;
         let blocks: std::collections::HashSet<&[u8]> = data.chunks(512).collect();
         assert_eq!(blocks.len(), data.len() / 512);
-        let other = filled(&Content::Random { seed: 2 }, 0..CHUNK, usize::MAX).data;
+        let other = filled(&FileContent::Random { seed: 2 }, 0..CHUNK, usize::MAX).data;
         assert!(data[..other.len()] != other[..]);
     }
 
     #[test]
     fn pattern_continues_across_chunks() {
-        let data = filled(&Content::Pattern(b"xyz".to_vec()), 0..2 * CHUNK, usize::MAX).data;
+        let data = filled(
+            &FileContent::Pattern(b"xyz".to_vec()),
+            0..2 * CHUNK,
+            usize::MAX,
+        )
+        .data;
         assert!(
             data.iter()
                 .zip(b"xyz".iter().cycle())
                 .all(|(have, want)| have == want)
         );
-        assert!(filled(&Content::Zeros, 0..10, 3).data == [0; 10]);
+        assert!(filled(&FileContent::Zeros, 0..10, 3).data == [0; 10]);
     }
 
     #[test]
     fn every_byte_is_settled_once_and_synced() {
-        let sink = filled(&Content::Zeros, 5..40 * CHUNK + 17, usize::MAX);
+        let sink = filled(&FileContent::Zeros, 5..40 * CHUNK + 17, usize::MAX);
         let mut at = 5;
         for range in &sink.written_back {
             assert_eq!(range.start, at);
@@ -333,7 +338,14 @@ pub(super) mod tests {
         let room = usize_of(CHUNK) + 300;
         let mut sink = Faulty::new(room, 28);
         let mut watch = |_| ControlFlow::Continue(());
-        let error = fill(&mut sink, &Content::Zeros, 0..4 * CHUNK, true, &mut watch).unwrap_err();
+        let error = fill(
+            &mut sink,
+            &FileContent::Zeros,
+            0..4 * CHUNK,
+            true,
+            &mut watch,
+        )
+        .unwrap_err();
         let FillError::Failed {
             written, source, ..
         } = error
@@ -352,13 +364,20 @@ pub(super) mod tests {
             0..=CHUNK => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
-        let error = fill(&mut sink, &Content::Zeros, 0..9 * CHUNK, true, &mut watch).unwrap_err();
+        let error = fill(
+            &mut sink,
+            &FileContent::Zeros,
+            0..9 * CHUNK,
+            true,
+            &mut watch,
+        )
+        .unwrap_err();
         assert!(matches!(error, FillError::Interrupted));
         assert_eq!(sink.data.len(), usize_of(2 * CHUNK));
     }
 
     #[test]
     fn empty_range_writes_nothing() {
-        assert!(filled(&Content::Zeros, 9..9, 1).data.is_empty());
+        assert!(filled(&FileContent::Zeros, 9..9, 1).data.is_empty());
     }
 }

@@ -164,7 +164,7 @@ mod tests {
     use fathom_job::Fallocate;
 
     use super::*;
-    use crate::layout::{Content, LayoutFile};
+    use crate::layout::{FileContent, LayoutFile};
 
     fn job(name: &str, files: &str) -> LayoutJob {
         let file = |path: &str| LayoutFile {
@@ -175,7 +175,7 @@ mod tests {
         LayoutJob {
             name: name.to_owned(),
             files: files.split_whitespace().map(file).collect(),
-            content: Content::Zeros,
+            content: FileContent::Zeros,
             fallocate: Fallocate::None,
             fsync: false,
             may_create: true,

@@ -11,7 +11,7 @@ use fathom_host::storage::nearest_existing;
 use fathom_job::Fallocate;
 use fathom_sys::files::{self, Allocation, FileKind};
 
-use super::{Content, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
+use super::{FileContent, LayoutError, LayoutErrorKind, LayoutFile, LayoutJob};
 
 /// State of a file before layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub(super) fn check_room(jobs: &[LayoutJob]) -> Result<(), LayoutError> {
             let bytes = work.length_after(file, found);
             lengths.insert(&file.path, Found::File { bytes });
             // Compressible content is not counted: a compressing file system may fit it.
-            if matches!(job.content, Content::Random { .. })
+            if matches!(job.content, FileContent::Random { .. })
                 && let Some(device) = file_system_of(&file.path)
             {
                 let need = needs.entry(device).or_insert((0, &file.path));

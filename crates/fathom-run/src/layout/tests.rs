@@ -34,7 +34,7 @@ impl Scratch {
         LayoutJob {
             name: "t".into(),
             files: files.collect(),
-            content: Content::Random { seed: 1 },
+            content: FileContent::Random { seed: 1 },
             fallocate: Fallocate::Native,
             fsync: true,
             may_create: true,
@@ -644,7 +644,7 @@ fn a_small_file_system_fills_up_and_is_empty_again() {
         "{error}"
     );
     // Patterns are not counted against the free space.
-    job.content = Content::Pattern(b"x".to_vec());
+    job.content = FileContent::Pattern(b"x".to_vec());
     for fallocate in [Fallocate::Native, Fallocate::None] {
         job.fallocate = fallocate;
         let error = lay(std::slice::from_ref(&job)).unwrap_err();

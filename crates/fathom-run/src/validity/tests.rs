@@ -1,7 +1,7 @@
 use crate::testing::plan;
 use fathom_host::backing::BackingStorage;
 use fathom_record::{CpuRecord, PerDirectionRecord};
-use fathom_setup::fixture::Table;
+use fathom_setup::fixture::FakeFiles;
 use fathom_setup::translate::translate;
 use fathom_stats::Latency;
 
@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// Judges a job that has read its 1 MiB once, after `change` has modified the evidence.
 fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Validity> {
     let plan = plan(&format!("--name=t --rw=randread --size=1m {words}"));
-    let setup = translate(&plan, &Table::default(), &mut || 0)
+    let setup = translate(&plan, &FakeFiles::default(), &mut || 0)
         .setups
         .remove(0);
     let mut record = fathom_setup::collect::planned(std::slice::from_ref(&setup)).remove(0);

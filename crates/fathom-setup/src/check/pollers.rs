@@ -79,7 +79,7 @@ pub fn crowded(setups: &[JobSetup]) -> Vec<PlanWarning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Table;
+    use crate::fixture::FakeFiles;
     use crate::testing::plan;
     use crate::translate::translate;
 
@@ -87,7 +87,7 @@ mod tests {
     fn more_polling_threads_than_cpus_are_reported() {
         let crowd = |words: &str, cpus| {
             let plan = plan(&format!("--name=t --size=1m --ioengine=io_uring {words}"));
-            let setups = translate(&plan, &Table::default(), &mut || 1).setups;
+            let setups = translate(&plan, &FakeFiles::default(), &mut || 1).setups;
             Crowd::of_wave(&setups, 0, cpus).map(|crowd| (crowd.workers, crowd.threads))
         };
         let both = "--io_submit_mode=offload --sqthread_poll";

@@ -3,7 +3,7 @@
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
-use super::sizes::{self, Existing, FileSize, PassEnd, SizeFault, SizeRequest, Sizes};
+use super::sizes::{self, Existing, FileSize, PassEnd, ResolvedSizes, SizeFault, SizeRequest};
 use super::{FileSetup, Planned, pattern, seeds};
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
@@ -27,7 +27,7 @@ pub(super) fn files(
     place: JobPlace,
     seed: u64,
     planned: &Planned<'_>,
-) -> Result<(Vec<FileSetup>, Sizes), RunProblem> {
+) -> Result<(Vec<FileSetup>, ResolvedSizes), RunProblem> {
     let options = &job.options;
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, planned)?;

@@ -1,7 +1,7 @@
 //! I/O priorities of a job's thread and of single ops.
 
 use fathom_core::{Direction, IoPriority, PerDirection};
-use fathom_job::{Options, PriorityShare as Written};
+use fathom_job::{Options, PriorityShare as WrittenOption};
 use fathom_workload::{PriorityChoice, PriorityShare};
 
 /// Returns the priority of the job's thread, if one is set. A level or hint without a class implies
@@ -51,7 +51,7 @@ fn choice(options: &Options, direction: Direction, own: u16) -> PriorityChoice {
     if percent > 0 {
         return PriorityChoice::Share(share(percent, usual));
     }
-    let entry = |written: &Written| {
+    let entry = |written: &WrittenOption| {
         // No op is larger than 32 bits, so such an entry never matches.
         let bytes = u32::try_from(written.bytes).ok()?;
         let priority = written.priority.unwrap_or(usual);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn no_priority_means_no_choices() {
         assert_eq!(of_ops(&Options::default()), None);
-        let by_size = vec![Written {
+        let by_size = vec![WrittenOption {
             bytes: 4096,
             percent: 0,
             priority: None,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn sizes_without_a_priority_get_the_default() {
-        let written = |bytes, percent, priority| Written {
+        let written = |bytes, percent, priority| WrittenOption {
             bytes,
             percent,
             priority,

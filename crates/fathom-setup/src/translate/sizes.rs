@@ -71,7 +71,7 @@ pub(crate) enum PassEnd {
 
 /// Resolved sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct ResolvedSizes {
     /// Sizes in the order of the request's files.
     pub(crate) files: Vec<FileSize>,
     /// Bytes transferred per pass.
@@ -133,7 +133,7 @@ impl fmt::Display for SizeFault {
 pub(crate) fn sizes(
     request: &SizeRequest<'_>,
     draw: &mut dyn FnMut(u64, u64) -> u64,
-) -> Result<Sizes, SizeFault> {
+) -> Result<ResolvedSizes, SizeFault> {
     let mut files = Vec::with_capacity(request.files.len());
     for index in 0..request.files.len() {
         files.push(file_size(request, index, draw)?);
@@ -153,7 +153,7 @@ pub(crate) fn sizes(
         None => asked,
     };
     let (bytes_per_pass, loops, bytes_in_all) = passes(request, asked, bytes_per_pass);
-    Ok(Sizes {
+    Ok(ResolvedSizes {
         files,
         bytes_per_pass,
         loops,

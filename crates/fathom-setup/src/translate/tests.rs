@@ -4,11 +4,11 @@ use fathom_core::Nanos;
 use fathom_workload::{BufferFill, Checksum, MapMode, Mix, Pace, Sequencer, VerifyMethod};
 
 use super::*;
-use crate::fixture::Table;
+use crate::fixture::FakeFiles;
 use crate::testing::plan;
 
 fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {
-    translate(&plan(words), &Table::of(files), &mut || 42)
+    translate(&plan(words), &FakeFiles::of(files), &mut || 42)
 }
 
 /// Returns the only clone of the only job, of 1 MiB by default.
@@ -183,7 +183,7 @@ fn a_job_without_a_size_takes_what_is_there_or_will_be() {
     let plan = plan(words);
     // `size` is not inherited from one job to the next.
     assert!(plan.jobs[1].options.size.is_none());
-    let made = translate(&plan, &Table::default(), &mut || 0);
+    let made = translate(&plan, &FakeFiles::default(), &mut || 0);
     assert_eq!(made.setups[1].worker.bytes_per_pass, 1 << 20);
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_core::Slot;
 
-use super::{Buffers, Home, Memory};
+use super::{Buffers, Home, MemoryPlacement};
 
 /// Buffers whose handles may be on different threads.
 #[derive(Clone, Debug)]
@@ -58,8 +58,8 @@ impl SharedBuffers {
     ///
     /// # Panics
     /// If there are no slots, or no bytes in them.
-    pub fn new(memory: &Memory, slots: u32, bytes: u32) -> io::Result<Self> {
-        let memory = Memory {
+    pub fn new(memory: &MemoryPlacement, slots: u32, bytes: u32) -> io::Result<Self> {
+        let memory = MemoryPlacement {
             buffers: None,
             ..memory.clone()
         };
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
 
     fn pair() -> (Buffers, Buffers) {
-        let memory = Memory {
-            buffers: Some(SharedBuffers::new(&Memory::default(), 2, 512).unwrap()),
-            ..Memory::default()
+        let memory = MemoryPlacement {
+            buffers: Some(SharedBuffers::new(&MemoryPlacement::default(), 2, 512).unwrap()),
+            ..MemoryPlacement::default()
         };
         let handle = || Buffers::within(&memory, 2, 512).unwrap();
         (handle(), handle())

@@ -25,7 +25,7 @@ pub struct RingConfig {
     /// Size of each slot's buffer, ≥ 1.
     pub buffer_bytes: u32,
     /// Memory of the buffers.
-    pub memory: crate::memory::Memory,
+    pub memory: crate::memory::MemoryPlacement,
     /// Number of the job's files.
     pub files: u32,
     /// Register the buffers.

@@ -8,11 +8,11 @@ use fathom_record::{ModelledDevice, ModelledMachine};
 use fathom_setup::translate::{JobSetup, pattern};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 
-use super::machine_file::{Machine, matches};
+use super::machine_file::{MachineModel, matches};
 use super::place::{Home, Placed, place};
 
 /// Devices have the capacity in the machine file; regular files do not exist yet.
-impl FileSystemProbe for Machine {
+impl FileSystemProbe for MachineModel {
     fn kind(&self, path: &str) -> io::Result<TargetKind> {
         if !is_device(path) {
             return Ok(TargetKind::Missing);
@@ -29,7 +29,7 @@ impl FileSystemProbe for Machine {
     }
 }
 
-impl Machine {
+impl MachineModel {
     /// Places the files of a plan on the machine's devices.
     pub(crate) fn place(&self, setups: &[JobSetup]) -> Result<Placed, RunError> {
         let mut problems = self.without_model(setups);

@@ -16,14 +16,14 @@ use fathom_block::{Faults, Layer, Parameters, QueueConfig, read_layers};
 use fathom_core::{BlockDevice, Tick};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError, RunProblem};
-use fathom_sim::{Direct, HostConfig, Model, Stack, Storage, read_model};
+use fathom_sim::{Direct, HostConfig, Model, ModelledStorage, Stack, read_model};
 use fathom_toml::{Fields, FileKind, Source, TomlProblem, TomlProblemKind};
 
 use super::queues;
 
 /// A machine: modelled devices under the names that jobs use.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct MachineModel {
     /// The file that it was read from, as it was named.
     pub file: String,
     pub(crate) devices: Vec<ModelledDevice>,
@@ -47,7 +47,7 @@ pub(crate) struct ModelledDevice {
     pub(crate) origin: Origin,
 }
 
-impl Machine {
+impl MachineModel {
     /// The machine that `text`, the content of `file`, describes.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Machine {
     }
 
     /// The machine's devices, new, for so many jobs.
-    pub(crate) fn storages(&self, jobs: u32) -> Vec<Box<dyn Storage>> {
+    pub(crate) fn storages(&self, jobs: u32) -> Vec<Box<dyn ModelledStorage>> {
         let each = self.devices.iter();
         each.map(|device| device.storage(self.host, jobs)).collect()
     }
@@ -109,7 +109,7 @@ impl ModelledDevice {
         layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
     }
 
-    fn storage(&self, host: HostConfig, jobs: u32) -> Box<dyn Storage> {
+    fn storage(&self, host: HostConfig, jobs: u32) -> Box<dyn ModelledStorage> {
         let device = self.open();
         match self.queue {
             Some(queue) => Box::new(Stack::new(queue, host, device, jobs)),

@@ -4,7 +4,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_record::Record;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::status::{Goal, Meter, goals};
-use fathom_setup::{Event, JobSnapshot, JobState, REPORT_EVERY_MIN, Session, Snapshot};
+use fathom_setup::{JobSnapshot, JobState, REPORT_EVERY_MIN, RunEvent, Session, Snapshot};
 use fathom_sim::{Orders, Watch};
 use fathom_workload::{Phase, Results, Worker};
 
@@ -99,7 +99,7 @@ impl Watch for RunWatcher<'_, '_> {
         }
         self.stopped = true;
         self.lifecycle.start_no_more();
-        (self.session.tell)(Event::Stopping);
+        (self.session.tell)(RunEvent::Stopping);
         true
     }
 
@@ -113,7 +113,7 @@ impl Watch for RunWatcher<'_, '_> {
             self.due += self.every;
         }
         let record = self.so_far(now, workers);
-        (self.session.tell)(Event::Interim(&record));
+        (self.session.tell)(RunEvent::Interim(&record));
     }
 }
 

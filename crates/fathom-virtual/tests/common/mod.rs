@@ -6,9 +6,9 @@ use fathom_core::Nanos;
 use fathom_engine::Registry;
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
-use fathom_setup::{Event, RunError, Session, fixture};
+use fathom_setup::{RunError, RunEvent, Session, fixture};
 use fathom_sim::Constant;
-use fathom_virtual::{Machine, simulate, simulate_on};
+use fathom_virtual::{MachineModel, simulate, simulate_on};
 
 /// Returns the plan of WORDS, separated by spaces.
 #[track_caller]
@@ -42,10 +42,10 @@ pub fn on(machine: &str, words: &str) -> Record {
 pub fn on_watched(
     machine: &str,
     words: &str,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(RunEvent<'_>),
     stops: &dyn Fn() -> u32,
 ) -> Record {
-    let machine = match Machine::parse("machine", machine) {
+    let machine = match MachineModel::parse("machine", machine) {
         Ok(machine) => machine,
         Err(error) => panic!("{machine}: {error}"),
     };
@@ -58,9 +58,9 @@ pub fn on_watched(
 /// Runs WORDS on a machine; an error if the plan is refused.
 #[track_caller]
 pub fn try_on(
-    machine: &Machine,
+    machine: &MachineModel,
     words: &str,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut dyn FnMut(RunEvent<'_>),
     stops: &dyn Fn() -> u32,
 ) -> Result<Record, RunError> {
     let (plan, settings) = run_of(words);

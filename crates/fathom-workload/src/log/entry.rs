@@ -129,7 +129,7 @@ impl LogEntry {
 
 /// Logged item, decoded from its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum LogItem {
     /// Completed op.
     Op(LoggedOp),
     /// End of a window. Times count from the start of measurement.
@@ -282,7 +282,7 @@ impl<'a> Items<'a> {
 
     /// Decodes any other item; `None` for a part of one.
     #[inline(never)]
-    fn other(&mut self, entry: LogEntry) -> Option<Item> {
+    fn other(&mut self, entry: LogEntry) -> Option<LogItem> {
         let (tag, value) = (entry.raw_tag(), entry.wide_value());
         let time_ns = self.base + u64::from(entry.beside());
         match entry.kind() {
@@ -297,7 +297,7 @@ impl<'a> Items<'a> {
             EntryKind::Window => {
                 let max = std::mem::take(&mut self.parts).high;
                 self.has_parts = false;
-                return Some(Item::Window {
+                return Some(LogItem::Window {
                     series: Series::ALL[(tag >> LENGTH_SHIFT) as usize % Series::ALL.len()],
                     direction: direction(tag),
                     time_ns,
@@ -305,9 +305,9 @@ impl<'a> Items<'a> {
                     max,
                 });
             }
-            EntryKind::HistogramBegin => return Some(Item::HistogramBegin),
+            EntryKind::HistogramBegin => return Some(LogItem::HistogramBegin),
             EntryKind::HistogramBin => {
-                return Some(Item::HistogramBin {
+                return Some(LogItem::HistogramBin {
                     bucket: tag >> LENGTH_SHIFT,
                     count: value,
                 });
@@ -315,7 +315,7 @@ impl<'a> Items<'a> {
             EntryKind::HistogramEnd => {
                 let length = std::mem::take(&mut self.parts).length;
                 self.has_parts = false;
-                return Some(Item::HistogramEnd {
+                return Some(LogItem::HistogramEnd {
                     direction: direction(tag),
                     time_ns,
                     ops: value,
@@ -328,14 +328,14 @@ impl<'a> Items<'a> {
 }
 
 impl Iterator for Items<'_> {
-    type Item = Item;
+    type Item = LogItem;
 
     #[inline]
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<LogItem> {
         loop {
             let entry = *self.entries.next()?;
             if entry.is_op() {
-                return Some(Item::Op(if self.has_parts {
+                return Some(LogItem::Op(if self.has_parts {
                     self.odd_op(entry)
                 } else {
                     self.op(entry)

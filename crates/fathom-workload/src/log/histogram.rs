@@ -6,7 +6,7 @@
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_stats::Histogram;
 
-use super::entry::Item;
+use super::entry::LogItem;
 
 /// Histogram log of one job.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Histograms {
     }
 
     /// Writes the window that has ended by `now`. Empty windows have no line.
-    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
+    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(LogItem)) {
         if self.ends <= now {
             self.write(self.ends, started, write);
             let passed = (now - self.ends).get() / self.every.get() + 1;
@@ -54,20 +54,20 @@ impl Histograms {
     }
 
     /// Writes the counts up to `at`.
-    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(Item)) {
+    fn write(&mut self, at: Tick, started: Tick, write: &mut impl FnMut(LogItem)) {
         for direction in Direction::ALL {
             let (ops, length) = std::mem::take(&mut self.seen[direction]);
             let Some(counts) = self.counts[direction].as_mut().filter(|_| ops > 0) else {
                 continue;
             };
-            write(Item::HistogramBegin);
+            write(LogItem::HistogramBegin);
             for (bucket, count) in counts.buckets() {
-                write(Item::HistogramBin {
+                write(LogItem::HistogramBin {
                     bucket: u32::try_from(bucket).unwrap_or(u32::MAX),
                     count,
                 });
             }
-            write(Item::HistogramEnd {
+            write(LogItem::HistogramEnd {
                 direction,
                 time_ns: (at - started).get(),
                 ops,

@@ -32,7 +32,7 @@ fn config() -> LogConfig {
     }
 }
 
-fn taken(channel: &LogChannel) -> (Vec<Item>, Option<Dropped>) {
+fn taken(channel: &LogChannel) -> (Vec<LogItem>, Option<Dropped>) {
     let (mut items, mut end) = (Vec::new(), None);
     while let Some(batch) = channel.take() {
         items.extend(batch.items());
@@ -42,9 +42,9 @@ fn taken(channel: &LogChannel) -> (Vec<Item>, Option<Dropped>) {
     (items, end)
 }
 
-fn ops(items: &[Item]) -> Vec<LoggedOp> {
+fn ops(items: &[LogItem]) -> Vec<LoggedOp> {
     let ops = items.iter().map(|item| match item {
-        Item::Op(op) => *op,
+        LogItem::Op(op) => *op,
         other => panic!("{other:?} is no op"),
     });
     ops.collect()
@@ -185,7 +185,7 @@ fn a_rest_below_a_millisecond_joins_the_previous_window() {
     assert_eq!(lines(&entries, Series::Clat), [(2_000_000, 40)]);
     // The slowest op of all may be the one that ends there: it is part of the window before.
     let maxima = entries.iter().filter_map(|item| match *item {
-        Item::Window {
+        LogItem::Window {
             series: Series::Clat,
             max,
             ..
@@ -223,14 +223,14 @@ fn a_histogram_is_written_when_an_op_completes_past_its_end() {
     log.finish(Tick::new(7_000_000));
     let (entries, _) = taken(&channel);
     let ends = entries.iter().filter_map(|item| match *item {
-        Item::HistogramEnd { time_ns, ops, .. } => Some((time_ns, ops)),
+        LogItem::HistogramEnd { time_ns, ops, .. } => Some((time_ns, ops)),
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1_000_000, 2), (2_000_000, 1)]);
 }
 
 /// Returns the IOPS and clat windows of ops that complete at these times, each after 40 ns.
-fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<Item> {
+fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<LogItem> {
     let channel = Arc::new(LogChannel::new(2, 100, 1));
     let every = Nanos::from_millis(every_ms);
     let config = LogConfig {
@@ -250,9 +250,9 @@ fn windowed(every_ms: u64, completions: &[u64], ended: u64) -> Vec<Item> {
 }
 
 /// Returns the end and value of each window of a series.
-fn lines(entries: &[Item], wanted: Series) -> Vec<(u64, u64)> {
+fn lines(entries: &[LogItem], wanted: Series) -> Vec<(u64, u64)> {
     let own = entries.iter().filter_map(|item| match *item {
-        Item::Window {
+        LogItem::Window {
             series,
             time_ns,
             value,

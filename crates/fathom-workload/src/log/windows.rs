@@ -14,7 +14,7 @@
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
-use super::entry::{Item, Series};
+use super::entry::{LogItem, Series};
 
 /// Op, as seen by windows.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl Windows {
     }
 
     /// Closes all windows that have ended by `now`, empty ones included.
-    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(Item)) {
+    pub(super) fn roll(&mut self, now: Tick, started: Tick, write: &mut impl FnMut(LogItem)) {
         while self.ends <= now {
             let window = (self.ends, std::mem::take(&mut self.sums));
             let ended = if self.series.is_rate() {
@@ -109,7 +109,7 @@ impl Windows {
     }
 
     /// Writes the remaining latencies of a job that ended at `ended`; a partial window has no rate.
-    pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(Item)) {
+    pub(super) fn flush(&mut self, ended: Tick, started: Tick, write: &mut impl FnMut(LogItem)) {
         if self.series.is_rate() {
             return;
         }
@@ -132,7 +132,7 @@ impl Windows {
         at: Tick,
         sums: &PerDirection<Sum>,
         started: Tick,
-        write: &mut impl FnMut(Item),
+        write: &mut impl FnMut(LogItem),
     ) {
         for direction in Direction::ALL {
             let sum = sums[direction];
@@ -151,7 +151,7 @@ impl Windows {
             } else {
                 sum.max
             };
-            write(Item::Window {
+            write(LogItem::Window {
                 series: self.series,
                 direction,
                 time_ns: (at - started).get(),

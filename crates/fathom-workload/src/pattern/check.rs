@@ -7,7 +7,7 @@ use crate::config::{
 };
 
 use super::PatternError;
-use super::sizes::Sizes;
+use super::sizes::OpSizes;
 
 /// Checked configuration, with the facts derived from it.
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub(super) struct Checked {
     /// Directions whose ops get an offset of their own; the write of a trim-write pair does not.
     pub(super) placed: PerDirection<bool>,
     /// Sizes of ops whose offset is drawn.
-    pub(super) sizes: PerDirection<Sizes>,
+    pub(super) sizes: PerDirection<OpSizes>,
     /// Sizes of all other ops.
-    pub(super) sequential: PerDirection<Sizes>,
+    pub(super) sequential: PerDirection<OpSizes>,
     pub(super) largest: u32,
     pub(super) smallest: u32,
     /// One file, one size for all directions, no rare option: a specialised loop applies.
@@ -82,7 +82,7 @@ impl Checked {
 fn smallest_of_all(config: &PatternConfig) -> Option<u32> {
     let sized = Direction::ALL
         .into_iter()
-        .filter_map(|direction| Sizes::new(&config.sizes[direction], direction).ok());
+        .filter_map(|direction| OpSizes::new(&config.sizes[direction], direction).ok());
     sized.map(|sizes| sizes.min).min()
 }
 
@@ -90,9 +90,9 @@ fn smallest_of_all(config: &PatternConfig) -> Option<u32> {
 fn both_sizes(
     config: &PatternConfig,
     placed: PerDirection<bool>,
-) -> Result<(PerDirection<Sizes>, PerDirection<Sizes>), PatternError> {
+) -> Result<(PerDirection<OpSizes>, PerDirection<OpSizes>), PatternError> {
     if config.sizes_by_order {
-        let sizes = |direction| Sizes::new(&config.sizes[direction], direction);
+        let sizes = |direction| OpSizes::new(&config.sizes[direction], direction);
         let (sequential, random) = (sizes(Direction::Read)?, sizes(Direction::Write)?);
         return Ok((PerDirection::all(random), PerDirection::all(sequential)));
     }
@@ -119,7 +119,7 @@ fn placed(mix: Mix) -> PerDirection<bool> {
 fn is_plain(
     config: &PatternConfig,
     placed: PerDirection<bool>,
-    sizes: &PerDirection<Sizes>,
+    sizes: &PerDirection<OpSizes>,
 ) -> bool {
     let mut used = Direction::ALL
         .into_iter()
@@ -146,21 +146,21 @@ fn sizes_of(
     config: &PatternConfig,
     direction: Direction,
     placed: PerDirection<bool>,
-) -> Result<Sizes, PatternError> {
+) -> Result<OpSizes, PatternError> {
     // The sizes of an unused direction do not matter, valid or not.
     if !placed[direction] {
-        return Ok(Sizes::none());
+        return Ok(OpSizes::none());
     }
     if config.random && config.align[direction] == 0 {
         return Err(PatternError::NoAlignment { direction });
     }
-    Sizes::new(&config.sizes[direction], direction)
+    OpSizes::new(&config.sizes[direction], direction)
 }
 
 fn check_ranges(
     config: &PatternConfig,
     placed: PerDirection<bool>,
-    sizes: &PerDirection<Sizes>,
+    sizes: &PerDirection<OpSizes>,
 ) -> Result<(), PatternError> {
     for (file, range) in config.files.iter().enumerate() {
         if range.offset.checked_add(range.length).is_none() {
@@ -195,7 +195,7 @@ fn check_ranges(
 fn check_zones(
     config: &PatternConfig,
     placed: PerDirection<bool>,
-    sizes: &PerDirection<Sizes>,
+    sizes: &PerDirection<OpSizes>,
 ) -> Result<(), PatternError> {
     let Some(zones) = config.zones else {
         return Ok(());

@@ -4,7 +4,7 @@ use fathom_core::{Direction, Taus88};
 
 use crate::config::Mix;
 
-use super::{Stream, seed_of};
+use super::{RandomStream, seed_of};
 
 /// Generator of directions.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Directions {
             Mix::Write => Self::Only(Direction::Write),
             Mix::Trim => Self::Only(Direction::Trim),
             Mix::ReadWrite { read } => Self::Mixed {
-                random: Taus88::new(seed_of(seed, Stream::Direction)),
+                random: Taus88::new(seed_of(seed, RandomStream::Direction)),
                 share: share_of(u32::from(read)),
             },
             Mix::TrimWrite => Self::TrimWrite { trimmed: false },

@@ -4,7 +4,7 @@ use fathom_core::{Taus88x4, Taus258};
 
 use crate::config::RandomGenerator;
 
-use super::{Stream, seed_of};
+use super::{RandomStream, seed_of};
 
 /// Generator of a job's block numbers.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) enum Draw {
 impl Draw {
     /// Creates the generator of a job whose largest file has `blocks` blocks.
     pub(super) fn new(generator: RandomGenerator, blocks: u64, seed: u64) -> Self {
-        let seed = seed_of(seed, Stream::Offset);
+        let seed = seed_of(seed, RandomStream::Offset);
         let wide = match generator {
             RandomGenerator::Tausworthe { explicit } => blocks > 1 << 32 && !explicit,
             RandomGenerator::Tausworthe64 => true,

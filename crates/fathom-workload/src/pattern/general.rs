@@ -11,9 +11,9 @@ use super::grid::Grids;
 use super::sequence::Blocks;
 use super::service::Service;
 use super::shares::Shares;
-use super::sizes::Sizes;
+use super::sizes::OpSizes;
 use super::strided::Strided;
-use super::{PatternError, Source, Stream, Target, seed_of};
+use super::{OpTarget, PatternError, RandomStream, Source, seed_of};
 
 /// Pattern of any kind.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub(super) struct General {
     files: Vec<File>,
     service: Service,
     /// Sizes of ops whose offset is drawn.
-    sizes: PerDirection<Sizes>,
+    sizes: PerDirection<OpSizes>,
     /// Sizes of all other ops.
-    sequential: PerDirection<Sizes>,
+    sequential: PerDirection<OpSizes>,
     size_random: Taus88,
     way: Way,
     strided: Option<Box<Strided>>,
     /// Last trim, until its write is drawn. Only for `Mix::TrimWrite`.
-    trimmed: Option<Target>,
+    trimmed: Option<OpTarget>,
     pairs: bool,
 }
 
@@ -90,7 +90,7 @@ impl General {
             service: Service::new(config)?,
             sizes: checked.sizes.clone(),
             sequential: checked.sequential.clone(),
-            size_random: Taus88::new(seed_of(config.seed, Stream::Size)),
+            size_random: Taus88::new(seed_of(config.seed, RandomStream::Size)),
             way: Way::new(config, checked)?,
             strided: config
                 .zones
@@ -114,7 +114,7 @@ impl General {
     }
 
     /// Draws an op in the next file that has one.
-    fn place(&mut self, direction: Direction) -> Option<Target> {
+    fn place(&mut self, direction: Direction) -> Option<OpTarget> {
         loop {
             let file = self.service.next(direction)?;
             if let Some(target) = self.target_in(file, direction) {
@@ -138,7 +138,7 @@ impl General {
 
     /// Draws an op in a file that starts over, or in the next one with space for any.
     #[cold]
-    fn place_again(&mut self, mut file: u64, direction: Direction) -> Option<Target> {
+    fn place_again(&mut self, mut file: u64, direction: Direction) -> Option<OpTarget> {
         for _ in 0..self.files.len() {
             self.begin_again(file, direction);
             let target = self.target_in(file, direction);
@@ -165,7 +165,7 @@ impl General {
     }
 
     #[inline]
-    fn target_in(&mut self, number: u64, direction: Direction) -> Option<Target> {
+    fn target_in(&mut self, number: u64, direction: Direction) -> Option<OpTarget> {
         // Cannot fail: the number of files was a usize.
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let (offset, length) = self.place_in(index, direction)?;
@@ -173,7 +173,7 @@ impl General {
         file.last[direction] = Some(offset);
         file.position[direction] = self.way.position_after(file, offset, length);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
-        Some(Target {
+        Some(OpTarget {
             direction,
             file: FileIndex::new(number),
             offset,
@@ -277,12 +277,15 @@ impl General {
 
 impl Source for General {
     #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
+    fn next(&mut self, direction: Direction) -> Option<OpTarget> {
         if !self.pairs {
             return self.place(direction);
         }
         if direction == Direction::Write {
-            return self.trimmed.take().map(|trim| Target { direction, ..trim });
+            return self
+                .trimmed
+                .take()
+                .map(|trim| OpTarget { direction, ..trim });
         }
         self.trimmed = self.place(direction);
         self.trimmed
@@ -315,7 +318,7 @@ impl Way {
             share: config
                 .percentage_random
                 .map(|percent| share_of(u32::from(percent))),
-            share_random: Taus88::new(seed_of(config.seed, Stream::Percentage)),
+            share_random: Taus88::new(seed_of(config.seed, RandomStream::Percentage)),
         }))
     }
 

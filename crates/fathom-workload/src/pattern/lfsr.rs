@@ -5,7 +5,7 @@
 //! the smallest whose values cover the blocks; those past the last are skipped, fewer than one per
 //! block on average.
 
-use super::{Stream, seed_of};
+use super::{RandomStream, seed_of};
 
 /// Register over the blocks 0..n.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Lfsr {
         // Values 1..blocks must be there; the table begins at 3 bits.
         let width = (u64::BITS - blocks.saturating_sub(1).leading_zeros()).max(3);
         let most = u64::MAX >> (u64::BITS - width);
-        let seed = seed_of(seed, Stream::Offset);
+        let seed = seed_of(seed, RandomStream::Offset);
         Self {
             state: seed % most + 1,
             feedback: feedback(width),

@@ -10,7 +10,7 @@ use super::check::Checked;
 use super::draw::{Ahead, Draw};
 use super::grid::{blocks_of, map_of};
 use super::spread::{Shapes, Spread};
-use super::{PatternError, Source, Target, fill_with};
+use super::{OpTarget, PatternError, Source, fill_with};
 
 /// Blocks of the file.
 #[derive(Debug)]
@@ -57,10 +57,10 @@ pub(super) trait Blocks {
 
 impl<B: Blocks> Source for B {
     #[inline]
-    fn next(&mut self, direction: Direction) -> Option<Target> {
+    fn next(&mut self, direction: Direction) -> Option<OpTarget> {
         let block = self.next_block()?;
         let row = self.row();
-        Some(Target {
+        Some(OpTarget {
             direction,
             file: FileIndex::new(0),
             offset: row.offset(block),

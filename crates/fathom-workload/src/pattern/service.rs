@@ -12,7 +12,7 @@ use fathom_core::{BlockMap, Direction, PerDirection, Taus88};
 use crate::config::{FileService, PatternConfig};
 
 use super::spread::{Shapes, Spread};
-use super::{PatternError, Stream, seed_of};
+use super::{PatternError, RandomStream, seed_of};
 
 /// Chooser of files, which is told which ones are finished.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) enum Service {
 impl Service {
     pub(super) fn new(config: &PatternConfig) -> Result<Self, PatternError> {
         let files = config.files.len() as u64;
-        let seed = seed_of(config.seed, Stream::File);
+        let seed = seed_of(config.seed, RandomStream::File);
         let limit = usize::try_from(config.open_files.max(1)).unwrap_or(usize::MAX);
         let (each, random) = match config.service {
             FileService::RoundRobin(each) => (each.max(1), false),

@@ -5,7 +5,7 @@ use fathom_core::{Direction, PerDirection, Taus88};
 use crate::config::{AccessShare, PartLength};
 
 use super::directions::share_of;
-use super::{Stream, seed_of};
+use super::{RandomStream, seed_of};
 
 /// Generator of the part that an op goes to.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Shares {
     pub(super) fn new(shares: &PerDirection<Vec<AccessShare>>, seed: u64) -> Self {
         Self {
             parts: PerDirection::from_fn(|direction| parts(&shares[direction])),
-            random: Taus88::new(seed_of(seed, Stream::Share)),
+            random: Taus88::new(seed_of(seed, RandomStream::Share)),
         }
     }
 

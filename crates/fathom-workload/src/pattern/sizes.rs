@@ -9,7 +9,7 @@ use super::directions::share_of;
 
 /// Op sizes of one direction; 1 ≤ `min` ≤ every size ≤ `max`.
 #[derive(Clone, Debug)]
-pub(super) struct Sizes {
+pub(super) struct OpSizes {
     pub(super) min: u32,
     pub(super) max: u32,
     choice: Choice,
@@ -25,7 +25,7 @@ enum Choice {
     Split(Box<[(u64, u32)]>),
 }
 
-impl Sizes {
+impl OpSizes {
     pub(super) fn new(choice: &SizeChoice, direction: Direction) -> Result<Self, PatternError> {
         let sizes = match choice {
             SizeChoice::Fixed(size) => Self {

@@ -11,7 +11,7 @@ use fathom_core::Taus258;
 use crate::config::Distribution;
 
 use super::power::Power;
-use super::{Stream, seed_of};
+use super::{RandomStream, seed_of};
 
 /// Generator of blocks of one file.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Spread {
     pub(super) fn new(shape: Shape, seed: u64) -> Self {
         Self {
             shape,
-            random: Taus258::new(seed_of(seed, Stream::Offset)),
+            random: Taus258::new(seed_of(seed, RandomStream::Offset)),
         }
     }
 
@@ -63,7 +63,7 @@ impl Shape {
     fn new(distribution: Distribution, blocks: u64, seed: u64) -> Option<Self> {
         let blocks = blocks.max(1);
         // fio's documentation: the base is random for Zipf and Pareto, the middle for normal.
-        let anywhere = seed_of(seed, Stream::Base) % blocks;
+        let anywhere = seed_of(seed, RandomStream::Base) % blocks;
         let (law, center, base) = match distribution {
             Distribution::Uniform => return None,
             Distribution::Zipf { theta, center } => {

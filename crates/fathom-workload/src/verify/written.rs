@@ -4,7 +4,7 @@ use fathom_core::{FileIndex, NoMemory};
 
 /// Logged write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct LoggedWrite {
     pub(crate) file: FileIndex,
     pub(crate) offset: u64,
     pub(crate) length: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Written {
     pub(crate) sequence: u64,
 }
 
-impl Written {
+impl LoggedWrite {
     const fn end(&self) -> u64 {
         self.offset + self.length as u64
     }
@@ -30,7 +30,7 @@ impl Written {
 #[derive(Debug)]
 pub(crate) struct WrittenLog {
     /// Writes, each with whether its data are still intact.
-    entries: Vec<(Written, bool)>,
+    entries: Vec<(LoggedWrite, bool)>,
     /// Number of writes at which overwritten ones are dropped.
     capacity: usize,
     /// Index of the next write to read back.
@@ -44,7 +44,7 @@ impl WrittenLog {
     /// Not enough memory.
     pub(crate) fn new(capacity: usize) -> Result<Self, NoMemory> {
         let mut entries = Vec::new();
-        let bytes = (capacity as u64).saturating_mul(size_of::<(Written, bool)>() as u64);
+        let bytes = (capacity as u64).saturating_mul(size_of::<(LoggedWrite, bool)>() as u64);
         entries
             .try_reserve_exact(capacity)
             .map_err(|_| NoMemory { bytes })?;
@@ -57,7 +57,7 @@ impl WrittenLog {
 
     /// Adds a write.
     #[inline]
-    pub(crate) fn push(&mut self, written: Written) {
+    pub(crate) fn push(&mut self, written: LoggedWrite) {
         if self.entries.len() == self.capacity {
             self.drop_overwritten();
         }
@@ -74,14 +74,14 @@ impl WrittenLog {
     }
 
     /// Returns the next write to read back.
-    pub(crate) fn next(&mut self) -> Option<Written> {
+    pub(crate) fn next(&mut self) -> Option<LoggedWrite> {
         let written = self.get(self.next as u64)?;
         self.next += 1;
         Some(written)
     }
 
     /// Returns the write that `next` returns as number `index`.
-    pub(crate) fn get(&self, index: u64) -> Option<Written> {
+    pub(crate) fn get(&self, index: u64) -> Option<LoggedWrite> {
         let (written, _) = self.entries.get(usize::try_from(index).ok()?)?;
         Some(*written)
     }
@@ -108,7 +108,7 @@ impl WrittenLog {
     #[cold]
     fn drop_overwritten(&mut self) {
         self.entries.sort_unstable_by(|(a, _), (b, _)| {
-            let place = |w: &Written| (w.file, w.offset);
+            let place = |w: &LoggedWrite| (w.file, w.offset);
             place(a).cmp(&place(b)).then(b.sequence.cmp(&a.sequence))
         });
         // Of the writes at one offset the newest stays; an older one matters only for what it
@@ -153,15 +153,15 @@ mod tests {
 
     use super::*;
 
-    fn log_of(writes: &[Written], capacity: usize) -> Vec<Written> {
+    fn log_of(writes: &[LoggedWrite], capacity: usize) -> Vec<LoggedWrite> {
         let mut log = WrittenLog::new(capacity).unwrap();
         writes.iter().for_each(|&written| log.push(written));
         log.seal();
         std::iter::from_fn(|| log.next()).collect()
     }
 
-    fn write(sequence: u64, offset: u64, length: u32) -> Written {
-        Written {
+    fn write(sequence: u64, offset: u64, length: u32) -> LoggedWrite {
+        LoggedWrite {
             file: FileIndex::new(0),
             offset,
             length,
@@ -206,17 +206,17 @@ mod tests {
         fn a_write_stays_until_a_newer_one_touches_it(
             writes in proptest::collection::vec((0u32..2, 0u64..60, 1u32..12), 0..80),
         ) {
-            let writes: Vec<Written> = writes
+            let writes: Vec<LoggedWrite> = writes
                 .into_iter()
                 .zip(0..)
                 .map(|((file, offset, length), sequence)| {
-                    Written { file: FileIndex::new(file), ..write(sequence, offset, length) }
+                    LoggedWrite { file: FileIndex::new(file), ..write(sequence, offset, length) }
                 })
                 .collect();
-            let touches = |a: &Written, b: &Written| {
+            let touches = |a: &LoggedWrite, b: &LoggedWrite| {
                 a.file == b.file && a.offset < b.end() && b.offset < a.end()
             };
-            let want: Vec<Written> = writes
+            let want: Vec<LoggedWrite> = writes
                 .iter()
                 .filter(|a| !writes.iter().any(|b| b.sequence > a.sequence && touches(a, b)))
                 .copied()

@@ -6,7 +6,7 @@ use fathom_core::{Nanos, PerDirection};
 #[allow(unused_imports, reason = "each test program uses some of it")]
 pub use fathom_workload::fixture::file;
 use fathom_workload::{
-    Measure, Mix, Pattern, PatternConfig, SizeChoice, Target, WorkerConfig, fixture,
+    Measure, Mix, OpTarget, Pattern, PatternConfig, SizeChoice, WorkerConfig, fixture,
 };
 
 /// A kibibyte.
@@ -44,7 +44,7 @@ pub fn range(min: u32, max: u32) -> PerDirection<SizeChoice> {
 }
 
 /// Returns the rest of the pass, at most `limit` ops.
-pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<Target> {
+pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<OpTarget> {
     std::iter::from_fn(|| {
         let direction = pattern.draw_direction();
         pattern.next(direction)
@@ -55,8 +55,8 @@ pub fn pass(pattern: &mut Pattern, limit: usize) -> Vec<Target> {
 
 /// Formats targets: `r0+4` is a read of 4 KiB at 0, and `1:` before it names a file other than the
 /// first.
-pub fn text(targets: &[Target]) -> String {
-    let one = |t: &Target| {
+pub fn text(targets: &[OpTarget]) -> String {
+    let one = |t: &OpTarget| {
         let file = if t.file.get() > 0 {
             format!("{}:", t.file.get())
         } else {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use fathom_core::{Engine, Nanos, PerDirection, Step, Tick};
 use fathom_workload::{
-    Control, Item, JobLog, LogChannel, LogConfig, Series, Think, WhenFull, Worker, turn,
+    Control, JobLog, LogChannel, LogConfig, LogItem, Series, Think, WhenFull, Worker, turn,
 };
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ proptest! {
 /// Everything that a job did.
 struct Ran {
     ops: Vec<Seen>,
-    logged: Vec<Item>,
+    logged: Vec<LogItem>,
     results: String,
 }
 
