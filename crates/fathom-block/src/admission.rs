@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fathom_core::{DataBuffer, Tick};
+use fathom_core::{DataBuffer, Nanos, Tick};
 
 use crate::buffer_pool::BufferPool;
-use crate::pacer::{Load, Pacer, PacingConfig, RateStatistics};
+use crate::pacer::{AutoStatistics, Load, Pacer, PacingConfig, RateStatistics};
 use crate::thread_buffers::ThreadBuffers;
 
 /// Decides which requests of a thread get a data buffer, and when.
@@ -31,8 +31,6 @@ pub struct Admission {
     pool: Arc<BufferPool>,
     buffers: ThreadBuffers,
     pacer: Pacer,
-    /// Requests in flight are counted per device.
-    counts_devices: bool,
     unpaced: VecDeque<Wanted>,
     /// Requests that the pacer has let go, and that wait for a buffer.
     ready: VecDeque<Wanted>,
@@ -87,6 +85,8 @@ pub struct AdmissionStatistics {
     pub bytes: u64,
     /// Counters of rate pacing, if that is the policy.
     pub rate: Option<RateStatistics>,
+    /// State of automatic pacing, if that is the policy.
+    pub auto: Option<AutoStatistics>,
 }
 
 impl Admission {
@@ -96,11 +96,10 @@ impl Admission {
     /// If the pool is not shared by that many threads.
     #[must_use]
     pub fn new(pool: Arc<BufferPool>, pacing: &PacingConfig, thread: u32) -> Self {
-        let pacer = Pacer::new(pacing, &pool);
+        let pacer = Pacer::new(pacing, &pool, thread);
         Self {
             buffers: ThreadBuffers::new(Arc::clone(&pool), thread),
             pool,
-            counts_devices: pacer.counts_devices(),
             pacer,
             unpaced: VecDeque::new(),
             ready: VecDeque::new(),
@@ -116,11 +115,15 @@ impl Admission {
     pub fn request(&mut self, wanted: Wanted, now: Tick) -> Option<Box<DataBuffer>> {
         let (is_first, is_held) = match wanted.class {
             AdmissionClass::Unpaced => (self.unpaced.is_empty(), false),
-            AdmissionClass::Paced => (self.is_ready_empty(), self.pacer.hold(wanted, now)),
+            AdmissionClass::Paced => {
+                let is_first = self.is_ready_empty();
+                (is_first, self.pacer.hold(wanted, !is_first, now))
+            }
         };
         let wanted = if is_held {
             // Not it, if the pacer serves another one first.
-            match self.pass(now) {
+            let passed = if is_first { self.pass(now) } else { None };
+            match passed {
                 Some(passed) if passed.id == wanted.id => passed,
                 passed => {
                     self.ready.extend(passed);
@@ -129,7 +132,7 @@ impl Admission {
                 }
             }
         } else {
-            self.begin(&wanted);
+            self.pacer.begin(&self.pool, &wanted);
             wanted
         };
         if is_first && let Some(buffer) = self.take(&wanted, self.waiting() + 1) {
@@ -144,7 +147,17 @@ impl Admission {
     }
 
     /// Returns the next waiting request that may go on, with its buffer.
+    #[inline]
     pub fn granted(&mut self, now: Tick) -> Option<(u64, Box<DataBuffer>)> {
+        let granted = self.grant(now);
+        if granted.is_none() {
+            self.pacer.turn(now);
+            self.buffers.free_idle(now);
+        }
+        granted
+    }
+
+    fn grant(&mut self, now: Tick) -> Option<(u64, Box<DataBuffer>)> {
         if self.is_ready_empty()
             && let Some(wanted) = self.pass(now)
         {
@@ -152,7 +165,6 @@ impl Admission {
         }
         let first = self.unpaced.front().or_else(|| self.ready.front());
         let Some(&wanted) = first else {
-            self.buffers.free_idle(now);
             self.buffers.settle(&mut self.wakes);
             return None;
         };
@@ -167,9 +179,16 @@ impl Admission {
     #[inline]
     pub fn release(&mut self, buffer: Box<DataBuffer>, device: u32, bytes: u32, _now: Tick) {
         self.in_use_bytes -= u64::from(bytes);
-        self.end(device);
+        self.pacer.end(&self.pool, device, bytes, true);
         let waiting = self.waiting();
         self.buffers.put(buffer, waiting, &mut self.wakes);
+    }
+
+    /// Notes that a device completed a command `took` after its start: automatic pacing tells slow
+    /// devices from others by it. Time to receive or to send the data does not count.
+    #[inline]
+    pub fn served(&mut self, device: u32, took: Nanos) {
+        self.pacer.served(device, took);
     }
 
     /// Forgets a waiting request.
@@ -178,9 +197,9 @@ impl Admission {
         for queue in [&mut self.unpaced, &mut self.ready] {
             if let Some(place) = queue.iter().position(|wanted| wanted.id == id)
                 && let Some(wanted) = queue.remove(place)
-                && self.counts_devices
             {
-                self.pool.end(wanted.device);
+                let (device, bytes) = (wanted.device, wanted.bytes);
+                self.pacer.end(&self.pool, device, bytes, false);
             }
         }
         if self.waiting() == 0 {
@@ -218,6 +237,7 @@ impl Admission {
             allocated: counts.allocated,
             bytes: self.bytes,
             rate: self.pacer.rate_statistics(),
+            auto: self.pacer.auto_statistics(),
         }
     }
 
@@ -228,7 +248,7 @@ impl Admission {
             in_use_bytes: self.in_use_bytes,
         };
         let passed = self.pacer.pass(&load, now)?;
-        self.begin(&passed);
+        self.pacer.begin(&self.pool, &passed);
         Some(passed)
     }
 
@@ -238,20 +258,6 @@ impl Admission {
         self.in_use_bytes += u64::from(wanted.bytes);
         self.bytes += u64::from(wanted.bytes);
         Some(buffer)
-    }
-
-    #[inline]
-    fn begin(&self, wanted: &Wanted) {
-        if self.counts_devices {
-            self.pool.begin(wanted.device);
-        }
-    }
-
-    #[inline]
-    fn end(&self, device: u32) {
-        if self.counts_devices {
-            self.pool.end(device);
-        }
     }
 
     /// Returns the number of requests that wait for a buffer, not for the pacer.

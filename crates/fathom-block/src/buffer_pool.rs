@@ -16,10 +16,11 @@
 //! so a registered thread always waits for a buffer in flight, or for one that a busy thread
 //! caches; caches together are smaller than the pool by a buffer per thread.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fathom_core::DataBuffer;
 
+use crate::pacer::AutoShared;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +60,8 @@ pub struct BufferPool {
     threads: Box<[Counters]>,
     /// Requests in flight per device, where a pacer wants to know.
     in_flight: Box<[AtomicU32]>,
+    /// State of automatic pacing, where that is the policy.
+    auto: OnceLock<Arc<AutoShared>>,
 }
 
 /// Counters of a thread, on a cache line of their own.
@@ -131,6 +134,7 @@ impl BufferPool {
             neediest: AtomicU32::new(NOBODY),
             threads: (0..sharing.threads).map(|_| Counters::default()).collect(),
             in_flight: (0..sharing.devices).map(|_| AtomicU32::new(0)).collect(),
+            auto: OnceLock::new(),
         })
     }
 
@@ -163,6 +167,11 @@ impl BufferPool {
     /// Returns the number of buffers that a thread may cache.
     pub(crate) const fn cache(&self) -> u32 {
         self.cache
+    }
+
+    /// Returns the place of automatic pacing's shared state.
+    pub(crate) const fn auto(&self) -> &OnceLock<Arc<AutoShared>> {
+        &self.auto
     }
 
     /// Returns the number of a device's requests in flight, over all threads.

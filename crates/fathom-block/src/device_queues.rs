@@ -51,22 +51,36 @@ impl DeviceQueues {
         Some(wanted)
     }
 
-    /// Forgets a request, wherever it stands.
-    pub(crate) fn withdraw(&mut self, id: u64) {
+    /// Returns the oldest request of the first device in rotation.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&Wanted> {
+        let device = *self.turn.front()?;
+        self.queues[device as usize].front()
+    }
+
+    /// Takes all requests, device by device.
+    pub(crate) fn take_all(&mut self) -> Vec<Wanted> {
+        let take = |device| self.queues[device as usize].drain(..).collect::<Vec<_>>();
+        let all = self.turn.drain(..).flat_map(take).collect();
+        self.len = 0;
+        all
+    }
+
+    /// Takes a request out, wherever it stands.
+    pub(crate) fn withdraw(&mut self, id: u64) -> Option<Wanted> {
         let place = self.turn.iter().enumerate().find_map(|(place, &device)| {
             let mut queue = self.queues[device as usize].iter();
             let within = queue.position(|wanted| wanted.id == id)?;
             Some((place, device, within))
         });
-        let Some((place, device, within)) = place else {
-            return;
-        };
+        let (place, device, within) = place?;
         let queue = &mut self.queues[device as usize];
-        queue.remove(within);
+        let wanted = queue.remove(within)?;
         if queue.is_empty() {
             self.turn.remove(place);
         }
         self.len -= 1;
+        Some(wanted)
     }
 
     /// Returns the number of requests of all devices.

@@ -47,7 +47,10 @@ pub use layers::{
 };
 pub use memory::Memory;
 pub use null::Null;
-pub use pacer::{PacingConfig, RateConfig, RateStatistics, Tuner, TunerConfig};
+pub use pacer::{
+    AutoConfig, AutoStatistics, Beside, PacingConfig, RateConfig, RateStatistics, Tuner,
+    TunerConfig,
+};
 pub use parameters::Parameters;
 pub use recorded::Recorded;
 pub use request_queue::{DonePiece, Progress, QueueConfig, RequestQueue};

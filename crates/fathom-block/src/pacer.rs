@@ -1,15 +1,26 @@
 //! Pacers: policies that hold requests back before they ask for a buffer.
 
+mod auto;
+mod auto_shared;
+mod device_speeds;
+mod epoch;
 mod rate;
+mod search;
+mod trial;
 mod tuner;
 
+pub use auto::AutoConfig;
+pub(crate) use auto_shared::AutoShared;
+pub use auto_shared::AutoStatistics;
 pub use rate::{RateConfig, RateStatistics};
+pub use search::Beside;
 pub use tuner::{Tuner, TunerConfig};
 
-use fathom_core::Tick;
+use fathom_core::{Nanos, Tick};
 
 use crate::admission::Wanted;
 use crate::buffer_pool::BufferPool;
+use auto::AutoPacer;
 use rate::RatePacer;
 
 /// Policy for requests beside the limit of the pool.
@@ -20,6 +31,8 @@ pub enum PacingConfig {
     None,
     /// A credit of bytes per period.
     Rate(RateConfig),
+    /// The fewest bytes in flight that keep full bandwidth, found by measurement.
+    Auto(AutoConfig),
 }
 
 /// Pacer of one thread.
@@ -28,30 +41,73 @@ pub(crate) enum Pacer {
     /// Lets every request go on at once.
     None,
     Rate(Box<RatePacer>),
+    Auto(Box<AutoPacer>),
 }
 
 impl Pacer {
-    pub(crate) fn new(config: &PacingConfig, pool: &BufferPool) -> Self {
+    pub(crate) fn new(config: &PacingConfig, pool: &BufferPool, thread: u32) -> Self {
         match config {
             PacingConfig::None => Self::None,
             PacingConfig::Rate(config) => Self::Rate(Box::new(RatePacer::new(config, pool))),
+            PacingConfig::Auto(config) => {
+                Self::Auto(Box::new(AutoPacer::new(*config, pool, thread)))
+            }
         }
     }
 
-    /// Takes a request, unless it may go on at once.
+    /// Takes a request, unless it may go on at once; `is_blocked` while others wait for buffers.
     #[inline]
-    pub(crate) fn hold(&mut self, wanted: Wanted, now: Tick) -> bool {
+    pub(crate) fn hold(&mut self, wanted: Wanted, is_blocked: bool, now: Tick) -> bool {
         match self {
             Self::None => false,
             Self::Rate(pacer) => pacer.hold(wanted, now),
+            Self::Auto(pacer) => pacer.hold(wanted, is_blocked),
         }
     }
 
     /// Returns the next request that may go on, of those held.
+    #[inline]
     pub(crate) fn pass(&mut self, load: &Load<'_>, now: Tick) -> Option<Wanted> {
         match self {
             Self::None => None,
             Self::Rate(pacer) => pacer.pass(load, now),
+            Self::Auto(pacer) => pacer.pass(),
+        }
+    }
+
+    /// Takes what is due at the end of a turn.
+    #[inline]
+    pub(crate) fn turn(&mut self, now: Tick) {
+        if let Self::Auto(pacer) = self {
+            pacer.turn(now);
+        }
+    }
+
+    /// Counts a request that goes on to wait for a buffer.
+    #[inline]
+    pub(crate) fn begin(&mut self, pool: &BufferPool, wanted: &Wanted) {
+        match self {
+            Self::None => {}
+            Self::Rate(pacer) => pacer.begin(pool, wanted.device),
+            Self::Auto(pacer) => pacer.begin(wanted),
+        }
+    }
+
+    /// Counts a request that ends, or that is withdrawn after it had begun if `moved` is false.
+    #[inline]
+    pub(crate) fn end(&mut self, pool: &BufferPool, device: u32, bytes: u32, moved: bool) {
+        match self {
+            Self::None => {}
+            Self::Rate(pacer) => pacer.end(pool, device),
+            Self::Auto(pacer) => pacer.end(device, bytes, moved),
+        }
+    }
+
+    /// Notes how long a device took for a command.
+    #[inline]
+    pub(crate) fn served(&mut self, device: u32, took: Nanos) {
+        if let Self::Auto(pacer) = self {
+            pacer.served(device, took);
         }
     }
 
@@ -60,6 +116,7 @@ impl Pacer {
         match self {
             Self::None => {}
             Self::Rate(pacer) => pacer.withdraw(id, now),
+            Self::Auto(pacer) => pacer.withdraw(id),
         }
     }
 
@@ -68,6 +125,7 @@ impl Pacer {
         match self {
             Self::None => None,
             Self::Rate(pacer) => pacer.next(),
+            Self::Auto(pacer) => pacer.next(),
         }
     }
 
@@ -76,22 +134,23 @@ impl Pacer {
         match self {
             Self::None => 0,
             Self::Rate(pacer) => pacer.held(),
-        }
-    }
-
-    /// Returns true if operations in flight are counted per device, for all threads.
-    pub(crate) const fn counts_devices(&self) -> bool {
-        match self {
-            Self::None => false,
-            Self::Rate(pacer) => pacer.counts_devices(),
+            Self::Auto(pacer) => pacer.held(),
         }
     }
 
     /// Returns the counters of a rate pacer.
     pub(crate) fn rate_statistics(&self) -> Option<RateStatistics> {
         match self {
-            Self::None => None,
             Self::Rate(pacer) => Some(pacer.statistics()),
+            Self::None | Self::Auto(_) => None,
+        }
+    }
+
+    /// Returns the state of an automatic pacer.
+    pub(crate) fn auto_statistics(&self) -> Option<AutoStatistics> {
+        match self {
+            Self::Auto(pacer) => Some(pacer.statistics()),
+            Self::None | Self::Rate(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use fathom_block::{
-    Admission, AdmissionClass, BufferConfig, BufferPool, PacingConfig, Sharing, Wanted,
+    Admission, AdmissionClass, AutoConfig, BufferConfig, BufferPool, PacingConfig, Sharing, Wanted,
 };
 use fathom_core::{DataBuffer, Nanos, Tick};
 use proptest::prelude::*;
@@ -41,6 +41,10 @@ struct Thread {
 
 impl Target {
     fn new(count: Option<u32>, cache: u32, threads: u32) -> Self {
+        Self::with_pacing(count, cache, threads, PacingConfig::None)
+    }
+
+    fn with_pacing(count: Option<u32>, cache: u32, threads: u32, pacing: PacingConfig) -> Self {
         let config = BufferConfig {
             count,
             bytes: 512,
@@ -49,7 +53,7 @@ impl Target {
         let devices = 1;
         let pool = BufferPool::new(config, Sharing { threads, devices });
         let thread = |index| Thread {
-            admission: Admission::new(Arc::clone(&pool), &PacingConfig::None, index),
+            admission: Admission::new(Arc::clone(&pool), &pacing, index),
             held: Vec::new(),
             unpaced: VecDeque::new(),
             paced: VecDeque::new(),
@@ -68,14 +72,15 @@ impl Target {
         match *event {
             Event::Request { thread, unpaced } => self.request(thread % count, unpaced),
             Event::Release { thread, nth } => self.release(thread % count, nth),
-            Event::Withdraw { thread, nth } => {
-                let thread = &mut self.threads[thread % count];
+            Event::Withdraw { thread: index, nth } => {
+                let thread = &mut self.threads[index % count];
                 let ids = thread.unpaced.iter().chain(&thread.paced);
                 let ids: Vec<u64> = ids.copied().collect();
                 if let Some(&id) = ids.get(nth % ids.len().max(1)) {
                     thread.unpaced.retain(|one| *one != id);
                     thread.paced.retain(|one| *one != id);
                     thread.admission.withdraw(id, self.now);
+                    self.turn(index % count);
                 }
             }
             Event::Turn { thread } => self.turn(thread % count),
@@ -200,9 +205,12 @@ proptest! {
         count in 1..12_u32,
         cache in 0..8_u32,
         threads in 1..5_u32,
+        is_auto in any::<bool>(),
         events in prop::collection::vec(event(), 1..300),
     ) {
-        let mut target = Target::new(Some(count), cache, threads);
+        let auto = PacingConfig::Auto(AutoConfig::default());
+        let pacing = if is_auto { auto } else { PacingConfig::None };
+        let mut target = Target::with_pacing(Some(count), cache, threads, pacing);
         for event in &events {
             target.apply(event);
         }

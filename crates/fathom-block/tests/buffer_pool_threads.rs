@@ -27,6 +27,12 @@ mod sync {
     pub(crate) use std::sync::PoisonError;
 }
 
+/// Stand-in for the pacers' state, which takes no part in the hand-over.
+mod pacer {
+    #[derive(Debug)]
+    pub(crate) struct AutoShared;
+}
+
 /// The pool as threads use it: each sleeps on its own condition variable.
 struct Target {
     pool: Arc<BufferPool>,

@@ -159,8 +159,18 @@ impl RatePacer {
         self.queues.len()
     }
 
-    pub(super) const fn counts_devices(&self) -> bool {
-        self.config.device_credit != 0
+    #[inline]
+    pub(super) fn begin(&self, pool: &BufferPool, device: u32) {
+        if self.config.device_credit != 0 {
+            pool.begin(device);
+        }
+    }
+
+    #[inline]
+    pub(super) fn end(&self, pool: &BufferPool, device: u32) {
+        if self.config.device_credit != 0 {
+            pool.end(device);
+        }
     }
 
     pub(super) fn statistics(&self) -> RateStatistics {
