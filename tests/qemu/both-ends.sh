@@ -15,10 +15,11 @@ for digests in '' '--hdr-digest --data-digest'; do
     step "connect $digests"
     # shellcheck disable=SC2086
     nvme connect -t tcp -a 127.0.0.1 -s 4420 -n "$nqn" -i 4 $digests
-    controller=$(controller_of "$nqn")
-    within 10 test -b "/dev/${controller}n1"
-    nvme id-ctrl "/dev/$controller" | grep '^subnqn'
+    controller=$(connected "$nqn")
+    [ "$(cat "/sys/class/nvme/$controller/queue_count")" = 5 ] || fail 'not 4 queues'
+    inspect "$controller" "$nqn"
     write_and_verify "/dev/${controller}n1" 32
+    other_commands "/dev/${controller}n1"
     nvme disconnect -n "$nqn"
 done
 

@@ -51,9 +51,32 @@ controller_of() {
     return 1
 }
 
-# Prints the value of a field of `nvme id-ctrl` and the like: `field NAME`, which reads the input.
+# Prints the value of a field from the output of nvme-cli: `field NAME`, which reads its input.
 field() {
-    sed -n "s/^$1 *: *//p" | sed 's/ *$//' | head -n 1
+    sed -n "s/^$1[[:space:]]*: *//p" | sed 's/ *$//' | head -n 1
+}
+
+# Waits until a controller of a subsystem has a block device, and prints the controller.
+connected() {
+    within 20 controller_of "$1"
+    controller=$(controller_of "$1")
+    within 20 test -b "/dev/${controller}n1"
+    echo "$controller"
+}
+
+# Reads identity and logs of a controller: `inspect CONTROLLER NQN`.
+inspect() {
+    nvme list | grep -q "/dev/${1}n1" || fail "nvme list does not show $1"
+    identity=$(nvme id-ctrl "/dev/$1")
+    [ "$(echo "$identity" | field subnqn)" = "$2" ] || fail 'id-ctrl has another NQN'
+    [ "$(echo "$identity" | field sqes)" = 0x66 ] || fail 'id-ctrl has another entry size'
+    nvme id-ns "/dev/${1}n1" | field nsze | grep -q '^0x[1-9a-f]' || fail 'the namespace is empty'
+    nvme list-ns "/dev/$1" | grep -q '0x1$' || fail 'list-ns does not show namespace 1'
+    nvme ns-descs "/dev/${1}n1" | grep -Eq 'nguid|uuid' || fail 'the namespace has no identifier'
+    # nvmet reports no temperature, and 0 K is as good as any.
+    nvme smart-log "/dev/$1" | field percentage_used | grep -q '%' || fail 'no smart-log'
+    nvme error-log "/dev/$1" -e 4 | grep -q 'Entry\[ *3\]' || fail 'no error-log of 4 entries'
+    nvme get-feature "/dev/$1" -f 7 | grep -q 'Current value' || fail 'no number of queues'
 }
 
 # Writes random data to a block device past the cache and reads them back in another way.
@@ -69,4 +92,15 @@ write_and_verify() {
     dd if="$1" of=/tmp/read bs=4k count=$(($2 * 16)) 2>/dev/null
     cmp /tmp/written /tmp/read || fail "$1 does not return what was written, read in blocks of 4k"
     rm /tmp/written /tmp/read
+}
+
+# Runs the commands that a file system sends beside reads and writes.
+other_commands() {
+    dd if=/dev/urandom of="$1" bs=64k count=1 oflag=direct 2>/dev/null
+    nvme flush "$1" -n 1 >/dev/null || fail 'flush'
+    nvme write-zeroes "$1" -n 1 -s 0 -c 7 >/dev/null || fail 'write zeroes'
+    echo 3 >/proc/sys/vm/drop_caches
+    dd if="$1" of=/tmp/read bs=4k count=1 iflag=direct 2>/dev/null
+    cmp -n 4096 /tmp/read /dev/zero || fail 'zeroed blocks are not zero'
+    nvme dsm "$1" -n 1 --ad -s 0 -b 8 >/dev/null || fail 'deallocate'
 }

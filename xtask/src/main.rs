@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod compat;
 mod fuzz;
+mod lines;
 mod miri;
 mod pauses;
 mod process;

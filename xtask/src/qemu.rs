@@ -80,10 +80,20 @@ fn test(root: &Root, name: &str, fathom: &Path) -> Result<()> {
 }
 
 /// The scripts.
-const TESTS: [(&str, &str); 1] = [(
-    "both-ends",
-    "the kernel's host and target in one guest, without Fathom",
-)];
+const TESTS: &[(&str, &str)] = &[
+    (
+        "both-ends",
+        "the kernel's host and target in one guest, without Fathom",
+    ),
+    (
+        "linux-host",
+        "the kernel's host and nvme-cli with `fathom target`",
+    ),
+    (
+        "linux-target",
+        "the kernel's target with the engine nvme_tcp",
+    ),
+];
 
 /// Time of one test.
 const LIMIT: Duration = Duration::from_secs(240);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::console::Lines;
 use super::image::Image;
 use super::outside::Outside;
+use crate::lines::Lines;
 use crate::process;
 
 /// A guest, from power on to power off. Dropped, it is killed.
@@ -74,8 +74,17 @@ impl Machine {
         })
     }
 
-    /// Serves the guest until its script has ended, and fails if the script did.
+    /// Serves the guest until its script has ended; fails if the script did, and then shows the
+    /// logs of the processes around it.
     pub(crate) fn serve(&mut self, show: impl Fn(&str)) -> Result<()> {
+        let served = self.serve_requests(&show);
+        if served.is_err() {
+            self.outside.logs().iter().for_each(|line| show(line));
+        }
+        served
+    }
+
+    fn serve_requests(&mut self, show: &impl Fn(&str)) -> Result<()> {
         loop {
             let line = self.output.next(self.deadline)?;
             let line = line.context("the guest ended without a result")?;
@@ -83,7 +92,7 @@ impl Machine {
                 None => show(&line),
                 Some("passed") => return Ok(()),
                 Some("failed") => bail!("the script failed"),
-                Some(request) => self.answer(request, &show)?,
+                Some(request) => self.answer(request, show)?,
             }
         }
     }

@@ -8,7 +8,6 @@
 //! emulated, which works on every machine: a guest is up after some seconds.
 
 mod archive;
-mod console;
 mod image;
 mod machine;
 mod modules;

@@ -1,7 +1,7 @@
 //! Commands that a guest has run on the machine around it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::console::Lines;
+use crate::lines::Lines;
 use crate::process;
 
 /// Processes started for a guest, and the folder in which they run. All end when it is dropped.
@@ -38,6 +38,22 @@ impl Outside {
         &self.folder
     }
 
+    /// Returns the lines of the processes' standard error, each with its process's name.
+    pub(crate) fn logs(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            if path.extension().is_some_and(|end| end == "log")
+                && let Ok(text) = fs::read(&path)
+            {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                let text = String::from_utf8_lossy(&text);
+                lines.extend(text.lines().map(|line| format!("{name}: {line}")));
+            }
+        }
+        lines
+    }
+
     /// Does what the guest asks for and returns the lines of the answer.
     pub(crate) fn request(&mut self, words: &str, deadline: Instant) -> Result<Vec<String>> {
         let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
@@ -63,7 +79,15 @@ impl Outside {
             bail!("`{name}` has been started");
         }
         let mut command = self.shell(line)?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        // Shown only if the test fails.
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.join(format!("{name}.log")))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start `{line}`"))?;

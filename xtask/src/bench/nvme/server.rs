@@ -1,13 +1,14 @@
 //! A target as a process of its own.
 
-use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::super::pairs::Bench;
 use super::super::programs::Program;
 use super::trial::Exchange;
+use crate::lines::Lines;
 use crate::process;
 
 /// Core of one end of the connections.
@@ -91,18 +92,19 @@ fn start(command: &mut Command) -> Result<(Child, String)> {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start `{shown}`"))?;
-    let mut line = String::new();
-    let output = child.stdout.take().context("no pipe")?;
-    BufReader::new(output).read_line(&mut line)?;
-    if line.is_empty() {
+    let output = Lines::of(child.stdout.take().context("no pipe")?);
+    // Its log is read, so that it never waits, and forgotten, unless it does not start.
+    let log = Lines::of(child.stderr.take().context("no pipe")?);
+    let first = output.next(process::now() + START_LIMIT);
+    let Ok(Some(line)) = first else {
+        child.kill()?;
         child.wait()?;
-    }
-    let line = line.trim();
-    (!line.is_empty())
-        .then(|| (child, line.to_owned()))
-        .with_context(|| format!("`{shown}` ended at once"))
+        bail!("`{shown}` does not listen\n{}", log.rest().join("\n"));
+    };
+    Ok((child, line))
 }
 
 /// Returns the word that follows another.
@@ -111,6 +113,9 @@ fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
         .skip_while(|&word| word != key)
         .nth(1)
 }
+
+/// Time for a program to listen.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

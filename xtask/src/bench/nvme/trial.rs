@@ -159,6 +159,9 @@ fn fathom_host(bench: &Bench, exchange: Exchange, server: &Server) -> Result<Rat
         .arg(format!("--iodepth={}", exchange.depth))
         .arg(format!("--numjobs={}", exchange.queues))
         .arg(format!("--runtime={}s", bench.seconds));
+    if exchange.is_polled {
+        command.arg("--hipri");
+    }
     let report = RunReport::parse(&process::capture(&mut command)?)?;
     Ok(Rates {
         iops: report.iops,

@@ -29,6 +29,11 @@ impl Lines {
         Self(receiver)
     }
 
+    /// Returns all lines that are left, up to the end of the output.
+    pub(crate) fn rest(&self) -> Vec<String> {
+        self.0.iter().collect()
+    }
+
     /// Returns the next line; `None` at the end of the output.
     pub(crate) fn next(&self, deadline: Instant) -> Result<Option<String>> {
         let left = deadline.saturating_duration_since(crate::process::now());
