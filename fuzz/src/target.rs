@@ -9,7 +9,9 @@ use fathom_core::{Nanos, Tick};
 use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
-use crate::decoders::{job, log, machine, nvme, nvme_host, planted, record, trace, verify};
+use crate::decoders::{
+    job, log, machine, nvme, nvme_host, nvme_target, planted, record, trace, verify,
+};
 use crate::watchdog::Watchdog;
 
 /// A decoder under test.
@@ -38,6 +40,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("verify-header", verify::decode, no_words),
     target("nvme-pdu", nvme::decode, no_words),
     target("nvme-host-queue", nvme_host::decode, no_words),
+    target("nvme-target-queue", nvme_target::decode, no_words),
 ];
 
 /// A target with a bug to be found, which is no decoder.
