@@ -70,6 +70,15 @@ pub enum Storage {
     Remote,
 }
 
+/// File of an engine whose storage is remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteFile {
+    /// Size, which is fixed.
+    pub bytes: u64,
+    /// Logical block size in bytes, of which ops must be multiples.
+    pub block_bytes: u32,
+}
+
 /// Effect of a flag or boolean on what a run may conclude from its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionEffect {

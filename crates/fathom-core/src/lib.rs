@@ -34,7 +34,7 @@ pub use engine::{Capabilities, Engine, Step, Submitted};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
     EngineInfo, EngineOption, EngineValues, OptionEffect, OptionKind, OptionValue, OptionWord,
-    SlotLimit, Storage, Synchronous,
+    RemoteFile, SlotLimit, Storage, Synchronous,
 };
 pub use errno::Errno;
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};

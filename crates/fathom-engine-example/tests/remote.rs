@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, Slot, Storage, Submitted, Synchronous, Tick,
+    FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_record::Record;
@@ -218,4 +218,44 @@ fn workers_refuse_an_engine_that_keeps_its_buffers_to_one_thread() {
     assert!(error.to_string().contains("io_submit_mode"), "{error}");
     let inline = "--filename=v --rw=read";
     assert!(run_words(&UNSHARED, inline).is_ok());
+}
+
+#[test]
+fn a_job_without_a_size_covers_its_volumes() {
+    let known = Registration {
+        remote_file: Some(|config| {
+            let name = &config.files[0].path;
+            let found = (name != "no-such-volume").then_some(RemoteFile {
+                bytes: VOLUME_BYTES as u64,
+                block_bytes: 1024,
+            });
+            found.ok_or_else(|| EngineError {
+                step: EngineStep::Call("connect"),
+                target: name.clone(),
+                errno: Some(Errno::ENOENT),
+                hint: "name a volume of the server".into(),
+            })
+        }),
+        ..engine(&INFO)
+    };
+    let host = Host::with("", known);
+    let run = |words: &str| {
+        let words = format!("--name=x --ioengine=volumes --filename={words}");
+        run_with(&host, &host.engines, &words)
+    };
+    let record = run("whole-1:whole-2 --rw=write --bs=4k").expect("a record");
+    assert_eq!(record.jobs[0].directions.write.bytes, 2 << 20);
+    let half = run("whole-1 --rw=read --bs=4k --size=50%").expect("a record");
+    assert_eq!(half.jobs[0].directions.read.bytes, 1 << 19);
+    let odd = run("whole-1 --rw=read --bs=512").expect_err("half a block");
+    assert!(
+        odd.to_string()
+            .contains("512 B is not a multiple of the 1024 B"),
+        "{odd}"
+    );
+    let missing = run("no-such-volume --rw=read").expect_err("no volume");
+    assert!(
+        missing.to_string().contains("connect: no-such-volume"),
+        "{missing}"
+    );
 }

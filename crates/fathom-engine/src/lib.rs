@@ -29,7 +29,8 @@ pub use locking::FileLock;
 pub use null::Null;
 pub use offload::{Kick, Offload, OffloadStats, SharedStats, WorkerThreads};
 pub use registry::{
-    FileCheck, FileRefusal, Registration, Registry, built_in, start, start_with_stats,
+    FileCheck, FileRefusal, Registration, Registry, RemoteFileCheck, built_in, start,
+    start_with_stats,
 };
 pub use sync::SyncEngine;
 pub use uring::{Uring, why_no_ring};

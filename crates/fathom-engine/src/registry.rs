@@ -12,7 +12,7 @@
 
 use std::fs::File;
 
-use fathom_core::{EngineError, EngineInfo, EngineStep, Errno};
+use fathom_core::{EngineError, EngineInfo, EngineStep, Errno, RemoteFile};
 use fathom_sys::aio;
 
 use crate::libaio::{self, Libaio};
@@ -34,6 +34,9 @@ pub struct Registration {
     pub start: fn(&EngineConfig) -> Result<AnyEngine, EngineError>,
     /// Selects the check that every file must pass when it is opened, if any.
     pub file_check: fn(&EngineConfig) -> Option<FileCheck>,
+    /// Returns the size of the configuration's only file, if the engine's storage is remote and the
+    /// sizes of its files can be known before a run.
+    pub remote_file: Option<RemoteFileCheck>,
     /// Quick test that the kernel will not refuse it. If it returns true, a run skips starting an
     /// engine on trial.
     pub is_permitted: fn() -> bool,
@@ -41,6 +44,9 @@ pub struct Registration {
 
 /// Check of a file just opened: the reason why the engine cannot work with it.
 pub type FileCheck = fn(&File) -> Option<FileRefusal>;
+
+/// Function that looks up a remote file.
+pub type RemoteFileCheck = fn(&EngineConfig) -> Result<RemoteFile, EngineError>;
 
 /// Reason why an engine cannot work with an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +70,7 @@ impl Registration {
             info,
             start,
             file_check: |_| None,
+            remote_file: None,
             is_permitted: || false,
         }
     }

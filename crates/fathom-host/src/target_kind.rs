@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile};
 use fathom_sys::files::{self, Access, FileKind};
 use fathom_sys::system;
 
@@ -48,6 +49,20 @@ impl TargetKind {
 pub trait FileSystemProbe {
     /// Returns the kind of `path`, links followed.
     fn kind(&self, path: &str) -> io::Result<TargetKind>;
+
+    /// Returns the size of a file of an engine whose storage is remote, given the engine's options;
+    /// `None` if it is not known.
+    ///
+    /// # Errors
+    /// The engine's, if there is no such file.
+    fn remote(
+        &self,
+        _engine: &'static EngineInfo,
+        _options: &EngineValues,
+        _path: &str,
+    ) -> Result<Option<RemoteFile>, EngineError> {
+        Ok(None)
+    }
 
     /// Returns the frequency that converts `thinkcycles` to time.
     fn cycles_hz(&self) -> u64 {

@@ -189,6 +189,12 @@ impl Options {
         self.engine.has_effect(effect, &self.engine_values)
     }
 
+    /// Returns whether the job's data are on other machines.
+    #[must_use]
+    pub const fn has_remote_files(&self) -> bool {
+        matches!(self.engine.storage, Storage::Remote)
+    }
+
     /// Resets engine options, which belong to the engine chosen before.
     pub(crate) fn reset_engine_options(&mut self) {
         let fresh = Self::default();

@@ -14,6 +14,7 @@ mod logs;
 mod pace;
 mod queue;
 mod sharing;
+mod unconnected_files;
 mod view;
 
 use fathom_job::{Diagnostic, Origin, Plan, Settings, Severity};
@@ -21,6 +22,7 @@ use fathom_setup::translate::JobSetup;
 use fathom_setup::{Host, PlanWarning, PlanWarningKind, Preflight, preflight};
 
 use self::facts::Facts;
+use self::unconnected_files::UnconnectedFiles;
 use self::view::JobView;
 
 /// Finding of a rule, or of the preflight.
@@ -40,7 +42,7 @@ pub fn lint(plan: &Plan, settings: &Settings) -> Vec<Finding> {
         setups,
         warnings,
         problems,
-    } = preflight(plan, settings, Host::Local);
+    } = preflight(plan, settings, Host::Local(&UnconnectedFiles));
     let refused = problems.iter().map(|problem| Finding {
         jobs: match problem.job.as_str() {
             "" => Vec::new(),

@@ -18,6 +18,7 @@ mod prepare;
 mod process;
 mod progress;
 mod run;
+mod run_files;
 mod scheduler;
 mod start_barrier;
 #[cfg(test)]

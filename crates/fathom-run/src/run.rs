@@ -46,6 +46,7 @@ use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::prepare;
+use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
 
 /// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
@@ -97,7 +98,7 @@ fn run_stoppable(
 ) -> Result<Record, RunError> {
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
-    let mut preflight = preflight(plan, settings, Host::Local);
+    let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
     let mut warnings = preflight.take_warnings();

@@ -144,6 +144,11 @@ impl Checker {
                 RunProblem::new(ProblemKind::Contradiction, error.to_string()),
             );
         }
+        // Clones differ in no size.
+        if job.options.has_remote_files() && setup.place.clone == 0 {
+            let known = setup.files.iter().find(|file| file.found.bytes().is_some());
+            known.into_iter().for_each(|file| self.alignment(job, file));
+        }
         if !setup.has_local_files() {
             return;
         }
@@ -197,7 +202,10 @@ impl Checker {
             let message = format!(
                 "block size {size} B is not a multiple of the {block} B logical block of {name}"
             );
-            let hint = format!("make `bs` a multiple of {block}, or remove `direct`");
+            let hint = match job.options.has_remote_files() {
+                true => format!("make `bs` a multiple of {block}"),
+                false => format!("make `bs` a multiple of {block}, or remove `direct`"),
+            };
             self.add(
                 job,
                 "bs",

@@ -13,8 +13,9 @@ use crate::translate::{JobSetup, Translation, entropy, translate};
 /// Host that a plan is checked against.
 #[derive(Clone, Copy)]
 pub enum Host<'a> {
-    /// This machine, with its files, devices, limits and permissions.
-    Local,
+    /// This machine, with its files, devices, limits and permissions. Its files come from the
+    /// probe, which may know those of engines with remote storage, too.
+    Local(&'a dyn FileSystemProbe),
     /// A modelled one: sizes of files come from the probe, and nothing of this machine counts.
     Modelled(&'a dyn FileSystemProbe),
 }
@@ -55,7 +56,7 @@ impl Preflight {
 #[must_use]
 pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight {
     let translation = match host {
-        Host::Local => translate(plan, &HostFileSystem, &mut entropy),
+        Host::Local(probe) => translate(plan, probe, &mut entropy),
         Host::Modelled(probe) => translate(plan, probe, &mut || 0),
     };
     let Translation {
@@ -69,7 +70,7 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         let problem = RunProblem::new(ProblemKind::NoFiles, message).hint("write `nrfiles=1`");
         problems.extend(no_files.map(|setup| problem.clone().at(&setup.job, "nrfiles")));
     }
-    if matches!(host, Host::Local) {
+    if matches!(host, Host::Local(_)) {
         let (refused, told) = check::scheduler::check(&setups);
         problems.extend(refused);
         problems.extend(check::check(plan, settings, &setups));
@@ -93,6 +94,6 @@ pub fn preflight_accepted(accepted: &Plan, settings: &Settings) -> Diagnostics {
     let mut plan = accepted.clone();
     plan.jobs
         .retain(|job| matches!(job.options.size, Some(Size::Bytes(_))));
-    let Preflight { problems, .. } = preflight(&plan, settings, Host::Local);
+    let Preflight { problems, .. } = preflight(&plan, settings, Host::Local(&HostFileSystem));
     RunError { problems }.diagnostics()
 }

@@ -167,6 +167,25 @@ impl Planned<'_> {
         })
     }
 
+    /// Returns the kind of a file on another machine: as fixed as a block device.
+    fn remote(&self, options: &Options, path: &str) -> Result<TargetKind, RunProblem> {
+        let (engine, values) = (options.engine, &options.engine_values);
+        match self.probe.remote(engine, values, path) {
+            Ok(Some(file)) => Ok(TargetKind::Block {
+                bytes: file.bytes,
+                logical_block: file.block_bytes,
+            }),
+            Ok(None) => Ok(TargetKind::Missing),
+            Err(error) => {
+                let problem = RunProblem::new(ProblemKind::FileUnreadable, error.to_string());
+                Err(match error.hint.is_empty() {
+                    true => problem,
+                    false => problem.hint(error.hint),
+                })
+            }
+        }
+    }
+
     fn add(&mut self, setup: &JobSetup) {
         if !setup.has_local_files() {
             return;

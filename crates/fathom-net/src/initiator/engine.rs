@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Nanos,
-    Op, OpKind, Slot, Submitted, Tick,
+    Op, OpKind, RemoteFile, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_sys::clock::Clock;
@@ -12,15 +12,19 @@ use fathom_sys::epoll::{Epoll, Events, Interest, Waker};
 use fathom_sys::memory::Buffers;
 
 use crate::initiator::address::NamespaceAddress;
-use crate::initiator::admin::{QueueNeeds, Terms};
+use crate::initiator::admin::{Admin, QueueNeeds, Terms};
+use crate::initiator::error::LinkError;
 use crate::initiator::options::{INFO, Options};
 use crate::initiator::session::Session;
 use crate::initiator::slots::{Extent, Slots};
 
 /// The line by which a program gets the engine.
-pub const NVME_TCP: Registration = Registration::new(&INFO, |config| {
-    Ok(AnyEngine::Boxed(Box::new(Initiator::start(config)?)))
-});
+pub const NVME_TCP: Registration = Registration {
+    remote_file: Some(find_namespace),
+    ..Registration::new(&INFO, |config| {
+        Ok(AnyEngine::Boxed(Box::new(Initiator::start(config)?)))
+    })
+};
 
 /// Engine whose files are namespaces of NVMe/TCP targets.
 #[derive(Debug)]
@@ -50,12 +54,7 @@ struct File {
 
 impl Initiator {
     fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let options = Options::resolve(&config.options).map_err(|why| EngineError {
-            step: EngineStep::Call("nvme_tcp"),
-            target: why,
-            errno: None,
-            hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".into(),
-        })?;
+        let options = resolve(config)?;
         let failed = |step| {
             move |error| EngineError {
                 step,
@@ -247,6 +246,32 @@ impl Engine for Initiator {
     fn release(&mut self, slot: Slot) {
         self.slots.release(slot);
     }
+}
+
+/// Connects to a controller to learn the size of a namespace.
+fn find_namespace(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
+    let (sessions, files) = sessions(config, &resolve(config)?)?;
+    let (Some(session), Some(file)) = (sessions.first(), files.first()) else {
+        unreachable!("the caller looks up one file");
+    };
+    let terms = session.terms();
+    let failed = |error: LinkError| error.of_engine(&terms.address, terms.host_nqn());
+    let admin = Admin::connect(terms).map_err(failed)?;
+    let namespace = admin.facts().namespaces[file.namespace];
+    admin.shut_down();
+    Ok(RemoteFile {
+        bytes: namespace.blocks << namespace.block_shift,
+        block_bytes: 1 << namespace.block_shift,
+    })
+}
+
+fn resolve(config: &EngineConfig) -> Result<Options, EngineError> {
+    Options::resolve(&config.options).map_err(|why| EngineError {
+        step: EngineStep::Call("nvme_tcp"),
+        target: why,
+        errno: None,
+        hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".into(),
+    })
 }
 
 /// Returns the sessions that the job's files need, and the files.

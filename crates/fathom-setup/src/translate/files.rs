@@ -1,5 +1,6 @@
 //! Files of a clone: names, targets, sizes, and the job's range in each.
 
+use fathom_core::Storage;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
@@ -31,9 +32,12 @@ pub(super) fn files(
     let options = &job.options;
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, planned)?;
-    let found = names.iter().map(|name| match options.has_local_files() {
-        false => Ok(TargetKind::Missing),
-        true => planned
+    let found = names.iter().map(|name| match options.engine.storage {
+        Storage::None => Ok(TargetKind::Missing),
+        Storage::Remote => planned
+            .remote(options, name)
+            .map_err(|problem| problem.at(job, "filename")),
+        Storage::LocalFiles => planned
             .kind(name)
             .map_err(|problem| problem.at(job, "filename")),
     });

@@ -1,0 +1,73 @@
+//! Files of a run: those of this host, and those of engines whose storage is remote.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile};
+use fathom_engine::{EngineConfig, EngineFile, Registry};
+use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
+use fathom_sys::clock::Clock;
+
+/// File metadata of a run. Each remote file is looked up once, however many clones use it.
+pub(crate) struct RunFiles<'a> {
+    engines: &'a Registry,
+    clock: Clock,
+    /// Remote files found so far, by engine and path.
+    remote: RefCell<HashMap<(&'static str, String), RemoteFile>>,
+}
+
+impl<'a> RunFiles<'a> {
+    pub(crate) fn new(engines: &'a Registry, clock: Clock) -> Self {
+        Self {
+            engines,
+            clock,
+            remote: RefCell::default(),
+        }
+    }
+}
+
+impl FileSystemProbe for RunFiles<'_> {
+    fn kind(&self, path: &str) -> io::Result<TargetKind> {
+        HostFileSystem.kind(path)
+    }
+
+    fn cycles_hz(&self) -> u64 {
+        HostFileSystem.cycles_hz()
+    }
+
+    fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {
+        HostFileSystem.files_in(directory)
+    }
+
+    fn remote(
+        &self,
+        engine: &'static EngineInfo,
+        options: &EngineValues,
+        path: &str,
+    ) -> Result<Option<RemoteFile>, EngineError> {
+        // An engine that is not registered is refused later, by name.
+        let Some(engine) = self.engines.find(engine.name) else {
+            return Ok(None);
+        };
+        let Some(look_up) = engine.remote_file else {
+            return Ok(None);
+        };
+        let key = (engine.info.name, path.to_owned());
+        if let Some(known) = self.remote.borrow().get(&key) {
+            return Ok(Some(*known));
+        }
+        let file = EngineFile {
+            path: path.to_owned(),
+            read: true,
+            ..EngineFile::default()
+        };
+        let found = look_up(&EngineConfig {
+            files: vec![file],
+            options: options.clone(),
+            ..EngineConfig::new(engine, self.clock)
+        })?;
+        self.remote.borrow_mut().insert(key, found);
+        Ok(Some(found))
+    }
+}
