@@ -23,6 +23,7 @@ mod status;
 mod table;
 mod table_hdd;
 mod target;
+mod target_stats;
 mod trace;
 mod words;
 

@@ -1,222 +1,446 @@
 //! `fathom target`: an NVMe/TCP target.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use clap::Args;
-use fathom_block::{BufferConfig, Null, PacingConfig, SharedMemory};
-use fathom_core::{BlockDevice, Geometry, Nanos, Tick};
-use fathom_net::target::{
-    DeviceError, DeviceFactory, NamespaceConfig, SubsystemConfig, Target, TargetConfig,
-    TargetEvent, TargetLimits, TargetLog, TargetStatistics, Wakers,
-};
-use fathom_nvme::Digests;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use fathom_block::{AutoConfig, BufferConfig, PacingConfig, RateConfig};
+use fathom_core::Nanos;
+use fathom_job::{Dialect, Origin};
+use fathom_record::TargetRecord;
 use fathom_sys::signals::Interrupts;
-use fathom_sys::{clock, system, thread};
-use fathom_target::{default_nguid, default_serial, is_loopback, read_size, show_size};
+use fathom_sys::{clock, system};
+use fathom_target::{
+    AllowedHosts, DEFAULT_MODEL, Device, EventLog, FileDevice, FileWishes, LogFormat, MemoryDevice,
+    NamespacePlan, NullDevice, Obstacle, RunningTarget, Storage, SubsystemPlan, TargetFileError,
+    TargetPlan, ThisHost, check_nqn, check_size, default_nguid, default_serial, read_address,
+    read_buffer_size, read_cpus, read_metrics_address, read_size,
+};
 
 use crate::exit::ProgramEnd;
-use crate::output::{self, StandardStream};
+use crate::failure::with_hint;
+use crate::output::{self, Data, StandardStream};
+use crate::target_stats::{self, StatsArguments};
 
 /// Arguments of `fathom target`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct TargetArguments {
-    /// Namespace without data: writes are dropped, reads return zeros
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    null: Option<u64>,
-    /// Namespace in memory
-    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "null")]
-    memory: Option<u64>,
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
+    #[command(subcommand)]
+    command: Option<TargetCommand>,
+    /// Target file, instead of one namespace; see docs/TARGET.md
+    #[arg(value_name = "FILE.toml")]
+    #[arg(conflicts_with_all = ["null", "memory", "file", "nqn", "host", "buffer_size"])]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// IP address to listen on, with a port; 0: any free one [default: 127.0.0.1:4420]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<SocketAddr>,
     /// NQN of the subsystem
-    #[arg(
-        long,
-        value_name = "NQN",
-        default_value = "nqn.2026-01.io.fathom:target"
-    )]
+    #[arg(long, value_name = "NQN", default_value = NQN, value_parser = nqn)]
     nqn: String,
-    /// NQN of a host that may connect [default: any, on loopback]
-    #[arg(long, value_name = "NQN")]
+    /// NQN of a host that may connect [default: any, on the loopback address]
+    #[arg(long, value_name = "NQN", value_parser = nqn, conflicts_with = "allow_any_host")]
     host: Vec<String>,
-    /// Admit any host on addresses that other machines reach
+    /// Admit every host, also on addresses that other machines reach
     #[arg(long)]
     allow_any_host: bool,
+    #[command(flatten)]
+    tuning: TuningArguments,
+    /// Address or port of a Prometheus endpoint; a port alone: on 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
+    metrics: Option<SocketAddr>,
+    /// Path of the statistics socket [default: in a folder of this user]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Format of the log on standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    log: LogName,
+}
+
+/// Device of the namespace.
+#[derive(Args, Clone, Debug)]
+struct DeviceArguments {
+    /// Namespace without data: reads return zeros, writes are forgotten
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    null: Option<u64>,
+    /// Namespace in memory, sparse
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "null")]
+    memory: Option<u64>,
+    /// Namespace on a file or block device, through io_uring
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["null", "memory"])]
+    file: Option<PathBuf>,
+    /// Size of the file, which is created if it is missing
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "file")]
+    size: Option<u64>,
+    /// Refuse writes
+    #[arg(long, requires = "file")]
+    read_only: bool,
+}
+
+/// Threads, buffers and pacing.
+#[derive(Args, Clone, Debug)]
+struct TuningArguments {
     /// Number of threads [default: one per CPU of the process]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
+    /// CPUs of the threads, one each, such as 0-3,8 [default: left to the kernel]
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<Cpus>,
     /// Poll instead of sleeping
     #[arg(long)]
     busy_poll: bool,
     /// Number of data buffers [default: as many as requests need]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     buffers: Option<u32>,
-    /// Buffers that a thread keeps for itself
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    buffer_cache: u32,
+    /// Bytes of a data buffer, and of the largest read or write [default: 128k]
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
+    buffer_size: Option<u32>,
+    /// Data buffers that a thread keeps for itself [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    buffer_cache: Option<u32>,
+    /// Limit of the data in flight [default: none]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pacing: Option<PacingName>,
+    /// Period of --pacing rate, in microseconds per 128 KiB and thread [default: 23]
+    #[arg(long, value_name = "US", value_parser = period)]
+    period: Option<Nanos>,
 }
 
-/// Runs the target until it is interrupted.
+/// Commands beside serving.
+#[derive(Clone, Debug, Subcommand)]
+enum TargetCommand {
+    /// Show the state of a running target
+    Stats(StatsArguments),
+}
+
+/// Pacing policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PacingName {
+    /// No pacing
+    None,
+    /// The number of buffers is the limit
+    Buffers,
+    /// A credit of bytes per period
+    Rate,
+    /// The fewest bytes in flight that keep full bandwidth
+    Auto,
+}
+
+/// Format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogName {
+    /// Lines of text
+    Text,
+    /// An object per line
+    Json,
+}
+
+/// CPUs, one per thread.
+#[derive(Clone, Debug)]
+struct Cpus(Vec<u32>);
+
+/// Runs the command.
 pub(crate) fn run(arguments: &TargetArguments) -> ProgramEnd {
-    match serve(arguments) {
-        Ok(()) => ProgramEnd::Printed,
+    let done = match &arguments.command {
+        Some(TargetCommand::Stats(arguments)) => target_stats::show(arguments),
+        None => serve(arguments),
+    };
+    match done {
+        Ok(end) => end,
         Err(error) => {
-            output::print(
-                StandardStream::Error,
-                &format!("fathom: target: {error:#}\n"),
-            );
+            let text = format!("fathom: target: {error:#}\n");
+            output::print(StandardStream::Error, &text);
             ProgramEnd::Refused
         }
     }
 }
 
-fn serve(arguments: &TargetArguments) -> Result<()> {
-    let interrupts = Interrupts::install()?;
-    // Each connection is a descriptor.
+/// Serves until a signal comes. A second one ends the process at once.
+fn serve(arguments: &TargetArguments) -> Result<ProgramEnd> {
+    let planned = match &arguments.plan {
+        Some(file) => read_plan(file)?,
+        None => Ok(single(arguments)?),
+    };
+    let checked = planned.and_then(|mut plan| {
+        adjust(&mut plan, arguments);
+        plan.check_exposure().map(|()| plan)
+    });
+    let plan = match checked {
+        Ok(plan) => plan,
+        Err(error) => return Ok(refuse(&error)),
+    };
+    check_tuning(&plan, arguments)?;
+    let interrupts = Interrupts::install().context("signals")?;
+    // Best effort: each connection is a descriptor.
     let _unchanged = system::raise_open_files_limit();
-    let (config, description) = configure(arguments)?;
-    let target = Target::start(config, Arc::new(Log))?;
-    let mut lines = String::new();
-    for address in target.addresses() {
-        let (host, port) = (address.ip(), address.port());
-        let nqn = &arguments.nqn;
-        lines += &format!("nqn {nqn} traddr {host} trsvcid {port} ns 1 {description}\n");
+    let format = match arguments.log {
+        LogName::Text => LogFormat::Text,
+        LogName::Json => LogFormat::Json,
+    };
+    let log = EventLog::start(format, |line| output::print(StandardStream::Error, line));
+    let log = Arc::new(log.context("log")?);
+    let started = RunningTarget::start(plan, Arc::clone(&log));
+    let (target, warning) = started.map_err(|error| explained(&error, error.hint()))?;
+    if let Some(error) = warning {
+        let text = format!("fathom: target: no statistics socket: {error}\n");
+        output::print(StandardStream::Error, &text);
     }
-    output::print(StandardStream::Data, &lines);
+    if let Some(address) = target.metrics() {
+        let text = format!("fathom: target: metrics at http://{address}/metrics\n");
+        output::print(StandardStream::Error, &text);
+    }
+    Data::Stdout.add(&target.announcement())?;
     while interrupts.count() == 0 {
         clock::sleep(SIGNAL_CHECK);
     }
-    output::print(StandardStream::Error, &summary(&target.stop()));
+    let last = target.stop();
+    // Its last lines come before the summary.
+    drop(log);
+    output::print(StandardStream::Error, &summary(&last));
+    Ok(ProgramEnd::Printed)
+}
+
+/// Prints all problems of a plan.
+fn refuse(error: &TargetFileError) -> ProgramEnd {
+    let text = output::render(&error.diagnostics(), Dialect::Fathom);
+    output::print(StandardStream::Error, &text);
+    ProgramEnd::Refused
+}
+
+fn read_plan(file: &Path) -> Result<Result<TargetPlan, TargetFileError>> {
+    let name = file.display().to_string();
+    let failed = || format!("cannot read target file `{name}`");
+    let length = fs::metadata(file).with_context(failed)?.len();
+    if length > FILE_BYTES_MAX {
+        bail!("{}: the file is too long", failed());
+    }
+    let text = fs::read_to_string(file).with_context(failed)?;
+    Ok(TargetPlan::parse(&name, &text, &ThisHost::new()))
+}
+
+/// Creates the plan of one namespace.
+fn single(arguments: &TargetArguments) -> Result<TargetPlan> {
+    let buffer_bytes = arguments.tuning.buffer_size;
+    let hosts = match (arguments.host.as_slice(), arguments.allow_any_host) {
+        ([], true) => AllowedHosts::Any,
+        ([], false) => AllowedHosts::Local,
+        (hosts, _) => AllowedHosts::Listed(hosts.to_vec()),
+    };
+    let nqn = arguments.nqn.clone();
+    let mut plan = TargetPlan::new(Vec::new());
+    plan.buffers.bytes = buffer_bytes.unwrap_or(plan.buffers.bytes);
+    plan.subsystems.push(SubsystemPlan {
+        serial: default_serial(&nqn),
+        model: DEFAULT_MODEL.to_owned(),
+        hosts,
+        namespaces: vec![NamespacePlan {
+            nsid: 1,
+            nguid: default_nguid(&nqn, 1),
+            device: Device::new(storage(&arguments.device, plan.buffers.bytes)?),
+        }],
+        nqn,
+        origin: Origin::default(),
+    });
+    Ok(plan)
+}
+
+fn storage(arguments: &DeviceArguments, transfer_bytes_max: u32) -> Result<Arc<dyn Storage>> {
+    let failed = |option: &str, Obstacle { why, hint }: Obstacle| {
+        explained(format!("{option}: {why}"), &hint)
+    };
+    let DeviceArguments {
+        null, memory, file, ..
+    } = arguments;
+    Ok(match (null, memory, file) {
+        (Some(bytes), _, _) => Arc::new(NullDevice::new(*bytes)),
+        (None, Some(bytes), _) => {
+            let memory = MemoryDevice::checked(*bytes, &ThisHost::new());
+            Arc::new(memory.map_err(|obstacle| failed("--memory", obstacle))?)
+        }
+        (None, None, Some(path)) => {
+            let wishes = FileWishes {
+                size: arguments.size,
+                read_only: arguments.read_only,
+                ..FileWishes::new(transfer_bytes_max)
+            };
+            let device = FileDevice::new(path, wishes, &ThisHost::new());
+            Arc::new(device.map_err(|obstacle| failed("--file", obstacle))?)
+        }
+        (None, None, None) => {
+            let hint =
+                "name one with `--null 8G`, `--memory 1G` or `--file PATH`, or a target file";
+            return Err(with_hint("no namespace", Some(hint)));
+        }
+    })
+}
+
+/// Puts the options of the command line over those of the file.
+fn adjust(plan: &mut TargetPlan, arguments: &TargetArguments) {
+    let TuningArguments {
+        threads,
+        cpus,
+        busy_poll,
+        buffers,
+        buffer_cache,
+        pacing,
+        period,
+        buffer_size: _,
+    } = &arguments.tuning;
+    if !arguments.listen.is_empty() {
+        plan.listen.clone_from(&arguments.listen);
+    }
+    plan.threads = threads.or(plan.threads);
+    if let Some(Cpus(cpus)) = cpus {
+        plan.cpus.clone_from(cpus);
+    }
+    plan.busy_poll |= busy_poll;
+    plan.buffers = BufferConfig {
+        count: buffers.or(plan.buffers.count),
+        cache: buffer_cache.unwrap_or(plan.buffers.cache),
+        ..plan.buffers
+    };
+    match pacing {
+        None => {}
+        Some(PacingName::None | PacingName::Buffers) => plan.pacing = PacingConfig::None,
+        Some(PacingName::Rate) => plan.pacing = PacingConfig::Rate(RateConfig::default()),
+        Some(PacingName::Auto) => plan.pacing = PacingConfig::Auto(AutoConfig::default()),
+    }
+    if let (PacingConfig::Rate(rate), Some(period)) = (&mut plan.pacing, period) {
+        rate.period = *period;
+    }
+    plan.metrics = arguments.metrics.or(plan.metrics);
+    plan.socket = arguments.socket.clone().or(plan.socket.take());
+    if arguments.allow_any_host {
+        let subsystems = plan.subsystems.iter_mut();
+        let local = subsystems.filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
+        local.for_each(|subsystem| subsystem.hosts = AllowedHosts::Any);
+    }
+}
+
+/// Refuses options of the command line that contradict each other or the file.
+fn check_tuning(plan: &TargetPlan, arguments: &TargetArguments) -> Result<()> {
+    let tuning = &arguments.tuning;
+    let threads = plan.threads.map(|threads| threads as usize);
+    if let Some(threads) =
+        threads.filter(|threads| !plan.cpus.is_empty() && plan.cpus.len() != *threads)
+    {
+        let message = format!("--cpus: {} CPUs for {threads} threads", plan.cpus.len());
+        return Err(with_hint(message, Some("name one for each thread")));
+    }
+    if tuning.pacing == Some(PacingName::Buffers) && plan.buffers.count.is_none() {
+        let hint = "add `--buffers 32`, or another number of buffers";
+        return Err(with_hint("--pacing: the pool has no limit", Some(hint)));
+    }
+    if tuning.period.is_some() && !matches!(plan.pacing, PacingConfig::Rate(_)) {
+        let hint = "add `--pacing rate`";
+        return Err(with_hint("--period: no policy that has one", Some(hint)));
+    }
     Ok(())
 }
 
-fn configure(arguments: &TargetArguments) -> Result<(TargetConfig, String)> {
-    let (device, description): (Arc<dyn DeviceFactory>, _) =
-        match (arguments.null, arguments.memory) {
-            (Some(bytes), _) => (
-                Arc::new(NullFactory(bytes)),
-                format!("{} null", show_size(bytes)),
-            ),
-            (None, Some(bytes)) => (
-                Arc::new(MemoryFactory(SharedMemory::new(bytes))),
-                format!("{} memory", show_size(bytes)),
-            ),
-            (None, None) => {
-                bail!("no namespace\nhint: give one, such as `--null 8G` or `--memory 1G`")
-            }
-        };
-    let is_open = arguments.host.is_empty() && !arguments.allow_any_host;
-    let exposed = (arguments.listen.iter()).find(|address| !is_loopback(address.ip()));
-    if let Some(address) = exposed.filter(|_| is_open) {
-        bail!(
-            "any host of the network could write: {address}\nhint: add `--host NQN`, or \
-             `--allow-any-host`"
-        );
-    }
-    let cpus = || thread::allowed_cpus().map_or(1, |cpus| cpus.len());
-    let threads = arguments
-        .threads
-        .map_or_else(cpus, |threads| threads as usize);
-    let threads = u32::try_from(threads)?;
-    let limits = TargetLimits::DEFAULT;
-    let config = TargetConfig {
-        listen: arguments.listen.clone(),
-        threads,
-        wakers: Wakers::new(threads)?,
-        cpus: None,
-        busy_poll: arguments.busy_poll,
-        subsystems: vec![SubsystemConfig {
-            nqn: arguments.nqn.clone(),
-            serial: default_serial(&arguments.nqn),
-            model: "Fathom".to_owned(),
-            allowed_hosts: Some(arguments.host.clone()).filter(|hosts| !hosts.is_empty()),
-            namespaces: vec![NamespaceConfig {
-                nsid: 1,
-                nguid: default_nguid(&arguments.nqn, 1),
-                block_bytes: BLOCK_BYTES,
-                device,
-            }],
-        }],
-        limits,
-        buffers: BufferConfig {
-            count: arguments.buffers,
-            bytes: limits.io_bytes_max,
-            cache: arguments.buffer_cache,
-        },
-        pacing: PacingConfig::None,
-        digests: Digests {
-            header: true,
-            data: true,
-        },
-        success_in_data: true,
-    };
-    Ok((config, description))
-}
-
-fn summary(statistics: &TargetStatistics) -> String {
+fn summary(last: &TargetRecord) -> String {
     let mut text = String::new();
-    for namespace in &statistics.namespaces {
-        let io = &namespace.io;
+    for namespace in &last.namespaces {
+        let commands = &namespace.commands;
         text += &format!(
-            "{} ns {}: {} reads, {}; {} writes, {}; {} others, {} errors\n",
-            namespace.subsystem_nqn,
+            "{} ns {}: {} reads, {:.1} MiB; {} writes, {:.1} MiB; {} others, {} errors\n",
+            namespace.nqn,
             namespace.nsid,
-            io.reads,
-            show_size(io.read_bytes),
-            io.writes,
-            show_size(io.written_bytes),
-            io.others,
-            io.errors,
+            commands.reads,
+            mib(commands.read_bytes),
+            commands.writes,
+            mib(commands.written_bytes),
+            commands.others,
+            commands.errors,
         );
     }
+    let events = last.events;
+    text += &format!(
+        "{} connections, {} turned away, {} refused, {} expired, {} terminated; {} buffers still \
+         in use\n",
+        events.accepted,
+        events.turned_away,
+        events.refused,
+        events.expired,
+        events.terminated,
+        last.buffers.in_use,
+    );
     text
 }
 
-/// Factory of devices without data.
-#[derive(Debug)]
-struct NullFactory(u64);
-
-impl DeviceFactory for NullFactory {
-    fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
-        Ok(Box::new(Null::new(self.0, BLOCK_BYTES)))
-    }
-
-    fn geometry(&self) -> Geometry {
-        Null::new(self.0, BLOCK_BYTES).geometry()
-    }
+#[expect(clippy::cast_precision_loss, reason = "a rounded number for people")]
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
-/// Factory of devices that share memory.
-#[derive(Debug)]
-struct MemoryFactory(SharedMemory);
-
-impl DeviceFactory for MemoryFactory {
-    fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
-        Ok(Box::new(self.0.open()))
-    }
-
-    fn geometry(&self) -> Geometry {
-        self.0.geometry()
-    }
-}
-
-/// Log on standard error.
-#[derive(Debug)]
-struct Log;
-
-impl TargetLog for Log {
-    fn event(&self, event: &TargetEvent<'_>) {
-        output::print(StandardStream::Error, &format!("{event:?}\n"));
+/// Builds an error with its hint, which may be empty.
+pub(crate) fn explained(message: impl std::fmt::Display, hint: &str) -> anyhow::Error {
+    match hint {
+        "" => anyhow!("{message}"),
+        hint => with_hint(message, Some(hint)),
     }
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    let bytes = read_size(text).filter(|bytes| *bytes >= u64::from(BLOCK_BYTES));
-    bytes.ok_or_else(|| "expected a size in bytes, such as 512M or 8G".to_owned())
+    let bytes = read_size(text).ok_or("expected a size in bytes, such as 512M or 8G")?;
+    check_size(bytes)?;
+    Ok(bytes)
 }
 
-const BLOCK_BYTES: u32 = 512;
+fn buffer_size(text: &str) -> Result<u32, String> {
+    read_buffer_size(text).ok_or_else(|| "expected a power of two from 4k to 1m".to_owned())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wanted = "expected an IP address with a port, such as 127.0.0.1:4420 or [::1]:4420";
+    read_address(text).ok_or_else(|| wanted.to_owned())
+}
+
+fn metrics(text: &str) -> Result<SocketAddr, String> {
+    let wanted = "expected a port, or an IP address with one, such as 127.0.0.1:9500";
+    read_metrics_address(text).ok_or_else(|| wanted.to_owned())
+}
+
+fn nqn(text: &str) -> Result<String, String> {
+    check_nqn(text).map_err(str::to_owned)?;
+    Ok(text.to_owned())
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    let cpus = read_cpus(text).map(Cpus);
+    cpus.ok_or_else(|| "expected a list of CPUs, such as 0-3,8".to_owned())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounds are far below 2^53 ns, and not negative"
+)]
+fn period(text: &str) -> Result<Nanos, String> {
+    let us: Option<f64> = text.parse().ok();
+    let us = us.filter(|us| (0.001..=1e6).contains(us));
+    let us = us.ok_or("expected microseconds, such as 5.75")?;
+    Ok(Nanos::new((us * 1e3).round() as u64))
+}
+
+const NQN: &str = "nqn.2026-01.io.fathom:target";
+const EXAMPLES: &str = "\
+Examples:
+  fathom target --null 8G
+  fathom target --file disk.img --size 1G --listen 127.0.0.1:0
+  fathom target examples/targets/paced.toml
+  fathom target --memory 1G --listen 0.0.0.0:4420 --host nqn.2014-08.org.nvmexpress:uuid:…
+  fathom target stats --watch
+
+Prints a line per subsystem and address when it serves: `nqn … traddr … trsvcid … ns …`. The first
+SIGINT or SIGTERM stops it in order, a second one at once.
+Exit codes: 0 stopped as asked; 2 not started.";
 /// Longest time from a signal to the stop.
 const SIGNAL_CHECK: Nanos = Nanos::from_millis(50);
+/// As for job files.
+const FILE_BYTES_MAX: u64 = 1 << 20;

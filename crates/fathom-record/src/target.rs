@@ -17,6 +17,12 @@ pub struct TargetRecord {
     pub pid: u32,
     /// Addresses that it listens on.
     pub listen: Vec<String>,
+    /// Bytes received from the sockets of all present connections.
+    pub received_bytes: u64,
+    /// Bytes sent to them.
+    pub sent_bytes: u64,
+    /// Data commands of all connections, past ones included.
+    pub commands: CommandsRecord,
     /// Data buffers.
     pub buffers: BuffersRecord,
     /// Connections accepted, refused and ended.
@@ -25,7 +31,7 @@ pub struct TargetRecord {
     pub threads: Vec<ThreadRecord>,
     /// Namespaces, by subsystem and identifier.
     pub namespaces: Vec<NamespaceRecord>,
-    /// Connections at this time, by number.
+    /// Connections at this time, by thread.
     pub connections: Vec<ConnectionRecord>,
 }
 
@@ -41,6 +47,8 @@ pub struct BuffersRecord {
     pub buffer_bytes: u32,
     /// Buffers that requests hold.
     pub in_use: u32,
+    /// Requests that wait for a buffer or for the pacer.
+    pub pending: u32,
     /// Pacing policy.
     pub policy: String,
 }
@@ -77,6 +85,8 @@ pub struct CommandsRecord {
     pub others: u64,
     /// Commands completed with an error status.
     pub errors: u64,
+    /// Data received with a wrong digest.
+    pub digest_errors: u64,
 }
 
 /// A thread of a target.
@@ -90,6 +100,12 @@ pub struct ThreadRecord {
     pub connections: u32,
     /// Turns of its loop.
     pub turns: u64,
+    /// Turns that found nothing to do.
+    pub idle_turns: u64,
+    /// Receives from sockets: system calls.
+    pub receives: u64,
+    /// Sends to sockets: system calls.
+    pub sends: u64,
     /// Data commands.
     pub commands: CommandsRecord,
     /// Buffers that requests hold.
@@ -113,19 +129,22 @@ pub struct ThreadRecord {
 /// The pacer of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PacerRecord {
-    /// Calls.
+    /// Times that credit was added.
     pub polls: u64,
-    /// Periods begun.
+    /// Periods that passed while requests waited.
     pub periods: u64,
     /// Requests let go.
     pub grants: u64,
     /// Bytes of these.
     pub granted_bytes: u64,
-    /// Period in force.
+    /// Period in force, as configured or as a tuner has set it.
     pub period_ns: u64,
-    /// Buffers in flight that it allows; `None`: no limit of its own.
-    pub buffers_max: Option<u32>,
-    /// Evidence for the limit, for people.
+    /// Time in which a credit of bytes was let go, on average while requests waited.
+    pub period_measured_ns: u64,
+    /// Bytes in flight that it allows a thread, of devices that are not slow; `None`: no limit of
+    /// its own.
+    pub limit_bytes: Option<u64>,
+    /// Evidence for the limit, for people; empty for a policy that searches none.
     pub evidence: String,
 }
 
@@ -145,28 +164,28 @@ pub struct NamespaceRecord {
 /// A connection of a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
-    /// Number of the connection, in order of arrival.
-    pub id: u64,
     /// Thread that serves it.
     pub thread: u32,
     /// Address of the peer.
     pub peer: String,
-    /// State: `new`, `admin`, `io`, `closing`.
-    pub state: String,
     /// NQN of the subsystem; empty before the Connect command.
     pub nqn: String,
     /// NQN of the host; empty before the Connect command, and for hosts without one.
     pub host_nqn: String,
-    /// Controller.
-    pub cntlid: u16,
-    /// Queue.
-    pub qid: u16,
-    /// Entries of the queue.
-    pub entries: u32,
+    /// Controller; `None` before the Connect command.
+    pub cntlid: Option<u16>,
+    /// Queue; 0 is the admin queue.
+    pub qid: Option<u16>,
     /// Requests in flight.
     pub in_flight: u32,
     /// Data commands.
     pub commands: CommandsRecord,
+    /// Commands of the admin queue.
+    pub admin_commands: u64,
+    /// Bytes received from the socket.
+    pub received_bytes: u64,
+    /// Bytes sent to the socket.
+    pub sent_bytes: u64,
 }
 
 impl TargetRecord {
@@ -188,6 +207,17 @@ impl TargetRecord {
 }
 
 impl CommandsRecord {
+    /// Adds the counts of another.
+    pub const fn merge(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.read_bytes += other.read_bytes;
+        self.writes += other.writes;
+        self.written_bytes += other.written_bytes;
+        self.others += other.others;
+        self.errors += other.errors;
+        self.digest_errors += other.digest_errors;
+    }
+
     /// Returns the number of commands.
     #[must_use]
     pub const fn count(&self) -> u64 {

@@ -85,22 +85,27 @@ fn namespaces(page: &mut Page, record: &TargetRecord) {
     }
 }
 
-/// Connections by subsystem, host and state: a label per connection would grow without bound.
+/// Connections by subsystem, host and kind of queue: a label per connection would have no bound.
 fn connections(page: &mut Page, record: &TargetRecord) {
     let mut groups = std::collections::BTreeMap::<_, (u64, u64)>::new();
     for connection in &record.connections {
-        let group = (&connection.nqn, &connection.host_nqn, &connection.state);
+        let queue = match connection.qid {
+            None => "none",
+            Some(0) => "admin",
+            Some(_) => "io",
+        };
+        let group = (&connection.nqn, &connection.host_nqn, queue);
         let (count, in_flight) = groups.entry(group).or_default();
         *count += 1;
         *in_flight += u64::from(connection.in_flight);
     }
     let mut family = |name, help, value: fn(&(u64, u64)) -> u64| {
         page.gauge(name, help, |add| {
-            for ((nqn, host, state), found) in &groups {
+            for ((nqn, host, queue), found) in &groups {
                 let labels = [
                     ("subsystem", nqn.as_str()),
                     ("host", host.as_str()),
-                    ("state", state.as_str()),
+                    ("queue", *queue),
                 ];
                 add(&labels, value(found).to_string());
             }
@@ -253,10 +258,10 @@ const THREAD_METRICS: &[(&str, &str, &str, OfThread)] = &[
         |one| Some(one.pacer.as_ref()?.period_ns),
     ),
     (
-        "pacer_buffers_max",
-        "Buffers in flight that the pacer allows",
+        "pacer_limit_bytes",
+        "Bytes in flight that the pacer allows a thread",
         "gauge",
-        |one| one.pacer.as_ref()?.buffers_max.map(u64::from),
+        |one| one.pacer.as_ref()?.limit_bytes,
     ),
 ];
 
@@ -304,12 +309,12 @@ mod tests {
             "fathom_target_connection_events_total{event=\"refused\"} 2\n",
             "fathom_target_buffers 32\n",
             "fathom_target_buffers_in_use{thread=\"0\"} 3\n",
-            "fathom_target_pacer_buffers_max{thread=\"0\"} 24\n",
+            "fathom_target_pacer_period_nanoseconds{thread=\"0\"} 23000\n",
             "fathom_target_commands_total{subsystem=\"nqn.2026-01.org.example:a\",namespace=\"1\",\
              kind=\"read\"} 4000\n",
             "fathom_target_command_errors_total{subsystem=\"nqn.2026-01.org.example:a\",\
              namespace=\"1\"} 2\n",
-            "host=\"\",state=\"io\"} 1\n",
+            "host=\"\",queue=\"io\"} 1\n",
         ] {
             assert!(text.contains(wanted), "{wanted}\n{text}");
         }

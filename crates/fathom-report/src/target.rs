@@ -39,7 +39,7 @@ pub fn target_state(record: &TargetRecord, earlier: Option<&TargetRecord>) -> St
     });
     table(&mut text, &NAMESPACE_HEADS, namespaces.collect());
     let connections = record.connections.iter().map(|connection| {
-        let same = |was: &&ConnectionRecord| was.id == connection.id;
+        let same = |was: &&ConnectionRecord| was.peer == connection.peer;
         let was = earlier.and_then(|earlier| earlier.connections.iter().find(same));
         connection_row(
             connection,
@@ -117,22 +117,26 @@ fn pacer_line(thread: &ThreadRecord) -> String {
     let Some(pacer) = &thread.pacer else {
         return String::new();
     };
-    let mut text = format!(
-        "pacer of thread {}: {} grants, {:.1} MiB, {} periods in {} polls",
-        thread.thread,
-        pacer.grants,
-        float(pacer.granted_bytes) / MIB,
-        pacer.periods,
-        pacer.polls,
-    );
+    let mut text = format!("pacer of thread {}:", thread.thread);
     if pacer.period_ns > 0 {
-        let _infallible = write!(text, ", period {:.2} us", float(pacer.period_ns) / 1e3);
-    }
-    if let Some(buffers) = pacer.buffers_max {
-        let _infallible = write!(text, "\n  at most {buffers} buffers in flight");
+        let us = |ns| float(ns) / 1e3;
+        let _infallible = write!(
+            text,
+            " {} grants, {:.1} MiB, {} periods in {} polls\n  period {:.2} us, measured {:.2} us",
+            pacer.grants,
+            float(pacer.granted_bytes) / MIB,
+            pacer.periods,
+            pacer.polls,
+            us(pacer.period_ns),
+            us(pacer.period_measured_ns),
+        );
     }
     if !pacer.evidence.is_empty() {
-        let _infallible = write!(text, ": {}", pacer.evidence);
+        let limit = match pacer.limit_bytes {
+            Some(bytes) => format!("at most {:.2} MiB in flight", float(bytes) / MIB),
+            None => "no limit".to_owned(),
+        };
+        let _infallible = write!(text, " {limit}\n  {}", pacer.evidence);
     }
     text.push('\n');
     text
@@ -154,17 +158,16 @@ fn namespace_row(namespace: &NamespaceRecord, [iops, bandwidth]: [String; 2]) ->
 }
 
 fn connection_row(connection: &ConnectionRecord, [iops, bandwidth]: [String; 2]) -> Vec<String> {
+    let number = |found: Option<u16>| found.map_or_else(|| "-".to_owned(), |it| it.to_string());
     let or_none = |text: &str| match text {
         "" => "-".to_owned(),
         text => text.to_owned(),
     };
     vec![
-        connection.id.to_string(),
         connection.peer.clone(),
         connection.thread.to_string(),
-        connection.state.clone(),
-        connection.cntlid.to_string(),
-        connection.qid.to_string(),
+        number(connection.cntlid),
+        number(connection.qid),
         connection.in_flight.to_string(),
         iops,
         bandwidth,
@@ -235,13 +238,11 @@ const NAMESPACE_HEADS: [&str; 9] = [
     "others",
     "errors",
 ];
-const CONNECTION_HEADS: [&str; 11] = [
-    "conn",
-    "peer",
+const CONNECTION_HEADS: [&str; 9] = [
+    "connection",
     "thread",
-    "state",
     "ctrl",
-    "qid",
+    "queue",
     "in flight",
     "IOPS",
     "MiB/s",
@@ -266,6 +267,7 @@ pub(crate) mod tests {
             written_bytes: 100 << 17,
             others: 5,
             errors: 2,
+            digest_errors: 1,
         };
         TargetRecord {
             version: TARGET_VERSION,
@@ -273,11 +275,15 @@ pub(crate) mod tests {
             uptime_ns: 2 * NS_PER_S,
             pid: 4711,
             listen: vec!["127.0.0.1:4420".into()],
+            received_bytes: 14 << 20,
+            sent_bytes: 17 << 20,
+            commands,
             buffers: BuffersRecord {
                 count: Some(32),
                 buffer_bytes: 131_072,
                 in_use: 3,
-                policy: "auto".into(),
+                pending: 2,
+                policy: "rate".into(),
             },
             events: EventsRecord {
                 accepted: 6,
@@ -292,6 +298,9 @@ pub(crate) mod tests {
                 cpu: Some(1),
                 connections: 1,
                 turns: 5000,
+                idle_turns: 100,
+                receives: 2000,
+                sends: 1900,
                 commands,
                 buffers_in_use: 3,
                 in_use_bytes: 3 << 12,
@@ -306,8 +315,9 @@ pub(crate) mod tests {
                     grants: 400,
                     granted_bytes: 3 << 20,
                     period_ns: 23_000,
-                    buffers_max: Some(24),
-                    evidence: "fewer lose bandwidth".into(),
+                    period_measured_ns: 24_500,
+                    limit_bytes: None,
+                    evidence: String::new(),
                 }),
             }],
             namespaces: vec![NamespaceRecord {
@@ -322,17 +332,17 @@ pub(crate) mod tests {
 
     fn connection(commands: CommandsRecord) -> ConnectionRecord {
         ConnectionRecord {
-            id: 9,
             thread: 0,
             peer: "127.0.0.1:50000".into(),
-            state: "io".into(),
             nqn: "nqn.2026-01.org.example:a".into(),
             host_nqn: String::new(),
-            cntlid: 1,
-            qid: 2,
-            entries: 128,
+            cntlid: Some(1),
+            qid: Some(2),
             in_flight: 4,
             commands,
+            admin_commands: 0,
+            received_bytes: 14 << 20,
+            sent_bytes: 17 << 20,
         }
     }
 
@@ -340,23 +350,37 @@ pub(crate) mod tests {
     fn state_is_shown_in_tables() {
         let want = "\
 target 4711 on 127.0.0.1:4420, up 2 s
-buffers: 3 of 32 in use, 128 KiB each, pacing auto
+buffers: 3 of 32 in use, 128 KiB each, pacing rate
 connections: 1 now, 6 accepted, 1 turned away at a limit
 Connect: 4 succeeded, 2 refused; ended: 1 by a timer, 1 by a protocol error
 rates: since the start
 
 thread  CPU  conns  IOPS  MiB/s  in use  cached  from cache  pending  waited
      0    1      1  2052   14.1       3       8      90.0 %        2      77
-pacer of thread 0: 400 grants, 3.0 MiB, 500 periods in 10000 polls, period 23.00 us
-  at most 24 buffers in flight: fewer lose bandwidth
+pacer of thread 0: 400 grants, 3.0 MiB, 500 periods in 10000 polls
+  period 23.00 us, measured 24.50 us
 
                 subsystem  ns      device  IOPS  MiB/s  reads  writes  others  errors
 nqn.2026-01.org.example:a   1  8 GiB null  2052   14.1   4000     100       5       2
 
-conn             peer  thread  state  ctrl  qid  in flight  IOPS  MiB/s  errors  host
-   9  127.0.0.1:50000       0     io     1    2          4  2052   14.1       2     -
+     connection  thread  ctrl  queue  in flight  IOPS  MiB/s  errors  host
+127.0.0.1:50000       0     1      2          4  2052   14.1       2     -
 ";
         assert_eq!(target_state(&example(), None), want);
+    }
+
+    #[test]
+    fn automatic_pacing_gives_its_evidence() {
+        let mut record = example();
+        let pacer = PacerRecord {
+            limit_bytes: Some(3 << 20),
+            evidence: "4000 MiB/s here, 3500 below".into(),
+            ..PacerRecord::default()
+        };
+        record.threads[0].pacer = Some(pacer);
+        let want = "pacer of thread 0: at most 3.00 MiB in flight\n  4000 MiB/s here, 3500 below\n";
+        let text = target_state(&record, None);
+        assert!(text.contains(want), "{text}");
     }
 
     #[test]

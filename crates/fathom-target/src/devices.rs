@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use fathom_block::{NamedLayer, Parameters, read_layers};
+use fathom_block::{NamedLayer, Parameters, Rouse, read_layers};
 use fathom_core::{BlockDevice, Geometry, Tick};
 use fathom_toml::Fields;
 
@@ -21,7 +21,7 @@ use crate::error::DeviceError;
 use crate::host::Host;
 use crate::sizes::{read_size, show_size};
 
-pub use file::FileDevice;
+pub use file::{FileDevice, FileWishes};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 
@@ -30,12 +30,12 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// Returns size and limits of the device that each thread opens.
     fn geometry(&self) -> Geometry;
 
-    /// Acquires what the storage holds as long as the target runs: creates and claims files. Later
-    /// calls do nothing.
+    /// Acquires what the storage holds as long as the target runs: creates and claims files. Called
+    /// before any [`open`](Self::open), once for each user of the storage.
     ///
     /// # Errors
     /// The system call that failed.
-    fn claim(&self) -> Result<(), DeviceError> {
+    fn prepare(&self, _threads: &Threads) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -57,6 +57,21 @@ pub trait Storage: fmt::Debug + Send + Sync {
 
     /// Returns a description for people: `null`, or the path of a file.
     fn describe(&self) -> String;
+}
+
+/// Threads of the target, as devices see them.
+#[derive(Clone)]
+pub struct Threads {
+    /// Their number.
+    pub count: u32,
+    /// Wakes one: its devices are asked for completions.
+    pub rouse: Rouse,
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threads({})", self.count)
+    }
 }
 
 /// Part of a device.
@@ -97,12 +112,12 @@ impl Device {
         }
     }
 
-    /// As [`Storage::claim`].
+    /// As [`Storage::prepare`].
     ///
     /// # Errors
     /// The system call that failed.
-    pub fn claim(&self) -> Result<(), DeviceError> {
-        self.storage.claim()
+    pub fn prepare(&self, threads: &Threads) -> Result<(), DeviceError> {
+        self.storage.prepare(threads)
     }
 
     /// As [`Storage::open`], with the layers; their own times begin at `now`.
@@ -240,14 +255,22 @@ fn block_size(fields: &Fields<'_>, default: Option<u32>) -> Option<u32> {
     fields.parsed("block_size", true, "512, 1k, 2k or 4k", read)
 }
 
+/// Checks the size of a device.
+///
+/// # Errors
+/// The reason why none has it.
+pub const fn check_size(bytes: u64) -> Result<(), &'static str> {
+    match bytes {
+        0 => Err("a device has a size above 0"),
+        SIZE_OVER.. => Err("no device is larger than 8 EiB"),
+        _ => Ok(()),
+    }
+}
+
 /// Notes a size that is not a whole number of blocks, or zero.
 fn whole_blocks(fields: &Fields<'_>, size: u64, block: u32) -> bool {
-    if size == 0 {
-        fields.refuse("size", "a device has a size", "write one above 0");
-        return false;
-    }
-    if size > SIZE_MAX {
-        fields.refuse("size", "no device is larger than 8 EiB", "lower it");
+    if let Err(why) = check_size(size) {
+        fields.refuse("size", why, "write another one");
         return false;
     }
     let is_whole = size.is_multiple_of(u64::from(block));
@@ -263,4 +286,4 @@ const SIZE: &str = "a size such as \"8G\"";
 const BLOCK_BYTES: u32 = 512;
 const BLOCK_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 /// Offsets of the kernel are signed.
-const SIZE_MAX: u64 = i64::MAX.unsigned_abs();
+const SIZE_OVER: u64 = 1 << 63;

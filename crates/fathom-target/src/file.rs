@@ -52,6 +52,7 @@ impl TargetPlan {
 
 fn read(source: &Source<'_>, top: &Fields<'_>, host: &dyn Host) -> TargetPlan {
     let threads = top.count("threads", 1..=THREADS_MAX, Some(1));
+    let threads = top.has("threads").then_some(threads);
     let buffers = read_buffers(top);
     let (devices, users) = read_devices(top, host, buffers.bytes);
     let mut shelf = Shelf {
@@ -197,17 +198,24 @@ pub fn read_address(text: &str) -> Option<SocketAddr> {
 }
 
 fn metrics(top: &Fields<'_>) -> Option<SocketAddr> {
-    top.parsed("metrics", true, "an address and a port", |text| {
-        text.parse().ok()
-    })
+    let wanted = "a port, or an IP address with one";
+    top.parsed("metrics", true, wanted, read_metrics_address)
 }
 
-fn cpus(top: &Fields<'_>, threads: u32) -> Vec<u32> {
+/// Reads an address with a port, or a port on this machine alone.
+#[must_use]
+pub fn read_metrics_address(text: &str) -> Option<SocketAddr> {
+    let port = || Some(SocketAddr::new(DEFAULT_LISTEN.ip(), text.parse().ok()?));
+    text.parse().ok().or_else(port)
+}
+
+fn cpus(top: &Fields<'_>, threads: Option<u32>) -> Vec<u32> {
     let Some(lists) = top.list("cpus", true, CPUS, read_cpus) else {
         return Vec::new();
     };
     let cpus: Vec<u32> = lists.into_iter().flat_map(|(list, _)| list).collect();
-    if !cpus.is_empty() && cpus.len() != threads as usize {
+    let differs = |threads: &u32| !cpus.is_empty() && cpus.len() != *threads as usize;
+    if let Some(threads) = threads.filter(differs) {
         let why = format!("{} CPUs for {threads} threads", cpus.len());
         top.refuse("cpus", why, "name one for each thread");
     }
@@ -251,6 +259,7 @@ fn limits(top: &Fields<'_>) -> LimitsPlan {
         connections: count("connections", 1..=CONNECTIONS_MAX),
         connections_per_address: count("connections_per_address", 1..=CONNECTIONS_MAX),
         initialization_timeout_s: count("initialization_timeout_s", 1..=3600),
+        transfer_timeout_s: count("transfer_timeout_s", 1..=3600),
     };
     fields.finish();
     limits

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 
 use fathom_block::{BufferConfig, PacingConfig};
 use fathom_job::Origin;
+use fathom_toml::{TomlProblem, TomlProblemKind};
 
 use crate::devices::Device;
+use crate::problem::TargetFileError;
 
 /// Target to be started.
 #[derive(Clone, Debug)]
 pub struct TargetPlan {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// Threads, each with its own connections.
-    pub threads: u32,
+    /// Threads, each with its own connections; `None`: one per CPU of the process.
+    pub threads: Option<u32>,
     /// CPU of each thread; empty: wherever the kernel likes.
     pub cpus: Vec<u32>,
     /// Poll instead of sleeping.
@@ -48,6 +50,8 @@ pub struct LimitsPlan {
     pub connections_per_address: Option<u32>,
     /// Seconds that a peer may take from connecting to its Connect command.
     pub initialization_timeout_s: Option<u32>,
+    /// Seconds of silence that a peer may keep in the middle of a transfer.
+    pub transfer_timeout_s: Option<u32>,
 }
 
 /// Subsystem with its namespaces.
@@ -95,7 +99,7 @@ impl TargetPlan {
     pub fn new(subsystems: Vec<SubsystemPlan>) -> Self {
         Self {
             listen: vec![DEFAULT_LISTEN],
-            threads: 1,
+            threads: None,
             cpus: Vec::new(),
             busy_poll: false,
             buffers: DEFAULT_BUFFERS,
@@ -107,19 +111,39 @@ impl TargetPlan {
         }
     }
 
-    /// Returns the subsystems that hosts of other machines would reach although nobody said so: the
-    /// target listens beyond the loopback address, and they name neither hosts nor `any`.
-    pub fn exposed(&self) -> impl Iterator<Item = (&SubsystemPlan, SocketAddr)> {
+    /// Checks that hosts of other machines reach a subsystem only if somebody said so: that the
+    /// target listens on the loopback address alone, or the subsystem names hosts or `any`.
+    ///
+    /// # Errors
+    /// The subsystems that would be open, with their places if they are of a file.
+    pub fn check_exposure(&self) -> Result<(), TargetFileError> {
         let mut open = self
             .listen
             .iter()
             .filter(|address| !is_loopback(address.ip()));
-        let open = open.next().copied();
-        let local = self
-            .subsystems
-            .iter()
-            .filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
-        local.filter_map(move |subsystem| Some((subsystem, open?)))
+        let Some(address) = open.next() else {
+            return Ok(());
+        };
+        let subsystems = self.subsystems.iter();
+        let local = subsystems.filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
+        let problems: Vec<TomlProblem> = local
+            .map(|subsystem| TomlProblem {
+                kind: TomlProblemKind::MakesNoSense,
+                origin: subsystem.origin.clone(),
+                message: format!(
+                    "`{}` would be open to every host that reaches {address}",
+                    subsystem.nqn
+                ),
+                hint: match subsystem.origin.file.as_str() {
+                    "" => "name hosts with `--host NQN`, or add `--allow-any-host`".to_owned(),
+                    _ => "write `allowed_hosts = […]`, or `allow_any_host = true`".to_owned(),
+                },
+            })
+            .collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(TargetFileError { problems }),
+        }
     }
 }
 
@@ -141,7 +165,7 @@ pub fn is_loopback(address: IpAddr) -> bool {
 pub const DEFAULT_BUFFERS: BufferConfig = BufferConfig {
     count: None,
     bytes: 128 << 10,
-    cache: 16,
+    cache: 32,
 };
 /// The port assigned to NVMe/TCP, on this machine alone.
 pub const DEFAULT_LISTEN: SocketAddr =

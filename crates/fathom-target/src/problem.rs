@@ -49,11 +49,10 @@ impl fmt::Display for TargetFileError {
                 f.write_str("\n")?;
             }
             let origin = &problem.origin;
-            write!(
-                f,
-                "{}:{}:{}: {}",
-                origin.file, origin.line, origin.column, problem.message
-            )?;
+            if !origin.file.is_empty() {
+                write!(f, "{}:{}:{}: ", origin.file, origin.line, origin.column)?;
+            }
+            f.write_str(&problem.message)?;
             if !problem.hint.is_empty() {
                 write!(f, "\nhint: {}", problem.hint)?;
             }

@@ -75,7 +75,7 @@ const NAMESPACE: &str = "[[subsystem.namespace]]\ndevice = 'd'\n";
 fn a_small_file_has_defaults() {
     let plan = parse(&format!("{DEVICE}{SUBSYSTEM}{NAMESPACE}")).unwrap();
     assert_eq!(plan.listen, ["127.0.0.1:4420".parse().unwrap()]);
-    assert_eq!((plan.threads, plan.buffers.count), (1, None));
+    assert_eq!((plan.threads, plan.buffers.count), (None, None));
     let [subsystem] = plan.subsystems.as_slice() else {
         panic!("{:?}", plan.subsystems);
     };
@@ -206,7 +206,7 @@ fn sizes_are_checked() {
         let device = DEVICE.replace("'1G'", size);
         check_refused(&format!("{device}{SUBSYSTEM}{NAMESPACE}"), &[want]);
     };
-    check("0", "t.toml:4:8: a device has a size");
+    check("0", "t.toml:4:8: a device has a size above 0");
     check("'1000'", "1000 B is not a whole number of blocks of 512 B");
     check("'1.5G'", "`size` must be a size such as");
     check("'15E'", "`size` must be a size such as");
@@ -307,7 +307,9 @@ fn hosts_are_listed_or_any() {
 fn beyond_this_machine_hosts_must_be_named() {
     let exposed = |listen: &str, keys: &str| {
         let text = format!("listen = {listen}\n{DEVICE}{SUBSYSTEM}{keys}{NAMESPACE}");
-        parse(&text).unwrap().exposed().count()
+        let plan = parse(&text).unwrap();
+        plan.check_exposure()
+            .map_or_else(|error| error.problems.len(), |()| 0)
     };
     assert_eq!(exposed("['127.0.0.1:4420', '[::1]:4420']", ""), 0);
     assert_eq!(exposed("'0.0.0.0'", ""), 1);
@@ -349,9 +351,10 @@ fn cpus_and_limits_fit() {
         parse(&with("threads = 2\ncpus = [3, 5]\n")).unwrap().cpus,
         [3, 5]
     );
+    assert_eq!(parse(&with("cpus = '0-1'\n")).unwrap().cpus, [0, 1]);
     check_refused(
-        &with("cpus = '0-1'\n"),
-        &["t.toml:1:8: 2 CPUs for 1 threads"],
+        &with("threads = 1\ncpus = '0-1'\n"),
+        &["t.toml:2:8: 2 CPUs for 1 threads"],
     );
     check_refused(&with("cpus = '1-0'\n"), &["`cpus` must be a list of CPUs"]);
     let limits = "[limits]\nqueue_entries = 64\nin_capsule_size = '8k'\n";

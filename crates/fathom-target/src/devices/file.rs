@@ -11,7 +11,7 @@ use fathom_sys::clock::Clock;
 use fathom_sys::files::{self, Access};
 use fathom_toml::Fields;
 
-use super::{BLOCK_BYTES, SIZE, Storage, Surroundings, block_size};
+use super::{BLOCK_BYTES, SIZE, Storage, Surroundings, Threads, block_size};
 use crate::error::DeviceError;
 use crate::host::{Host, Obstacle};
 use crate::sizes::read_size;
@@ -33,39 +33,45 @@ pub struct FileDevice {
     claim: Mutex<Option<File>>,
 }
 
-/// Wishes for a file.
+/// Wishes for the device of a file.
 #[derive(Clone, Copy, Debug)]
-struct Wishes {
-    size: Option<u64>,
-    block_bytes: Option<u32>,
-    read_only: bool,
-    direct: Option<bool>,
-    depth: u32,
-    transfer_bytes_max: u32,
+pub struct FileWishes {
+    /// Size of the file, which is created if it is missing; `None`: it must exist.
+    pub size: Option<u64>,
+    /// Logical block; `None`: that of the block device, or 512 bytes.
+    pub block_bytes: Option<u32>,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// Bypass the page cache; `None`: for block devices.
+    pub direct: Option<bool>,
+    /// Commands in flight per thread, each with a buffer of the largest transfer.
+    pub depth: u32,
+    /// Largest transfer.
+    pub transfer_bytes_max: u32,
 }
 
-impl FileDevice {
-    /// Creates the device of a file or a block device that exists.
-    ///
-    /// # Errors
-    /// The obstacle.
-    pub fn existing(
-        path: &Path,
-        transfer_bytes_max: u32,
-        host: &dyn Host,
-    ) -> Result<Self, Obstacle> {
-        let wishes = Wishes {
+impl FileWishes {
+    /// Creates wishes for a file that exists, with defaults for all else.
+    #[must_use]
+    pub const fn new(transfer_bytes_max: u32) -> Self {
+        Self {
             size: None,
             block_bytes: None,
             read_only: false,
             direct: None,
             depth: DEPTH,
             transfer_bytes_max,
-        };
-        Self::new(path, wishes, host)
+        }
     }
+}
 
-    fn new(path: &Path, wishes: Wishes, host: &dyn Host) -> Result<Self, Obstacle> {
+impl FileDevice {
+    /// Judges a file or block device. It is opened, and created if it is missing, when the target
+    /// starts.
+    ///
+    /// # Errors
+    /// The obstacle.
+    pub fn new(path: &Path, wishes: FileWishes, host: &dyn Host) -> Result<Self, Obstacle> {
         let obstacle = |why: String, hint: &str| Obstacle {
             why: format!("{}: {why}", path.display()),
             hint: hint.to_owned(),
@@ -74,13 +80,13 @@ impl FileDevice {
         let (bytes, logical) = match (kind, wishes.size) {
             (TargetKind::Missing, Some(size)) if !wishes.read_only => (size, BLOCK_BYTES),
             (TargetKind::Missing, _) => {
-                return Err(obstacle("no such file".into(), "write `size` to create it"));
+                return Err(obstacle("no such file".into(), "give a size to create it"));
             }
             (TargetKind::Regular(bytes), None) => (bytes, BLOCK_BYTES),
             (TargetKind::Regular(bytes), Some(size)) if size == bytes => (bytes, BLOCK_BYTES),
             (TargetKind::Regular(bytes), Some(size)) => {
                 let why = format!("it has {bytes} B, not {size} B");
-                return Err(obstacle(why, "leave `size` out: the file has one"));
+                return Err(obstacle(why, "leave the size out: the file has one"));
             }
             (
                 TargetKind::Block {
@@ -90,7 +96,7 @@ impl FileDevice {
                 None,
             ) => (bytes, logical_block),
             (TargetKind::Block { .. }, Some(_)) => {
-                let hint = "leave `size` out: a device of kind `split` shows a part";
+                let hint = "leave the size out: a device of kind `split` shows a part";
                 return Err(obstacle("a block device has its size".into(), hint));
             }
             (TargetKind::Stream | TargetKind::Directory, _) => {
@@ -168,7 +174,7 @@ impl Storage for FileDevice {
         }
     }
 
-    fn claim(&self) -> Result<(), DeviceError> {
+    fn prepare(&self, _threads: &Threads) -> Result<(), DeviceError> {
         let mut claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
         if claim.is_none() {
             *claim = Some(self.claimed()?);
@@ -202,7 +208,7 @@ impl Storage for FileDevice {
 
 pub(super) fn read(fields: &Fields<'_>, around: &Surroundings<'_>) -> Option<Arc<dyn Storage>> {
     let path = fields.text("path", false);
-    let wishes = Wishes {
+    let wishes = FileWishes {
         size: fields.parsed("size", true, SIZE, read_size),
         block_bytes: block_size(fields, None),
         read_only: fields.flag("read_only", false),

@@ -6,7 +6,7 @@ use fathom_block::split;
 use fathom_core::{BlockDevice, Geometry, Tick};
 use fathom_toml::Fields;
 
-use super::{Device, PartOf, SIZE, Storage, Surroundings, whole_blocks};
+use super::{Device, PartOf, SIZE, Storage, Surroundings, Threads, whole_blocks};
 use crate::error::DeviceError;
 use crate::sizes::read_size;
 
@@ -28,8 +28,8 @@ impl Storage for PartDevice {
         }
     }
 
-    fn claim(&self) -> Result<(), DeviceError> {
-        self.whole.claim()
+    fn prepare(&self, threads: &Threads) -> Result<(), DeviceError> {
+        self.whole.prepare(threads)
     }
 
     fn open(&self, thread: u32, now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {

@@ -1,0 +1,392 @@
+//! Log of a target's events, a line each, and their counters.
+//!
+//! ```text
+//!  target's threads ── line ─► bounded queue ─► log thread ── write ─► standard error
+//! ```
+//!
+//! A terminal or pipe that does not take the lines delays the log thread alone; lines beyond the
+//! queue are dropped and counted.
+
+use std::fmt::{self, Write as _};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fathom_net::target::{Ended, Refusal, TargetEvent, TargetLog};
+use fathom_nvme::Status;
+use fathom_record::EventsRecord;
+use fathom_sys::{clock, signals};
+use serde_json::{Map, Value, json};
+
+/// Format of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `fathom: target: connected peer=…`
+    Text,
+    /// An object per line.
+    Json,
+}
+
+/// Log of a target's events. Dropping it writes what is queued.
+pub struct EventLog {
+    format: LogFormat,
+    lines: Option<SyncSender<String>>,
+    thread: Option<JoinHandle<()>>,
+    dropped: AtomicU64,
+    counts: Mutex<EventsRecord>,
+}
+
+impl EventLog {
+    /// Starts a log that passes whole lines to `write`, on a thread of its own.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        format: LogFormat,
+        write: impl FnMut(&str) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (lines, queue) = sync_channel(LINES_MAX);
+        let thread = std::thread::Builder::new().name("log".into());
+        let thread = thread.spawn(move || write_lines(&queue, write))?;
+        Ok(Self {
+            format,
+            lines: Some(lines),
+            thread: Some(thread),
+            dropped: AtomicU64::new(0),
+            counts: Mutex::default(),
+        })
+    }
+
+    /// Returns the counters of events so far.
+    #[must_use]
+    pub fn counts(&self) -> EventsRecord {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, event: &TargetEvent<'_>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            TargetEvent::Connected { .. } => counts.connected += 1,
+            TargetEvent::Refused { refusal, .. } => match refusal {
+                Refusal::TooMany(count) | Refusal::TooManyOfAddress(count) => {
+                    counts.turned_away += count;
+                }
+                _ => counts.refused += 1,
+            },
+            TargetEvent::Ended { reason, .. } => match name_of(*reason) {
+                "expired" => counts.expired += 1,
+                "terminated" => counts.terminated += 1,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn write(&self, line: &Line) {
+        let Some(lines) = &self.lines else { return };
+        // Relaxed: a number for people.
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            let lost = Line::new("lines dropped").number("count", dropped);
+            if lines.try_send(lost.format(self.format)).is_err() {
+                self.dropped.fetch_add(dropped, Ordering::Relaxed);
+            }
+        }
+        if lines.try_send(line.format(self.format)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl TargetLog for EventLog {
+    fn event(&self, event: &TargetEvent<'_>) {
+        self.count(event);
+        if let Some(line) = line_of(event) {
+            self.write(&line);
+        }
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported by the hook.
+            let _reported = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog")
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+fn write_lines(queue: &Receiver<String>, mut write: impl FnMut(&str)) {
+    // A signal is for the thread that waits for it.
+    let _unblocked = signals::block_in_this_thread();
+    for line in queue {
+        write(&line);
+    }
+}
+
+/// Line of a log: an event with its fields.
+struct Line {
+    event: &'static str,
+    fields: Map<String, Value>,
+}
+
+impl Line {
+    fn new(event: &'static str) -> Self {
+        Self {
+            event,
+            fields: Map::new(),
+        }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn number(self, name: &str, value: impl Into<u64>) -> Self {
+        self.with(name, value.into())
+    }
+
+    fn text(self, name: &str, value: impl ToString) -> Self {
+        self.with(name, value.to_string())
+    }
+
+    /// Adds controller and queue, of a connection that has them.
+    fn queue(self, queue: Option<(u16, u16)>) -> Self {
+        match queue {
+            Some((cntlid, qid)) => self.number("controller", cntlid).number("queue", qid),
+            None => self,
+        }
+    }
+
+    fn format(&self, format: LogFormat) -> String {
+        match format {
+            LogFormat::Json => {
+                let mut line = Map::new();
+                line.insert("timestamp_ms".into(), json!(clock::wall_ms()));
+                line.insert("event".into(), json!(self.event));
+                line.extend(self.fields.clone());
+                format!("{}\n", Value::Object(line))
+            }
+            LogFormat::Text => {
+                let mut line = format!("fathom: target: {}", self.event);
+                for (name, value) in &self.fields {
+                    let value = match value {
+                        Value::String(text) if is_plain(text) => text.clone(),
+                        // Quoted and escaped: names are a peer's.
+                        other => other.to_string(),
+                    };
+                    let _infallible = write!(line, " {name}={value}");
+                }
+                line.push('\n');
+                line
+            }
+        }
+    }
+}
+
+/// Returns whether a text needs no quotes.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
+fn line_of(event: &TargetEvent<'_>) -> Option<Line> {
+    Some(match event {
+        TargetEvent::Listening { address } => Line::new("listening").text("address", address),
+        TargetEvent::Connected {
+            peer,
+            host_nqn,
+            subsystem_nqn,
+            cntlid,
+            qid,
+            thread,
+        } => Line::new("connected")
+            .text("peer", peer)
+            .queue(Some((*cntlid, *qid)))
+            .number("thread", *thread)
+            .text("host", host_nqn)
+            .text("subsystem", subsystem_nqn),
+        TargetEvent::Refused { peer, refusal } => refusal_line(peer, refusal)?,
+        TargetEvent::Ended {
+            peer,
+            queue,
+            reason,
+        } => Line::new(name_of(*reason))
+            .text("peer", peer)
+            .queue(*queue)
+            .text("reason", reason),
+        TargetEvent::AcceptFailed { error } => Line::new("accept failed").text("reason", error),
+        // A later event, which this log does not know.
+        _ => return None,
+    })
+}
+
+fn refusal_line(peer: &SocketAddr, refusal: &Refusal<'_>) -> Option<Line> {
+    let too_many = |count: u64, reason| {
+        let line = Line::new("turned away").text("peer", peer);
+        line.number("count", count).text("reason", reason)
+    };
+    Some(match refusal {
+        Refusal::Connect {
+            status,
+            host_nqn,
+            subsystem_nqn,
+        } => {
+            let (kind, code) = status.type_and_code();
+            Line::new("refused")
+                .text("peer", peer)
+                .text("reason", status_name(*status))
+                .number("status_type", kind)
+                .number("status_code", code)
+                .text("host", host_nqn)
+                .text("subsystem", subsystem_nqn)
+        }
+        Refusal::TooMany(count) => too_many(*count, "as many connections as the target may have"),
+        Refusal::TooManyOfAddress(count) => {
+            too_many(*count, "as many connections as an address may have")
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the name of the event of an end.
+const fn name_of(reason: Ended) -> &'static str {
+    match reason {
+        Ended::NotInitialized | Ended::Silent | Ended::Stalled | Ended::KeepAliveExpired => {
+            "expired"
+        }
+        Ended::Terminated(..) => "terminated",
+        _ => "ended",
+    }
+}
+
+/// Returns the specification's name of a status of Connect.
+fn status_name(status: Status) -> &'static str {
+    match status.type_and_code() {
+        (0, 0x02) => "Invalid Field",
+        (0, 0x0c) => "Command Sequence Error",
+        (1, 0x01) => "Invalid Queue Identifier",
+        (1, 0x80) => "Connect Incompatible Format",
+        (1, 0x81) => "Connect Controller Busy",
+        (1, 0x82) => "Connect Invalid Parameters",
+        (1, 0x84) => "Connect Invalid Host",
+        _ => "another status",
+    }
+}
+
+/// A burst of connections fits; a flood is counted.
+const LINES_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use super::*;
+
+    const PEER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
+        std::net::Ipv4Addr::LOCALHOST,
+        50_000,
+    ));
+
+    fn refused(host_nqn: &str) -> TargetEvent<'_> {
+        TargetEvent::Refused {
+            peer: PEER,
+            refusal: Refusal::Connect {
+                status: Status::CONNECT_INVALID_HOST.do_not_retry(),
+                host_nqn,
+                subsystem_nqn: "nqn.2026-01.org.example:a",
+            },
+        }
+    }
+
+    fn logged(format: LogFormat, events: &[TargetEvent<'_>]) -> (Vec<String>, EventsRecord) {
+        let (sender, lines) = mpsc::channel();
+        let write = move |line: &str| sender.send(line.to_owned()).expect("the test listens");
+        let log = EventLog::start(format, write).expect("a thread");
+        for event in events {
+            log.event(event);
+        }
+        let counts = log.counts();
+        drop(log);
+        (lines.into_iter().collect(), counts)
+    }
+
+    #[test]
+    fn events_are_lines_of_text() {
+        let connected = TargetEvent::Connected {
+            peer: PEER,
+            host_nqn: "",
+            subsystem_nqn: "nqn.2026-01.org.example:a",
+            cntlid: 3,
+            qid: 1,
+            thread: 0,
+        };
+        let expired = TargetEvent::Ended {
+            peer: PEER,
+            queue: None,
+            reason: Ended::NotInitialized,
+        };
+        let (lines, counts) = logged(LogFormat::Text, &[connected, refused("h x"), expired]);
+        assert_eq!(
+            lines,
+            [
+                "fathom: target: connected peer=127.0.0.1:50000 controller=3 queue=1 thread=0 \
+                 host=\"\" subsystem=nqn.2026-01.org.example:a\n",
+                "fathom: target: refused peer=127.0.0.1:50000 reason=\"Connect Invalid Host\" \
+                 status_type=1 status_code=132 host=\"h x\" subsystem=nqn.2026-01.org.example:a\n",
+                "fathom: target: expired peer=127.0.0.1:50000 reason=\"no connect in time\"\n",
+            ]
+        );
+        let want = EventsRecord {
+            connected: 1,
+            refused: 1,
+            expired: 1,
+            ..EventsRecord::default()
+        };
+        assert_eq!(counts, want);
+    }
+
+    #[test]
+    fn events_are_objects_in_json() {
+        let (lines, _) = logged(LogFormat::Json, &[refused("\"\n")]);
+        let line: Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(line["event"], "refused");
+        assert_eq!(line["host"], "\"\n");
+        assert_eq!(line["status_code"], 0x84);
+        assert!(line["timestamp_ms"].as_u64().is_some());
+        assert!(lines[0].ends_with("}\n") && lines[0].matches('\n').count() == 1);
+    }
+
+    #[test]
+    fn a_log_that_nobody_reads_delays_no_one() {
+        let (go, wait) = mpsc::channel::<()>();
+        let (sender, lines) = mpsc::channel();
+        let write = move |line: &str| {
+            // Until the test has logged everything.
+            let _go = wait.recv();
+            let _heard = sender.send(line.to_owned());
+        };
+        let log = Arc::new(EventLog::start(LogFormat::Text, write).unwrap());
+        for _ in 0..LINES_MAX * 3 {
+            log.event(&refused("h"));
+        }
+        assert_eq!(log.counts().refused, LINES_MAX as u64 * 3);
+        drop(go);
+        drop(lines.recv().unwrap());
+        drop(log);
+        let written = lines.into_iter().count();
+        assert!(written < LINES_MAX * 2, "{written}");
+    }
+}
