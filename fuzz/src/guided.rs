@@ -21,7 +21,8 @@ fuzz_target!(
     }
 );
 
-/// The target that the environment names and its watchdog; writes the target's dictionary the first
+/// Returns the target that the environment names, and its watchdog; writes the target's dictionary
+/// the first
 /// time, which is before libFuzzer reads it.
 fn session() -> &'static (&'static Target, Watchdog) {
     SESSION.get_or_init(|| {
@@ -38,7 +39,7 @@ fn session() -> &'static (&'static Target, Watchdog) {
     })
 }
 
-/// The target's words in libFuzzer's form: a quoted string per line, every byte escaped.
+/// Returns the target's words in libFuzzer's form: a quoted string per line, every byte escaped.
 fn dictionary(target: &Target) -> String {
     // Even without words: libFuzzer refuses an empty file.
     let mut text = format!("# {}\n", target.name);

@@ -68,7 +68,7 @@ fn try_file(target: &Target, file: &Path, watchdog: &Watchdog) -> Result<bool> {
     Ok(passed)
 }
 
-/// The target's seeds, sorted by name.
+/// Returns the target's seeds, sorted by name.
 fn seeds(target: &Target) -> Result<Vec<PathBuf>> {
     let folder = target.corpus();
     let context = || folder.display().to_string();

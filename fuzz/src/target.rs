@@ -55,13 +55,13 @@ pub(crate) enum Verdict {
 }
 
 impl Target {
-    /// The target of this name.
+    /// Returns the target of this name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         let mut all = TARGETS.iter().chain(std::iter::once(&PLANTED));
         all.find(|target| target.name == name)
     }
 
-    /// The folder of its seeds.
+    /// Returns the directory of its seeds.
     #[cfg(any(test, not(feature = "libfuzzer")))]
     pub(crate) fn corpus(&self) -> PathBuf {
         let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

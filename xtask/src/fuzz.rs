@@ -116,7 +116,8 @@ impl Fuzzer {
         })
     }
 
-    /// The targets, which are the folders of the corpus; a test of fathom-fuzz holds that.
+    /// Returns the targets, which are the directories of the corpus; a test of fathom-fuzz holds
+    /// that.
     fn targets(&self) -> Result<Vec<String>> {
         let corpus = self.root.join("fuzz/corpus");
         let context = || corpus.display().to_string();
@@ -205,7 +206,7 @@ struct Outcome {
     failure: Option<String>,
 }
 
-/// The path that libFuzzer, or the watchdog, says it has written a failing input to.
+/// Returns the path to which libFuzzer, or the watchdog, has written a failing input.
 fn kept_input(line: &str) -> Option<&str> {
     let written = line
         .split_once("Test unit written to ")
@@ -213,7 +214,8 @@ fn kept_input(line: &str) -> Option<&str> {
     written.or_else(|| line.split_once(": hang: ").map(|(_, path)| path))
 }
 
-/// The lines of a failed run that say why: from the panic to the beginning of the backtrace.
+/// Returns the lines of a failed run with the reason: from the panic to the beginning of the
+/// backtrace.
 fn failure_lines(log: &str) -> String {
     let is_reason = |line: &&str| line.contains("panicked at") || line.contains("ERROR:");
     let lines = log

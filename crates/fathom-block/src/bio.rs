@@ -30,7 +30,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class that a kernel's I/O priority says.
+    /// Returns the class of a kernel I/O priority.
     #[must_use]
     pub const fn from_priority(raw: u16) -> Self {
         match IoPriority::from_raw(raw).class {
@@ -40,7 +40,7 @@ impl Class {
         }
     }
 
-    /// To index a table of classes with.
+    /// Returns the class as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -52,19 +52,19 @@ impl Class {
 pub struct Limits {
     /// Bytes (`max_sectors_kb`); at least one page.
     pub max_bytes: u32,
-    /// Pages in memory that are not next to each other (`max_segments`); at least 1. Here none are.
+    /// Discontiguous pages in memory (`max_segments`); at least 1. No page here adjoins another.
     pub max_segments: u32,
 }
 
 impl Limits {
-    /// The most bytes that a request of data may carry.
+    /// Returns the largest number of bytes in a request with data.
     #[must_use]
     pub fn bytes(&self) -> u32 {
         let segments = self.max_segments.max(1).saturating_mul(PAGE_BYTES);
         self.max_bytes.max(PAGE_BYTES).min(segments)
     }
 
-    /// The size of the first piece of a bio; all of it if it moves no data.
+    /// Returns the size of a bio's first piece; its full size if it moves no data.
     #[must_use]
     pub fn piece(&self, bio: &Bio) -> u32 {
         if moves_data(bio.kind) {
@@ -82,7 +82,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// The kernel's defaults for a disk that reports no limits.
+    /// Returns the kernel's defaults for a disk that reports no limits.
     fn default() -> Self {
         Self {
             max_bytes: 1280 * 1024,
@@ -97,7 +97,7 @@ const fn moves_data(kind: OpKind) -> bool {
     matches!(kind, OpKind::Data(Read | Write))
 }
 
-/// Of the machines that are modelled.
+/// Page size of the modelled machines.
 const PAGE_BYTES: u32 = 4096;
 
 #[cfg(test)]

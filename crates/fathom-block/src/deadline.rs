@@ -1,13 +1,13 @@
-//! The scheduler `mq-deadline`: by sector, but nobody waits for ever.
+//! The scheduler `mq-deadline`: sector order, with a limit on waiting.
 //!
 //! ```text
-//! class ─► direction ─► a batch in the order of sectors, from where the last one ended
-//!                       or from the oldest request, if that one has waited too long
+//! class ─► direction ─► a batch in sector order, from the end of the last one
+//!                       or from the oldest request, if its deadline has passed
 //! ```
 //!
-//! Within a class reads go first until writes were passed over `writes_starved` times. Which
-//! request follows in the order of sectors is settled when its predecessor leaves: one that comes
-//! between the two later waits for the next sweep.
+//! Within a class, reads go first until they have passed writes `writes_starved` times. The next
+//! request in sector order is chosen when its predecessor leaves: one that arrives between the two
+//! later waits for the next sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use fathom_core::{Nanos, Tick};
 
 use crate::bio::Class;
 
-/// The scheduler's settings, named as in sysfs.
+/// Settings of the scheduler, named as in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineConfig {
-    /// A read that waits longer may begin a batch.
+    /// Deadline of a read: one that has waited longer may start a batch.
     pub read_expire: Nanos,
-    /// A write that waits longer may begin a batch.
+    /// Deadline of a write: one that has waited longer may start a batch.
     pub write_expire: Nanos,
     /// Number of times that reads may pass writes.
     pub writes_starved: u32,
@@ -28,12 +28,12 @@ pub struct DeadlineConfig {
     pub fifo_batch: u32,
     /// Front merges are allowed.
     pub front_merges: bool,
-    /// After so long a less urgent request goes before more urgent ones.
+    /// Time after which a request goes before those of more urgent classes.
     pub prio_aging_expire: Nanos,
 }
 
 impl Default for DeadlineConfig {
-    /// The kernel's defaults.
+    /// Returns the kernel's defaults.
     fn default() -> Self {
         Self {
             read_expire: Nanos::from_millis(500),
@@ -58,32 +58,32 @@ pub(crate) struct Queued {
     pub(crate) since: Tick,
 }
 
-/// The requests that are queued, by number.
+/// Queued requests, by number.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     config: DeadlineConfig,
     lanes: [[Lane; 2]; CLASSES],
     queued: Box<[Option<(Queued, u64)>]>,
     arrivals: u64,
-    /// Requests of the batch that is going on.
+    /// Requests dispatched in the current batch.
     batch: u32,
     /// Its class and whether it writes.
     last: (usize, bool),
-    /// Number of times that writes of a class were passed over.
+    /// Number of times that reads passed the writes of a class.
     starved: [u32; CLASSES],
 }
 
-/// The requests of one class and direction.
+/// Requests of one class and direction.
 #[derive(Debug, Default)]
 struct Lane {
     sorted: BTreeSet<(u64, u32)>,
     arrived: BTreeMap<u64, u32>,
-    /// Next request in the order of sectors.
+    /// Next request in sector order.
     next: Option<(u64, u32)>,
 }
 
 impl Deadline {
-    /// For requests with numbers below `capacity`.
+    /// Creates a scheduler for requests with numbers below `capacity`.
     pub(crate) fn new(config: DeadlineConfig, capacity: usize) -> Self {
         Self {
             config,
@@ -105,13 +105,13 @@ impl Deadline {
         self.queued[id as usize] = Some((request, order));
     }
 
-    /// The one that begins before `offset`, of the same class and direction.
+    /// Returns the last request that begins before `offset`, of the same class and direction.
     pub(crate) fn before(&self, class: Class, writes: bool, offset: u64) -> Option<u32> {
         let lane = &self.lanes[class.index()][usize::from(writes)];
         lane.sorted.range(..(offset, 0)).next_back().map(|at| at.1)
     }
 
-    /// The one that begins at `offset`, of the same class and direction.
+    /// Returns the request that begins at `offset`, of the same class and direction.
     pub(crate) fn at(&self, class: Class, writes: bool, offset: u64) -> Option<u32> {
         if !self.config.front_merges {
             return None;
@@ -121,7 +121,7 @@ impl Deadline {
         from.next().map(|at| at.1)
     }
 
-    /// Something was put in front of a request: it begins at `offset` now.
+    /// Moves the start of a request to `offset`, after a front merge.
     pub(crate) fn begins_at(&mut self, id: u32, offset: u64) {
         let Some((request, order)) = self.queued[id as usize] else {
             return;
@@ -136,7 +136,7 @@ impl Deadline {
         self.queued[id as usize] = Some((Queued { offset, ..request }, order));
     }
 
-    /// Takes the request whose turn it is.
+    /// Removes and returns the next request.
     pub(crate) fn take(&mut self, now: Tick) -> Option<u32> {
         let class = self.aged(now).or_else(|| self.most_urgent())?;
         let (last_class, last_writes) = self.last;
@@ -150,7 +150,7 @@ impl Deadline {
         Some(id)
     }
 
-    /// A class behind others whose oldest request has waited too long.
+    /// Returns a less urgent class whose oldest request has waited too long.
     fn aged(&self, now: Tick) -> Option<usize> {
         (1..CLASSES).find(|&class| {
             let oldest = (0..2).filter_map(|lane| self.oldest(class, lane));
@@ -168,7 +168,7 @@ impl Deadline {
         })
     }
 
-    /// Chooses a direction, and the request that its batch begins with.
+    /// Chooses a direction, and the first request of its batch.
     fn begin_batch(&mut self, class: usize, now: Tick) -> Option<u32> {
         let [reads, writes] = &self.lanes[class];
         let (has_reads, has_writes) = (!reads.sorted.is_empty(), !writes.sorted.is_empty());
@@ -221,7 +221,8 @@ const CLASSES: usize = 3;
 mod tests {
     use super::*;
 
-    /// Queued at (class, writes, offset, at ms); taken at ms: the numbers in their order.
+    /// Queues requests (class, writes, offset, at ms), takes them at the given ms, and checks the
+    /// order of their numbers.
     #[track_caller]
     fn check(config: DeadlineConfig, queued: &[(Class, bool, u64, u64)], at: u64, want: &[u32]) {
         let mut deadline = Deadline::new(config, queued.len());

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use fathom_core::{Finished, Tick};
 
-/// Completions by time, and by a given order among those of one time.
+/// Completions ordered by time, and by a given key among those of the same time.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBack {
     heap: BinaryHeap<HeldCompletion>,
@@ -44,7 +44,7 @@ impl HeldCompletion {
 }
 
 impl Ord for HeldCompletion {
-    /// The earliest is the greatest: the heap has it on top.
+    /// Compares in reverse: the heap returns the greatest, which must be the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }

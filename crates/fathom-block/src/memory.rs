@@ -49,7 +49,7 @@ impl BlockDevice for Memory {
                 self.content.write(command.offset, &data.bytes()[..length]);
             }
             (OpKind::Data(Direction::Trim), _) => self.content.discard(command.offset, length),
-            // Without a buffer nothing is to be moved, and everything is durable as it is.
+            // A command without a buffer moves no data, and everything is durable already.
             (OpKind::Data(_), None) | (OpKind::Sync(_), _) => {}
         }
         let finished = Finished::new(command.tag, now, command.whole());

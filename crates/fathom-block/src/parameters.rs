@@ -119,5 +119,5 @@ impl dyn Parameters + '_ {
     }
 }
 
-/// As long as a constant latency may be, too.
+/// Limit of constant latencies, too.
 const LATENCY_NS_MAX: u64 = 1_000_000_000_000_000;

@@ -2,14 +2,14 @@
 
 use crate::request_queue::DonePiece;
 
-/// All pieces that are in a queue, and places for more.
+/// Pool of the pieces in a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     places: Vec<Piece>,
     free: Vec<u32>,
 }
 
-/// The chain of one request: its first and its last piece.
+/// Chain of one request: its first and its last piece.
 #[derive(Debug)]
 #[must_use = "its pieces are lost unless they are finished"]
 pub(crate) struct Part {
@@ -25,7 +25,7 @@ struct Piece {
 }
 
 impl Pieces {
-    /// A chain of one.
+    /// Creates a chain of one piece.
     pub(crate) fn one(&mut self, owner: u32, length: u32) -> Part {
         let place = self.place(owner, length);
         Part {
@@ -46,7 +46,7 @@ impl Pieces {
         part.first = place;
     }
 
-    /// Tells each piece what came of it: an error is everybody's, bytes go to the first ones.
+    /// Reports the result to each piece: an error to all, transferred bytes to the first ones.
     #[expect(clippy::needless_pass_by_value, reason = "the chain is spent")]
     pub(crate) fn finish(&mut self, part: Part, result: i32, done: &mut Vec<DonePiece>) {
         let mut moved = u32::try_from(result).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The request queue: from what submitters ask for to commands for a device, and back.
+//! Request queue: turns submissions into commands for a device, and completions back.
 //!
 //! ```text
 //! begin ─► ask ─► split ─► merge? ─► tag ─► plug ─► scheduler ─► dispatch ─► device
@@ -6,12 +6,12 @@
 //!           └── woken ◄── who waits ◄─┘◄──────────────── complete ◄────────────┘
 //! ```
 //!
-//! Nothing blocks here and nothing takes time: [`RequestQueue::ask`] does one step of a submission
-//! and says whether there is another one or the submitter has to wait. How long a step takes, and
-//! when a woken submitter runs, is its caller's business; that is what decides who gets which tag.
+//! Nothing here blocks or takes time: [`RequestQueue::ask`] performs one step of a submission and
+//! returns whether another one follows or the submitter must wait. The caller decides how long a
+//! step takes and when a woken submitter runs, and thereby which submitter gets which tag.
 //!
-//! Left out: two queued requests between which a gap closes are not merged into one, and nothing
-//! is merged into requests that wait with no scheduler.
+//! Not modelled: merging two queued requests when the gap between them closes, and merging into
+//! requests that wait without a scheduler.
 
 use std::collections::VecDeque;
 
@@ -31,20 +31,20 @@ use crate::wait_queues::WaiterId;
 pub struct QueueConfig {
     /// Size limits of one request.
     pub limits: Limits,
-    /// The order of requests.
+    /// Scheduler, which orders requests.
     pub scheduler: SchedulerConfig,
-    /// Tags of the scheduler: requests that are queued or with the device.
+    /// Tags of the scheduler: limit of requests that are queued or with the device.
     pub nr_requests: u32,
-    /// Tags of the device: requests that are with it.
+    /// Tags of the device: limit of requests that are with it.
     pub queue_depth: u32,
     /// Policy for a tag that is freed while others wait.
     pub policy: Policy,
-    /// The pieces of a split may get their tags together, if the policy supports it.
+    /// The pieces of a split can get their tags at once, if the policy supports it.
     pub together: bool,
-    /// Submitters plug: they hold requests back until they wait or finish.
+    /// Submitters plug: they hold requests back until they wait or have finished.
     pub plug: bool,
-    /// Hardware queues of the host. Several requests that go to the device at one moment go queue
-    /// by queue; a submitter that slept goes on in any of them, as its thread does on any core.
+    /// Hardware queues of the host. Requests dispatched at the same time go queue by queue; a woken
+    /// submitter continues in any of them, as its thread does on any core.
     pub hardware_queues: u32,
 }
 
@@ -52,20 +52,20 @@ pub struct QueueConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Progress {
-    /// All of it is queued.
+    /// The submission is queued completely.
     Whole,
-    /// Some of it is; ask again for the rest.
+    /// A part is queued; call again for the rest.
     More,
-    /// There are no tags: ask again once [`RequestQueue::woken`] has named the submitter.
+    /// No tags: call again once [`RequestQueue::woken`] has returned the submitter.
     Waits,
 }
 
-/// A piece of a bio that is done.
+/// Completed piece of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DonePiece {
-    /// Of its bio.
+    /// Owner of its bio.
     pub owner: u32,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub length: u32,
     /// Bytes moved, or a negated errno.
     pub result: i32,
@@ -77,9 +77,9 @@ pub struct RequestQueue {
     config: QueueConfig,
     tags: TagSet,
     scheduler: Scheduler,
-    /// Syncs, which no scheduler orders.
+    /// Syncs, which bypass the scheduler.
     syncs: VecDeque<u32>,
-    /// By the number of their tag.
+    /// Requests, by the number of their tag.
     requests: Box<[Option<Request>]>,
     pieces: Pieces,
     submitters: Box<[Submitter]>,
@@ -117,10 +117,10 @@ struct Submitter {
 }
 
 impl RequestQueue {
-    /// An empty queue for so many submitters.
+    /// Creates an empty queue for this many submitters.
     ///
     /// # Panics
-    /// There are no tags of one kind, or more than 2²⁴.
+    /// If there are no tags of one kind, or more than 2²⁴.
     #[must_use]
     pub fn new(config: QueueConfig, submitters: u32) -> Self {
         assert!(
@@ -161,17 +161,17 @@ impl RequestQueue {
         }
     }
 
-    /// A submitter has something new. Nothing is queued before it asks.
+    /// Starts a submission. Nothing is queued before the first call of [`ask`](Self::ask).
     ///
     /// # Panics
-    /// It has not finished the last one.
+    /// If the submitter has not finished its previous one.
     pub fn begin(&mut self, who: WaiterId, bio: Bio) {
         let submitter = &mut self.submitters[who.index()];
         assert!(submitter.rest.is_none(), "{who:?} is not done yet");
         submitter.rest = Some(bio);
     }
 
-    /// One step of a submission: as many pieces as get tags at once.
+    /// Performs one step of a submission: queues as many pieces as get tags at once.
     pub fn ask(&mut self, who: WaiterId, now: Tick) -> Progress {
         if !self.submitters[who.index()].waits {
             self.merge_first_pieces(who);
@@ -185,7 +185,7 @@ impl RequestQueue {
         self.woken.extend_from_slice(asked.wake.waiters());
         if asked.waits {
             submitter.waits = true;
-            // A sleeper holds nothing back, or others might wait for it.
+            // Unplug before waiting, or others might wait for the requests held back.
             self.unplug(who, now);
             return Progress::Waits;
         }
@@ -240,7 +240,7 @@ impl RequestQueue {
         self.round = round;
     }
 
-    /// The device is done with a command; its pieces are added to `done`.
+    /// Completes a command of the device and appends its pieces to `done`.
     pub fn complete(&mut self, tag: u32, result: i32, done: &mut Vec<DonePiece>) {
         let id = self.in_device[tag as usize].take();
         let request = id.and_then(|id| self.requests[id as usize].take());
@@ -262,7 +262,7 @@ impl RequestQueue {
         &self.seeks
     }
 
-    /// Forgets what the device was given: a ramp is over.
+    /// Resets the statistics at the end of a ramp.
     pub const fn restart_seeks(&mut self) {
         self.seeks.restart();
     }
@@ -273,7 +273,7 @@ impl RequestQueue {
         &self.config
     }
 
-    /// Pieces that become part of requests need no tags.
+    /// Merges leading pieces into queued requests; they need no tags.
     fn merge_first_pieces(&mut self, who: WaiterId) {
         while let Some(bio) = self.submitters[who.index()].rest {
             let length = self.config.limits.piece(&bio);
@@ -291,7 +291,7 @@ impl RequestQueue {
         let OpKind::Data(direction) = bio.kind else {
             return false;
         };
-        // Full pieces, which are most of a large bio, fit nowhere.
+        // Full pieces, which are most of a large bio, cannot be merged.
         if length >= self.config.limits.bytes() {
             return false;
         }
@@ -336,7 +336,7 @@ impl RequestQueue {
     fn queue_piece(&mut self, who: WaiterId, tag: Tag, now: Tick) {
         let submitter = &mut self.submitters[who.index()];
         let Some(bio) = submitter.rest else {
-            // As many tags come as there are pieces.
+            // There are as many tags as pieces.
             let wake = self.tags.put(tag);
             self.woken.extend_from_slice(wake.waiters());
             return;
@@ -411,7 +411,7 @@ fn fits(request: &Request, bio: &Bio, length: u32, limits: &Limits) -> bool {
     alike && u64::from(request.length) + u64::from(length) <= u64::from(limits.bytes())
 }
 
-/// A kernel's plug is flushed when it holds so many.
+/// Requests at which the kernel flushes a plug.
 const PLUGGED_MAX: usize = 32;
-/// Of the only thing here that is drawn: where a woken thread goes on.
+/// Random stream of the only draw here: the queue in which a woken thread continues.
 const SEED: u64 = 0x5eed;

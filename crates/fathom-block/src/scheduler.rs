@@ -1,4 +1,4 @@
-//! In which order queued requests go to the device.
+//! Order in which queued requests go to the device.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use fathom_core::Tick;
 use crate::bio::Class;
 use crate::deadline::{Deadline, DeadlineConfig, Queued};
 
-/// The scheduler of a queue, named as in sysfs.
+/// Scheduler of a queue, named as in sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerConfig {
-    /// `none`: first come, first served; there are no tags but the device's.
+    /// `none`: first come, first served; only the device has tags.
     None,
     /// `mq-deadline`.
     Deadline(DeadlineConfig),
@@ -46,7 +46,7 @@ impl Scheduler {
         }
     }
 
-    /// A queued request that may end at `offset`.
+    /// Returns a queued request that may end at `offset`.
     pub(crate) fn before(&self, class: Class, writes: bool, offset: u64) -> Option<u32> {
         match self {
             Self::None(_) => None,
@@ -54,7 +54,7 @@ impl Scheduler {
         }
     }
 
-    /// A queued request that begins at `offset`, if something may be put in front of it.
+    /// Returns a queued request that begins at `offset`, if it may be extended to the front.
     pub(crate) fn at(&self, class: Class, writes: bool, offset: u64) -> Option<u32> {
         match self {
             Self::None(_) => None,

@@ -10,7 +10,8 @@ pub const fn moves_data(kind: OpKind) -> bool {
 
 /// Counts of dispatched requests and of the distances between them.
 ///
-/// A distance goes from the end of one request to the beginning of the next, forwards or back.
+/// A distance is measured from the end of one request to the start of the next, in either
+/// direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekCounts {
     dispatched: u64,
@@ -25,16 +26,16 @@ pub struct SeekCounts {
 /// bucket holds requests that followed without a seek too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekBucket {
-    /// Its lower end, in KiB.
+    /// Lower bound, KiB.
     pub from_kib: u64,
-    /// Its upper end, in KiB.
+    /// Upper bound, KiB.
     pub to_kib: u64,
-    /// Seeks of such a distance.
+    /// Seeks in this range.
     pub count: u64,
 }
 
 impl SeekCounts {
-    /// Nothing was seen yet.
+    /// Creates empty statistics.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -46,7 +47,7 @@ impl SeekCounts {
         }
     }
 
-    /// A request was given to the device; both in bytes.
+    /// Counts a dispatched request; offset and length in bytes.
     #[inline]
     pub const fn dispatch(&mut self, offset: u64, length: u64) {
         self.dispatched += 1;
@@ -58,38 +59,38 @@ impl SeekCounts {
         self.end = Some(offset.saturating_add(length));
     }
 
-    /// A request became part of another one.
+    /// Counts a merged request.
     #[inline]
     pub const fn merge(&mut self) {
         self.merged += 1;
     }
 
-    /// Forgets what was counted, not where the last request ended: a ramp is over.
+    /// Resets the counts at the end of a ramp, but keeps the position of the last request.
     pub const fn restart(&mut self) {
         let end = self.end;
         *self = Self::new();
         self.end = end;
     }
 
-    /// Requests that were given to the device.
+    /// Returns the number of dispatched requests.
     #[must_use]
     pub const fn dispatched(&self) -> u64 {
         self.dispatched
     }
 
-    /// Requests that became part of others.
+    /// Returns the number of merged requests.
     #[must_use]
     pub const fn merged(&self) -> u64 {
         self.merged
     }
 
-    /// Requests that began where the one before had ended.
+    /// Returns the number of requests that began at the end of their predecessor.
     #[must_use]
     pub const fn sequential(&self) -> u64 {
         self.sequential
     }
 
-    /// Their share of those that had one before; `None` if there were none.
+    /// Returns their share of the requests that have a predecessor; `None` without any.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn sequential_ratio(&self) -> Option<f64> {
@@ -97,7 +98,7 @@ impl SeekCounts {
         (followers > 0).then(|| self.sequential as f64 / followers as f64)
     }
 
-    /// The histogram, without the empty buckets at its far end.
+    /// Returns the histogram without the empty buckets at its upper end.
     pub fn buckets(&self) -> impl Iterator<Item = SeekBucket> + '_ {
         let used = self.distances.iter().rposition(|&count| count > 0);
         let used = &self.distances[..used.map_or(0, |last| last + 1)];
@@ -115,14 +116,15 @@ impl Default for SeekCounts {
     }
 }
 
-/// The smallest power of two of KiB that is not below the distance, as its exponent.
+/// Returns the exponent of the smallest power of two, in KiB, that is at least the distance.
 const fn bucket_of(bytes: u64) -> usize {
     let kib = bytes.div_ceil(KIB);
     (u64::BITS - kib.saturating_sub(1).leading_zeros()) as usize
 }
 
 const KIB: u64 = 1024;
-/// One for each power of two up to 2⁵⁴ KiB, the largest distance that 64 bits of bytes hold.
+/// Number of buckets: one for each power of two up to 2⁵⁴ KiB, the largest distance that 64 bits of
+/// bytes hold.
 const SEEK_BUCKETS: usize = 55;
 
 #[cfg(test)]
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_begins_where_the_last_ended_needs_no_seek() {
+    fn a_request_at_the_end_of_the_last_needs_no_seek() {
         let mut seen = SeekCounts::new();
         assert_eq!(seen.sequential_ratio(), None);
         for (offset, length) in [(0, 8), (8, 8), (16, 8), (0, 8), (9, 1)] {

@@ -1,21 +1,21 @@
-//! The set of tags of a request queue: who gets one, who waits, and who is woken.
+//! Tag set of a request queue: it grants tags, queues waiters, and selects the ones to wake.
 //!
 //! ```text
-//! try_get ─► a word of the bitmap, one exchange              nobody waits: no lock
-//! put     ─► the same word ─► somebody waits? ─► lock ─► whom to wake
-//! get     ─► no tag ─► lock, mark the words, look again ─► one of eight wait queues
+//! try_get ─► a word of the bitmap, one exchange              no waiters: no lock
+//! put     ─► the same word ─► waiters? ─► lock ─► waiters to wake
+//! get     ─► no tag ─► lock, mark the words, try again ─► one of eight wait queues
 //! ```
 //!
-//! Nothing blocks and nothing is woken here: `get` says that the caller waits, and all calls
-//! that may free somebody say whom the caller has to wake. Who was woken asks again.
+//! Nothing here blocks or wakes: `get` tells the caller to wait, and every call that may end a
+//! wait returns the waiters that the caller must wake. A woken waiter requests its tags again.
 //!
-//! Why no wake-up is lost: a waiter marks each word *before* it looks there for the last time.
-//! So each tag that it saw taken will be given back by somebody who sees the mark, and is
-//! counted here under the lock. In `plain` and `elastic` a batch is at most an eighth of the
-//! tags, and waiters join only while all tags are taken: so after the last one joined at least
-//! eight batches come. A batch wakes fewer than it counts only when it empties a queue; that
-//! happens to seven queues at most before the last, and each full batch brings the next. In
-//! `fair` what is free is counted anew each time, and only who was granted tags may take them.
+//! No wake-up is lost, because a waiter marks each word *before* its last attempt there: a thread
+//! that later frees a tag of that word sees the mark and counts the tag here, under the lock. In
+//! `plain` and `elastic` a batch is at most an eighth of the tags, and waiters join only while all
+//! tags are taken, so at least eight batches follow the last waiter. A batch wakes fewer waiters
+//! than it has tags only if it empties a queue; that happens to at most seven queues before the
+//! last, and each full batch moves on to the next queue. In `fair` free tags are counted anew each
+//! time, and only waiters that were granted tags may take them.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::tag_words::{From, Hint, Tag, TagWords};
@@ -24,11 +24,11 @@ use crate::wait_queues::{QUEUES, State, WAKES_MAX, WaitQueues, WaiterId, Wakes};
 /// Policy for a tag that is freed while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Whoever asks first: newcomers may pass the waiters. A split request asks for its tags one by
-    /// one. Each batch of freed tags wakes as many waiters, all of the next queue in rotation.
+    /// The first request gets it: newcomers may overtake the waiters. A split request takes its
+    /// tags one by one. A batch of freed tags wakes as many waiters of the next queue in rotation.
     Plain,
-    /// The waiters: newcomers wait behind them until free tags are sufficient again. A split
-    /// request waits for all its tags at once; a wake-up counts tags, and takes the longest queue.
+    /// Waiters get it: newcomers queue behind them until enough tags are free again. A split
+    /// request waits for all its tags at once; a wake-up counts tags and serves the longest queue.
     Fair,
     /// As `Fair`, with wake-ups in rotation while no queue is longer than another by a batch.
     FairRoundRobin,
@@ -46,11 +46,11 @@ pub struct TagSetConfig {
     pub waiters: u32,
     /// Policy for freed tags.
     pub policy: Policy,
-    /// A split request may get its tags together; no effect in [`Policy::Plain`].
+    /// A split request can get all its tags at once; no effect in [`Policy::Plain`].
     pub together: bool,
 }
 
-/// The tags, and who waits for them.
+/// Tags of a queue and the waiters for them.
 #[derive(Debug)]
 pub struct TagSet {
     words: TagWords,
@@ -65,8 +65,7 @@ pub struct TagSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the caller may have to wait, and others are to be woken"]
 pub struct Asked {
-    /// The caller got nothing and waits; it asks for the same again once it has been woken, and not
-    /// before.
+    /// No tag: the caller waits, and repeats the request once it has been woken, not before.
     pub waits: bool,
     /// Waiters to wake.
     pub wake: Wakes,
@@ -78,19 +77,19 @@ struct Line {
     queues: WaitQueues,
     /// The words are marked.
     contended: bool,
-    /// `plain`, `elastic`: freed tags that have woken nobody yet.
+    /// `plain`, `elastic`: freed tags that have not caused a wake-up yet.
     freed: u32,
     /// `fair`: tags that woken waiters have not taken yet.
     granted: u32,
-    /// The queue whose turn it is.
+    /// Next queue in rotation.
     turn: usize,
 }
 
 impl TagSet {
-    /// A set of which no tag is taken.
+    /// Creates a set with all tags free.
     ///
     /// # Panics
-    /// There are no tags, or more than 2²⁴.
+    /// If there are no tags, or more than 2²⁴.
     #[must_use]
     pub fn new(config: TagSetConfig) -> Self {
         assert!((1..=TAGS_MAX).contains(&config.tags), "1 to 2^24 tags");
@@ -118,27 +117,27 @@ impl TagSet {
         self.words.hint(nth)
     }
 
-    /// Above the number of every tag, those of the reserve too: the size of a table of tags.
+    /// Returns the size of a table indexed by tags, those of the reserve included.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.words.capacity()
     }
 
-    /// A tag, if there is one for a caller that does not wait.
+    /// Takes a tag, if one is free for a caller that does not wait.
     #[inline]
     pub fn try_get(&self, hint: &mut Hint) -> Option<Tag> {
         self.words.take(hint, self.is_fair())
     }
 
-    /// Tags for a request that is split into `need` pieces, put behind those in `tags`; or a place
-    /// among those who wait.
+    /// Takes tags for a request that is split into `need` pieces and appends them to `tags`, or
+    /// queues the waiter.
     ///
-    /// One tag where pieces ask one by one, else `need` of them, or all that the set has if that is
-    /// less: the caller asks again for the rest. `tags` grows by no more than that.
+    /// It takes one tag if pieces are served one by one, otherwise `need` tags or as many as the
+    /// set has; the caller requests the rest afterwards. `tags` grows by no more than that.
     ///
     /// # Panics
-    /// The waiter's number is too large, or it has not been woken since it was told to wait, or in
-    /// a fair policy asks for another number than then.
+    /// If the waiter's number is too large, if it is still queued, or if in a fair policy it
+    /// requests another number of tags than when it was queued.
     #[inline]
     pub fn get(&self, hint: &mut Hint, waiter: WaiterId, need: u32, tags: &mut Vec<Tag>) -> Asked {
         let need = self.at_once(need);
@@ -153,7 +152,7 @@ impl TagSet {
         self.get_in_line(hint, waiter, need, tags, start)
     }
 
-    /// Gives a tag back; whom to wake.
+    /// Returns a tag to the set, and the waiters to wake to the caller.
     #[inline]
     pub fn put(&self, tag: Tag) -> Wakes {
         if self.words.put(tag) {
@@ -163,10 +162,10 @@ impl TagSet {
         }
     }
 
-    /// The waiter gives up, queued or woken; whom to wake instead.
+    /// Withdraws a waiter, queued or woken, and returns the waiters to wake instead.
     ///
     /// # Panics
-    /// The waiter's number is too large.
+    /// If the waiter's number is too large.
     pub fn cancel(&self, waiter: WaiterId) -> Wakes {
         let mut line = self.lock();
         match line.queues.state(waiter) {
@@ -213,7 +212,7 @@ impl TagSet {
         if got {
             line.queues.set_idle(waiter);
         } else {
-            // Not counted as freed: nobody could see them taken but under the lock.
+            // Not counted as freed: other threads could see them taken only under the lock.
             self.give_back(tags, start);
             line.queues.join(waiter, need);
         }
@@ -225,7 +224,7 @@ impl TagSet {
     fn put_in_line(&self) -> Wakes {
         let mut line = self.lock();
         if !line.contended {
-            // All who waited have been served since this tag was freed.
+            // All waiters have been served since this tag was freed.
             return Wakes::NONE;
         }
         self.count_freed(&mut line, 1);
@@ -247,8 +246,8 @@ impl TagSet {
         tags.len() == wanted
     }
 
-    /// `fair`: what was granted, or what is left over if nobody is ahead. While words are marked no
-    /// tag is taken but here, under the lock, so what is counted is there.
+    /// `fair`: takes the tags granted, or spare ones if no waiter is ahead. While words are marked,
+    /// tags are taken only here, under the lock, so those counted are free.
     fn take_in_turn(
         &self,
         line: &mut Line,
@@ -269,13 +268,15 @@ impl TagSet {
         true
     }
 
-    /// Frees what was taken in vain; how many of them others may wait for.
+    /// Frees tags of a request that did not get enough, and returns how many of them others may
+    /// wait for.
     fn give_back(&self, tags: &mut Vec<Tag>, start: usize) -> u32 {
         let in_vain = tags.drain(start..);
         in_vain.map(|tag| u32::from(self.words.put(tag))).sum()
     }
 
-    /// Finds out whom to wake, and whether newcomers may take tags by themselves again.
+    /// Selects the waiters to wake, and lets newcomers take tags without the lock again if none
+    /// are left.
     fn wake_and_settle(&self, line: &mut Line) -> Wakes {
         let wake = if self.is_fair() {
             self.wake_by_tags(line)
@@ -293,8 +294,8 @@ impl TagSet {
         wake
     }
 
-    /// `plain`, `elastic`: a batch of freed tags wakes as many of the next queue, or all of it
-    /// if it is shorter: queues are not balanced.
+    /// `plain`, `elastic`: a batch of freed tags wakes as many waiters of the next queue, or all of
+    /// them if it is shorter: queues are not balanced.
     fn wake_by_batches(&self, line: &mut Line) -> Wakes {
         let mut wake = Wakes::NONE;
         if line.freed < self.batch {
@@ -315,9 +316,9 @@ impl TagSet {
         wake
     }
 
-    /// `fair`: once a batch of tags is spare, or all that is needed, grants them to waiters of one
-    /// queue, and goes on while that is so. If more could be woken than one call may, those who are
-    /// woken find the others when they ask.
+    /// `fair`: while a batch of tags is spare, or as many as are needed, grants them to waiters of
+    /// one queue. If more waiters could be woken than one call may wake, the requests of those
+    /// woken wake the rest.
     fn wake_by_tags(&self, line: &mut Line) -> Wakes {
         let mut wake = Wakes::NONE;
         while let Some((queue, first)) = self.whose_turn(line) {
@@ -352,12 +353,12 @@ impl TagSet {
         Some((queue, line.queues.first(queue)?))
     }
 
-    /// Free tags that are granted to nobody.
+    /// Returns the number of free tags that are not granted.
     fn spare(&self, line: &Line) -> u32 {
         self.words.free(From::Regular).saturating_sub(line.granted)
     }
 
-    /// `plain`, `elastic`: these wake somebody. `fair` counts what is free instead.
+    /// `plain`, `elastic`: counts freed tags towards a wake-up. `fair` counts free tags instead.
     const fn count_freed(&self, line: &mut Line, tags: u32) {
         if !self.is_fair() {
             line.freed += tags;
@@ -386,12 +387,12 @@ impl TagSet {
     }
 }
 
-/// The published mechanism has eight queues and wakes by eights.
+/// Wake-up batch of the published mechanism, which has eight queues.
 const EIGHT: u32 = 8;
-/// A request of eight pieces holds one tag and seven of the reserve. At least 1: then a request
-/// that fails for want of reserve leaves as many tags taken as the set has, which will wake it.
+/// A request of eight pieces holds one tag and seven of the reserve. At least 1: a request that
+/// finds the reserve empty then leaves as many tags taken as the set has, which will wake it.
 const RESERVE_PER_TAG: u32 = 7;
-/// Far more than any queue has, and tags with their reserve are still counted in 32 bits.
+/// Far more than any queue has; tags and their reserve still fit into 32 bits.
 const TAGS_MAX: u32 = 1 << 24;
 
 const _: () = assert!(EIGHT as usize <= WAKES_MAX, "a batch fits one answer");

@@ -1,34 +1,34 @@
-//! Taken tags: a bitmap spread over words that are cache lines apart.
+//! Bitmap of taken tags, spread over words on separate cache lines.
 //!
 //! ```text
 //! bit 63        bits n…62        bits 0…n-1, n ≤ 32
-//! contended     not there: set   one for each tag: set = taken
+//! contended     unused: set      one for each tag: set = taken
 //! ```
 //!
-//! The bit that says that somebody waits stands in the word itself. So whoever frees a tag
-//! learns in the same step whether anybody waits, and whoever is about to wait learns in the
-//! step that sets the bit whether a tag is free: one of the two always sees the other, on one
+//! The bit that announces waiters is in the word itself. A thread that frees a tag thus learns in
+//! the same atomic operation that there are waiters, and a thread about to wait learns in the
+//! operation that sets the bit that a tag is free: one of the two always sees the other, on one
 //! location and without a fence.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The words of one set.
+/// Words of one set.
 #[derive(Debug)]
 pub(crate) struct TagWords {
     words: Box<[Word]>,
-    /// Tags of each word but the last, as a power of two: 1…32 of them.
+    /// Logarithm to base 2 of the tags in each word but the last: 1…32 tags.
     shift: u32,
-    /// Of the first words; the others are the reserve.
+    /// Tags in the first words; the other words are the reserve.
     regular_words: usize,
 }
 
-/// The right to have one request in flight; given back with [`crate::TagSet::put`].
+/// Right to have one request in flight; returned with [`crate::TagSet::put`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "a tag that is dropped is lost to its set"]
 pub struct Tag(u32);
 
 impl Tag {
-    /// The tag's number, counted from 0; below [`crate::TagSet::capacity`].
+    /// Returns the tag's number, counted from 0; below [`crate::TagSet::capacity`].
     #[must_use]
     #[inline]
     pub const fn index(&self) -> usize {
@@ -48,9 +48,9 @@ struct Word(AtomicU64);
 /// Tags from which a request may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
-    /// The tags that everybody may have.
+    /// Regular tags.
     Regular,
-    /// Those, and the reserve when they are gone.
+    /// Regular tags, then the reserve.
     All,
 }
 
@@ -71,17 +71,17 @@ impl TagWords {
         }
     }
 
-    /// A hint for the `nth` thread, so that threads begin in words of their own.
+    /// Creates the hint of the `nth` thread, so that threads start in different words.
     pub(crate) const fn hint(&self, nth: usize) -> Hint {
         Hint(nth % self.regular_words)
     }
 
-    /// Above the number of every tag.
+    /// Returns a bound above the number of every tag.
     pub(crate) const fn capacity(&self) -> usize {
         self.words.len() << self.shift
     }
 
-    /// Takes a regular tag; if `polite`, none of a word where somebody waits.
+    /// Takes a regular tag; if `polite`, not from a word with waiters.
     #[inline]
     pub(crate) fn take(&self, hint: &mut Hint, polite: bool) -> Option<Tag> {
         let mut at = hint.0;
@@ -114,13 +114,13 @@ impl TagWords {
         }
     }
 
-    /// Frees a tag; whether somebody waits.
+    /// Frees a tag and returns true if there are waiters.
     #[inline]
     #[expect(clippy::needless_pass_by_value, reason = "the tag is spent")]
     pub(crate) fn put(&self, tag: Tag) -> bool {
         let (at, bit) = (tag.0 >> self.shift, tag.0 & ((1 << self.shift) - 1));
         // AcqRel: Release pairs with Acquire of `take`, so that the next owner sees what this one
-        // did. A subtraction, as processors give back what was there before for no more than that.
+        // did. A subtraction: processors return the previous value of one at no extra cost.
         let before = self.words[at as usize]
             .0
             .fetch_sub(1 << bit, Ordering::AcqRel);
@@ -128,24 +128,25 @@ impl TagWords {
         before & CONTENDED != 0
     }
 
-    /// From now on whoever frees a tag is told that somebody waits. Called under the waiters' lock.
+    /// Marks the words: each thread that frees a tag learns of the waiters. Called under their
+    /// lock.
     pub(crate) fn set_contended(&self) {
         for word in &self.words {
             word.0.fetch_or(CONTENDED, Ordering::AcqRel);
         }
     }
 
-    /// Nobody waits any more. Called under the waiters' lock.
+    /// Removes the marks, because there are no waiters left. Called under their lock.
     pub(crate) fn clear_contended(&self) {
         for word in &self.words {
             word.0.fetch_and(!CONTENDED, Ordering::AcqRel);
         }
     }
 
-    /// Returns whether a thread waits, or did a moment ago.
+    /// Returns true if a thread waits, or did shortly before.
     #[inline]
     pub(crate) fn is_contended(&self) -> bool {
-        // Relaxed: a guess that saves a try.
+        // Relaxed: a stale value costs one attempt.
         self.words[0].0.load(Ordering::Relaxed) & CONTENDED != 0
     }
 
@@ -177,7 +178,7 @@ impl Word {
     /// Takes the lowest free tag.
     #[inline]
     fn take(&self, polite: bool) -> Option<u32> {
-        // Relaxed: a guess, which the exchange checks.
+        // Relaxed: a stale value costs a retry; the exchange below validates it.
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             let free = !seen & !CONTENDED;
@@ -200,10 +201,9 @@ impl Word {
     }
 }
 
-/// The bit of a word that says that somebody waits.
+/// Bit of a word that announces waiters.
 const CONTENDED: u64 = 1 << 63;
-/// The largest power of two beside that bit, so that a tag's number needs no division.
+/// Largest power of two that leaves room for that bit: a tag's number needs no division.
 const TAGS_PER_WORD_MAX: u32 = 32;
-/// Words that a set is spread over if it is not larger than they are: with more than the cores
-/// of a socket's cluster little is gained. A guess.
+/// Words over which a small set is spread: more than the cores of one cluster gain little. A guess.
 const WORDS_WANTED: u32 = 8;

@@ -1,18 +1,18 @@
 //! Waiters for tags: eight queues, linked by the waiters' numbers.
 
-/// One who can wait, by a number that its set has room for: a thread, or a job of a simulation.
+/// Number of a waiter, below the limit of its set: a thread, or a job of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(u32);
 
 impl WaiterId {
-    /// The waiter with this number, counted from 0.
+    /// Creates the waiter with this number, counted from 0.
     #[must_use]
     #[inline]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The waiter's number, to index a table with.
+    /// Returns the waiter's number, as an index.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -29,13 +29,13 @@ pub struct Wakes {
 }
 
 impl Wakes {
-    /// Nobody.
+    /// Empty list.
     pub(crate) const NONE: Self = Self {
         waiters: [WaiterId(0); WAKES_MAX],
         count: 0,
     };
 
-    /// The waiters, in the order in which they are to be woken.
+    /// Iterates over the waiters, in the order in which to wake them.
     #[must_use]
     #[inline]
     pub fn waiters(&self) -> &[WaiterId] {
@@ -55,22 +55,22 @@ impl Wakes {
 /// State of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It does not wait.
+    /// Not waiting.
     Idle,
-    /// It stands in this queue.
+    /// In this queue.
     Queued { queue: usize },
-    /// It has been woken and has not asked again yet.
+    /// Woken, and has not repeated its request yet.
     Woken,
 }
 
-/// The queues. All of it is behind one lock.
+/// The queues, protected by one lock.
 #[derive(Debug)]
 pub(crate) struct WaitQueues {
     waiters: Box<[Waiter]>,
     queues: [Queue; QUEUES],
-    /// The queue that the next waiter joins.
+    /// Queue that the next waiter joins.
     join: usize,
-    /// All that are queued.
+    /// Number of queued waiters.
     pub(crate) waiting: u32,
     /// Number of tags that all queued waiters need.
     pub(crate) needed: u32,
@@ -117,12 +117,12 @@ impl WaitQueues {
         self.waiters[waiter.index()].need
     }
 
-    /// The waiter has its tags, or gave up, after it was woken.
+    /// Ends the wait of a woken waiter, which has its tags or gave up.
     pub(crate) fn set_idle(&mut self, waiter: WaiterId) {
         self.waiters[waiter.index()].state = State::Idle;
     }
 
-    /// Puts a waiter at the end of the next queue in rotation.
+    /// Appends a waiter to the next queue in rotation.
     pub(crate) fn join(&mut self, waiter: WaiterId, need: u32) {
         let queue = self.join;
         self.join = (queue + 1) % QUEUES;
@@ -142,7 +142,7 @@ impl WaitQueues {
         self.needed += need;
     }
 
-    /// Takes a waiter out of its queue, wherever in it it stands.
+    /// Removes a waiter from its queue, at any position.
     pub(crate) fn leave(&mut self, waiter: WaiterId, state: State) {
         let Waiter {
             state: State::Queued { queue },
@@ -171,20 +171,20 @@ impl WaitQueues {
         self.queues[queue].first
     }
 
-    /// The first queue in rotation from `queue` on where anybody waits.
+    /// Returns the first queue in rotation, from `queue` on, with waiters.
     pub(crate) fn next_from(&self, queue: usize) -> Option<usize> {
         let mut rotation = (queue..QUEUES).chain(0..queue);
         rotation.find(|&queue| self.queues[queue].len > 0)
     }
 
-    /// The longest queue; of several, the first from `queue` on.
+    /// Returns the longest queue; of equally long ones, the first from `queue` on.
     pub(crate) fn longest_from(&self, queue: usize) -> Option<usize> {
         let longest = self.queues.iter().map(|queue| queue.len).max()?;
         let mut rotation = (queue..QUEUES).chain(0..queue);
         rotation.find(|&queue| longest > 0 && self.queues[queue].len == longest)
     }
 
-    /// By how much the longest queue is longer than the shortest.
+    /// Returns the difference between the longest and the shortest queue.
     pub(crate) fn imbalance(&self) -> u32 {
         let lens = || self.queues.iter().map(|queue| queue.len);
         lens().max().unwrap_or(0) - lens().min().unwrap_or(0)
@@ -193,5 +193,5 @@ impl WaitQueues {
 
 /// Number of queues, as in the published mechanism.
 pub(crate) const QUEUES: usize = 8;
-/// The most that one call wakes; a batch of the published mechanism.
+/// Largest number of waiters that one call wakes; a batch of the published mechanism.
 pub(crate) const WAKES_MAX: usize = 8;

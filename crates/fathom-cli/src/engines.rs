@@ -3,7 +3,8 @@
 use fathom_engine::Registry;
 use fathom_net::NVME_TCP;
 
-/// The engines that a job can name: the built-in ones, and those of other crates, each by a line
+/// Returns the engines that a job can name: the built-in ones, and those of other crates, each by a
+/// line
 /// of its own.
 pub(crate) fn registry() -> Registry {
     Registry::built_in().with(NVME_TCP)

@@ -187,7 +187,7 @@ fn run_and_report(
     Ok(ended(&record, interrupts.count() > 0))
 }
 
-/// Warning that explains a run shorter than requested and an exit code other than 0.
+/// Returns the warning that explains a run shorter than requested and an exit code other than 0.
 fn interrupted(signal: i32) -> Warning {
     Warning {
         code: "interrupted".into(),

@@ -123,7 +123,8 @@ pub struct SlotLimit {
 }
 
 impl EngineInfo {
-    /// A synchronous engine on local files that honours `direct=1`, without options of its own.
+    /// Creates the facts of a synchronous engine on local files that honours `direct=1`, without
+    /// options of its own.
     #[must_use]
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Self {
@@ -213,19 +214,19 @@ pub struct OptionWord {
 }
 
 impl EngineOption {
-    /// An option that may stand bare; off by default.
+    /// Creates an option that needs no value; off by default.
     #[must_use]
     pub const fn flag(name: &'static str, help: &'static str) -> Self {
         Self::new(name, OptionKind::Flag, "0", help, name)
     }
 
-    /// An option of 0 or 1; 0 by default.
+    /// Creates an option of 0 or 1; 0 by default.
     #[must_use]
     pub const fn boolean(name: &'static str, help: &'static str, example: &'static str) -> Self {
         Self::new(name, OptionKind::Bool, "0", help, example)
     }
 
-    /// A whole number within bounds, without a default.
+    /// Creates an integer option within bounds, without a default.
     #[must_use]
     pub const fn int(
         name: &'static str,
@@ -237,13 +238,13 @@ impl EngineOption {
         Self::new(name, OptionKind::Int { min, max }, "", help, example)
     }
 
-    /// Any text, without a default.
+    /// Creates an option that accepts any text, without a default.
     #[must_use]
     pub const fn text(name: &'static str, help: &'static str, example: &'static str) -> Self {
         Self::new(name, OptionKind::Text, "", help, example)
     }
 
-    /// One of some words, without a default.
+    /// Creates an option with a fixed set of words, without a default.
     #[must_use]
     pub const fn choice(
         name: &'static str,
@@ -272,13 +273,13 @@ impl EngineOption {
         }
     }
 
-    /// The option with this default.
+    /// Returns the option with this default.
     #[must_use]
     pub const fn default(self, default: &'static str) -> Self {
         Self { default, ..self }
     }
 
-    /// The option with an effect that other parts of a run have to know.
+    /// Returns the option with an effect that other parts of a run have to know.
     #[must_use]
     pub const fn effect(self, effect: OptionEffect) -> Self {
         Self {
@@ -287,7 +288,7 @@ impl EngineOption {
         }
     }
 
-    /// The option with a difference from fio's.
+    /// Returns the option with a difference from fio's.
     #[must_use]
     pub const fn different(self, different: &'static str) -> Self {
         Self { different, ..self }
@@ -326,7 +327,7 @@ impl EngineValues {
         Some(self.values.remove(index).1)
     }
 
-    /// The values with this flag, boolean or number set.
+    /// Returns the values with this flag, boolean or number set.
     #[must_use]
     pub fn with(mut self, option: &EngineOption, number: u64) -> Self {
         self.set(option.name, OptionValue::Number(number));
@@ -339,7 +340,7 @@ impl EngineValues {
         matches!(self.get(option.name), Some(OptionValue::Number(1..)))
     }
 
-    /// The number given for an option.
+    /// Returns the number given for an option.
     #[must_use]
     pub fn number(&self, option: &EngineOption) -> Option<u64> {
         match self.get(option.name)? {
@@ -348,7 +349,7 @@ impl EngineValues {
         }
     }
 
-    /// The text or word given for an option.
+    /// Returns the text or word given for an option.
     #[must_use]
     pub fn text(&self, option: &EngineOption) -> Option<&str> {
         match self.get(option.name)? {

@@ -140,7 +140,7 @@ impl Taus88x4 {
     }
 }
 
-/// One number of each of four.
+/// Returns the next number of each of the four generators.
 #[inline]
 fn next_four(state: &mut [[u32; 4]; 3]) -> [u32; 4] {
     let [a, b, c] = state;
@@ -267,7 +267,7 @@ fn below_wide(bound: u64, r: u64) -> u64 {
     ((u128::from(bound) * u128::from(r)) >> 64) as u64
 }
 
-/// The output function of [`SplitMix64`]: a bijection of 64-bit numbers.
+/// Applies the output function of [`SplitMix64`]: a bijection of 64-bit numbers.
 #[inline]
 const fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -8,7 +8,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a tool for whoever works on the engines"
+    reason = "a tool for engine developers"
 )]
 
 use fathom_core::{Completion, Direction, Engine, EngineValues, FileIndex, Op, OpKind, Slot};

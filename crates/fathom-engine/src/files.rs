@@ -148,13 +148,13 @@ impl Files {
         self.open.iter().rev().all(Option::is_some)
     }
 
-    /// The open file, if it is.
+    /// Returns the file if it is open.
     #[inline]
     pub(crate) fn descriptor(&self, file: FileIndex) -> Descriptor<'_> {
         self.open[file.index()].as_ref().map(File::as_fd)
     }
 
-    /// The open file, if it is.
+    /// Returns the file if it is open.
     pub(crate) fn get(&self, file: FileIndex) -> Option<&File> {
         self.open[file.index()].as_ref()
     }

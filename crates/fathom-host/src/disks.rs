@@ -140,7 +140,8 @@ impl Counters {
     }
 }
 
-/// Growth of a counter. The kernel prints times as 32-bit values, which wrap after 49 days.
+/// Returns the growth of a counter. The kernel prints times as 32-bit values, which wrap after 49
+/// days.
 fn grown(before: u64, after: u64) -> u64 {
     after
         .checked_sub(before)

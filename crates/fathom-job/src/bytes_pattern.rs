@@ -50,7 +50,7 @@ pub(crate) fn read<'t>(
     Ok(bytes)
 }
 
-/// Blanks, which only a decimal number may follow, as in fio.
+/// Skips blanks, which only a decimal number may follow, as in fio.
 fn blanks(piece: Piece<'_>) -> Result<usize, Problem> {
     let rest = piece.text.trim_start_matches([' ', '\t']);
     let hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
@@ -108,7 +108,8 @@ fn before_next(piece: Piece<'_>, from: usize, digits: usize) -> usize {
     digits - usize::from(another && digits > 1)
 }
 
-/// A decimal of 32 bits, little endian: without high zero bytes if positive, all four bytes if
+/// Reads a decimal of 32 bits, little endian: without high zero bytes if positive, all four bytes
+/// if
 /// negative.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let sign = usize::from(piece.text.starts_with(['-', '+']));

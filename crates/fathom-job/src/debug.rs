@@ -69,7 +69,7 @@ pub fn option_lines(plan: &Plan, process: u32) -> String {
     lines
 }
 
-/// A steady-state threshold in fio's words; fio's own tests look for them.
+/// Returns a steady-state threshold in fio's words; fio's own tests look for them.
 fn steady_line(steady: SteadyState) -> String {
     let limit = steady.limit;
     match steady.figure {

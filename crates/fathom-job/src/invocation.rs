@@ -13,7 +13,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The prefix of messages.
+    /// Returns the prefix of messages.
     #[must_use]
     pub const fn program(self) -> &'static str {
         match self {

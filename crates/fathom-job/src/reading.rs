@@ -143,7 +143,7 @@ pub(crate) fn integer(
     })
 }
 
-/// An integer that may be negative.
+/// Reads an integer that may be negative.
 pub(crate) fn signed(text: &str, kb_base: u64, (min, max): (i64, i64)) -> Option<Reading<i64>> {
     parts(text, EffectiveEntry::First, |rest| {
         let value = count(rest, kb_base)?.cast_signed();
@@ -168,7 +168,7 @@ pub(crate) fn size(text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> 
     })
 }
 
-/// A time.
+/// Reads a time.
 pub(crate) fn time(text: &str, bare: Bare) -> Option<Reading<Nanos>> {
     parts(text, EffectiveEntry::First, |rest| moment(rest, bare))
 }

@@ -18,18 +18,18 @@ impl<'a> Vocabulary<'a> {
         Self { engines }
     }
 
-    /// All engines.
+    /// Returns all engines.
     pub(crate) fn engines(self) -> impl Iterator<Item = &'static EngineInfo> + Clone + 'a {
         self.engines.iter().copied()
     }
 
-    /// The engine that this name means.
+    /// Returns the engine that this name means.
     pub(crate) fn engine(self, name: &str) -> Option<&'static EngineInfo> {
         let exact = self.engines().find(|info| info.name == name);
         exact.or_else(|| self.engines().find(|info| info.is_called(name)))
     }
 
-    /// The engine of a job that names none; as in fio `psync`, where there is one.
+    /// Returns the engine of a job that names none: as in fio `psync`, if it is registered.
     pub(crate) fn default_engine(self) -> &'static EngineInfo {
         let default = self.engine(DEFAULT.name);
         default
@@ -37,7 +37,8 @@ impl<'a> Vocabulary<'a> {
             .unwrap_or(&DEFAULT)
     }
 
-    /// The option of this name or alias: of every job, of a job with this engine, or of a job with
+    /// Returns the option of this name or alias: of every job, of a job with this engine, or of a
+    /// job with
     /// another one.
     pub(crate) fn find(self, name: &str, engine: &EngineInfo) -> Option<Row> {
         let own = || engine.option(name);
@@ -46,12 +47,12 @@ impl<'a> Vocabulary<'a> {
         table::find(name).copied().or_else(of_engine)
     }
 
-    /// The option of this name or alias, whichever engine it belongs to.
+    /// Returns the option of this name or alias, whichever engine it belongs to.
     pub(crate) fn find_any(self, name: &str) -> Option<Row> {
         self.find(name, self.default_engine())
     }
 
-    /// The options that belong to engines, one for each name.
+    /// Returns the options that belong to engines, one for each name.
     pub(crate) fn engine_rows(self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
         for option in self.engines().flat_map(|info| info.options) {
@@ -62,12 +63,12 @@ impl<'a> Vocabulary<'a> {
         rows
     }
 
-    /// All options.
+    /// Returns all options.
     pub(crate) fn rows(self) -> impl Iterator<Item = Row> + use<> {
         table::rows().copied().chain(self.engine_rows())
     }
 
-    /// The engines with which a job can have an option; none for all.
+    /// Returns the engines with which a job can have an option; none for all.
     pub(crate) fn engines_of(self, row: &Row) -> Vec<&'static str> {
         if row.is_general() {
             return Vec::new();
@@ -78,7 +79,7 @@ impl<'a> Vocabulary<'a> {
 }
 
 impl Row {
-    /// The row of an option that an engine brings along.
+    /// Returns the row of an engine's own option.
     fn of_engine(option: &'static fathom_core::EngineOption) -> Self {
         let kind = match option.kind {
             OptionKind::Flag => {

@@ -22,7 +22,7 @@ pub struct PlotLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// The picture.
+/// Returns the picture.
 #[must_use]
 pub fn svg(title: &str, panels: &[Panel]) -> String {
     let count = panels.iter().fold(0.0, |count, _| count + 1.0);

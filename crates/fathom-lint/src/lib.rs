@@ -151,7 +151,7 @@ impl RuleMatch {
     }
 }
 
-/// All rules, by subject.
+/// Returns all rules, by subject.
 fn table() -> impl Iterator<Item = &'static Rule> {
     let subjects = [
         cache::RULES,

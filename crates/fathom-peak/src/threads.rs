@@ -164,7 +164,7 @@ fn gather(
     Ok(outcome)
 }
 
-/// Body of one measuring thread.
+/// Runs one measuring thread.
 fn measure_thread(
     number: u32,
     shared: &ThreadsState<'_>,

@@ -1,4 +1,4 @@
-//! JSON in fio's layout: `"key" : value`, two blanks per level, floats with six decimals.
+//! JSON in fio's layout: `"key" : value`, two spaces per level, floats with six decimals.
 //!
 //! Scripts find the document in mixed output by its layout: the outer braces are alone on their
 //! lines, and there is no empty line between them.

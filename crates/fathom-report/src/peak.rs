@@ -64,7 +64,7 @@ pub fn peak_sweep(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
     aligned(&rows)
 }
 
-/// Formats rows as right-aligned columns, two blanks apart.
+/// Formats rows as right-aligned columns, two spaces apart.
 #[must_use]
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

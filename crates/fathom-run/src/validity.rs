@@ -302,7 +302,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     Some(validity("queue_depth", ok, sentence, figures))
 }
 
-/// Checks whether the files fit into memory, from where they would soon be read.
+/// Checks whether the files fit into memory, which would soon serve their reads.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let memory = run.memory;
     if !seen.setup.has_local_files() || memory.bytes == 0 || moved(seen) == 0 {

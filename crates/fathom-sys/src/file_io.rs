@@ -58,7 +58,7 @@ pub fn write(file: Descriptor<'_>, buffer: &[u8]) -> i32 {
 pub struct RwFlags(i32);
 
 impl RwFlags {
-    /// Poll for completion, fail rather than block, drop pages after use.
+    /// Creates flags: poll for completion, fail rather than block, drop pages after use.
     #[must_use]
     pub const fn new(hipri: bool, nowait: bool, uncached: bool) -> Self {
         let mut bits = 0;

@@ -121,7 +121,7 @@ impl Lease {
         &self.path
     }
 
-    /// The locked file or folder.
+    /// Returns the path of the locked file or directory.
     #[must_use]
     pub const fn file(&self) -> &File {
         &self.file

@@ -96,7 +96,7 @@ fn no_block_device(path: &Path, tree: &BlockTree) -> TraceError {
     }
 }
 
-/// Error for devices that remap bios and have no requests: RAID, device mapper, zram.
+/// Returns the error for devices that remap bios and have no requests: RAID, device mapper, zram.
 fn no_queue(disk: &HostDevice) -> TraceError {
     TraceError::NoQueue {
         disk: disk.name.clone(),

@@ -42,7 +42,7 @@ pub fn distribution_file(
     }
     if latencies.iter().all(|all| all.count() == 0) && problems.is_empty() {
         let why = "there are no latencies to save: no job completed an op in the measured time";
-        let hint = "look why above; a shorter `ramp_time` or a longer `runtime` may help";
+        let hint = "see the reason above; a shorter `ramp_time` or a longer `runtime` may help";
         problems.push(RunProblem::new(ProblemKind::NothingRecorded, why).hint(hint));
     }
     if !problems.is_empty() {

@@ -62,7 +62,7 @@ impl Content {
     }
 }
 
-/// Compressible part: the pattern, or zeros.
+/// Fills the compressible part: with the pattern, or zeros.
 fn fill_fixed(fixed: &BufferFill, buffer: &mut [u8]) {
     match fixed {
         BufferFill::Pattern(pattern) => repeat(pattern, buffer),

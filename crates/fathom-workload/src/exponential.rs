@@ -15,10 +15,7 @@ impl Exponential {
     /// Returns `mean` times an exponentially distributed factor: −ln(1 − u), u uniform in [0, 1).
     pub(crate) fn scale(&mut self, mean: u128) -> u128 {
         let uniform = (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a cast ends at the largest number"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
         let scaled = (-libm::log(1.0 - uniform) * mean as f64) as u128;
         scaled
     }

@@ -61,7 +61,7 @@ pub struct Stamp {
 }
 
 impl Verifier {
-    /// A verifier for a job that writes blocks of these sizes.
+    /// Creates the verifier of a job that writes blocks of these sizes.
     ///
     /// # Errors
     /// The blocks are too small for a header.
@@ -94,7 +94,7 @@ impl Verifier {
         })
     }
 
-    /// No op that this verifier was made for is shorter.
+    /// Returns a lower bound on the length of the job's ops.
     pub(crate) const fn smallest(&self) -> u32 {
         self.interval
     }
@@ -176,7 +176,7 @@ impl Verifier {
         (checksum.digest)(payload, &mut head[HEADER_BYTES..]);
     }
 
-    /// The pattern of the block at this offset.
+    /// Returns the pattern of the block at this offset.
     fn pattern_at(&self, offset: u64) -> Cow<'_, [u8]> {
         let mut pattern = Cow::Borrowed(&self.pattern[..]);
         for &place in &self.offsets {
@@ -258,7 +258,7 @@ fn check_pattern(block: &[u8], pattern: &[u8]) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// The longest distance that every block's length is a multiple of.
+/// Returns the greatest common divisor of the block lengths.
 fn interval_of(sizes: &SizeChoice) -> u32 {
     match sizes {
         SizeChoice::Fixed(size) => *size,
@@ -285,7 +285,7 @@ fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
     block[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// The little-endian number of `count` bytes, at most 8.
+/// Reads a little-endian number of `count` bytes, at most 8.
 fn number(block: &[u8], at: usize, count: usize) -> u64 {
     block[at..at + count]
         .iter()

@@ -294,7 +294,7 @@ mod tests {
         name.strip_prefix("fathom-").unwrap_or(name)
     }
 
-    /// All crates below `from`, by their short names; with repetitions.
+    /// Returns all crates below `from`, by their short names; with repetitions.
     fn reached(from: &str) -> Vec<&'static str> {
         let row = |name: &str| ALLOWED.iter().find(|(known, _)| short(known) == name);
         let below = |name| row(name).map_or(&[][..], |(_, below)| *below);

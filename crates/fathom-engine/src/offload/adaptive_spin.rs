@@ -23,7 +23,7 @@ pub(crate) enum WakeSource {
 impl WakeSource {
     /// Returns the interval at which a spinning thread yields its processor, because the thread
     /// that produces the event may be queued on the same one. That happens mostly in virtual
-    /// machines: an idle virtual CPU has been taken away by the host, and the guest's scheduler
+    /// machines: the host has descheduled an idle virtual CPU, and the guest's scheduler
     /// avoids it.
     ///
     /// Measured where the kernel passes io_uring's ops to its own worker threads: yielding every

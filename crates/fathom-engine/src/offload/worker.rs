@@ -255,7 +255,7 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
 
     /// Opens all files before any op is taken: a worker that cannot (out of descriptors, or a file
     /// was removed) does not start, so it fails no op. The first worker, which the job cannot do
-    /// without, fails for lack of descriptors, or if nobody else has opened the files; other errors
+    /// without, fails for lack of descriptors, or if the submitter opens no files; other errors
     /// become errors of ops.
     fn open_all(&mut self) -> Result<(), EngineError> {
         let optional = self.number > 0;

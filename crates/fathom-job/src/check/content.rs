@@ -83,7 +83,7 @@ impl JobCheck<'_> {
         }
     }
 
-    /// The working set must leave room for its own unique blocks.
+    /// Checks that the working set leaves room for its own unique blocks.
     pub(super) fn working_set(&mut self) {
         let content = &self.layer.options.content;
         let (repeats, set) = (

@@ -31,7 +31,7 @@ impl Known {
     }
 }
 
-/// All entries, in fio's order.
+/// Returns all entries, in fio's order.
 pub(crate) fn all() -> &'static [Known] {
     static ALL: OnceLock<Vec<Known>> = OnceLock::new();
     ALL.get_or_init(|| TEXT.lines().filter_map(known).collect())

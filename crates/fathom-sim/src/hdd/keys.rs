@@ -45,7 +45,7 @@ pub(crate) fn read(fields: &dyn Parameters, capacity: u64) -> Option<Arc<dyn Mod
     }))
 }
 
-/// Evenly wide zones, from the rate of the outermost to that of the innermost.
+/// Returns zones of equal width, from the rate of the outermost to that of the innermost.
 fn zones(fields: &dyn Parameters, capacity: u64) -> Vec<Zone> {
     let outer = fields.rate("outer_mb_per_s");
     let inner = fields.rate("inner_mb_per_s");

@@ -75,7 +75,7 @@ pub(crate) fn read(fields: &dyn Parameters, capacity: u64) -> Option<Arc<dyn Mod
     Some(Arc::new(config))
 }
 
-/// A die that is slower than the others, and how many times.
+/// Reads the die that is slower than the others, and by which factor.
 fn slow_die(fields: &dyn Parameters, dies: u32) -> Option<(u32, u32)> {
     let slow = fields.table("slow_die", true)?;
     let die = slow.count("die", 0..=dies.saturating_sub(1), None);

@@ -20,7 +20,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Identity of the file that `metadata` describes.
+    /// Returns the identity of the file that `metadata` describes.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         Self {

@@ -114,7 +114,7 @@ const RETRY: Nanos = Nanos::from_millis(10);
 /// that other programs free comes sooner, or not soon).
 pub(super) const RETRIES: u32 = 100;
 
-/// Error for a call that took no entry and returned none.
+/// Returns the error of a call that took no entry and returned none.
 #[cold]
 pub(super) fn no_room() -> io::Error {
     io::Error::from_raw_os_error(libc::EAGAIN)

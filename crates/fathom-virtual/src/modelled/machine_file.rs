@@ -48,7 +48,7 @@ pub(crate) struct ModelledDevice {
 }
 
 impl MachineModel {
-    /// The machine that `text`, the content of `file`, describes.
+    /// Parses `text`, the content of `file`.
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its line and column.
@@ -78,7 +78,7 @@ impl MachineModel {
         })
     }
 
-    /// The device that a name of a plan stands for: the first one that fits.
+    /// Returns the device that a name of a plan stands for: the first match.
     pub(crate) fn device_of(&self, name: &str) -> Option<usize> {
         let fits = |device: &ModelledDevice| {
             let mut names = device.names.iter();
@@ -87,14 +87,14 @@ impl MachineModel {
         self.devices.iter().position(fits)
     }
 
-    /// The first device, new, with what stands in front of it; nothing if it has no queue.
+    /// Creates the first device and the queue in front of it; `None` if it has no queue.
     #[must_use]
     pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn BlockDevice>)> {
         let device = self.devices.first()?;
         Some((self.host, device.queue?, device.open()))
     }
 
-    /// The machine's devices, new, for so many jobs.
+    /// Creates the machine's devices for this many jobs.
     pub(crate) fn storages(&self, jobs: u32) -> Vec<Box<dyn ModelledStorage>> {
         let each = self.devices.iter();
         each.map(|device| device.storage(self.host, jobs)).collect()

@@ -80,7 +80,7 @@ impl LogEntry {
         }
     }
 
-    /// EntryKind, direction and length in one.
+    /// Packs kind, direction and length into one word.
     #[inline]
     pub(super) const fn tag(kind: EntryKind, direction: Direction, length: u32) -> u32 {
         (length << LENGTH_SHIFT) | ((direction as u32) << DIRECTION_SHIFT) | kind as u32

@@ -32,7 +32,7 @@ impl Histograms {
         self.ends = now + self.every;
     }
 
-    /// End of the current window.
+    /// Returns the end of the current window.
     pub(super) const fn ends(&self) -> Tick {
         self.ends
     }

@@ -70,7 +70,7 @@ impl Windows {
         self.carry = PerDirection::default();
     }
 
-    /// End of the current window.
+    /// Returns the end of the current window.
     pub(super) const fn ends(&self) -> Tick {
         self.ends
     }

@@ -332,7 +332,7 @@ pub(super) fn map_of(mode: MapMode, blocks: u64) -> Result<Option<BlockMap>, Pat
     }
 }
 
-/// Part of the range in which offsets are drawn: all of it, or one zone.
+/// Returns the part of the range in which offsets are drawn: all of it, or one zone.
 fn zone_of(range: FileRange, config: &PatternConfig) -> FileRange {
     let zone = config.zones.map_or(u64::MAX, |zones| zones.range);
     FileRange {

@@ -66,7 +66,8 @@ const fn step(state: u64, feedback: u64) -> u64 {
     (state >> 1) ^ (feedback & (state & 1).wrapping_neg())
 }
 
-/// A bijection of the values of `width` bits that keeps 0: a register's neighbouring values are
+/// Applies a bijection of the values of `width` bits that keeps 0: a register's neighbouring values
+/// are
 /// each other's halves, and block numbers should not be.
 #[inline]
 const fn scattered(value: u64, width: u32) -> u64 {
@@ -177,7 +178,8 @@ mod tests {
         }
     }
 
-    /// The product of two polynomials over one bit, modulo x^width + … of which `low` has the
+    /// Returns the product of two polynomials over one bit, modulo x^width + … of which `low` has
+    /// the
     /// coefficients below the highest.
     fn product(a: u64, b: u64, width: u32, low: u64) -> u64 {
         let top = 1 << (width - 1);
