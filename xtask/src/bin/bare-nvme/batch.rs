@@ -1,8 +1,9 @@
 //! Outgoing PDUs of one turn, sent with as few system calls as possible.
 
-use std::hint;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::TcpStream;
+
+use crate::wait::Wait;
 
 /// Headers back to back, with marks where data follow.
 ///
@@ -28,7 +29,12 @@ impl Batch {
     }
 
     /// Sends everything, with gathered writes, and empties the batch.
-    pub(crate) fn send(&mut self, stream: &TcpStream, data: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(
+        &mut self,
+        stream: &TcpStream,
+        data: &[u8],
+        wait: &mut Wait,
+    ) -> io::Result<()> {
         let mut sent = 0;
         for marks in self.marks.chunks(SLICES / 2) {
             let mut slices = [IoSlice::new(&[]); SLICES];
@@ -37,10 +43,10 @@ impl Batch {
                 pair[1] = IoSlice::new(data);
                 sent = mark;
             }
-            write_all(stream, &mut slices[..marks.len() * 2])?;
+            write_all(stream, &mut slices[..marks.len() * 2], wait)?;
         }
         if sent < self.headers.len() {
-            write_all(stream, &mut [IoSlice::new(&self.headers[sent..])])?;
+            write_all(stream, &mut [IoSlice::new(&self.headers[sent..])], wait)?;
         }
         self.headers.clear();
         self.marks.clear();
@@ -48,12 +54,16 @@ impl Batch {
     }
 }
 
-/// Writes all slices; on a non-blocking socket, polls until there is room.
-fn write_all(mut stream: &TcpStream, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+/// Writes all slices, and waits for room where the socket does not.
+fn write_all(
+    mut stream: &TcpStream,
+    mut slices: &mut [IoSlice<'_>],
+    wait: &mut Wait,
+) -> io::Result<()> {
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
             Ok(written) => IoSlice::advance_slices(&mut slices, written),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => hint::spin_loop(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait.pause()?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

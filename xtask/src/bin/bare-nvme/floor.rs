@@ -11,17 +11,18 @@ use crate::batch::Batch;
 use crate::intake::Intake;
 use crate::options::Options;
 use crate::shape::{CID, COMMAND_CID, Kind, RESPONSE_CID, Shape, header};
+use crate::wait::{self, Wait};
 
 /// Serves connections, one thread each, until standard input ends.
 pub(crate) fn serve(options: &Options) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?);
     io::stdout().flush()?;
-    let (shape, busy) = (options.shape, options.busy);
+    let (shape, wait) = (options.shape, options.wait);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // A connection that ends is no error: its peer has measured enough.
-            thread::spawn(move || exchange(&stream, shape, busy));
+            thread::spawn(move || exchange(&stream, shape, wait));
         }
     });
     io::stdin().read_to_end(&mut Vec::new())?;
@@ -29,22 +30,22 @@ pub(crate) fn serve(options: &Options) -> Result<()> {
 }
 
 /// Answers what is there with one gathered write, then waits for more.
-pub(crate) fn exchange(stream: &TcpStream, shape: Shape, busy: bool) -> io::Result<()> {
+pub(crate) fn exchange(stream: &TcpStream, shape: Shape, wait: wait::Kind) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    stream.set_nonblocking(busy)?;
+    let mut wait = Wait::new(stream, wait)?;
     let data = vec![0; usize::try_from(shape.bytes).unwrap_or(usize::MAX)];
     let mut answers = Answers::new(shape);
     let mut intake = Intake::new();
     let mut batch = Batch::default();
     loop {
         if !intake.receive(stream)? {
-            std::hint::spin_loop();
+            wait.pause()?;
             continue;
         }
         while let Some(header) = intake.next()? {
             answers.push(&header, &mut batch);
         }
-        batch.send(stream, &data)?;
+        batch.send(stream, &data, &mut wait)?;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::host::{ENTRIES_MIN, Host};
 use crate::intake::Intake;
 use crate::load::now;
 use crate::options::Options;
+use crate::wait::{self, Wait};
 
 /// Opens connections, prints their number, and keeps them until standard input ends.
 pub(crate) fn hold(options: &Options) -> Result<()> {
@@ -40,7 +41,7 @@ pub(crate) fn time(options: &Options) -> Result<()> {
     let stream = host.queue(1, ENTRIES_MIN)?;
     let mut batch = Batch::default();
     batch.push(&options.shape.command(0, namespace.block_bytes));
-    batch.send(&stream, &[])?;
+    batch.send(&stream, &[], &mut Wait::new(&stream, wait::Kind::Block)?)?;
     let mut intake = Intake::new();
     while intake.next()?.is_none() {
         intake.receive(&stream)?;

@@ -1,6 +1,5 @@
 //! A host that keeps its queues full and counts nothing but their completions.
 
-use std::hint;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -8,20 +7,18 @@ use anyhow::{Context, Result, bail};
 use fathom_nvme::PduType;
 
 use crate::batch::Batch;
-use crate::host::{self, Host};
+use crate::host::{self, Geometry, Host};
 use crate::intake::Intake;
 use crate::options::Options;
 use crate::shape::{
     CID, COMMAND_BYTES, COMMAND_SLBA, Kind, RESPONSE_CID, RESPONSE_STATUS, SHORT_BYTES, Shape, TTAG,
 };
+use crate::wait::{self, Wait};
 
 /// Runs the load and prints a line of JSON.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let (_admin, mut lanes) = connect(options)?;
-    // One queue may sleep in its socket; several are polled.
-    let busy = options.busy || lanes.len() > 1;
     for lane in &mut lanes {
-        lane.stream.set_nonblocking(busy)?;
         lane.start()?;
     }
     exchange(&mut lanes, WARM_UP)?;
@@ -49,7 +46,7 @@ fn connect(options: &Options) -> Result<(Option<Host>, Vec<Lane>)> {
         let open = |_| {
             let stream = TcpStream::connect(address)?;
             stream.set_nodelay(true)?;
-            Ok(Lane::new(stream, options, FLOOR_BLOCK_BYTES, FLOOR_BLOCKS))
+            Lane::new(stream, options, FLOOR_GEOMETRY)
         };
         return Ok((None, (0..options.queues).map(open).collect::<Result<_>>()?));
     };
@@ -59,12 +56,7 @@ fn connect(options: &Options) -> Result<(Option<Host>, Vec<Lane>)> {
     let mut lanes = Vec::new();
     for qid in 1..=options.queues {
         let stream = host.queue(qid, entries.max(host::ENTRIES_MIN))?;
-        lanes.push(Lane::new(
-            stream,
-            options,
-            namespace.block_bytes,
-            namespace.blocks,
-        ));
+        lanes.push(Lane::new(stream, options, namespace)?);
     }
     Ok((Some(host), lanes))
 }
@@ -93,6 +85,7 @@ fn completed(lanes: &[Lane]) -> u64 {
 /// One queue and its connection.
 struct Lane {
     stream: TcpStream,
+    wait: Wait,
     shape: Shape,
     /// One command for each CID; only the first block changes.
     commands: Vec<[u8; COMMAND_BYTES]>,
@@ -107,23 +100,29 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(stream: TcpStream, options: &Options, block_bytes: u32, blocks: u64) -> Self {
+    fn new(stream: TcpStream, options: &Options, namespace: Geometry) -> Result<Self> {
         let shape = options.shape;
-        let per_command = u64::from(shape.bytes / block_bytes).max(1);
-        Self {
+        let per_command = u64::from(shape.bytes / namespace.block_bytes).max(1);
+        // One queue may sleep in its socket; several are polled.
+        let wait = match options.queues {
+            1 => options.wait,
+            _ => wait::Kind::Poll,
+        };
+        Ok(Self {
+            wait: Wait::new(&stream, wait)?,
             stream,
             shape,
             commands: (0..options.depth)
-                .map(|cid| shape.command(cid, block_bytes))
+                .map(|cid| shape.command(cid, namespace.block_bytes))
                 .collect(),
             data: vec![0x5a; usize::try_from(shape.bytes).unwrap_or(usize::MAX)],
             intake: Intake::new(),
             batch: Batch::default(),
-            places: (blocks / per_command).max(1),
+            places: (namespace.blocks / per_command).max(1),
             blocks: per_command,
             random: SEED,
             completed: 0,
-        }
+        })
     }
 
     /// Fills the queue.
@@ -137,7 +136,7 @@ impl Lane {
     /// Takes what is there and replaces each completed command by a new one.
     fn turn(&mut self) -> Result<()> {
         if !self.intake.receive(&self.stream)? {
-            hint::spin_loop();
+            self.wait.pause()?;
             return Ok(());
         }
         while let Some(header) = self.intake.next()? {
@@ -147,7 +146,8 @@ impl Lane {
     }
 
     fn send(&mut self) -> Result<()> {
-        let sent = self.batch.send(&self.stream, &self.data);
+        let batch = &mut self.batch;
+        let sent = batch.send(&self.stream, &self.data, &mut self.wait);
         sent.context("cannot send")
     }
 
@@ -212,9 +212,11 @@ const SUCCESS: u8 = 1 << 3;
 const TURNS_PER_CLOCK: u32 = 64;
 /// Time for buffers and congestion windows to grow.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// Blocks of the namespace that the floor pretends to have.
-const FLOOR_BLOCK_BYTES: u32 = 4096;
-const FLOOR_BLOCKS: u64 = 8 << 18;
+/// Namespace that the floor pretends to have: 8 GiB.
+const FLOOR_GEOMETRY: Geometry = Geometry {
+    block_bytes: 4096,
+    blocks: 8 << 18,
+};
 /// Arbitrary, but not zero.
 const SEED: u64 = 0x2545_f491_4f6c_dd1d;
 
@@ -231,14 +233,15 @@ mod tests {
     fn check(line: &str) {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let options = Options::parse(&words).expect("good options");
+        let wait = options.wait;
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
         let server = thread::spawn(move || {
             let (stream, _) = listener.accept().expect("a connection");
-            floor::exchange(&stream, options.shape, false)
+            floor::exchange(&stream, options.shape, wait)
         });
         let stream = TcpStream::connect(address).expect("listening");
-        let mut lane = Lane::new(stream, &options, FLOOR_BLOCK_BYTES, FLOOR_BLOCKS);
+        let mut lane = Lane::new(stream, &options, FLOOR_GEOMETRY).expect("a socket");
         lane.start().expect("sent");
         while lane.completed < 10 * u64::from(options.depth) {
             lane.turn().expect("answered");
@@ -251,9 +254,9 @@ mod tests {
     #[test]
     fn every_shape_completes() {
         check("--shape read --bytes 4096 --depth 32");
-        check("--shape read --bytes 131072 --depth 3");
+        check("--shape read --bytes 131072 --depth 3 --wait poll");
         check("--shape capsule --bytes 4096 --depth 100");
-        check("--shape r2t --bytes 4096 --depth 7");
+        check("--shape r2t --bytes 4096 --depth 7 --wait epoll");
         check("--shape r2t --bytes 131072 --depth 1");
     }
 }

@@ -23,6 +23,7 @@ mod join;
 mod load;
 mod options;
 mod shape;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -66,7 +67,8 @@ bare-nvme join ADDRESS     print the milliseconds from the first packet to the f
     --depth N              commands in flight on each queue [default: 32]
     --queues N             queues, one connection each [default: 1]
     --seconds S            seconds of load [default: 1]
-    --busy                 poll the sockets instead of sleeping
+    --wait WAY             block (in reads and writes), epoll or poll [default: block]
+    --busy                 the same as --wait poll
     --nqn NQN              NQN of the subsystem; without it the peer is the floor, which has none
     --connections N        connections of `hold` [default: 1000]
 ";

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::shape::{Kind, Shape};
+use crate::wait;
 
 /// Options of all commands.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(crate) struct Options {
     pub(crate) depth: u16,
     pub(crate) queues: u16,
     pub(crate) seconds: f64,
-    pub(crate) busy: bool,
+    pub(crate) wait: wait::Kind,
     /// NQN of the subsystem; none: the peer is the floor.
     pub(crate) nqn: Option<String>,
     pub(crate) connections: u32,
@@ -30,7 +31,7 @@ impl Options {
             depth: 32,
             queues: 1,
             seconds: 1.0,
-            busy: false,
+            wait: wait::Kind::Block,
             nqn: None,
             connections: 1000,
         };
@@ -45,7 +46,8 @@ impl Options {
                 "--seconds" => options.seconds = number(arg, value()?)?,
                 "--connections" => options.connections = number(arg, value()?)?,
                 "--nqn" => options.nqn = Some(value()?.clone()),
-                "--busy" => options.busy = true,
+                "--wait" => options.wait = wait::Kind::parse(value()?)?,
+                "--busy" => options.wait = wait::Kind::Poll,
                 address if !address.starts_with('-') && options.address.is_none() => {
                     options.address = Some(arg.clone());
                 }
