@@ -22,8 +22,7 @@ fuzz_target!(
 );
 
 /// Returns the target that the environment names, and its watchdog; writes the target's dictionary
-/// the first
-/// time, which is before libFuzzer reads it.
+/// the first time, which is before libFuzzer reads it.
 fn session() -> &'static (&'static Target, Watchdog) {
     SESSION.get_or_init(|| {
         let name = std::env::var("FATHOM_FUZZ_TARGET").unwrap_or_default();

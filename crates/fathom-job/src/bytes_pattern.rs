@@ -109,8 +109,7 @@ fn before_next(piece: Piece<'_>, from: usize, digits: usize) -> usize {
 }
 
 /// Reads a decimal of 32 bits, little endian: without high zero bytes if positive, all four bytes
-/// if
-/// negative.
+/// if negative.
 fn decimal(piece: Piece<'_>, bytes: &mut Vec<u8>) -> Result<usize, Problem> {
     let sign = usize::from(piece.text.starts_with(['-', '+']));
     let digits = piece.text[sign..].bytes();

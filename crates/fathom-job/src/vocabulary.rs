@@ -38,8 +38,7 @@ impl<'a> Vocabulary<'a> {
     }
 
     /// Returns the option of this name or alias: of every job, of a job with this engine, or of a
-    /// job with
-    /// another one.
+    /// job with another one.
     pub(crate) fn find(self, name: &str, engine: &EngineInfo) -> Option<Row> {
         let own = || engine.option(name);
         let others = || self.engines().find_map(|info| info.option(name));

@@ -67,8 +67,7 @@ const fn step(state: u64, feedback: u64) -> u64 {
 }
 
 /// Applies a bijection of the values of `width` bits that keeps 0: a register's neighbouring values
-/// are
-/// each other's halves, and block numbers should not be.
+/// are each other's halves, and block numbers should not be.
 #[inline]
 const fn scattered(value: u64, width: u32) -> u64 {
     let mask = u64::MAX >> (u64::BITS - width);
@@ -179,8 +178,7 @@ mod tests {
     }
 
     /// Returns the product of two polynomials over one bit, modulo x^width + … of which `low` has
-    /// the
-    /// coefficients below the highest.
+    /// the coefficients below the highest.
     fn product(a: u64, b: u64, width: u32, low: u64) -> u64 {
         let top = 1 << (width - 1);
         let mask = u64::MAX >> (u64::BITS - width);

@@ -213,8 +213,7 @@ impl Zipf {
 }
 
 /// Returns the sum of i^−theta for i in 1..=n: the first terms one by one, the rest by the formula
-/// of Euler
-/// and Maclaurin, whose error is then below one part in 10¹².
+/// of Euler and Maclaurin, whose error is then below one part in 10¹².
 fn zeta(n: u64, theta: f64) -> f64 {
     let power = |x: f64| libm::pow(x, -theta);
     let few = n.min(ZETA_TERMS);
@@ -250,8 +249,7 @@ fn normal(random: &mut Taus258, deviation: f64, blocks: u64) -> u64 {
 }
 
 /// Returns the factor that scatters ranks: near the golden section of the blocks, so that
-/// neighbouring
-/// ranks lie far apart, and prime to them.
+/// neighbouring ranks lie far apart, and prime to them.
 fn factor_of(blocks: u64) -> u64 {
     let golden = (u128::from(blocks) * 0x9e37_79b9_7f4a_7c15) >> 64;
     let golden = u64::try_from(golden).unwrap_or(0).max(1);
