@@ -39,6 +39,7 @@ pub struct Controller {
     /// Asynchronous Event Requests held, by command identifier.
     event_requests: Vec<u16>,
     host_id: [u8; 16],
+    health: Health,
     /// I/O queues granted; `None` until the host has asked.
     queues_granted: Option<u16>,
 }
@@ -96,8 +97,14 @@ impl Controller {
             event_mask: 0,
             event_requests: Vec::with_capacity(ASYNC_EVENT_REQUESTS.into()),
             host_id,
+            health: Health::default(),
             queues_granted: None,
         }
+    }
+
+    /// Sets the counters that the health page reports.
+    pub const fn set_health(&mut self, health: Health) {
+        self.health = health;
     }
 
     /// Handles a command of the admin queue with the data that came with it.
@@ -316,7 +323,7 @@ impl Controller {
             }
             (_, Some(_)) => return Err(invalid),
             (LogPage::ERROR, _) => vec![0; 64 * usize::from(crate::identify::ERROR_ENTRIES)],
-            (LogPage::SMART, _) => Health::default().encode().to_vec(),
+            (LogPage::SMART, _) => self.health.encode().to_vec(),
             (LogPage::FIRMWARE, _) => firmware_page(&self.subsystem.firmware).to_vec(),
             (LogPage::CHANGED_NAMESPACES, _) => vec![0; 4096],
             (LogPage::EFFECTS, _) => effects_page(&ADMIN, &IO, &IO_CHANGING).to_vec(),
@@ -326,9 +333,10 @@ impl Controller {
             .ok()
             .filter(|&from| from < page.len());
         let from = from.ok_or(invalid)?;
-        let length = usize::try_from(wanted.length)
-            .unwrap_or(usize::MAX)
-            .min(LOG_BYTES_MAX);
+        let length = usize::try_from(wanted.length).ok();
+        // Refused as a whole: hosts take less data than they asked for as an error of transport.
+        let length = length.filter(|&length| length <= LOG_BYTES_MAX);
+        let length = length.ok_or(invalid)?;
         // A host may ask for more than there is; it gets zeros.
         let mut part: Vec<u8> = page[from..].iter().copied().take(length).collect();
         part.resize(length, 0);
@@ -452,7 +460,7 @@ const READY_TIMEOUT: u64 = 30;
 const KEEP_ALIVE_GRANULARITY: u16 = 10;
 /// SPDK's limit of the silence on a discovery controller without a keep-alive timer.
 const DISCOVERY_SILENCE_MAX: Nanos = Nanos::from_secs(120);
-/// Bytes of a log page per command; hosts read in parts of 4 KiB.
+/// Largest part of a log page per command; hosts read in parts of 4 KiB.
 const LOG_BYTES_MAX: usize = 1 << 17;
 
 const CNS_NAMESPACE: u8 = 0x00;

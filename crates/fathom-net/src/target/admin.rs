@@ -29,15 +29,21 @@ impl Connection {
         flight.admin = Some(Box::new(*command));
         flight.payload = Payload::None;
         flight.state = FlightState::Capsule;
+        flight.drops_data = false;
         if in_capsule > 0 {
             // At most 8 KiB, which the queue has checked.
-            flight.payload = Payload::Page(vec![0; in_capsule as usize]);
+            flight.payload = work.page(vec![0; in_capsule as usize]);
             return;
         }
+        let is_connecting = matches!(self.role, Role::Connecting);
         match requested_bytes(command) {
             0 => self.run_admin(slot, work),
+            // A Connect has its data in its capsule.
+            _ if is_connecting => {
+                self.fail(slot, Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), work);
+            }
             length @ 1..=ADMIN_CAPSULE_BYTES => {
-                flight.payload = Payload::Page(vec![0; length as usize]);
+                flight.payload = work.page(vec![0; length as usize]);
                 flight.state = FlightState::Transfer;
                 let request = self.queue.request_data(slot, length);
                 self.push(&request, None, work);
@@ -53,9 +59,14 @@ impl Connection {
         let Some(command) = flight.admin.take() else {
             return;
         };
+        work.page_bytes -= payload.bytes().len() as u64;
         match &mut self.role {
             Role::Connecting => self.connect(slot, &command, payload.bytes(), work),
             Role::Admin(admin) => {
+                if command.opcode() == Opcode::GET_LOG_PAGE {
+                    let health = work.shared.health(&admin.served);
+                    admin.controller.set_health(health);
+                }
                 let answer = admin.controller.admin(&command, payload.bytes(), work.now);
                 self.answer(slot, answer, work);
                 self.publish_controller(work);
@@ -78,12 +89,16 @@ impl Connection {
 
     /// Sends a page and the response.
     fn send_page(&mut self, slot: u16, data: Vec<u8>, completion: Completion, work: &mut Work) {
+        // The host receives none of its answers.
+        if work.page_bytes > PAGE_BYTES_MAX {
+            return self.fail(slot, Status::INTERNAL_ERROR, work);
+        }
         // Cannot truncate: pages have at most 128 KiB.
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let digest = (self.queue.has_data_digest()).then(|| Digest::of(&data).to_bytes());
         let header = self.queue.data(slot, length, false);
         let encoded = self.queue.encode(&header, length);
-        self.flights.get(slot).payload = Payload::Page(data);
+        self.flights.get(slot).payload = work.page(data);
         let source = (Source::Payload(slot), length);
         (self.out).push_data(encoded.as_bytes(), source, digest, None);
         self.complete(slot, completion, work);
@@ -179,6 +194,7 @@ impl Connection {
         let controller = Controller::new(cntlid, subsystem, served.limits, host, work.now);
         self.role = Role::Admin(Box::new(AdminRole {
             controller,
+            served,
             host_nqn: connect.host_nqn.clone(),
             queues_published: 0,
         }));
@@ -285,6 +301,9 @@ fn refuse(status: Status, cid: u16) -> Completion {
 
 /// Entries of an admin queue that any host may ask for; hosts ask for 32.
 const ADMIN_ENTRIES_MIN: u16 = 128;
+
+/// Data of admin commands on a thread, beyond which answers fail: a thousand log pages.
+const PAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// Direction of the data, in an opcode or the type of a fabrics command.
 const TRANSFER: u8 = 3;

@@ -77,6 +77,7 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct AdminRole {
     pub(crate) controller: Controller,
+    pub(crate) served: Arc<Served>,
     pub(crate) host_nqn: String,
     /// Number of I/O queues that the registry has.
     pub(crate) queues_published: u16,
@@ -165,6 +166,7 @@ impl Connection {
                     budget = budget.saturating_sub(bytes);
                     self.heard_at = work.now;
                     self.counters.received_bytes += bytes as u64;
+                    work.counters.received_bytes += bytes as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -357,6 +359,7 @@ impl Connection {
                     self.is_writable = bytes == length;
                     self.sent_at = work.now;
                     self.counters.sent_bytes += bytes as u64;
+                    work.counters.sent_bytes += bytes as u64;
                     self.out.advance(bytes);
                     while let Some(sent) = self.out.pop_sent() {
                         if let Some(slot) = sent {
@@ -393,7 +396,7 @@ impl Connection {
             Payload::Page(page) if matches!(self.role, Role::Io(_)) => {
                 work.aside_bytes -= page.len() as u64;
             }
-            Payload::Page(_) => {}
+            Payload::Page(page) => work.page_bytes -= page.len() as u64,
         }
     }
 

@@ -9,7 +9,7 @@ use fathom_core::{BlockDevice, Command, CommandData, Finished, OpKind, Tick};
 #[derive(Debug)]
 pub(crate) struct Devices {
     queues: Vec<DeviceQueue>,
-    /// Devices with commands in flight.
+    /// Devices to ask for completions: those with commands in flight, at least.
     busy: Vec<u32>,
     /// Requests that wait for a tag, of any device.
     waiting: usize,
@@ -90,6 +90,17 @@ impl Devices {
         true
     }
 
+    /// Asks all devices for completions: another thread has something for one of them, such as a
+    /// command for a device whose home is here.
+    pub(crate) fn rouse(&mut self) {
+        for (device, queue) in (0_u32..).zip(&mut self.queues) {
+            if !queue.is_busy {
+                queue.is_busy = true;
+                self.busy.push(device);
+            }
+        }
+    }
+
     /// Returns the next command that has completed.
     #[inline]
     pub(crate) fn completed(&mut self, now: Tick) -> Option<(Owner, Finished)> {
@@ -101,7 +112,8 @@ impl Devices {
                 queue.free.push(finished.tag);
                 return Some((queue.owners[finished.tag as usize], finished));
             }
-            if queue.free.len() == queue.owners.len() {
+            // A device may serve other threads, too.
+            if queue.free.len() == queue.owners.len() && queue.device.next().is_none() {
                 queue.is_busy = false;
                 self.busy.swap_remove(place);
             }

@@ -11,6 +11,7 @@ use fathom_sys::epoll::{Epoll, Events, Interest, Readiness};
 
 use super::connection::Connection;
 use super::devices::Devices;
+use super::flight::Payload;
 use super::listener::Listener;
 use super::log::Ended;
 use super::mailbox::{ConnectionId, Message};
@@ -67,6 +68,8 @@ pub(crate) struct Work {
     pub(crate) buffer_bytes: u32,
     /// Bytes of in-capsule data that wait without a buffer.
     pub(crate) aside_bytes: u64,
+    /// Bytes of admin commands' data.
+    pub(crate) page_bytes: u64,
     pub(crate) now: Tick,
     /// Connections with input.
     active: Vec<u32>,
@@ -86,6 +89,8 @@ pub(crate) struct Counters {
     pub(crate) idle_turns: u64,
     pub(crate) receives: u64,
     pub(crate) sends: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
     pub(crate) accepted: u64,
     pub(crate) turned_away: u64,
     pub(crate) refused_connects: u64,
@@ -132,6 +137,7 @@ impl PollGroup {
                 zeros_digest: (0, [0; 4]),
                 buffer_bytes: shared.config.buffers.bytes,
                 aside_bytes: 0,
+                page_bytes: 0,
                 now: clock.now(),
                 active: Vec::new(),
                 dirty: Vec::new(),
@@ -200,6 +206,7 @@ impl PollGroup {
         }
         self.work.counters.idle_turns += u64::from(is_idle);
         if has_mail {
+            self.work.devices.rouse();
             self.take_messages();
         }
         let now = self.work.now;
@@ -313,6 +320,7 @@ impl PollGroup {
         let limits = self.work.shared.config.limits;
         let now = self.work.now;
         self.timers.begin(now);
+        (self.work.shared).publish(self.work.thread, &self.work.namespaces);
         for connection in self.connections.list.iter_mut().flatten() {
             match connection.deadline(&limits) {
                 Some((deadline, reason)) if deadline <= now => {
@@ -358,6 +366,8 @@ impl PollGroup {
             idle_turns: work.counters.idle_turns,
             receives: work.counters.receives,
             sends: work.counters.sends,
+            received_bytes: work.counters.received_bytes,
+            sent_bytes: work.counters.sent_bytes,
             accepted: work.counters.accepted,
             turned_away: work.counters.turned_away,
             refused_connects: work.counters.refused_connects,
@@ -443,6 +453,12 @@ impl Work {
             connection.is_active = true;
             self.active.push(connection.id.index);
         }
+    }
+
+    /// Takes data of an admin command into account.
+    pub(crate) fn page(&mut self, data: Vec<u8>) -> Payload {
+        self.page_bytes += data.len() as u64;
+        Payload::Page(data)
     }
 
     /// Returns the digest of zeros: the same lengths recur.

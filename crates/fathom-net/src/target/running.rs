@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use fathom_block::{Admission, BufferPool, Sharing};
 use fathom_core::BlockDevice;
-use fathom_nvme::QUEUE_ENTRIES_MAX;
+use fathom_nvme::{Health, QUEUE_ENTRIES_MAX};
 use fathom_sys::clock::Clock;
 use fathom_sys::{signals, thread as this_thread};
 
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pool: Arc<BufferPool>,
     census: Mutex<Census>,
+    /// Counters by thread and device, some time old: for the health page.
+    published: Vec<Mutex<Vec<IoCounters>>>,
 }
 
 impl Target {
@@ -68,6 +70,7 @@ impl Target {
             clock: Clock::calibrated(),
             pool: BufferPool::new(config.buffers, sharing),
             census: Mutex::default(),
+            published: (0..config.threads).map(|_| Mutex::default()).collect(),
             config,
         });
         let sockets = sockets.into_iter().map(|(socket, _)| socket).collect();
@@ -170,6 +173,33 @@ impl Drop for Target {
 impl Shared {
     pub(crate) fn census(&self) -> MutexGuard<'_, Census> {
         self.census.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes the counters of a thread.
+    pub(crate) fn publish(&self, thread: u32, counters: &[IoCounters]) {
+        let published = &self.published[thread as usize];
+        let mut published = published.lock().unwrap_or_else(PoisonError::into_inner);
+        published.clear();
+        published.extend_from_slice(counters);
+    }
+
+    /// Returns what the namespaces of a subsystem have done, as published last.
+    pub(crate) fn health(&self, served: &Served) -> Health {
+        let mut sum = IoCounters::default();
+        for published in &self.published {
+            let published = published.lock().unwrap_or_else(PoisonError::into_inner);
+            for namespace in &served.namespaces {
+                if let Some(counters) = published.get(namespace.device as usize) {
+                    sum.merge(counters);
+                }
+            }
+        }
+        Health {
+            read_bytes: sum.read_bytes,
+            written_bytes: sum.written_bytes,
+            reads: sum.reads,
+            writes: sum.writes,
+        }
     }
 
     /// Sends a message to a thread.

@@ -31,6 +31,10 @@ pub struct ThreadStatistics {
     pub receives: u64,
     /// Sends to sockets.
     pub sends: u64,
+    /// Bytes received from sockets, over the present and past connections.
+    pub received_bytes: u64,
+    /// Bytes sent to sockets, likewise.
+    pub sent_bytes: u64,
     /// Connections that the thread accepted, for all.
     pub accepted: u64,
     /// Connections that were refused because of a limit.

@@ -1,5 +1,10 @@
 //! I/O commands and their data.
 
+use std::sync::Arc;
+
+use fathom_block::{Exchange, HomeDevice, Memory, RemoteDevice};
+use fathom_core::{BlockDevice, Geometry, Tick};
+use fathom_net::target::{DeviceError, DeviceFactory};
 use fathom_nvme::{Command, Opcode, Pdu, Status};
 
 use crate::bare_host::{BOTH, BareHost, NO_DIGESTS, h2c, inside, outside, transfer};
@@ -187,5 +192,53 @@ fn one_buffer_serves_a_queue_of_mixed_writes() {
         }
         drop(queue);
         wait_for(&target, |statistics| statistics.buffers_in_use == 0);
+    }
+}
+
+/// Factory of a device that lives on the first thread.
+#[derive(Debug)]
+struct Homed {
+    exchange: Arc<Exchange>,
+    bytes: u64,
+}
+
+impl DeviceFactory for Homed {
+    fn open(&self, thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
+        let exchange = Arc::clone(&self.exchange);
+        Ok(match thread {
+            0 => {
+                let device = Box::new(Memory::new(self.bytes));
+                Box::new(HomeDevice::new(exchange, 0, device))
+            }
+            _ => Box::new(RemoteDevice::new(exchange, 0, thread, self.geometry())),
+        })
+    }
+
+    fn geometry(&self) -> Geometry {
+        Memory::new(self.bytes).geometry()
+    }
+}
+
+#[test]
+fn a_device_of_one_thread_serves_all() {
+    let mut config = config(null(), 3);
+    let wakers = Arc::clone(&config.wakers);
+    config.subsystems[0].namespaces[0].device = Arc::new(Homed {
+        exchange: Exchange::new(3, Arc::new(move |thread| wakers.wake(thread))),
+        bytes: 1 << 20,
+    });
+    let (_target, address, _) = start(config);
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queues: Vec<_> = (1..=6)
+        .map(|qid| admin.io(address, qid, NO_DIGESTS))
+        .collect();
+    for (place, queue) in (0_u8..).zip(&mut queues) {
+        let write = transfer(Opcode::WRITE, 7, u64::from(place) << 13, 8192);
+        queue.succeed(write, &pattern(8192, place));
+    }
+    for (place, queue) in (0_u8..).zip(queues.iter_mut().rev()) {
+        let at = u64::from(5 - place) << 13;
+        let read = queue.succeed(transfer(Opcode::READ, 1, at, 8192), &[]);
+        assert_eq!(read, pattern(8192, 5 - place));
     }
 }

@@ -185,7 +185,15 @@ fn log_pages_are_read_in_parts() {
     );
     // 16 GiB of a page of 512 bytes.
     let all = read(2, 0x1_0000, 0).with_dword(11, 0xffff);
-    assert_eq!(data_of(&mut controller, all).len(), LOG_BYTES_MAX);
+    assert_eq!(result_of(&mut controller, all), Err((0, 2)), "too much");
+    let most = read(2, 0x8000, 0);
+    assert_eq!(data_of(&mut controller, most).len(), LOG_BYTES_MAX);
+    controller.set_health(Health {
+        reads: 7,
+        ..Health::default()
+    });
+    let page = data_of(&mut controller, read(2, 128, 0));
+    assert_eq!(u64_at(&page, 64), 7);
 }
 
 #[test]
