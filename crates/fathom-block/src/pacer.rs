@@ -6,6 +6,8 @@ mod device_speeds;
 mod epoch;
 mod rate;
 mod search;
+mod setting;
+mod sweep;
 mod trial;
 mod tuner;
 
@@ -13,7 +15,7 @@ pub use auto::AutoConfig;
 pub(crate) use auto_shared::AutoShared;
 pub use auto_shared::AutoStatistics;
 pub use rate::{RateConfig, RateStatistics};
-pub use search::Beside;
+pub use setting::Beside;
 pub use tuner::{Tuner, TunerConfig};
 
 use fathom_core::{Nanos, Tick};

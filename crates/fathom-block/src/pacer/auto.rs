@@ -116,9 +116,13 @@ impl AutoPacer {
         Some(wanted)
     }
 
-    /// Takes what is due at the end of a turn.
+    /// Takes what is due once per turn. Of several calls at the same time the first one counts: the
+    /// counters are those of the turn before.
     #[inline]
     pub(super) fn turn(&mut self, now: Tick) {
+        if now == self.turned {
+            return;
+        }
         self.accrue(now);
         self.counts.in_flight = self.speeds.fast_bytes() + self.speeds.slow_bytes();
         self.shared.publish(self.thread, &self.counts);

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use fathom_core::{Nanos, Tick};
 
 use super::epoch::Totals;
-use super::search::{Beside, Search, UNLIMITED, known};
+use super::search::Search;
+use super::setting::{Beside, UNLIMITED, known};
 
 /// Limits for all threads, their counters, and the search that reads these and sets those.
 ///

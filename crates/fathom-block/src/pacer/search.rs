@@ -17,16 +17,9 @@
 use fathom_core::{Nanos, Tick};
 
 use super::epoch::{Epoch, Measured, Totals};
+use super::setting::{Beside, Setting, UNLIMITED, bandwidth};
+use super::sweep::{Chosen, Sweep};
 use super::trial::{Kind, Trial};
-
-/// Limits in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    /// Bytes in flight per thread, of devices that are not slow; [`UNLIMITED`] for no limit.
-    pub(super) limit: u64,
-    /// Slow devices move one part in so many of what the target can; 0: as much as they can.
-    pub(super) slow_part: u32,
-}
 
 /// Evidence for the limit in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,15 +30,6 @@ pub(super) struct Evidence {
     pub(super) changed_at: Tick,
     pub(super) sweeps: u64,
     pub(super) trials: u64,
-}
-
-/// Bandwidth measured at another limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// The other limit: bytes in flight per thread; `None` for no limit.
-    pub limit_bytes: Option<u64>,
-    /// Bytes per second at it.
-    pub bandwidth: u64,
 }
 
 /// State of the search: one for all threads of a target.
@@ -86,30 +70,14 @@ pub(super) struct Search {
 enum Phase {
     /// Too little load to compare anything.
     Idle,
+    /// One epoch without a limit, before a sweep.
+    Opening,
     Sweep(Sweep),
     /// Between trials.
     Hold {
         until: Tick,
     },
     Trial(Trial),
-}
-
-#[derive(Debug)]
-struct Sweep {
-    points: Vec<Point>,
-    at: usize,
-    is_down: bool,
-    /// Largest demand of an epoch.
-    demand: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Point {
-    limit: u64,
-    rate: f64,
-    bandwidth: f64,
-    waited: f64,
-    count: u32,
 }
 
 impl Search {
@@ -182,7 +150,7 @@ impl Search {
             return self.sweep(measured, now);
         }
         match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Idle => self.sweep(measured, now),
+            Phase::Idle | Phase::Opening => self.sweep(measured, now),
             Phase::Sweep(sweep) => self.on_sweep(sweep, measured, now),
             Phase::Hold { until } => self.on_hold(until, measured, now),
             Phase::Trial(trial) => self.on_trial(trial, measured, now),
@@ -193,91 +161,45 @@ impl Search {
     fn sweep(&mut self, measured: &Measured, now: Tick) -> Setting {
         let slow_part = if self.has_slow { self.slow_part } else { 0 };
         self.base = self.base.with_slow_part(slow_part);
-        if self.setting != self.base.with_limit(UNLIMITED) {
-            let sweep = Sweep {
-                points: Vec::new(),
-                at: 0,
-                is_down: true,
-                demand: 0,
-            };
-            self.phase = Phase::Sweep(sweep);
-            return self.base.with_limit(UNLIMITED);
+        let open = self.base.with_limit(UNLIMITED);
+        if self.setting != open {
+            self.phase = Phase::Opening;
+            return open;
         }
         self.must_sweep = false;
         self.evidence.sweeps += 1;
         self.top = measured.peak;
-        let halves = (1..64).map(|power| measured.peak >> power);
-        let halves = halves.take_while(|limit| *limit >= measured.largest.max(1));
-        let limits = std::iter::once(UNLIMITED).chain(halves);
-        let point = |limit| Point {
-            limit,
-            ..Point::default()
-        };
-        let sweep = Sweep {
-            points: limits.map(point).collect(),
-            at: 0,
-            is_down: true,
-            demand: 0,
-        };
-        self.on_sweep(sweep, measured, now)
+        self.on_sweep(Sweep::new(measured), measured, now)
     }
 
     fn on_sweep(&mut self, mut sweep: Sweep, measured: &Measured, now: Tick) -> Setting {
-        if sweep.points.is_empty() {
-            return self.sweep(measured, now);
+        match sweep.add(measured) {
+            Some(limit) => {
+                self.phase = Phase::Sweep(sweep);
+                self.base.with_limit(limit)
+            }
+            None => self.take(&sweep.choose(), now),
         }
-        sweep.demand = sweep.demand.max(measured.demand);
-        let best = sweep
-            .points
-            .iter()
-            .map(|point| point.rate)
-            .fold(0.0, f64::max);
-        let last = sweep.points.len() - 1;
-        let point = &mut sweep.points[sweep.at];
-        point.add(measured);
-        let falls = point.rate < best * SWEEP_FALL;
-        if sweep.is_down && !falls && sweep.at < last {
-            sweep.at += 1;
-        } else if sweep.at > 0 {
-            sweep.is_down = false;
-            sweep.at -= 1;
-        } else {
-            return self.choose(&sweep, now);
-        }
-        let limit = sweep.points[sweep.at].limit;
-        self.phase = Phase::Sweep(sweep);
-        self.base.with_limit(limit)
     }
 
-    /// Chooses the lowest limit that is as good as the best.
-    fn choose(&mut self, sweep: &Sweep, now: Tick) -> Setting {
-        let points = &sweep.points;
-        let best = points.iter().map(|point| point.rate).fold(0.0, f64::max);
-        let open = points[0].rate;
-        let is_good = |point: &Point| {
-            let holds_back = point.waited >= WAITED_MIN || point.rate > open * (1.0 + GAIN_MIN);
-            point.rate >= best * (1.0 - SWEEP_SLACK) && holds_back
-        };
-        let chosen = points.iter().rposition(is_good).unwrap_or(0);
-        let is_as_before = points[chosen].limit == self.base.limit
-            || self.base.limit / 2 < points[chosen].limit
-                && points[chosen].limit / 2 < self.base.limit;
+    /// Makes the limit that a sweep found the base.
+    fn take(&mut self, chosen: &Chosen, now: Tick) -> Setting {
+        let before = self.base.limit;
+        let is_near = |one: u64, other: u64| one == other || one / 2 < other;
+        let is_as_before = is_near(before, chosen.limit) && is_near(chosen.limit, before);
         self.sweep_pause = if is_as_before {
             Nanos::new(self.sweep_pause.get() * 2).min(SWEEP_PAUSE_MAX)
         } else {
             SWEEP_PAUSE_MIN
         };
         self.sweep_again = now + self.sweep_pause;
-        self.evidence.bandwidth = bandwidth(points[chosen].bandwidth);
-        self.evidence.above = (chosen > 0).then(|| points[chosen - 1].beside());
-        let below = points.get(chosen + 1).filter(|point| point.count > 0);
-        self.evidence.below = below.map(Point::beside);
-        self.reference = points[chosen].rate;
-        self.demand = sweep.demand;
+        self.evidence.bandwidth = bandwidth(chosen.bandwidth);
+        (self.evidence.above, self.evidence.below) = (chosen.above, chosen.below);
+        (self.reference, self.demand) = (chosen.rate, chosen.demand);
         self.deviating = 0;
         self.next_kind = 0;
         self.pause = PAUSE_MIN;
-        self.set_base(self.base.with_limit(points[chosen].limit), now);
+        self.set_base(self.base.with_limit(chosen.limit), now);
         self.phase = Phase::Hold { until: now };
         self.base
     }
@@ -403,14 +325,8 @@ impl Search {
 
     /// Records what a trial has shown beside the limit that remains.
     fn note(&mut self, trial: &Trial, is_better: bool) {
-        let candidate = Beside {
-            limit_bytes: known(trial.candidate().limit),
-            bandwidth: bandwidth(trial.candidate_bandwidth()),
-        };
-        let base = Beside {
-            limit_bytes: known(self.base.limit),
-            bandwidth: bandwidth(trial.base_bandwidth()),
-        };
+        let candidate = Beside::new(trial.candidate().limit, trial.candidate_bandwidth());
+        let base = Beside::new(self.base.limit, trial.base_bandwidth());
         let evidence = &mut self.evidence;
         match (trial.kind(), is_better) {
             (Kind::Up | Kind::FarUp, false) => evidence.above = Some(candidate),
@@ -429,73 +345,10 @@ impl Search {
     }
 }
 
-impl Setting {
-    /// No limits.
-    pub(super) const OPEN: Self = Self {
-        limit: UNLIMITED,
-        slow_part: 0,
-    };
-
-    const fn with_limit(self, limit: u64) -> Self {
-        Self { limit, ..self }
-    }
-
-    const fn with_slow_part(self, slow_part: u32) -> Self {
-        Self { slow_part, ..self }
-    }
-}
-
-impl Point {
-    /// Averages with what was measured at the same limit before.
-    fn add(&mut self, measured: &Measured) {
-        let before = f64::from(self.count);
-        let average = |old: f64, new: f64| (old * before + new) / (before + 1.0);
-        self.rate = average(self.rate, measured.rate);
-        self.bandwidth = average(self.bandwidth, measured.bandwidth);
-        self.waited = average(self.waited, measured.waited);
-        self.count += 1;
-    }
-
-    fn beside(&self) -> Beside {
-        Beside {
-            limit_bytes: known(self.limit),
-            bandwidth: bandwidth(self.bandwidth),
-        }
-    }
-}
-
-/// Returns a limit as shown to users.
-pub(super) fn known(limit: u64) -> Option<u64> {
-    (limit != UNLIMITED).then_some(limit)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bytes per second, not negative; the cast saturates"
-)]
-const fn bandwidth(rate: f64) -> u64 {
-    rate as u64
-}
-
 /// Divides by √2.
 const fn step_down(limit: u64) -> u64 {
     limit.saturating_mul(128) / 181
 }
-
-/// Limit that holds nothing back.
-pub(super) const UNLIMITED: u64 = u64::MAX >> 8;
-/// A sweep goes no lower once bandwidth is below this part of the best: what halves from there on
-/// is sure, and costs bandwidth to look at.
-const SWEEP_FALL: f64 = 0.7;
-/// Shortfall from the best of a sweep that may be noise: two epochs are compared with the maximum
-/// of many. Trials tell it from a loss afterwards.
-const SWEEP_SLACK: f64 = 0.015;
-/// Part of the bytes that have to wait at a limit, or it is too high to hold anything back.
-pub(super) const WAITED_MIN: f64 = 0.25;
-/// Gain that recommends a limit at which little waits: fewer buffers alone do not, since a queue
-/// that is empty most of the time would be filled.
-pub(super) const GAIN_MIN: f64 = 0.02;
 /// Difference from the rate at the base that is a change of the load, if it lasts. Larger than any
 /// noise seen, smaller than the effect of a device or host that comes or goes.
 const CHANGE: f64 = 0.2;

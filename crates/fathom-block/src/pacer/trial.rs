@@ -1,7 +1,8 @@
 //! Trial of another setting beside the one in force.
 
 use super::epoch::Measured;
-use super::search::Setting;
+use super::setting::Setting;
+use super::sweep::{GAIN_MIN, WAITED_MIN};
 
 /// Setting that a trial compares with the one in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +127,8 @@ impl Trial {
     /// Returns true if a lower limit makes requests wait, or gains something all the same.
     fn holds_back(&self) -> bool {
         self.kind != Kind::Down
-            || self.tried.average(self.tried.waited) >= super::search::WAITED_MIN
-            || self.gain() > super::search::GAIN_MIN
+            || self.tried.average(self.tried.waited) >= WAITED_MIN
+            || self.gain() > GAIN_MIN
     }
 
     fn gain(&self) -> f64 {
