@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-use fathom_core::{BlockDevice, Command, CommandData, Finished, OpKind, Tick};
+use fathom_core::{BlockDevice, Command, CommandData, Finished, Nanos, OpKind, Tick};
 
 /// Devices of one thread, each with its tags.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(crate) struct Devices {
 struct DeviceQueue {
     device: Box<dyn BlockDevice>,
     in_flight_max: u32,
-    /// By tag.
-    owners: Vec<Owner>,
+    /// Owner and start of each command, by tag.
+    owners: Vec<(Owner, Tick)>,
     free: Vec<u32>,
     waiting: VecDeque<Owner>,
     is_busy: bool,
@@ -32,6 +32,16 @@ struct DeviceQueue {
 pub(crate) struct Owner {
     pub(crate) connection: u32,
     pub(crate) slot: u16,
+}
+
+/// Command that has completed.
+#[derive(Debug)]
+pub(crate) struct Reaped {
+    pub(crate) owner: Owner,
+    pub(crate) device: u32,
+    /// Time that the device took.
+    pub(crate) took: Nanos,
+    pub(crate) finished: Finished,
 }
 
 /// Command without its tag.
@@ -71,7 +81,7 @@ impl Devices {
         now: Tick,
     ) -> bool {
         let queue = &mut self.queues[device as usize];
-        let Some(tag) = queue.take(owner) else {
+        let Some(tag) = queue.take(owner, now) else {
             queue.waiting.push_back(owner);
             self.waiting += 1;
             return false;
@@ -103,14 +113,21 @@ impl Devices {
 
     /// Returns the next command that has completed.
     #[inline]
-    pub(crate) fn completed(&mut self, now: Tick) -> Option<(Owner, Finished)> {
+    pub(crate) fn completed(&mut self, now: Tick) -> Option<Reaped> {
         let mut place = self.busy.len();
         while place > 0 {
             place -= 1;
-            let queue = &mut self.queues[self.busy[place] as usize];
+            let device = self.busy[place];
+            let queue = &mut self.queues[device as usize];
             if let Some(finished) = queue.device.completed(now) {
                 queue.free.push(finished.tag);
-                return Some((queue.owners[finished.tag as usize], finished));
+                let (owner, started) = queue.owners[finished.tag as usize];
+                return Some(Reaped {
+                    owner,
+                    device,
+                    took: finished.at.since(started),
+                    finished,
+                });
             }
             // A device may serve other threads, too.
             if queue.free.len() == queue.owners.len() && queue.device.next().is_none() {
@@ -169,16 +186,16 @@ impl Devices {
 
 impl DeviceQueue {
     #[inline]
-    fn take(&mut self, owner: Owner) -> Option<u32> {
+    fn take(&mut self, owner: Owner, now: Tick) -> Option<u32> {
         if let Some(tag) = self.free.pop() {
-            self.owners[tag as usize] = owner;
+            self.owners[tag as usize] = (owner, now);
             return Some(tag);
         }
         let tag = u32::try_from(self.owners.len()).ok()?;
         if tag >= self.in_flight_max {
             return None;
         }
-        self.owners.push(owner);
+        self.owners.push((owner, now));
         // Room for all, so that completions do not allocate.
         self.free.reserve(self.owners.len());
         Some(tag)

@@ -277,9 +277,11 @@ impl PollGroup {
         let (connections, work) = (&mut self.connections, &mut self.work);
         loop {
             let mut is_done = true;
-            while let Some((owner, finished)) = work.devices.completed(work.now) {
+            while let Some(reaped) = work.devices.completed(work.now) {
+                work.admission.served(reaped.device, reaped.took);
+                let owner = reaped.owner;
                 if let Some(connection) = connections.get(owner.connection) {
-                    connection.handle_finished(owner.slot, finished, work);
+                    connection.handle_finished(owner.slot, reaped.finished, work);
                 }
                 is_done = false;
             }
