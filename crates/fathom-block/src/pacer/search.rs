@@ -226,8 +226,8 @@ impl Search {
     /// Follows the rate at the base, and counts epochs in a row that are far from it.
     fn watch(&mut self, measured: &Measured) {
         let change = measured.rate / self.reference.max(1.0) - 1.0;
-        // The average deviation is four fifths of the standard deviation.
-        let deviation = change.abs().min(1.0) * 1.25;
+        // The average deviation is four fifths of the standard deviation; a stall is not noise.
+        let deviation = change.abs().min(STALL) * 1.25;
         self.noise = (self.noise * 0.95 + deviation * 0.05).max(NOISE_MIN);
         let has_more_demand = measured.demand > 2 * (self.demand + measured.largest);
         if change.abs() > CHANGE.max(3.0 * self.noise) || has_more_demand {
@@ -352,6 +352,8 @@ const fn step_down(limit: u64) -> u64 {
 /// Difference from the rate at the base that is a change of the load, if it lasts. Larger than any
 /// noise seen, smaller than the effect of a device or host that comes or goes.
 const CHANGE: f64 = 0.2;
+/// Most that one epoch counts as noise.
+const STALL: f64 = 0.5;
 /// Epochs that a change lasts before it counts.
 const DEVIATING_MAX: u32 = 3;
 /// Relative noise of an epoch before any was measured, and the least that is assumed.

@@ -30,7 +30,7 @@ struct Point {
     rate: f64,
     bandwidth: f64,
     waited: f64,
-    count: u32,
+    is_measured: bool,
 }
 
 impl Sweep {
@@ -80,7 +80,7 @@ impl Sweep {
         let point = self.points[place];
         let above = place.checked_sub(1).map(|above| self.points[above]);
         let below = self.points.get(place + 1);
-        let below = below.filter(|point| point.count > 0);
+        let below = below.filter(|point| point.is_measured);
         let beside = |point: &Point| Beside::new(point.limit, point.bandwidth);
         Chosen {
             limit: point.limit,
@@ -99,14 +99,14 @@ impl Sweep {
 }
 
 impl Point {
-    /// Averages with what was measured at the same limit before.
+    /// Takes another measurement at the same limit. The better one counts: what stalls a target for
+    /// a moment only ever makes it slower.
     fn add(&mut self, measured: &Measured) {
-        let before = f64::from(self.count);
-        let average = |old: f64, new: f64| (old * before + new) / (before + 1.0);
-        self.rate = average(self.rate, measured.rate);
-        self.bandwidth = average(self.bandwidth, measured.bandwidth);
-        self.waited = average(self.waited, measured.waited);
-        self.count += 1;
+        if measured.rate > self.rate {
+            (self.rate, self.bandwidth) = (measured.rate, measured.bandwidth);
+            self.waited = measured.waited;
+        }
+        self.is_measured = true;
     }
 }
 
