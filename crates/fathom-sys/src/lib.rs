@@ -21,6 +21,7 @@ pub mod numa;
 pub mod peak_allocation;
 pub mod pinned;
 pub mod signals;
+pub mod sockets;
 pub mod system;
 pub mod thread;
 pub mod timer;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use fathom_core::{Nanos, Tick};
+use fathom_sys::sockets;
 
 use super::config::TargetLimits;
 use super::log::{Refusal, TargetEvent};
@@ -99,6 +100,11 @@ impl Listener {
         if is_ready.is_err() {
             return work.shared.forget(peer);
         }
+        // Its failure costs speed alone.
+        let _unlimited = match peer.ip().to_canonical().is_loopback() {
+            true => sockets::set_send_buffer(&stream, LOOPBACK_SEND_BYTES),
+            false => Ok(()),
+        };
         work.counters.accepted += 1;
         let loads = (0_u32..).zip(&work.shared.mailboxes);
         // The first of several with the same load: the others follow in turn.
@@ -157,6 +163,12 @@ const OF_TARGET: usize = 0;
 const OF_ADDRESS: usize = 1;
 /// Connections accepted in a turn, before those that are open have theirs.
 const TURN_ACCEPTS: u32 = 64;
+/// Send buffer of a connection to this machine, whose kernel would let 4 MiB pile up in cold memory
+/// before the peer reads. Measured with reads of 128 KiB at depth 32, a core for each side, in
+/// thousand ops/s: kernel's choice 37, 96 KiB 56, 128 KiB 65, 256 KiB 74, 1 MiB 37; a memory
+/// namespace with four queues of depth 64: kernel's choice 33, 128 KiB 44, 256 KiB 40. For other
+/// peers the kernel adapts the buffer to the bandwidth-delay product, which it must cover.
+const LOOPBACK_SEND_BYTES: u32 = 128 << 10;
 /// Pause after a failure, such as a lack of descriptors, which passes as connections end.
 const RETRY: Nanos = Nanos::from_millis(100);
 const LOG_PERIOD: Nanos = Nanos::from_secs(1);
