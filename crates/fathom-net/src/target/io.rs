@@ -144,6 +144,8 @@ impl Connection {
                 flight.state = FlightState::Capsule;
                 if self.blocked_by == Some(slot) {
                     self.blocked_by = None;
+                    // The host could not be heard meanwhile.
+                    self.heard_at = work.now;
                     work.activate(self);
                 }
             }

@@ -4,6 +4,7 @@ use fathom_core::{Nanos, Tick};
 
 use super::config::TargetLimits;
 use super::connection::{Connection, Role, State};
+use super::flight::FlightState;
 use super::log::Ended;
 
 /// Time of the next look at the deadlines of a thread's connections.
@@ -67,7 +68,7 @@ impl Connection {
             )),
             Role::Admin(_) | Role::Io(_) => None,
         };
-        let transferred = (self.queue.is_owed())
+        let transferred = (self.queue.is_owed() && !self.is_waiting())
             .then(|| (self.heard_at + limits.transfer_timeout, Ended::Silent));
         let sent = (!self.is_writable && !self.out.is_empty())
             .then(|| (self.sent_at + limits.transfer_timeout, Ended::Stalled));
@@ -80,6 +81,15 @@ impl Connection {
         let deadlines = [initialized, transferred, sent, kept];
         let deadlines = deadlines.into_iter().flatten();
         deadlines.min_by_key(|(deadline, _)| *deadline)
+    }
+}
+
+impl Connection {
+    /// Returns whether it is the target that keeps the host waiting: the connection has stopped for
+    /// a buffer, which does not depend on data behind.
+    fn is_waiting(&self) -> bool {
+        let mut transfers = self.flights.in_state(FlightState::Transfer);
+        self.blocked_by.is_some() && transfers.next().is_none()
     }
 }
 

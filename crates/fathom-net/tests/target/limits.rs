@@ -1,7 +1,10 @@
 //! Limits of time and number.
 
-use fathom_core::Nanos;
-use fathom_net::target::TargetConfig;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, Tick};
+use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig};
 use fathom_nvme::{Connect, Opcode, Pdu};
 
 use crate::bare_host::{BareHost, NO_DIGESTS, connect, inside, transfer};
@@ -124,4 +127,62 @@ fn connections_beyond_the_limits_are_turned_away_and_the_others_go_on() {
         let mut again = admin.io(address, 2, NO_DIGESTS);
         again.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
     }
+}
+
+/// Device that takes far longer than a host may be silent.
+#[derive(Debug, Default)]
+struct Slow(VecDeque<Finished>);
+
+impl BlockDevice for Slow {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            bytes: 1 << 20,
+            ..Geometry::UNBOUNDED
+        }
+    }
+
+    fn start(&mut self, command: &Command, _data: &mut CommandData, now: Tick) {
+        let at = now + Nanos::from_millis(400);
+        self.0
+            .push_back(Finished::new(command.tag, at, command.whole()));
+    }
+
+    fn next(&self) -> Option<Tick> {
+        self.0.front().map(|finished| finished.at)
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        let is_due = self.0.front().is_some_and(|finished| finished.at <= now);
+        is_due.then(|| self.0.pop_front()).flatten()
+    }
+}
+
+#[derive(Debug)]
+struct Slows;
+
+impl DeviceFactory for Slows {
+    fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
+        Ok(Box::new(Slow::default()))
+    }
+
+    fn geometry(&self) -> Geometry {
+        Slow::default().geometry()
+    }
+}
+
+/// A connection that has stopped for a buffer is not silent.
+#[test]
+fn hosts_are_not_blamed_for_a_lack_of_buffers() {
+    let mut config = config(Arc::new(Slows), 1);
+    config.limits.transfer_timeout = SHORT;
+    config.buffers.count = Some(1);
+    config.buffers.cache = 0;
+    let (_target, address, _) = start(config);
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut first = admin.io(address, 1, NO_DIGESTS);
+    let mut second = admin.io(address, 2, NO_DIGESTS);
+    first.send(&Pdu::Command(transfer(Opcode::READ, 1, 0, 4096)), &[]);
+    let write = transfer(Opcode::WRITE, 2, 0, 4096).with_data(inside(4096));
+    second.succeed(write, &[1; 4096]);
+    assert!(first.receive().is_some());
 }
