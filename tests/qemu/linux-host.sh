@@ -1,4 +1,4 @@
-# The kernel's host and nvme-cli with `fathom target`.
+# The kernel's host and nvme-cli with `fathom target`, which serves a file outside the guest.
 . /guest.sh
 
 nqn=nqn.2026-01.io.fathom:linux-host
@@ -6,10 +6,11 @@ nqn=nqn.2026-01.io.fathom:linux-host
 host=10.0.2.2
 
 start() {
-    outside start target fathom target --memory 64M --nqn "$nqn" --threads 2 --listen "$1"
+    outside start target fathom target --file disk --nqn "$nqn" --threads 2 --listen "$1"
 }
 
 step 'target'
+outside run truncate -s 64M disk
 listening=$(start 127.0.0.1:0)
 port=$(echo "$listening" | sed -n 's/.*trsvcid \([0-9]*\).*/\1/p')
 
@@ -36,10 +37,13 @@ for digests in '' '--hdr-digest --data-digest'; do
     other_commands "/dev/${controller}n1"
 
     step 'restart of the target under the host'
+    dd if=/dev/urandom of=/tmp/written bs=64k count=16 2>/dev/null
+    dd if=/tmp/written of="/dev/${controller}n1" bs=64k oflag=direct 2>/dev/null
     outside stop target
     start "127.0.0.1:$port" >/dev/null
     # Waits in the kernel until the host has connected again.
-    dd if="/dev/${controller}n1" of=/dev/null bs=64k count=16 iflag=direct 2>/dev/null
+    dd if="/dev/${controller}n1" of=/tmp/read bs=64k count=16 iflag=direct 2>/dev/null
+    cmp /tmp/written /tmp/read || fail 'the data are not there after the restart'
     [ "$(cat "/sys/class/nvme/$controller/state")" = live ] || fail 'the controller is not live'
     write_and_verify "/dev/${controller}n1" 16
 
