@@ -157,6 +157,9 @@ fn fathom_host(bench: &Bench, exchange: Exchange, server: &Server) -> Result<Rat
         .arg(format!("--rw={pattern}"))
         .arg(format!("--bs={}", exchange.bytes))
         .arg(format!("--iodepth={}", exchange.depth))
+        // As the floor: what has come is replaced at once, in one send.
+        .arg(format!("--iodepth_batch={}", exchange.depth))
+        .arg(format!("--iodepth_batch_complete_max={}", exchange.depth))
         .arg(format!("--numjobs={}", exchange.queues))
         .arg(format!("--runtime={}s", bench.seconds));
     if exchange.is_polled {
