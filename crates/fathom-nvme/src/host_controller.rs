@@ -405,13 +405,9 @@ fn page(data: &[u8]) -> Result<&Page, ControllerError> {
 /// Returns the limit of MDTS, which is a power of two of the controller's smallest page, in bytes.
 fn data_bytes_max(capabilities: u64, mdts: u8) -> u32 {
     let page_shift = 12 + u32::from(capabilities.to_le_bytes()[6] & 0xf);
-    let unlimited = 1 << 31;
     match u32::from(mdts) {
-        0 => unlimited,
-        mdts => 1_u32
-            .checked_shl(page_shift + mdts)
-            .unwrap_or(unlimited)
-            .min(unlimited),
+        0 => UNLIMITED_BYTES,
+        mdts => 1_u32.checked_shl(page_shift + mdts).unwrap_or(1 << 31),
     }
 }
 
@@ -419,6 +415,10 @@ const CSTS_READY: u64 = 1;
 const CSTS_FATAL: u64 = 2;
 const CSTS_SHUTDOWN: u64 = 3 << 2;
 const CSTS_SHUTDOWN_COMPLETE: u64 = 2 << 2;
+
+/// Bytes per command of a controller without a limit. Its target has one all the same, if only
+/// that of its buffers.
+const UNLIMITED_BYTES: u32 = 1 << 20;
 
 /// Time between two looks at CSTS.
 const STATUS_INTERVAL: Nanos = Nanos::from_millis(10);

@@ -240,7 +240,7 @@ fn a_controller_that_is_never_ready_is_given_up() {
 #[test]
 fn sizes_follow_from_mdts_and_the_smallest_page() {
     assert_eq!(data_bytes_max(0, 5), 1 << 17);
-    assert_eq!(data_bytes_max(0, 0), 1 << 31);
+    assert_eq!(data_bytes_max(0, 0), UNLIMITED_BYTES);
     assert_eq!(data_bytes_max(1 << 48, 5), 1 << 18);
     assert_eq!(data_bytes_max(0, 255), 1 << 31);
 }
