@@ -31,6 +31,8 @@ pub const NVME_TCP: Registration = Registration {
 struct Initiator {
     clock: Clock,
     busy_poll: bool,
+    /// The thread has slept since the sockets were last looked at without need.
+    has_slept: bool,
     /// Before `slots`: connections end before the buffers of their ops.
     sessions: Vec<Session>,
     files: Vec<File>,
@@ -74,6 +76,7 @@ impl Initiator {
         Ok(Self {
             clock: config.clock,
             busy_poll,
+            has_slept: false,
             sessions,
             files,
             slots: Slots::new(config.depth, buffers),
@@ -137,6 +140,7 @@ impl Initiator {
                 self.look(true);
             } else {
                 self.sleep(timeout)?;
+                self.has_slept = true;
                 self.look(false);
             }
             if timeout.is_some_and(Nanos::is_zero) {
@@ -234,7 +238,10 @@ impl Engine for Initiator {
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
         if self.slots.ready() == 0 {
-            self.look(true);
+            // A worker that sleeps when it finds nothing would look at each socket twice per turn,
+            // once in vain. One that polls comes again at once.
+            let is_forced = self.busy_poll || !std::mem::take(&mut self.has_slept);
+            self.look(is_forced);
         }
         self.slots.reap(out)
     }
