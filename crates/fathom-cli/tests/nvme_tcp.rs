@@ -1,0 +1,207 @@
+//! `ioengine=nvme_tcp` against `fathom target`, both as programs.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+/// A running target, killed on drop.
+struct Target {
+    child: Child,
+    nqn: String,
+    port: String,
+}
+
+impl Target {
+    fn start(words: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["target", "--threads", "1"])
+            .args(words.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = child.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let after = |key: &str| {
+            let mut words = line.split_whitespace().skip_while(|&word| word != key);
+            words
+                .nth(1)
+                .unwrap_or_else(|| panic!("no {key} in `{line}`"))
+                .to_owned()
+        };
+        Self {
+            nqn: after("nqn"),
+            port: after("trsvcid"),
+            child,
+        }
+    }
+
+    /// Returns the number of established connections.
+    fn connections(&self) -> usize {
+        let port: u16 = self.port.parse().unwrap();
+        let local = format!("0100007F:{port:04X}");
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let is_ours = |line: &&str| {
+            let mut words = line.split_whitespace().skip(1);
+            // Local address, peer, state 1: established.
+            words.next() == Some(&*local) && words.nth(1) == Some("01")
+        };
+        table.lines().filter(is_ours).count()
+    }
+
+    fn filename(&self, nsid: u32) -> String {
+        let (nqn, port) = (&self.nqn, &self.port);
+        format!("trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn={nqn} ns={nsid}")
+    }
+
+    /// Returns the command of a job on a namespace.
+    fn job(&self, folder: &Folder, nsid: u32, words: &str) -> Command {
+        let start = "run --name=x --ioengine=nvme_tcp --output-format=json";
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), start);
+        command.arg(format!("--filename={}", self.filename(nsid)));
+        command.args(words.split_whitespace());
+        command
+    }
+
+    fn run(&self, folder: &Folder, nsid: u32, words: &str) -> Run {
+        Run::of(self.job(folder, nsid, words))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn check(run: Run, side: &str, bytes: u64) -> Value {
+    let report = run.expect(0).json();
+    let job = &report["jobs"][0];
+    assert_eq!(job["error"], 0, "{report}");
+    assert_eq!(job[side]["io_bytes"], bytes, "{report}");
+    report
+}
+
+#[test]
+fn a_job_without_a_size_covers_the_namespace() {
+    let (target, folder) = (
+        Target::start("--memory 8M --listen 127.0.0.1:0"),
+        Folder::new(),
+    );
+    let words = "--rw=write --bs=64k --iodepth=4 --direct=1";
+    let report = check(target.run(&folder, 1, words), "write", 8 << 20);
+    assert!(
+        report
+            .get("disk_util")
+            .is_none_or(|disks| disks == &Value::Array(vec![]))
+    );
+    let words = "--rw=read --bs=1m --iodepth=2 --size=50% --hdgst --ddgst";
+    check(target.run(&folder, 1, words), "read", 4 << 20);
+    assert_eq!(folder.names(), [""; 0], "no file is made of the address");
+}
+
+#[test]
+fn data_are_verified_on_any_number_of_queues() {
+    let (target, folder) = (
+        Target::start("--memory 8M --listen 127.0.0.1:0"),
+        Folder::new(),
+    );
+    for words in [
+        "--bs=4k --iodepth=16",
+        "--bs=4k --iodepth=16 --queues=4 --ddgst",
+        "--bs=128k --iodepth=8 --hdgst --ddgst",
+        "--bs=32k --iodepth=8 --fsync=8",
+        "--bs=4k --iodepth=8 --io_submit_mode=offload",
+    ] {
+        let words = format!("--rw=randwrite --verify=crc32c --size=4m {words}");
+        check(target.run(&folder, 1, &words), "read", 4 << 20);
+    }
+    let words = "--rw=randtrim --bs=64k --iodepth=4 --size=2m";
+    check(target.run(&folder, 1, words), "trim", 2 << 20);
+}
+
+#[track_caller]
+fn check_refused(run: Run, wants: &[&str]) {
+    let run = run.expect(2);
+    for want in wants {
+        assert!(run.err.contains(want), "`{want}` is not in {}", run.err);
+    }
+}
+
+#[test]
+fn faults_are_found_before_the_run() {
+    let (mut target, folder) = (
+        Target::start("--null 1G --listen 127.0.0.1:0"),
+        Folder::new(),
+    );
+    let run = |target: &Target, nsid, words| target.run(&folder, nsid, words);
+    let unaligned = run(&target, 1, "--rw=read --bs=1000");
+    check_refused(
+        unaligned,
+        &[
+            "1000 B is not a multiple of the 512 B",
+            "make `bs` a multiple",
+        ],
+    );
+    check_refused(run(&target, 9, "--rw=read"), &["no namespace 9", "set ns"]);
+    check_refused(run(&target, 1, "--rw=write --readonly"), &["readonly"]);
+    let right = std::mem::replace(&mut target.nqn, "nqn.2026-01.io.fathom:other".into());
+    let wrong = run(&target, 1, "--rw=read");
+    check_refused(
+        wrong,
+        &[
+            "fathom:other: Connect: invalid parameters (status 1h/82h)",
+            "nvme discover",
+        ],
+    );
+    target.nqn = format!("{right} trtype=rdma");
+    check_refused(
+        run(&target, 1, "--rw=read"),
+        &["trtype=rdma", "use trtype=tcp"],
+    );
+    target.nqn = right;
+    target.child.kill().unwrap();
+    target.child.wait().unwrap();
+    check_refused(
+        run(&target, 1, "--rw=read"),
+        &["Connection refused", "start the target"],
+    );
+}
+
+/// The target dies under a job, and another takes its port: every op is reported, once.
+#[test]
+fn a_job_survives_a_restart_of_the_target() {
+    let (mut target, folder) = (
+        Target::start("--memory 64M --listen 127.0.0.1:0"),
+        Folder::new(),
+    );
+    // Slowed down, so that the restarts fall into the run.
+    let words = "--rw=write --bs=4k --iodepth=16 --rate_iops=2000 --size=16m";
+    let job = target.job(&folder, 1, words);
+    let job = std::thread::spawn(move || Run::of(job));
+    let mut restarts = 0;
+    while restarts < 3 && !job.is_finished() {
+        // Admin and I/O queue: the job has started, or has connected again.
+        if target.connections() < 2 {
+            std::thread::yield_now();
+            continue;
+        }
+        target.child.kill().unwrap();
+        target.child.wait().unwrap();
+        target = Target::start(&format!("--memory 64M --listen 127.0.0.1:{}", target.port));
+        restarts += 1;
+    }
+    let report = check(job.join().unwrap(), "write", 16 << 20);
+    assert_eq!(report["jobs"][0]["write"]["total_ios"], 4096, "{report}");
+    assert!(restarts > 0, "{report}");
+}
