@@ -81,6 +81,10 @@ pub trait Engine {
     /// The errno of the failed system call; the engine can no longer be used.
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError>;
 
+    /// Sends ops that were submitted but held back, to go with those that replace the completions
+    /// to be reaped. The driver calls it before it leaves the engine alone for a while.
+    fn send_held(&mut self) {}
+
     /// Hands the buffer of a slot that is not in flight to the next thread that uses it. Only
     /// buffers that several threads use in turn have a use for it
     /// ([`EngineInfo::shares_buffers`](crate::EngineInfo::shares_buffers)).
@@ -132,6 +136,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         (**self).wait(min, until)
+    }
+
+    fn send_held(&mut self) {
+        (**self).send_held();
     }
 
     fn release(&mut self, slot: Slot) {

@@ -179,6 +179,10 @@ impl Engine for Locking {
         count
     }
 
+    fn send_held(&mut self) {
+        self.inner.send_held();
+    }
+
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         let there = u32::try_from(self.completed.len()).unwrap_or(u32::MAX);
         match min.saturating_sub(there) {

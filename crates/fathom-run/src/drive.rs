@@ -311,12 +311,16 @@ fn drive<E: Engine>(
                 spin,
             } => {
                 let until = until.unwrap_or(now + LOOK_AROUND);
+                engine.send_held();
                 pause(clock, until.min(now + LOOK_AROUND), spin);
             }
             Step::Wait { min, until, .. } => engine.wait(min, until)?,
             // Another job holds the lock on a file (`lockfile`). Polled, since unlocking does not
             // wake waiters.
-            Step::Blocked => pause(clock, now + Nanos::from_micros(10), false),
+            Step::Blocked => {
+                engine.send_held();
+                pause(clock, now + Nanos::from_micros(10), false);
+            }
             Step::Done => return Ok(()),
         }
         now = clock.now();

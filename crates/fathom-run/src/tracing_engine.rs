@@ -206,6 +206,10 @@ impl Engine for LoggingEngine {
         count
     }
 
+    fn send_held(&mut self) {
+        self.engine.send_held();
+    }
+
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.flush();
         self.engine.wait(min, until)

@@ -112,6 +112,14 @@ impl Initiator {
         }
     }
 
+    /// Sends what is queued.
+    #[inline]
+    fn flush(&mut self) {
+        for session in &mut self.sessions {
+            session.flush(&mut self.slots);
+        }
+    }
+
     /// Handles what has arrived; looks at each socket if `is_forced`.
     #[inline]
     fn look(&mut self, is_forced: bool) {
@@ -123,6 +131,7 @@ impl Initiator {
 
     /// Waits until so many ops can be reaped.
     fn wait_for(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        self.flush();
         self.look(self.busy_poll);
         while self.slots.ready() < min as usize {
             let timeout = match until {
@@ -224,9 +233,12 @@ impl Engine for Initiator {
         }
     }
 
+    /// Holds the ops back while completions wait to be reaped: each is replaced by an op, and all
+    /// of them leave in one call. A worker that submits one op at a time, which is fio's default,
+    /// would make a call for each.
     fn submit(&mut self, want: u32) -> Submitted {
-        for session in &mut self.sessions {
-            session.flush(&mut self.slots);
+        if self.slots.ready() == 0 {
+            self.flush();
         }
         let now = self.clock.now();
         if self.slots.ready() < want as usize {
@@ -248,6 +260,10 @@ impl Engine for Initiator {
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.wait_for(min, until)
+    }
+
+    fn send_held(&mut self) {
+        self.flush();
     }
 
     fn release(&mut self, slot: Slot) {
