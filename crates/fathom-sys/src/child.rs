@@ -7,7 +7,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Output};
+use std::process::{ChildStdout, Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
@@ -54,6 +54,17 @@ impl Child {
             taken.is_ok()
         });
         Ok(started)
+    }
+
+    /// Returns the pipe from its standard output, if there is one and it has not been taken.
+    pub const fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Returns the PID.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for the command, or ends it once `stops` returns true.
@@ -152,20 +163,7 @@ impl Drop for Child {
 /// # Errors
 /// The error of starting it or of waiting for it.
 pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Result<Ended<Output>> {
-    let parent = std::process::id();
-    let end_with_parent = move || {
-        // SAFETY: async-signal-safe, plain integers.
-        let failed = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        // SAFETY: async-signal-safe.
-        let is_orphan = unsafe { libc::getppid() }.cast_unsigned() != parent;
-        match failed {
-            0 if is_orphan => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    // SAFETY: the closure makes two system calls and allocates nothing.
-    unsafe { command.pre_exec(end_with_parent) };
+    end_with_parent(command);
     command.stdout(std::process::Stdio::piped());
     command.stderr(std::process::Stdio::piped());
     let mut child = Child::spawn(command)?;
@@ -189,6 +187,26 @@ pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Res
             }),
         })
     })
+}
+
+/// Makes the kernel kill the command when the thread that starts it ends, in any way.
+///
+/// Not for use while jobs run: the command is then forked with a copy of the address space.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let set = move || {
+        // SAFETY: async-signal-safe, plain integers.
+        let failed = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        // SAFETY: async-signal-safe.
+        let is_orphan = unsafe { libc::getppid() }.cast_unsigned() != parent;
+        match failed {
+            0 if is_orphan => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(set) };
 }
 
 /// Reads a pipe to its end.

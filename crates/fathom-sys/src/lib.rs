@@ -6,6 +6,7 @@
 // Public modules, listed once.
 pub mod aio;
 pub mod allocation_counter;
+pub mod cache_counters;
 pub mod calendar;
 pub mod child;
 pub mod clock;
