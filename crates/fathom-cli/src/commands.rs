@@ -63,13 +63,13 @@ enum FathomCommand {
     /// Measure the raw maximum of a device or of the kernel's I/O path
     Peak(PeakArguments),
     /// Repeat a published measurement and compare it with the published figures
-    Table(TableArguments),
+    Table(Box<TableArguments>),
     /// Trace a disk's requests and seek distances, or io_uring task work
     Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
     /// Serve block devices over NVMe/TCP
-    Target(TargetArguments),
+    Target(Box<TargetArguments>),
     /// Micro-benchmark the completion list and the tag set
     Micro(MicroArguments),
 }

@@ -22,6 +22,7 @@ mod simulate;
 mod status;
 mod table;
 mod table_hdd;
+mod table_pacing;
 mod target;
 mod target_stats;
 mod trace;

@@ -7,7 +7,7 @@ use clap::Args;
 use fathom_host::output_file::{self, Stop};
 use fathom_lab::{
     AioSubmit, LabError, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks,
-    hdd_single, hdd_tags, log_entries, task_list_table, uring_irq,
+    hdd_single, hdd_tags, io_pacing, log_entries, task_list_table, uring_irq,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
@@ -17,6 +17,7 @@ use crate::failure::with_hint;
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
 use crate::table_hdd::HddArguments;
+use crate::table_pacing::PacingArguments;
 
 /// Arguments of `fathom table`.
 #[derive(Args, Clone, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct TableArguments {
     cpu: Option<u32>,
     #[command(flatten)]
     hdd: HddArguments,
+    #[command(flatten)]
+    pacing: PacingArguments,
 }
 
 /// Repeats the measurement and prints its table.
@@ -72,6 +75,7 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
             "hdd-single" => hdd_single(),
             "hdd-seeks" => hdd_seeks(),
             "hdd-tags" => hdd_tags(&arguments.hdd.to_config()?),
+            "io-pacing" => return measure_pacing(arguments),
             "task-list" => measured(usable_cpus().max(2), REPEATS, task_list_table),
             _ => bail!(
                 "{name}: no target\nhint: name a file or block device to read from, or for \
@@ -88,11 +92,16 @@ fn refuse_foreign_options(arguments: &TableArguments, name: &str) -> Result<()> 
     if name != "hdd-tags" {
         arguments.hdd.refuse_for(name)?;
     }
+    if name != "io-pacing" {
+        arguments.pacing.refuse_for(name)?;
+    }
     if name != "uring-irq" && arguments.cpu.is_some() {
         bail!("{name}: --cpu does not apply\nhint: omit it");
     }
     let how = match name {
         "task-list" => "measured in memory",
+        "io-pacing" if arguments.target.is_none() => return Ok(()),
+        "io-pacing" => "measured with targets of its own",
         name if name.starts_with("hdd") => "modelled",
         _ => return Ok(()),
     };
@@ -140,6 +149,16 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
         table.map_err(|error| with_hint(&error, error.hint()))
     };
     print(&table?, arguments, Some(interrupts))
+}
+
+/// Measures pacing in targets that it starts itself.
+fn measure_pacing(arguments: &TableArguments) -> Result<ProgramEnd> {
+    let config = arguments.pacing.to_config(arguments.seconds)?;
+    let interrupts = Interrupts::install().context("signals")?;
+    let stops = || interrupts.count();
+    let mut tell = |run: &str| output::print(StandardStream::Error, &format!("io-pacing: {run}\n"));
+    let table = io_pacing(&config, &mut tell, &stops).map_err(problem)?;
+    print(&table, arguments, Some(interrupts))
 }
 
 fn problem(error: LabError) -> anyhow::Error {
@@ -195,6 +214,8 @@ Examples:
   fathom table log-entries --seconds 60 /dev/sda
   fathom table aio-submit --seconds 10 /var/tmp
   fathom table task-list --json
+  fathom table io-pacing --depth 32,256 --repeat 5 --svg pacing.svg
+  fathom table io-pacing --test slow-shared,slow-held
   fathom table hdd-tags
   fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
 

@@ -49,15 +49,15 @@ pub struct Table {
 }
 
 impl Table {
-    /// Formats the table as text.
+    /// Formats the table as text, without columns that have no value in any row.
     #[must_use]
     pub fn text(&self) -> String {
-        let heads = self.columns.clone();
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| row.iter().map(Cell::text).collect());
-        let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+        let is_shown = |column: &usize| self.rows.iter().any(|row| row[*column] != Cell::Missing);
+        let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
+        let heads = shown.iter().map(|&column| self.columns[column].clone());
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| shown.iter().map(|&column| row[column].text()).collect());
+        let rows: Vec<Vec<String>> = std::iter::once(heads.collect()).chain(rows).collect();
         let notes = self.notes.iter().map(|note| format!("{note}\n"));
         format!(
             "{}\n{}published: {}\n\n{}",
@@ -139,16 +139,19 @@ mod tests {
                 about: "reads by depth",
                 origin: "nowhere",
             },
-            columns: vec!["depth".into(), "iops".into()],
+            columns: vec!["depth".into(), "iops".into(), "published_iops".into()],
             rows: vec![
-                vec![Cell::Count(1), Cell::Rate(2.4)],
-                vec![Cell::Count(2), Cell::Missing],
+                vec![Cell::Count(1), Cell::Rate(2.4), Cell::Missing],
+                vec![Cell::Count(2), Cell::Missing, Cell::Missing],
             ],
             notes: Vec::new(),
             panels: Vec::new(),
         };
         let value: Value = serde_json::from_str(&table.json()).unwrap();
-        assert_eq!(value["rows"][0], json!({"depth": 1, "iops": 2.0}));
+        assert_eq!(
+            value["rows"][0],
+            json!({"depth": 1, "iops": 2.0, "published_iops": null})
+        );
         assert_eq!(value["rows"][1]["iops"], Value::Null);
         assert!(
             table
