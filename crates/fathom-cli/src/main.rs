@@ -25,6 +25,7 @@ mod table_hdd;
 mod table_pacing;
 mod target;
 mod target_stats;
+mod target_values;
 mod trace;
 mod words;
 

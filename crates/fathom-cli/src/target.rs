@@ -16,14 +16,14 @@ use fathom_sys::{clock, system};
 use fathom_target::{
     AllowedHosts, DEFAULT_MODEL, Device, EventLog, FileDevice, FileWishes, LogFormat, MemoryDevice,
     NamespacePlan, NullDevice, Obstacle, RunningTarget, Storage, SubsystemPlan, TargetFileError,
-    TargetPlan, ThisHost, check_nqn, check_size, default_nguid, default_serial, read_address,
-    read_buffer_size, read_cpus, read_metrics_address, read_size,
+    TargetPlan, ThisHost, default_nguid, default_serial,
 };
 
 use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::output::{self, Data, StandardStream};
 use crate::target_stats::{self, StatsArguments};
+use crate::target_values::{Cpus, address, buffer_size, cpus, metrics, nqn, period, size};
 
 /// Arguments of `fathom target`.
 #[derive(Args, Clone, Debug)]
@@ -139,10 +139,6 @@ enum LogName {
     /// An object per line
     Json,
 }
-
-/// CPUs, one per thread.
-#[derive(Clone, Debug)]
-struct Cpus(Vec<u32>);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TargetArguments) -> ProgramEnd {
@@ -384,48 +380,6 @@ pub(crate) fn explained(message: impl std::fmt::Display, hint: &str) -> anyhow::
         "" => anyhow!("{message}"),
         hint => with_hint(message, Some(hint)),
     }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let bytes = read_size(text).ok_or("expected a size in bytes, such as 512M or 8G")?;
-    check_size(bytes)?;
-    Ok(bytes)
-}
-
-fn buffer_size(text: &str) -> Result<u32, String> {
-    read_buffer_size(text).ok_or_else(|| "expected a power of two from 4k to 1m".to_owned())
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let wanted = "expected an IP address with a port, such as 127.0.0.1:4420 or [::1]:4420";
-    read_address(text).ok_or_else(|| wanted.to_owned())
-}
-
-fn metrics(text: &str) -> Result<SocketAddr, String> {
-    let wanted = "expected a port, or an IP address with one, such as 127.0.0.1:9500";
-    read_metrics_address(text).ok_or_else(|| wanted.to_owned())
-}
-
-fn nqn(text: &str) -> Result<String, String> {
-    check_nqn(text).map_err(str::to_owned)?;
-    Ok(text.to_owned())
-}
-
-fn cpus(text: &str) -> Result<Cpus, String> {
-    let cpus = read_cpus(text).map(Cpus);
-    cpus.ok_or_else(|| "expected a list of CPUs, such as 0-3,8".to_owned())
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bounds are far below 2^53 ns, and not negative"
-)]
-fn period(text: &str) -> Result<Nanos, String> {
-    let us: Option<f64> = text.parse().ok();
-    let us = us.filter(|us| (0.001..=1e6).contains(us));
-    let us = us.ok_or("expected microseconds, such as 5.75")?;
-    Ok(Nanos::new((us * 1e3).round() as u64))
 }
 
 const NQN: &str = "nqn.2026-01.io.fathom:target";

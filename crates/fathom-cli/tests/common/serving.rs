@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::common::{Folder, Run};
 
+/// NQN of the one subsystem of a command line.
+pub(crate) const NQN: &str = "nqn.2026-01.io.fathom:target";
+
 /// Program in the background; killed if the test fails.
 pub(crate) struct Background {
     child: Option<Child>,
@@ -71,6 +74,18 @@ impl Background {
         let mut kill = Command::new("kill");
         kill.args([format!("-{signal}"), self.id().to_string()]);
         assert!(kill.status().unwrap().success());
+    }
+
+    /// Kills it and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let child = self.child.as_mut().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits for the end and returns the exit code.
+    pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
+        self.child.as_mut().unwrap().wait().unwrap().code()
     }
 
     /// Waits for the end, which something else has caused.
@@ -148,11 +163,23 @@ impl Serving {
     }
 
     pub(crate) fn job(&self, folder: &Folder, nqn: &str, ns: u32, words: &str) -> Command {
+        self.job_at(folder, "127.0.0.1", nqn, ns, words)
+    }
+
+    /// Returns the command of a job on a namespace of the target at this address.
+    pub(crate) fn job_at(
+        &self,
+        folder: &Folder,
+        address: &str,
+        nqn: &str,
+        ns: u32,
+        words: &str,
+    ) -> Command {
         let words = format!("run --name=t --ioengine=nvme_tcp --size=1m {words}");
         let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
         let port = self.port();
         command.arg(format!(
-            "--filename=trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn={nqn} ns={ns}"
+            "--filename=trtype=tcp adrfam=ipv4 traddr={address} trsvcid={port} subnqn={nqn} ns={ns}"
         ));
         command
     }
@@ -172,6 +199,11 @@ impl Serving {
 
     pub(crate) fn id(&self) -> u32 {
         self.background.borrow().id()
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(&mut self) {
+        self.background.get_mut().kill();
     }
 
     /// Stops it by a signal.
